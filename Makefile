@@ -2,13 +2,15 @@
 
 PYTHON ?= python3
 BIN    := .venv/bin
-# Three workers a core of the machines that run this: many tests wait for a terminal.
+# Three workers a core of the machines that run this, and one for what waits for real terminals and agents.
 WORKERS := 6
+REAL_WORKERS := 2
 # Its bytecode is kept: without, each worker compiles every module and rewrites every assert anew.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+REAL = $(BIN)/python -m pytest -n $(REAL_WORKERS) --dist worksteal -m real
 
-.PHONY: help demo setup node test test-all fuzz check format bench pictures connector confusables clean
+.PHONY: help demo setup node test test-all fuzz check format shape stress bench pictures connector confusables clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -23,13 +25,18 @@ setup:  ## make .venv with everything that tests and checks need
 node: setup  ## fetch the official TypeScript MCP client and conformance suite (npm) for the tests
 	@$(BIN)/python .ci/node.py
 
-test: node  ## run the whole suite (under 10 minutes on 2 cores)
-	HYPOTHESIS_PROFILE=full $(PYTEST)
+test: export HYPOTHESIS_PROFILE := full
+test: node  ## run the whole suite (about 25 minutes on 2 cores)
+	$(PYTEST) -m "not real"
+	$(REAL) tests/agents tests/process tests/screen
 
 # Needs Rust with its target wasm32-wasip1; in Debian's packages: rustc cargo libstd-rust-dev-wasm32 lld librust-serde-json-dev.
+test-all: export AILERON_TEST_ALL := 1
+test-all: export HYPOTHESIS_PROFILE := deep
 test-all: node  ## the whole suite with many more examples and kills (about an hour)
 	@$(PYTHON) .ci/setup.py test lint connector go clients
-	AILERON_TEST_ALL=1 HYPOTHESIS_PROFILE=deep $(PYTEST) --timeout 1800
+	$(PYTEST) --timeout 1800 -m "not real"
+	$(REAL) --timeout 1800 tests/agents tests/process tests/screen
 
 fuzz: setup  ## 2,000 examples each: files, guests, templates, previews, text, HTTP, MCP (under 10 minutes)
 	HYPOTHESIS_PROFILE=deep $(PYTEST) -q --timeout 1800 tests/fast/property tests/core/property tests/fast/connectors/test_module_interface.py \
@@ -37,18 +44,25 @@ fuzz: setup  ## 2,000 examples each: files, guests, templates, previews, text, H
 
 # Fast tests wait for nothing, and each worker reads them all.
 check: WORKERS := 3
-check: setup  ## format, lint, types, import contracts, fast tests (under a minute)
+check: setup  ## format, lint, types, import contracts, sizes, fast tests (under a minute)
 	@bash -n .ci/run
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --cache-dir .import_linter_cache > .import_linter_cache.txt || { cat .import_linter_cache.txt; exit 1; }
 	@rm -f .import_linter_cache.txt
 	$(BIN)/pyright
+	$(BIN)/python .ci/shape.py --check
 	$(PYTEST) -q tests/fast
 
 format: setup  ## format and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+shape: setup  ## print how large each package is, what is behind the gate, and who knows what
+	$(BIN)/python .ci/shape.py
+
+stress: node  ## run the tests of real terminals, kills and agents beside a freezer, on a slow disk (Linux, a C compiler; half an hour)
+	HYPOTHESIS_PROFILE=fast $(BIN)/python .ci/stress.py -n $(WORKERS) --dist worksteal --timeout 900 -m real tests/agents tests/process tests/screen
 
 bench: setup  ## print the measurements of bench/ (minutes; never part of a test)
 	$(BIN)/python -m bench

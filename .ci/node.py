@@ -18,7 +18,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PACKAGES = os.path.join(ROOT, "tests", "node")
 RUNTIME = os.path.join(PACKAGES, "runtime")
-# Real agents: two for `make test`, the others for `make test-all`.
+# Real agents: three for `make test`, the others for `make test-all`.
 AGENTS = os.path.join(ROOT, "tests", "agents", "npm")
 ALL_AGENTS = os.path.join(ROOT, "tests", "agents", "npm-all")
 # Where the tests read which Node to run.
@@ -91,6 +91,14 @@ def agents(folder):
         if os.path.exists(script):  # it puts the program of this platform in its place
             where = os.path.dirname(script)
             subprocess.run(["node", script], cwd=where, check=True, stdout=subprocess.DEVNULL)
+    program = os.path.join(
+        folder, "node_modules", "@aaif", "goose-binary-linux-x64", "bin", "goose"
+    )
+    if os.path.exists(program):  # its package gives the command another name
+        goose = os.path.join(folder, "node_modules", ".bin", "goose")
+        if not os.path.lexists(goose):
+            os.symlink(program, goose)
+        os.chmod(program, 0o755)
 
 
 def node():

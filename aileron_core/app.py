@@ -64,6 +64,7 @@ from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.read_back import ReadBackService
 from aileron_core.runs.recovery import Recovery, restore_claims
+from aileron_core.runs.refusals import RefusedCalls
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.remembered_calls import RememberedCalls
 from aileron_core.runs.retention import Retention
@@ -218,6 +219,8 @@ class _Base:
 
     def nonce_of(self, row: RunRecord) -> str:
         """Return the digest's nonce of a run: from the vault's key and the run's own, else a random one."""
+        if not self.vault.is_unlocked:
+            return random_nonce(row)
         try:
             key = self.vault.derive_key("digest nonce")
         except VaultLocked:
@@ -367,6 +370,7 @@ class _Runs:
             argument_quota=ArgumentQuota(
                 database, registry, self.store, clock, max_bytes=settings.argument_bytes
             ),
+            refused_calls=RefusedCalls(base.sessions, database, clock),
             nonce_of=base.nonce_of,
             expires_seconds=base.expires_seconds,
             is_session_open=lambda session_id: base.sessions.get(session_id) is not None,
@@ -383,6 +387,9 @@ class _Runs:
             refuse=self.gate.refuse_to_resume,
             resume=self.gate.resume,
         )
+        unknown_outcomes = UnknownOutcomeService(
+            store=self.store, registry=registry, previews=self.previews, library=library
+        )
         self.read_backs = ReadBackService(
             store=self.store,
             registry=registry,
@@ -390,6 +397,7 @@ class _Runs:
             library=library,
             clock=clock,
             settings=settings,
+            look_again=unknown_outcomes.look_unasked,
         )
         self.approvals = ApprovalService(
             registry=registry,
@@ -413,9 +421,7 @@ class _Runs:
             pause=base.pause,
             read_backs=self.read_backs,
             accounts_may_have_changed=self.account_waits.changed,
-            unknown_outcomes=UnknownOutcomeService(
-                store=self.store, registry=registry, previews=self.previews, library=library
-            ),
+            unknown_outcomes=unknown_outcomes,
             remembered=base.remembered_calls,
         )
         self.undo = UndoService(base.tool_channels, database, clock)
@@ -620,11 +626,12 @@ class App:
         rest = await recovery.recover()
         await self.contents.reveal()
         await restore_claims(self.registry, self.database)
-        await self.account_waits.sweep()
+        later = {run.row.run_id for run in rest}
+        await self.account_waits.sweep(r for r in self.registry if r.row.run_id not in later)
         self.vault.changed.subscribe(self._vault_changed)
         self.bindings.changed.subscribe(lambda _: self.account_waits.changed())
         self.publisher.runs_recovered()
-        return tasks.spawn(recovery.resume_waiting(rest), name="recovery")
+        return tasks.spawn(recovery.resume_waiting(rest, self.account_waits.sweep), name="recovery")
 
     def _vault_changed(self, _state: VaultState) -> None:
         if self.vault.state != "unlocked":
@@ -672,7 +679,8 @@ class App:
         self.signing.begin()
 
     async def _anchor_signed_head(self) -> None:
-        await asyncio.to_thread(self.signing.anchor)
+        if self.signing.anchor_is_due:
+            await asyncio.to_thread(self.signing.anchor)
 
     async def _housekeeping(self) -> None:
         """Twice a second, do what depends on the time alone."""
@@ -682,6 +690,8 @@ class App:
             self.session_service.sweep,
             self.traffic.sweep,
             self.tool_calls.sweep,
+            self.gate.refused_calls.sweep,
+            self.gate.record_repeats,
             self.publisher.sweep,
             self.retention.sweep,
             self.contents.sweep,
@@ -712,9 +722,11 @@ class App:
         with suppress(AileronError):
             await self.traffic.sweep(everything=True)
             await self.tool_calls.sweep(everything=True)
+            await self.gate.refused_calls.sweep(everything=True)
+            await self.gate.record_repeats(everything=True)
             await self.records.record_stop()
         with suppress(AileronError, OSError):
-            await asyncio.to_thread(self.signing.anchor, at_once=True)
+            await asyncio.to_thread(self.signing.anchor)
         self.vault.lock()
 
 

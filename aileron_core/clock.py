@@ -29,8 +29,8 @@ class SystemClock:
 
 def rfc3339(seconds: float) -> str:
     """Return RFC 3339 UTC with milliseconds."""
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    moment = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+    return moment.isoformat(timespec="milliseconds") + "Z"
 
 
 def parse_rfc3339(text: str) -> float:

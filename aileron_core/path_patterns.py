@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from fnmatch import translate
 from functools import lru_cache
 
+_MAX_ALTERNATIVES = 256
+
 _Parts = tuple[re.Pattern[str] | None, ...]
 
 
@@ -22,12 +24,44 @@ def matches(pattern: str, path: str, *, strict: bool) -> bool:
     """
     parts = _parts(pattern, ignore_case=not strict)
     within = pattern.endswith("/") or not strict
+    name = path.rpartition("/")[2]
+    if not within and parts and name not in ("", "."):  # a search asks it of each file
+        *above, last = parts
+        if last and not last.match(name):
+            return False
+        if above and not any(above):
+            return True
     places = _beyond_folders(parts, {0})
     for name in _names(path):
         if within and len(parts) in places:
             return True
         places = _beyond_folders(parts, {*_next(parts, places, name)})
     return len(parts) in places
+
+
+def alternatives(pattern: str) -> list[str]:
+    """Return what a search means by *pattern*, in which `{a,b}` is either and `[^a]` is `[!a]`.
+
+    Braces that are not closed, or hold no comma, stand for themselves.
+
+    Raises:
+        ValueError: for more than 256 patterns.
+    """
+    done: list[str] = []
+    left = [pattern.replace("[^", "[!")]
+    while left:
+        each = left.pop()
+        inner = re.search(r"\{([^{}]*,[^{}]*)\}", each)
+        if inner is None:
+            done.append(each)
+        else:
+            before, after = each[: inner.start()], each[inner.end() :]
+            left += [f"{before}{choice}{after}" for choice in reversed(inner[1].split(","))]
+        if len(done) + len(left) > _MAX_ALTERNATIVES:
+            raise ValueError(
+                f"The pattern's braces stand for more than {_MAX_ALTERNATIVES} patterns. Use fewer."
+            )
+    return done
 
 
 class HiddenPaths:

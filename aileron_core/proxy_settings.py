@@ -93,12 +93,13 @@ def plugin_tools(value: object, problems: list[Problem]) -> tuple[PluginTools, .
         if not isinstance(plugin, str) or not _PLUGIN.fullmatch(plugin):
             what = "must be the last word of a connector's name, such as mail-drafts"
             problems.append(_problem(what, f"{place}.plugin"))
-        elif ops == []:
+            plugin = None
+        if ops == []:
             problems.append(_problem("exposes no op", f"{place}.expose", "EMPTY_PROXY"))
         elif not _are_ops(ops):
             what = f'must be a list of at most {MAX_OPS} ops, such as ["list_drafts"]'
             problems.append(_problem(what, f"{place}.expose"))
-        else:
+        elif plugin is not None:
             found.append(PluginTools(plugin=plugin, expose=tuple(cast("list[str]", ops))))
     return tuple(found)
 

@@ -199,7 +199,7 @@ def load_settings(path: Path) -> Settings:
         content = tomllib.loads(text)
     except FileNotFoundError:
         return Settings()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FileProblems(
             [_problem(path, f"cannot be read: {error}", class_="parse_error")]
         ) from error
@@ -333,15 +333,28 @@ def parse_project_settings(path: Path, text: str) -> ProjectFile:
     Raises:
         FileProblems: it is not TOML, or says something else.
     """
+    problems: list[Problem] = []
+    found = read_project_file(path, text, problems)
+    if problems:
+        raise FileProblems(problems)
+    return found
+
+
+def read_project_file(path: Path, text: str, problems: list[Problem]) -> ProjectFile:
+    """Return what can be used of a project's `aileron.toml`; what is wrong with it is added to *problems*.
+
+    Raises:
+        FileProblems: it is not TOML.
+    """
     try:
         content = tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FileProblems(
             [_problem(path, f"cannot be read: {error}", class_="parse_error")]
         ) from error
     only = "is not allowed in a project's aileron.toml; only [launch.<agent>], [launch] hide and [mcp_proxy] are"
     allowed = ("launch", "mcp_proxy")
-    problems = [_problem(path, only, key) for key in content if key not in allowed]
+    problems += [_problem(path, only, key) for key in content if key not in allowed]
     problems += _unknown(path, {key: each for key, each in content.items() if key == "launch"})
     found = _launch(path, content.get("launch", {}), problems)
     table = _SettingsTable(path, "launch", content, problems)
@@ -353,8 +366,6 @@ def parse_project_settings(path: Path, text: str) -> ProjectFile:
         table.refuse("hide", 'must be a list of paths in the project, such as [".env", "secrets"]')
         hidden = []
     proxy = read_proxy_settings(content, problems)
-    if problems:
-        raise FileProblems(problems)
     return ProjectFile(launch=found, hide=tuple(hidden), proxy=proxy)
 
 
@@ -477,7 +488,7 @@ def _rehearse(table: _SettingsTable) -> Rehearse:
 def _gateway(table: _SettingsTable) -> GatewaySettings:
     urls = {key: table.value(key, "") for key in ("anthropic", "openai", "gemini")}
     for key, url in urls.items():
-        if not _is_base_url(url):
+        if not is_base_url(url):
             table.refuse(key, 'must be a base URL, such as "https://models.example.com"')
             urls[key] = ""
     file = table.value("ca_file", "")
@@ -496,7 +507,8 @@ def _is_own_file(name: str) -> bool:
     return "\0" not in name and Path(name).is_absolute() and Path(name).is_file()
 
 
-def _is_base_url(found: object) -> bool:
+def is_base_url(found: object) -> bool:
+    """Return whether *found* is a text that is empty or an http URL without user, query and fragment."""
     if not isinstance(found, str) or not re.fullmatch(r"[!-~]*", found):
         return False
     try:

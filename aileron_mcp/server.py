@@ -8,6 +8,8 @@ stateful manager: "old" is 2025-03-26 to 2025-11-25 (a session, a GET stream), "
 
 import asyncio
 import math
+import re
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from aileron_core.actions.model import is_builtin, op_tool_name
 from aileron_core.canonical import JsonObject
-from aileron_core.errors import AileronError, Failure, NotFound
+from aileron_core.errors import AileronError, Failure, InvalidRequest, NotFound
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.bodies import ActionBody, PendingBody
 from aileron_core.server.client_claims import ClientClaims, bounded_claims
@@ -59,6 +61,9 @@ Context: TypeAlias = ServerRequestContext[Any, Any]
 
 _BODY_LIMIT = 4 * 1024 * 1024  # bytes; the relay's line limit
 _PROGRESS_SECONDS = 5.0
+_KEY_HEADER, _WAITED_HEADER = "idempotency-key", "aileron-waited"
+_KEY = re.compile(r"[\x21-\x7e]{1,128}")
+_RELAY_LOGGER = "aileron.relay"
 
 
 class _ToolServer(Server[dict[str, Any]]):
@@ -117,7 +122,8 @@ class McpMount:
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_subscriptions_listen=ListenHandler(self._bus),
+            # No bound that sessions share: each stream is one of its session's open requests.
+            on_subscriptions_listen=ListenHandler(self._bus, max_subscriptions=sys.maxsize),
             # No input names a header, so there is none to check: without this the package would
             # list all tools before every call of the new era.
             get_tool_input_schema=_no_parameter_headers,
@@ -128,7 +134,10 @@ class McpMount:
             "notifications/initialized", types.NotificationParams, self._initialized
         )
         self._manager = StreamableHTTPSessionManager(
-            server, session_idle_timeout=IDLE_SECONDS, max_request_body_size=_BODY_LIMIT
+            server,
+            session_idle_timeout=IDLE_SECONDS,
+            max_request_body_size=_BODY_LIMIT,
+            max_sessions=None,  # `OpenSessions` has a limit for each agent's session
         )
 
     @asynccontextmanager
@@ -276,11 +285,17 @@ class McpMount:
         if name == WITHDRAW_ACTION:
             query = parse_status_query(arguments, may_wait=False)
             return withdrawal_result(await self._agents.withdraw(session, query.approval_id))
+        key = _idempotency_key(ctx)
         answer = await self._agents.run(
-            session, self._action(ctx, name), arguments, claims=_claims(ctx)
+            session,
+            self._action(ctx, name),
+            arguments,
+            idempotency_key=key,
+            claims=_claims(ctx),
         )
         if isinstance(answer, Failure) or answer["status"] == "completed":
             return run_result(answer)
+        await _tell_relay(ctx, answer["approval_id"])
         hold = self._hold(ctx, self._hold_setting)
         return await self._wait(ctx, answer["approval_id"], hold, answer)
 
@@ -307,7 +322,7 @@ class McpMount:
         approval stays as it is.
         """
         caller, loop = _caller(ctx), asyncio.get_running_loop()
-        started = loop.time()
+        started = loop.time() - (_waited(ctx) or 0.0)
         reported = -1.0
         body = None
         if pending is None:
@@ -319,8 +334,9 @@ class McpMount:
             done = math.floor(elapsed * 10) / 10 if elapsed < hold else hold
             if done > reported and hold > 0:  # each has to be greater than the one before
                 reported = done
+                what = (body or pending or {}).get("waits_for", "a person's approval")
                 await ctx.session.report_progress(
-                    done, hold, f"Waiting for a person's approval ({elapsed:.0f} s so far)."
+                    done, hold, f"Waiting for {what} ({elapsed:.0f} s so far)."
                 )
             if elapsed >= hold:
                 break
@@ -342,6 +358,30 @@ class McpMount:
 def _caller(ctx: Context) -> _Caller:
     request = cast("Request", ctx.request)  # every message here came over HTTP
     return cast("_Caller", request.scope["aileron.caller"])
+
+
+def _idempotency_key(ctx: Context) -> str | None:
+    key = cast("Request", ctx.request).headers.get(_KEY_HEADER)
+    if key is not None and not _KEY.fullmatch(key):
+        raise InvalidRequest("Idempotency-Key must have 1 to 128 visible ASCII characters.")
+    return key
+
+
+def _waited(ctx: Context) -> float | None:
+    """Return for how many seconds the relay has held the call, over restarts; None where it is no relay."""
+    waited = cast("Request", ctx.request).headers.get(_WAITED_HEADER, "")
+    return float(waited) if re.fullmatch(r"[0-9]{1,9}(\.[0-9])?", waited) else None
+
+
+async def _tell_relay(ctx: Context, approval_id: str) -> None:
+    """Tell the relay what its call waits for: it passes that on if it loses the console for good."""
+    if _waited(ctx) is not None:
+        told = types.LoggingMessageNotificationParams(
+            level="info", logger=_RELAY_LOGGER, data=approval_id
+        )
+        await ctx.session.send_notification(
+            types.LoggingMessageNotification(params=told), ctx.request_id
+        )
 
 
 def _claims(ctx: Context) -> ClientClaims:

@@ -16,6 +16,7 @@ from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.types import AnimationLevel
 
+from aileron_core.actions.model import shown_name
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.console_port import (
     ApprovalUpdated,
@@ -281,7 +282,7 @@ class AileronApp(App[int], inherit_bindings=False):
             model.arming.reset()
         self._follow_settings(model, at)
         if arrived and isinstance(message.event, ApprovalUpdated) and model.paused_at is None:
-            self._attention.on_arrival(message.event.view.action)
+            self._attention.on_arrival(shown_name(message.event.view.action))
         if arrived and self._guide is not None and isinstance(message.event, ApprovalUpdated):
             # The person asked for the next scene; the one before has ended.
             model.queue.select(model.queue.index(message.event.view.approval_id))

@@ -1,4 +1,7 @@
-"""`python -m bench [NAME ...]`: run the measurements, all of them without a name."""
+"""`python -m bench [--check] [NAME ...]`: run the measurements, all of them without a name.
+
+With `--check` each only runs to its end, in seconds, with few rounds and without the peers of `gateway` and `augment`.
+"""
 
 import sys
 
@@ -35,6 +38,9 @@ ALL = {
 }
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ALL:
+    names = [each for each in sys.argv[1:] if each != "--check"]
+    if not {*names} <= {*ALL}:
+        sys.exit(f"python -m bench [--check] [NAME ...]; the names are {', '.join(ALL)}")
+    for name in names or ALL:
         ALL[name]()
         print()

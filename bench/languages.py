@@ -1,4 +1,4 @@
-"""Connectors of `aileron connector new`, one in each language, beside the one in Zig: size, start, a call.
+"""Connectors of `aileron connector new`, one in each language, beside the first of them, in Zig: size, start, a call.
 
 The call fails at its first argument, so what is measured is a language's own start: its runtime, the op's
 input read, an error printed. A language whose compiler is not here is left out.
@@ -18,10 +18,10 @@ from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from bench.support import core_loop, milliseconds
+from bench.support import amount, core_loop, milliseconds
 
 LANGUAGES = ("zig", "python", "rust", "go")
-ROUNDS, CALLS = 5, 40
+ROUNDS, CALLS = amount((5, 40), check=(1, 2))
 
 
 def _built(folder: Path, language: str) -> Path | None:
@@ -59,6 +59,9 @@ def main() -> None:
             first = time.perf_counter() - began
             size = (made / "connector.wasm").stat().st_size
             print(f"  {language:<7} {size / 1000:7.0f} kB, compiled and called once: {first:.2f} s")
+        if not connectors:
+            return
+        base = next(iter(connectors))
         took: dict[str, list[float]] = {language: [] for language in connectors}
         ratios: dict[str, list[float]] = {language: [] for language in connectors}
         for _ in range(ROUNDS):
@@ -68,10 +71,10 @@ def main() -> None:
                     _call(loop, connector)
                     took[language].append(time.perf_counter() - began)
                 last = statistics.median(took[language][-CALLS:])
-                ratios[language].append(last / statistics.median(took["zig"][-CALLS:]))
+                ratios[language].append(last / statistics.median(took[base][-CALLS:]))
         for language, values in took.items():
             ratio = statistics.median(ratios[language])
-            print(f"  {language:<7} {milliseconds(values)}, to Zig {ratio:.1f}")
+            print(f"  {language:<7} {milliseconds(values)}, to {base} {ratio:.1f}")
         loop.close()
         engine.close()
         outgoing.close()

@@ -1,4 +1,4 @@
-"""What the measurements share: a home with a no-op action, a running console, figures with their spread."""
+"""What the measurements share: a home with a no-op action, a running console, figures with their spread, aims."""
 
 import asyncio
 import contextlib
@@ -11,10 +11,53 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import wasmtime
 
 from aileron_core.connectors.store import ConnectorStore
+
+_T = TypeVar("_T")
+
+CHECK = "--check" in sys.argv
+"""Only find out whether a script still runs to its end: its figures say nothing."""
+
+
+def amount(full: _T, *, check: _T) -> _T:
+    """Return how many rounds, calls or seconds to measure with."""
+    return check if CHECK else full
+
+
+class Aims:
+    """What a script was to reach; it says at its end what was missed."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._missed: list[str] = []
+
+    def at_most(self, name: str, measured: float, aim: float) -> None:
+        """Count an aim that *measured* must not exceed."""
+        self._add(f"{name}: {measured:.3g} (aim {aim:g})", met=measured <= aim)
+
+    def at_least(self, name: str, measured: float, aim: float) -> None:
+        """Count an aim that *measured* has to reach."""
+        self._add(f"{name}: {measured:.4g} (aim at least {aim:g})", met=measured >= aim)
+
+    def _add(self, said: str, *, met: bool) -> None:
+        self._count += 1
+        if not met:
+            self._missed.append(said)
+
+    def report(self) -> None:
+        """Print which aims were missed, or that none was."""
+        if CHECK:
+            print(f"  checked ({self._count} aims)")
+        elif self._missed:
+            print(f"  missed {len(self._missed)} of {self._count} aims:")
+            print(*(f"    {each}" for each in self._missed), sep="\n")
+        else:
+            print(f"  all aims met ({self._count})")
+
 
 AILERON = [sys.executable, "-I", "-m", "aileron_tui.cli"]
 RELAY = Path(sys.executable).with_name("aileron-mcp")
@@ -118,12 +161,16 @@ def core_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
+def p99(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+
+
 def milliseconds(values: Sequence[float]) -> str:
     """Return median, 99th percentile and range of seconds, in milliseconds."""
     ordered = sorted(values)
-    p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
     return (
-        f"p50 {statistics.median(ordered) * 1e3:8.2f}  p99 {p99 * 1e3:8.2f}  "
+        f"p50 {statistics.median(ordered) * 1e3:8.2f}  p99 {p99(ordered) * 1e3:8.2f}  "
         f"min {ordered[0] * 1e3:8.2f}  max {ordered[-1] * 1e3:8.2f}  ms  (n={len(ordered)})"
     )
 

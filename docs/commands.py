@@ -37,13 +37,18 @@ def _section(name: str, command: click.Command) -> Iterator[str]:
             .replace("[OPTIONS] ", "")
             .replace("[OPTIONS]", "")
         )
+        required = " ".join(
+            f"{option.opts[-1]} {option.make_metavar(context)}"
+            for option in command.params
+            if isinstance(option, click.Option) and option.required
+        )
         options = [
             p for p in command.params if isinstance(p, click.Option) and p.name not in SHARED
         ]
         records = [record for option in options if (record := option.get_help_record(context))]
     yield f"### {name}"
     yield ""
-    yield f"    {name} {usage}".rstrip()
+    yield "    " + " ".join(filter(None, (name, required, usage)))
     yield ""
     yield from _help(cleandoc(command.help or ""))
     _, _, *examples = (command.epilog or "\b\nExamples:").split("\n")

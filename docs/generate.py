@@ -7,12 +7,11 @@ python docs/generate.py --check    # say which are stale (exit 1)
 import sys
 from pathlib import Path
 
-from agent_pages import agent_pages
-from architecture_page import with_layers
+from agent_pages import agent_pages, with_variables
 from commands import BEGIN, END, with_commands
 from keys_page import keys_page
 from rules_page import with_secret_files
-from wire_page import with_bodies
+from trusted_code_page import trusted_code_page
 
 from aileron_core.runs.transitions import FINAL, TRANSITIONS, RunState
 
@@ -81,12 +80,12 @@ def parts() -> dict[Path, str]:
     filled = {
         DOCS / "states.md": with_states,
         DOCS / "command-line.md": with_commands,
-        DOCS / "architecture.md": with_layers,
-        DOCS / "wire.md": with_bodies,
         DOCS / "rules.md": with_secret_files,
+        DOCS / "variables.md": with_variables,
     }
     made = {page: fill(page.read_text(encoding="utf-8")) for page, fill in filled.items()}
     made[DOCS / "keys.md"] = keys_page()
+    made[DOCS / "trusted-code.md"] = trusted_code_page()
     made |= {DOCS / "agents" / name: page for name, page in agent_pages().items()}
     for name, (module, snapshot) in PICTURES.items():
         stored = SNAPSHOTS / module / f"{snapshot}.svg"

@@ -54,6 +54,8 @@ In `config.toml`, use the names in the second column:
 `y` was the key of `copy`. If the key that you choose belongs to a command that neither decides nor asks first, the two commands swap keys: here, `copy` moves to `a`. To put `copy` on another key, add a line for it.
 Two commands that decide cannot share a key. `esc` cannot decide, nor can a key with ctrl or alt. If the table breaks one of these rules, the console does not start, and names the key and the problem.
 
+With a [vault](threat-model.md#what-the-vaults-key-protects), another theme, glyph set, `bell` or `notify.osc9` is in force as soon as you start the console again. Other keys and another `arm_ms` are not, since another program could have written them: start the console, unlock the vault (`U`), read the item `config.toml`, which shows what differs from the file that you accepted last, and accept it (`t`). Until then the keys are the usual ones, an item rests for no less than 400 ms, and calls wait.
+
 A command marked "decides" cannot be clicked or chosen from the list of commands. One marked "asks first" opens a question.
 """
 

@@ -7,6 +7,7 @@ spellings stay as they are; `aileron_core.actions.portable` names what upstream 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import cast
 
 from aileron_core.actions.model import ANY, INPUT_TYPES, Action, Input, InputType
 from aileron_core.actions.problems import KeyPath, KeyProblem, quoted
@@ -47,7 +48,7 @@ def normalize(action: Action) -> tuple[Action, list[KeyProblem]]:
         *_warning(
             _uncovered_ops(action),
             "is not among the capabilities that this file lists for its connector, so the action "
-            "cannot run (capability_denied); add it under [[requires.connectors]]",
+            f"cannot run (capability_denied); {_meant(action)}add it under [[requires.connectors]]",
         ),
     ]
     return replace(action, inputs=inputs), findings
@@ -136,6 +137,18 @@ def _uncovered_ops(action: Action) -> list[tuple[KeyPath, str]]:
         for index, step in enumerate(action.steps)
         if step.op and step.connector in required and (step.connector, step.op) in uncovered
     ]
+
+
+def _meant(action: Action) -> str:
+    """Return the question whether the first op that is not listed is one that is, misspelt; or nothing."""
+    from difflib import get_close_matches
+
+    listed = {entry.fqn: entry.capabilities for entry in action.requires}
+    for path, op in _uncovered_ops(action)[:1]:
+        step = action.steps[cast("int", path[1])]
+        for near in get_close_matches(op, listed[step.connector], n=1):
+            return f"did you mean {quoted(near)}? Otherwise "
+    return ""
 
 
 def _warning(places: Sequence[tuple[KeyPath, str]], message: str) -> Iterable[KeyProblem]:

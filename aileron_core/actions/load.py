@@ -1,16 +1,15 @@
 """Loads an action file: its form (`+++`, UTF-8, line length), then its content or all its problems."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from aileron_core.actions.compat import merge_declarations, normalize
 from aileron_core.actions.front_matter import read_front_matter
 from aileron_core.actions.model import Action
 from aileron_core.actions.portable import portability_problems
-from aileron_core.actions.positions import locate
-from aileron_core.actions.problems import KeyPath, KeyProblem, key_text
-from aileron_core.actions.syntax import ParsedToml, SyntaxProblem, parse
+from aileron_core.actions.positions import load_toml, locate, nearest
+from aileron_core.actions.problems import KeyProblem, key_text
 from aileron_core.actions.validate import validate
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import FileProblems, Problem
@@ -81,39 +80,24 @@ def read_action(data: bytes, file: str, *, portable: bool = False) -> ParsedFile
     try:
         frame = _split(data, file)
         _refuse_long_keys(frame, file)
+        document = load_toml(frame.front, file, first_line=frame.first_line)
     except FileProblems as error:
         return ParsedFile(file=file, data=data, form_problems=error.problems)
-    parsed = parse(frame.front)
-    raw, form = read_front_matter(
-        parsed.document, body=frame.body, sha256=sha256_hex(data), file=file
-    )
+    raw, form = read_front_matter(document, body=frame.body, sha256=sha256_hex(data), file=file)
     action, found = normalize(raw)
     wrong = [finding for finding in found if finding.severity == "error"]
     errors = form + _not_covered([*wrong, *validate(action)], form)
     warnings = [finding for finding in found if finding.severity == "warning"]
-    upstream = list(portability_problems(parsed.document, raw)) if portable else []
+    upstream = list(portability_problems(document, raw)) if portable else []
     shown = [*errors, *_not_covered([*upstream, *warnings], form)]
     if len(shown) > 1:
         shown.sort(key=lambda each: (each.severity == "warning", each.class_ != "parse_error"))
-    if parsed.problems:
-        return ParsedFile(
-            file=file, data=data, form_problems=_of_faulty(parsed, shown, frame, file)
-        )
     return ParsedFile(
         file=file,
         data=data,
         action=None if errors else merge_declarations(action),
         key_problems=tuple(shown),
     )
-
-
-def _of_faulty(
-    parsed: ParsedToml, findings: Iterable[KeyProblem], frame: "_Frame", file: str
-) -> tuple[Problem, ...]:
-    """Return what is wrong with a file that is not TOML: its faults, then what is sure of the rest."""
-    faults = tuple(_fault_problem(fault, frame, file) for fault in parsed.problems)
-    sure = [finding for finding in findings if parsed.is_certain(finding)]
-    return faults + _placed(sure[:MAX_PROBLEMS], parsed.text, frame, file)
 
 
 def locate_key_problems(
@@ -124,7 +108,20 @@ def locate_key_problems(
     if not findings:
         return ()
     frame = _split(data, file)
-    return _placed(findings, frame.front, frame, file)
+    places = locate(frame.front)
+    return tuple(
+        Problem(
+            file=file,
+            message=finding.message,
+            class_=finding.class_,
+            severity=finding.severity,
+            line=frame.first_line - 1 + line,
+            column=column or 1,
+            key=key_text(finding.path),
+        )
+        for finding in findings
+        for line, column in [nearest(finding.path, places)]
+    )
 
 
 def locate_problems(problems: Iterable[Problem], data: bytes) -> tuple[Problem, ...]:
@@ -144,25 +141,6 @@ def _at_key(problem: Problem, place: tuple[int, int] | None, frame: "_Frame") ->
     if problem.line or place is None:
         return problem
     return replace(problem, line=place[0] + frame.first_line - 1, column=place[1])
-
-
-def _placed(
-    findings: Iterable[KeyProblem], text: str, frame: "_Frame", file: str
-) -> tuple[Problem, ...]:
-    places = locate(text)
-    return tuple(
-        Problem(
-            file=file,
-            message=finding.message,
-            class_=finding.class_,
-            severity=finding.severity,
-            line=line,
-            column=column,
-            key=key_text(finding.path),
-        )
-        for finding in findings
-        for line, column in [_place(finding.path, places, frame.first_line)]
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,29 +206,6 @@ def _not_covered(findings: Iterable[KeyProblem], known: list[KeyProblem]) -> lis
         for finding in findings
         if not any(finding.path[:length] in covered for length in range(1, len(finding.path) + 1))
     ]
-
-
-def _place(
-    path: KeyPath, places: Mapping[KeyPath, tuple[int, int]], first_line: int
-) -> tuple[int, int]:
-    """Return where *path* stands, for a key that is missing where its table does."""
-    for length in range(len(path), 0, -1):
-        if place := places.get(path[:length]):
-            return place[0] + first_line - 1, place[1]
-    return first_line - 1, 1
-
-
-def _fault_problem(fault: SyntaxProblem, frame: _Frame, file: str) -> Problem:
-    before = frame.first_line - 1
-    first = f", first on line {fault.first_line + before}" if fault.first_line else ""
-    return Problem(
-        file=file,
-        message=f"invalid TOML front matter: {fault.message}{first}",
-        class_="parse_error",
-        line=fault.line + before,
-        column=fault.column,
-        key=key_text(fault.path),
-    )
 
 
 def _parse_problem(file: str, message: str, line: int, column: int = 1) -> Problem:

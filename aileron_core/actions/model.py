@@ -219,6 +219,11 @@ def is_builtin(name: str) -> bool:
     return name.startswith(BUILTIN_PREFIX)
 
 
+def shown_name(name: str) -> str:
+    """Return the action *name* as people and agents know it: a built-in tool by the tool's own name."""
+    return name.removeprefix(BUILTIN_PREFIX).capitalize() if is_builtin(name) else name
+
+
 def _heading(line: str) -> str | None:
     """Return the text of an ATX heading (CommonMark 4.2), or None for another line."""
     match = _HEADING.fullmatch(line)

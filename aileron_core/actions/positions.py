@@ -1,17 +1,20 @@
-"""The line and column of each key in a TOML text, for error messages; `tomllib` does not keep them.
+"""Reads TOML for people: its first fault, and the line and column of each key, which `tomllib` does not keep.
 
-It runs only on a file that has a problem, valid TOML or not. It is not a second parser: it follows
-keys, tables and nesting, skips every scalar up to the next separator, and where it cannot follow
-the text it stops and returns what it has found so far.
+Keys are located only in a file that has a problem. That is not a second parser: it follows keys, tables
+and nesting, skips every scalar up to the next separator, and where it cannot follow the text it
+stops and returns what it has found so far.
 """
 
 import re
 import tomllib
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
 
 from aileron_core.actions.problems import KeyPath
+from aileron_core.errors import FileProblems, Problem
+from aileron_core.text import escape
 
 _MAX_DEPTH = 80
 _MAX_KEYS = 100_000
@@ -26,85 +29,58 @@ _MULTI_LITERAL = re.compile(r"'''(?:[^']|'{1,2}(?!'))*+'{3,5}")
 _STRINGS = (('"""', _MULTI_BASIC), ("'''", _MULTI_LITERAL), ('"', _BASIC), ("'", _LITERAL))
 _SCALAR = re.compile(r"[^,\]}#\n]+")
 _LINE_REST = re.compile(r"[^\n]*")
-_ERROR_POSITION = re.compile(r"\(at line (\d+), column (\d+)\)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """One `key = value`, `[table]` or `[[array]]`, as far as it could be followed."""
-
-    start: int
-    path: KeyPath
-    """Of the pair's key, or of the table; empty where it could not be read."""
-    key_offset: int
-    """The offset of the key's last part; of a header, where it starts."""
-    is_header: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outline:
-    """The positions of everything in a text, as offsets in characters."""
-
-    offsets: Mapping[KeyPath, int]
-    """Where each key, table and array element first appears."""
-    statements: Sequence[Statement]
-    keys: Sequence[tuple[int, KeyPath]]
-    """Every key in the order of the text, duplicates included."""
-    stopped_at: int | None
-    """Where the text could not be followed any further; None: it was followed to its end."""
-
-
-def outline(text: str) -> Outline:
-    """Return the positions of everything in *text*, as far as it can be followed."""
-    scanner = _Scanner(text)
-    stopped: int | None = None
-    try:
-        scanner.document()
-    except _Lost:
-        stopped = scanner.at
-    return Outline(
-        offsets=scanner.offsets,
-        statements=scanner.statements,
-        keys=scanner.keys,
-        stopped_at=stopped,
-    )
+_ERROR_PLACE = re.compile(r"line (\d+), column (\d+)\)")
+_LONGEST = 200
+"""Characters of a message: `tomllib` repeats keys in some."""
 
 
 def locate(text: str) -> Mapping[KeyPath, tuple[int, int]]:
     """Return line and column (both from 1) of each key, table and array element in *text*."""
-    starts = line_starts(text)
-    offsets = outline(text).offsets
-    return {path: line_column(offset, starts) for path, offset in offsets.items()}
+    scanner = _Scanner(text)
+    with suppress(_Lost):
+        scanner.document()
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+    return {path: _line_column(offset, starts) for path, offset in scanner.offsets.items()}
 
 
-def key_line(text: str, dotted: str) -> int:
-    """Return the line, from 1, of the key *dotted*, or of the nearest table or key that contains it.
+def nearest(path: KeyPath, places: Mapping[KeyPath, tuple[int, int]]) -> tuple[int, int]:
+    """Return the place of *path*, or of the nearest table that contains it; zeros if neither has one."""
+    ends = range(len(path), 0, -1)
+    return next((places[path[:end]] for end in ends if path[:end] in places), (0, 0))
 
-    0 if the text has neither. Keys that contain a dot are not told apart from nested ones.
+
+def load_toml(text: str, file: str, *, first_line: int = 1) -> dict[str, Any]:
+    """Return what *text* states; *first_line* is the line of *file*, from 1, that it begins on.
+
+    Raises:
+        FileProblems: it is not TOML: the first fault, with line and column.
     """
-    starts = line_starts(text)
-    lines: dict[str, int] = {}
-    for statement in outline(text).statements:
-        name = ".".join(part for part in statement.path if isinstance(part, str))
-        lines.setdefault(name, line_column(statement.start, starts)[0])
-    parts = dotted.split(".")
-    names = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
-    return next((lines[name] for name in names if name in lines), 0)
+    line, column = 1, 1
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        message = "it is nested too deeply"
+    except ValueError as error:
+        # Before Python 3.14 the place is in the message alone.
+        message, _, place = str(error).rpartition(" (at ")
+        if found := _ERROR_PLACE.fullmatch(place):
+            line, column = int(found[1]), int(found[2])
+        elif place == "end of document)":
+            last = text.rpartition("\n")[2]
+            line, column = text.count("\n") + 1, len(last) + 1
+        else:  # int() says so, without a place
+            message = "a number has too many digits"
+    problem = Problem(
+        file=file,
+        message=f"invalid TOML: {escape(message[:_LONGEST])}",
+        class_="parse_error",
+        line=first_line + line - 1,
+        column=column,
+    )
+    raise FileProblems([problem])
 
 
-def syntax_position(message: str) -> tuple[int, int]:
-    """Return the line and column in an error message of `tomllib`; zeros where it has none."""
-    found = _ERROR_POSITION.search(message)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
-
-
-def line_starts(text: str) -> list[int]:
-    """Return the offset of each line of *text*, for `line_column`."""
-    return [0, *(match.end() for match in re.finditer("\n", text))]
-
-
-def line_column(offset: int, starts: list[int]) -> tuple[int, int]:
-    """Return line and column (both from 1, in characters) of *offset*."""
+def _line_column(offset: int, starts: list[int]) -> tuple[int, int]:
     line = bisect_right(starts, offset)
     return line, offset - starts[line - 1] + 1
 
@@ -116,8 +92,6 @@ class _Lost(Exception):
 class _Scanner:
     def __init__(self, text: str) -> None:
         self.offsets: dict[KeyPath, int] = {}
-        self.statements: list[Statement] = []
-        self.keys: list[tuple[int, KeyPath]] = []
         self.at = 0
         self._text = text
         self._elements: dict[KeyPath, int] = {}
@@ -129,26 +103,11 @@ class _Scanner:
             self._skip(_BLANK)
             if self.at >= len(self._text):
                 return
-            if len(self.statements) >= _MAX_KEYS:
-                raise _Lost
-            header = self._text.startswith("[", self.at)
-            # Noted before it is read: one that cannot be read is the one that people ask about.
-            start = self.at
-            self.statements.append(
-                Statement(start=start, path=(), key_offset=start, is_header=header)
-            )
-            if header:
+            if self._text.startswith("[", self.at):
                 table = self._header()
-                self._note_statement(table, start)
             else:
-                self._pair(table, depth=0, statement=True)
+                self._pair(table, depth=0)
             self._skip(_LINE_REST)
-
-    def _note_statement(self, path: KeyPath, key: int) -> None:
-        last = self.statements[-1]
-        self.statements[-1] = Statement(
-            start=last.start, path=path, key_offset=key, is_header=last.is_header
-        )
 
     def _header(self) -> KeyPath:
         start = self.at
@@ -166,14 +125,11 @@ class _Scanner:
                 self._remember(path, start)
         return path
 
-    def _pair(self, table: KeyPath, *, depth: int, statement: bool = False) -> None:
-        path, offset = table, self.at
+    def _pair(self, table: KeyPath, *, depth: int) -> None:
+        path = table
         for key, offset in self._keys():
             path = (*path, key)
             self._remember(path, offset)
-        self.keys.append((offset, path))
-        if statement:
-            self._note_statement(path, offset)
         self._skip(_SPACE)
         if not self._text.startswith("=", self.at):
             raise _Lost
@@ -219,7 +175,6 @@ class _Scanner:
         index = 0
         while not self._closes("]"):
             self._remember((*path, index), self.at)
-            self.keys.append((self.at, (*path, index)))
             self._value((*path, index), depth=depth + 1)
             index += 1
             self._separator("]")

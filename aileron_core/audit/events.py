@@ -73,6 +73,8 @@ class AuditEvent(StrEnum):
     SESSION_OPENED = "session.opened"
     SESSION_HELD = "session.held"
     SESSION_ENDED = "session.ended"
+    SESSION_COMMIT_RECOVERED = "session.commit_recovered"
+    """It ended while what a person approved was being written; that was taken back or finished."""
     SESSION_SEEN_OUTSIDE = "session.seen_outside"
     """Its launcher claimed that it is contained, and it was observed not to be."""
     SESSION_HOST_REFUSED = "session.host_refused"

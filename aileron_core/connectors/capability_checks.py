@@ -49,17 +49,22 @@ def check_method(
     body: bytes | None,
     target: RequestTarget,
     *,
+    op: str,
     accepted_reads: Collection[str] | None,
 ) -> None:
     """Check that a request of a preview only reads.
 
     Args:
+        method: of the request, as the headers, body and target after it.
+        headers: those that the connector set.
+        body: None where it has none.
+        target: where it is sent.
+        op: the op that sends it.
         accepted_reads: what a person accepted as reads by POST; None outside a preview.
 
     Raises:
         CapabilityDenied: it is a preview, and the request may change something. If a person could
-            accept it,
-            `details` names it under `OFFER_KEY`.
+            accept it, `details` names it under `OFFER_KEY`.
     """
     if accepted_reads is None:
         return
@@ -69,7 +74,7 @@ def check_method(
         return
     if method != "POST":
         raise _only_reads(method[:16], target)
-    read = classify_read(headers, body or b"", target)
+    read = classify_read(headers, body or b"", target, op=op, accepted=accepted_reads)
     if read not in accepted_reads:
         raise _only_reads(f"POST ({read})", target, {OFFER_KEY: read})
 

@@ -6,21 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aileron_core.connectors.manifest import Manifest, parse_manifest
-from aileron_core.connectors.module_interface import (
-    HOST_FUNCTIONS,
-    HOST_MODULE,
-    ModuleInterface,
-    check_interface,
-    read_interface,
-)
 from aileron_core.connectors.store import (
     MANIFEST_FILE,
     MODULE_FILE,
     ConnectorStore,
     InstalledConnector,
+    check_magic,
     identity_hash,
 )
-from aileron_core.connectors.wasm.compiler import compile_problem
+from aileron_core.connectors.wasm.compiler import Compiler, ModuleCheck
 from aileron_core.errors import FileProblems, NotFound, Problem
 
 _RUNTIME = "capabilities.runtime.imports"
@@ -33,7 +27,7 @@ class ConnectorCheck:
     problems: tuple[Problem, ...]
     manifest: Manifest | None = None
     imports: tuple[str, ...] = ()
-    """The functions of `aileron_host` that the module imports, sorted."""
+    """As `ModuleCheck.imports`."""
     hash: str = ""
     """Its identity hash; empty without a module and a manifest."""
 
@@ -68,18 +62,21 @@ def check_connector(path: Path) -> ConnectorCheck:
         return ConnectorCheck(problems=tuple(problems), manifest=manifest)
     module_file = path / MODULE_FILE
     module = _read(module_file, problems)
-    shape = None
+    checked = ModuleCheck()
     if module is not None:
-        shape = _check_module(module, str(module_file), problems)
-    if manifest is not None and shape is not None:
-        problems += _mismatches(manifest, shape, str(manifest_file))
+        with _collecting(problems):
+            check_magic(module, str(module_file))
+            checked = Compiler().check(module)
+    problems += [Problem(file=str(module_file), message=each) for each in checked.problems]
+    if manifest is not None and checked.imports is not None:
+        problems += _mismatches(manifest, checked.imports, str(manifest_file))
     hash_ = ""
     if module is not None and manifest_bytes is not None:
         hash_ = identity_hash(module, manifest_bytes)
     return ConnectorCheck(
         problems=tuple(problems),
         manifest=manifest,
-        imports=() if shape is None else _host_imports(shape),
+        imports=checked.imports or (),
         hash=hash_,
     )
 
@@ -115,25 +112,7 @@ def _collecting(problems: list[Problem]) -> Generator[None]:
         problems += error.problems
 
 
-def _check_module(module: bytes, file: str, problems: list[Problem]) -> ModuleInterface | None:
-    try:
-        shape = read_interface(module)
-    except ValueError as error:
-        problems.append(Problem(file=file, message=str(error), class_="parse_error"))
-        return None
-    before = len(problems)
-    with _collecting(problems):
-        check_interface(shape, file)
-    if len(problems) == before and (reason := compile_problem(module)):
-        problems.append(Problem(file=file, message=reason, class_="parse_error"))
-    return shape
-
-
-def _host_imports(shape: ModuleInterface) -> tuple[str, ...]:
-    return tuple(sorted({name for module, name in shape.imports if module == HOST_MODULE}))
-
-
-def _mismatches(manifest: Manifest, shape: ModuleInterface, file: str) -> list[Problem]:
+def _mismatches(manifest: Manifest, imports: tuple[str, ...], file: str) -> list[Problem]:
     """Return contradictions between manifest and module, and requests that are not supported yet."""
     problems: list[Problem] = []
 
@@ -143,7 +122,7 @@ def _mismatches(manifest: Manifest, shape: ModuleInterface, file: str) -> list[P
     if manifest.wants_spawn:
         message = "asks to start local programs, which is not supported"
         problems.append(Problem(file=file, message=message, key="capabilities.spawn"))
-    imported = set(_host_imports(shape)) & HOST_FUNCTIONS
+    imported = set(imports)
     for name in sorted(imported - set(manifest.imports)):
         warn(_RUNTIME, f"does not list {name}, which the module imports")
     for name in sorted(set(manifest.imports) - imported):

@@ -24,7 +24,6 @@ async def try_op(
     *,
     routes: Sequence[Route] = (),
     read_only: bool = False,
-    limits: Limits | None = None,
 ) -> OpResult:
     """Run *op* of the connector in the folder *path* once and return how it ended.
 
@@ -32,7 +31,6 @@ async def try_op(
         path: a folder with `connector.wasm` and `manifest.toml`.
         routes: the hosts that it can reach, and the addresses that they lead to.
         read_only: allow only GET and HEAD, as in a preview.
-        limits: of the call; None for the defaults of a run.
 
     Raises:
         NotFound: a file is missing.
@@ -52,7 +50,7 @@ async def try_op(
             engine=engine,
         )
         try:
-            result = await connector.call(op, args, limits=limits or Limits(), read_only=read_only)
+            result = await connector.call(op, args, limits=Limits(), read_only=read_only)
         finally:
             engine.close()
             outgoing.close()

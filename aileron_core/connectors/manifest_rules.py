@@ -1,79 +1,155 @@
-"""Validation rules for single values of a connector's manifest; each returns what is wrong, or None."""
+"""The keys of a connector's `manifest.toml`: one table of what each may be, and what checks it."""
 
 import re
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from aileron_core.actions.names import is_semver
-from aileron_core.actions.validate import MAX_WALL_SECONDS
+from aileron_core.actions.model import Input
+from aileron_core.actions.names import fqn_problem, is_semver
+from aileron_core.actions.problems import KeyPath, KeyProblem, quoted
+from aileron_core.actions.validate import MAX_WALL_SECONDS, input_problems
 from aileron_core.connectors.http.host_names import normalize_host_port
-from aileron_core.connectors.names import MAX_NAME_LENGTH, Fqn
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 7230, 3.2.6
-_OPERATION = re.compile(r"[a-z][a-z0-9_-]*")
-_MAX_OUTPUT = 64 * 1024 * 1024
+_OP_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_LONGEST_NAME = 256
+_LONGEST_TEXT = 4000
 
 
-def any_text(value: Any) -> str | None:
-    return None if isinstance(value, str) else "must be a string"
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with these keys alone."""
+
+    keys: "Mapping[str, Rule]"
+    required: tuple[str, ...] = ()
+    together: Callable[[Mapping[str, Any]], Iterable[tuple[KeyPath, str]]] | None = None
+    """Checks the keys against one another, where each is right by itself."""
 
 
-def prose(value: Any) -> str | None:
+@dataclass(frozen=True, slots=True)
+class TableOf:
+    """A table whose keys the author names."""
+
+    rule: "Rule"
+    name: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """An array of values that one rule is for."""
+
+    rule: "Rule"
+    least: int = 0
+
+
+Rule: TypeAlias = Table | TableOf | ListOf | Callable[[Any], str | None]
+"""Of a single value: what returns what is wrong with it, or None."""
+
+
+def manifest_problems(
+    value: object, rule: Rule | None = None, path: KeyPath = ()
+) -> Iterator[KeyProblem]:
+    """Yield what is wrong with *value*, by default a whole manifest as parsed from TOML."""
+    rule = rule or _MANIFEST
+    if isinstance(rule, ListOf):
+        items = cast("list[object]", value) if isinstance(value, list) else None
+        if items is None or len(items) < rule.least:
+            must = "list at least one" if rule.least else "be a list"
+            yield KeyProblem(path=path, message=f"must {must}")
+        for index, item in enumerate(items or ()):
+            yield from manifest_problems(item, rule.rule, (*path, index))
+    elif not isinstance(rule, Table | TableOf):
+        if (message := rule(value)) is not None:
+            yield KeyProblem(path=path, message=message)
+    elif not isinstance(value, dict):
+        yield KeyProblem(path=path, message="must be a table")
+    else:
+        table = cast("dict[str, object]", value)
+        of = _fixed_table if isinstance(rule, Table) else _free_table
+        yield from of(table, cast("Any", rule), path)
+
+
+def _fixed_table(table: dict[str, object], rule: Table, path: KeyPath) -> Iterator[KeyProblem]:
+    found: list[KeyProblem] = []
+    for key, value in table.items():
+        if key in rule.keys:
+            found += manifest_problems(value, rule.keys[key], (*path, key))
+        else:
+            message = "unknown manifest key"
+            found.append(KeyProblem(path=(*path, key), message=message, class_="parse_error"))
+    missing = [key for key in rule.required if key not in table]
+    found += [KeyProblem(path=(*path, key), message="is required") for key in missing]
+    if not found and rule.together is not None:
+        together = rule.together(table)
+        found += [KeyProblem(path=(*path, *at), message=message) for at, message in together]
+    yield from found
+
+
+def _free_table(table: dict[str, object], rule: TableOf, path: KeyPath) -> Iterator[KeyProblem]:
+    for key, value in table.items():
+        if rule.name is not None and not rule.name.fullmatch(key):
+            message = f"must match {rule.name.pattern}"
+            yield KeyProblem(path=(*path, key), message=message)
+        yield from manifest_problems(value, rule.rule, (*path, key))
+
+
+def _text(value: Any) -> str | None:
     """Accept text for people, short enough for a screen."""
     if not isinstance(value, str):
         return "must be a string"
-    return None if len(value) <= 4000 else "is longer than 4,000 characters"
+    return None if len(value) <= _LONGEST_TEXT else f"is longer than {_LONGEST_TEXT:,} characters"
 
 
-def single_line(value: Any) -> str | None:
+def _description(value: Any) -> str | None:
+    good = isinstance(value, str) and 0 < len(value.strip()) <= _LONGEST_TEXT
+    return None if good else f"must be a text of at most {_LONGEST_TEXT:,} characters"
+
+
+def _line(value: Any) -> str | None:
     """Accept text that may end up in a header."""
     if not isinstance(value, str):
         return "must be a string"
     return "must not contain a line break" if re.search(r"[\r\n\x00]", value) else None
 
 
-def fqn(value: Any) -> str | None:
+def _flag(value: Any) -> str | None:
+    return None if isinstance(value, bool) else "must be true or false"
+
+
+def _one_of(*values: str) -> Callable[[Any], str | None]:
+    return lambda value: None if value in values else f"must be one of {', '.join(values)}"
+
+
+def _name(value: Any) -> str | None:
     """Accept a connector's name without version."""
-    if not isinstance(value, str):
-        return "must be a string"
-    try:
-        Fqn.parse(value)
-    except ValueError as error:
-        return str(error)
-    return None
+    if (problem := _line(value)) is not None:
+        return problem
+    if len(value) > _LONGEST_NAME:
+        return f"is longer than {_LONGEST_NAME} characters"
+    # Which an action may name, but the account of no connector is called by.
+    return "must not contain +" if "+" in value else fqn_problem(value)
 
 
-def version(value: Any) -> str | None:
-    """Accept a strict semantic version."""
-    good = isinstance(value, str) and len(value) <= MAX_NAME_LENGTH and is_semver(value)
+def _version(value: Any) -> str | None:
+    good = isinstance(value, str) and len(value) <= _LONGEST_NAME and is_semver(value)
     return None if good else "must be strict SemVer, such as 1.2.3"
 
 
-def provenance_hash(value: Any) -> str | None:
-    """Accept a hash prefixed with its algorithm."""
+def _provenance_hash(value: Any) -> str | None:
     good = isinstance(value, str) and value.startswith("sha256:")
     return None if good else "must start with sha256:"
 
 
-def idempotency(value: Any) -> str | None:
-    """Accept the default for steps that do not state their own."""
-    return None if value in ("idempotent", "not_idempotent") else "must be idempotent or not_idempotent"  # fmt: skip
-
-
-def credential_kind(value: Any) -> str | None:
-    """Accept a kind of credential that a host can inject."""
-    good = value in ("api_key", "oauth2", "aws_sigv4", "basic")
-    return None if good else "must be api_key, oauth2, aws_sigv4 or basic"
-
-
-def header_name(value: Any) -> str | None:
+def _header_name(value: Any) -> str | None:
     good = isinstance(value, str) and _TOKEN.fullmatch(value)
     return None if good else "must be the name of a header"
 
 
-def url(value: Any) -> str | None:
+def _url(value: Any) -> str | None:
     """Accept an https URL, or http to this machine."""
-    if (problem := single_line(value)) is not None:
+    if (problem := _line(value)) is not None:
         return problem
     try:
         parts = urlsplit(str(value))
@@ -84,76 +160,124 @@ def url(value: Any) -> str | None:
     return None if host and (parts.scheme == "https" or local) else "must be an https URL"
 
 
-def string_list(value: Any) -> str | None:
-    if not isinstance(value, list):
-        return "must be a list of strings"
-    items = cast("list[Any]", value)
-    return None if all(isinstance(item, str) for item in items) else "must be a list of strings"
-
-
-def host_list(value: Any) -> str | None:
-    """Accept a list of exact `host:port` entries; the message names the first wrong one."""
-    if (problem := string_list(value)) is not None:
+def _host(value: Any) -> str | None:
+    """Accept one exact `host:port`."""
+    if (problem := _line(value)) is not None:
         return problem
-    for entry in cast("list[str]", value):
-        if (problem := _host_problem(entry)) is not None:
-            return f"{entry!r} {problem}"
-    return None
-
-
-def _host_problem(entry: str) -> str | None:
-    if "://" in entry or "/" in entry:
-        return "must be host:port alone, without scheme or path"
-    if "*" in entry:
-        return "contains a wildcard; list each host by name"
+    if "://" in value or "/" in value:
+        return f"{quoted(value)} must be host:port alone, without scheme or path"
+    if "*" in value:
+        return f"{quoted(value)} contains a wildcard; list each host by name"
     try:
-        normalize_host_port(entry)
+        normalize_host_port(value)
     except ValueError as error:
-        return str(error)
+        return f"{quoted(value)} {error}"
     return None
 
 
-def positive_output_limit(value: Any) -> str | None:
-    """Accept a number of bytes up to 64 MiB."""
-    good = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MAX_OUTPUT
-    return None if good else f"must be a number of bytes from 1 to {_MAX_OUTPUT}"
+def _seconds(value: Any) -> str | None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    good = whole and 1 <= value <= MAX_WALL_SECONDS
+    return None if good else f"must be a whole number of seconds from 1 to {MAX_WALL_SECONDS}"
 
 
-def seconds_by_op(value: Any) -> str | None:
-    """Accept how many seconds calls may take, by op."""
-    if not isinstance(value, dict):
-        return "must be a table: an op, and how many seconds one call of it may take"
-    for op, seconds in cast("dict[str, Any]", value).items():
-        whole = isinstance(seconds, int) and not isinstance(seconds, bool)
-        if not whole or not 1 <= seconds <= MAX_WALL_SECONDS:
-            return f"{op!r} must be a whole number of seconds from 1 to {MAX_WALL_SECONDS}"
-    return None
+def _credential(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    kind = table["kind"]
+    for key, only in _ONLY_FOR.items():
+        if key in table and kind != only:
+            yield (key,), f"is allowed only for kind = {only!r}"
+    if kind == "oauth2" and "oauth2" not in table:
+        yield ("oauth2",), "is required for kind = 'oauth2'"
+    if "{key}" not in table.get("format", "{key}"):
+        yield ("format",), "must contain {key}"
 
 
-def spawn_programs(value: Any) -> str | None:
-    """Accept the programs that a local-program connector would start."""
-    if not isinstance(value, list) or not value:
-        return "must list at least one program"
-    for entry in cast("list[Any]", value):
-        if not isinstance(entry, dict):
-            return "must be a list of tables"
-        table = cast("dict[str, Any]", entry)
-        path = table.get("path")
-        if set(table) - {"path", "hash"} or not isinstance(path, str):
-            return "each program needs a path, and may have a hash"
-        if not path.startswith(("/", "~/")):
-            return f"{path!r} must be absolute or start with ~/"
-    return None
+def _op(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    inputs = tuple(Input(**entry) for entry in table.get("inputs", ()))
+    yield from input_problems(inputs)
+    if len({each.name for each in inputs}) < len(inputs):
+        yield ("inputs",), "names an input twice"
 
 
-def operations(value: Any) -> str | None:
-    """Accept the command lines of a local-program connector, by op."""
-    if not isinstance(value, dict) or not value:
-        return "must name at least one operation"
-    for name, entry in cast("dict[str, Any]", value).items():
-        if not _OPERATION.fullmatch(name):
-            return f"{name!r} is not a valid name for an operation"
-        table = cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
-        if set(table) - {"argv", "description"} or string_list(table.get("argv")) is not None:
-            return f"operation {name!r} needs argv, a list of strings"
-    return None
+# Keys of [capabilities.credential] that only one kind has.
+_ONLY_FOR = {
+    "header": "api_key",
+    "format": "api_key",
+    "region": "aws_sigv4",
+    "service": "aws_sigv4",
+    "access_key_id": "aws_sigv4",
+    "oauth2": "oauth2",
+}
+_CREDENTIAL = Table(
+    {
+        "kind": _one_of("api_key", "oauth2", "aws_sigv4", "basic"),
+        "scope": _text,
+        "header": _header_name,
+        "format": _line,
+        "region": _line,
+        "service": _line,
+        "access_key_id": _line,
+        "oauth2": Table(
+            {
+                "authorize_url": _url,
+                "token_url": _url,
+                "client_id": _line,
+                "client_secret": _line,
+                "scopes": ListOf(_text, least=1),
+            },
+            required=("authorize_url", "token_url", "client_id", "scopes"),
+        ),
+    },
+    required=("kind",),
+    together=_credential,
+)
+_OP = Table(
+    {
+        "description": _description,
+        "inputs": ListOf(
+            Table(  # as `[[inputs]]` of an action file has them
+                {
+                    "name": _text,
+                    "type": _text,
+                    "description": _description,
+                    "required": _flag,
+                    "label": _text,
+                    "multiline": _flag,
+                    "items_type": _text,
+                    "format": _text,
+                },
+                required=("name", "type", "description"),
+            )
+        ),
+    },
+    required=("description",),
+    together=_op,
+)
+_MANIFEST = Table(
+    {
+        "connector": Table(
+            {
+                "name": _name,
+                "version": _version,
+                "publisher": _text,
+                "provenance_hash": _provenance_hash,
+                "idempotency": Table(
+                    {"default": _one_of("idempotent", "not_idempotent")}, required=("default",)
+                ),
+                "forwarder": _text,
+                "origin": _text,
+            },
+            required=("name", "version"),
+        ),
+        "capabilities": Table(
+            {
+                "network": Table({"hosts": ListOf(_host)}),
+                "credential": _CREDENTIAL,
+                "runtime": Table({"imports": ListOf(_text), "wall_seconds": TableOf(_seconds)}),
+                "spawn": lambda _: None,  # no connector with it is installed
+            }
+        ),
+        "provides": Table({"intents": ListOf(_text), "ops": TableOf(_OP, name=_OP_NAME)}),
+    },
+    required=("connector",),
+)

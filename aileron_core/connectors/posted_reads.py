@@ -1,12 +1,15 @@
-"""Which POST requests a preview may send: accepted GraphQL queries, and AWS operations by their exact names.
+"""Which POST requests a preview may send: accepted GraphQL queries, AWS operations by name, one op to one path.
 
-A body that cannot be parsed unambiguously is refused: the service may interpret it differently.
+A body that cannot be parsed unambiguously is refused: the service may interpret it differently. Of the
+requests of one op to one path only that they are neither GraphQL nor AWS is checked: whether they only read
+is for the person to know.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NoReturn, cast
+from urllib.parse import unquote_plus
 
 from aileron_core.connectors.http.host_names import short_host
 from aileron_core.connectors.http.target import RequestTarget
@@ -16,6 +19,8 @@ GRAPHQL_PREFIX = "GraphQL queries at "
 """Before the host and path to which a person accepts that single GraphQL queries are sent."""
 AWS_PREFIX = "AWS "
 """Before the exact `X-Amz-Target` that a person accepts."""
+UNCHECKED_PREFIX = "unchecked requests of "
+"""Before the op whose requests to one host and path a person accepts unchecked."""
 OFFER_KEY = "preview_read"
 """The key, in the details of a refusal, of what a person could accept."""
 
@@ -24,11 +29,17 @@ _MAX_TOKENS = 5_000
 _TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)+")
 _MAX_NAME = 200
 """Characters of what a person has to read in order to accept it."""
-_JSON = re.compile(r'application/json(;\s*charset="?utf-8"?)?', re.IGNORECASE)
+_UTF_8 = r'(;\s*charset="?utf-8"?)?'
+_JSON = re.compile(rf"application/json{_UTF_8}", re.IGNORECASE)
+_FORM = re.compile(rf"application/x-www-form-urlencoded{_UTF_8}", re.IGNORECASE)
+_OP = re.compile(r"[A-Za-z0-9_.-]+")
 _AWS_JSON = re.compile(r"application/x-amz-json-1\.[01]", re.IGNORECASE)
 _DECISIVE = frozenset({"content-type", "x-amz-target"})
 """Headers that decide how a body is read."""
 _MEMBERS = frozenset({"query", "operationName", "variables", "extensions"})
+_OF_GRAPHQL_ALONE = frozenset({"operationname", "variables", "extensions", "documentid"})
+_OTHER_PATH = re.compile(r"(^|/)(\.|%2e){1,2}(/|$)", re.IGNORECASE)
+_PATH_OVERRIDE = re.compile(r"(original|rewrite|forwarded)-(ur[il]|path|prefix)")
 _AMBIGUOUS = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|\r(?!\n)"
     r'|"""'
@@ -45,23 +56,34 @@ class _NoRead(ValueError):
     """The request was understood, and is not a read."""
 
 
-def classify_read(headers: Mapping[str, str], body: bytes, target: RequestTarget) -> str:
+def unchecked_op(read: str) -> str:
+    """Return the op whose requests *read* lets leave unchecked; empty where they are checked."""
+    after = read.removeprefix(UNCHECKED_PREFIX)
+    return "" if after == read else after.partition(" ")[0]
+
+
+def classify_read(
+    headers: Mapping[str, str],
+    body: bytes,
+    target: RequestTarget,
+    *,
+    op: str,
+    accepted: Collection[str] = (),
+) -> str:
     """Return the kind of read that this POST of a preview is, in the words that a person accepts.
+
+    Args:
+        headers: those that the connector set.
+        body: of the request.
+        target: where it is sent.
+        op: the op that sends it.
+        accepted: the reads that a person accepted. To a place of GraphQL nothing else is sent.
 
     Raises:
         CapabilityDenied: it is not a read, or that could not be determined.
     """
     try:
-        named = _headers(headers)
-        if "?" in target.path:
-            raise ValueError("its URL has a query, which may contradict its body")
-        aws = "x-amz-target" in named
-        content = _content(body, named.get("content-type", ""), _AWS_JSON if aws else _JSON)
-        if aws:
-            read = AWS_PREFIX + _target(named["x-amz-target"], target)
-        else:
-            _check_graphql(content)
-            read = GRAPHQL_PREFIX + short_host(target.host_port) + target.path
+        read = _read(_headers(headers), body, target, op, accepted)
         if len(read) > _MAX_NAME:
             raise ValueError("its path or X-Amz-Target is too long to be shown")
     except ValueError as error:
@@ -72,6 +94,43 @@ def classify_read(headers: Mapping[str, str], body: bytes, target: RequestTarget
             details={"requested": f"network:{target.host_port}", "method": "POST"},
         ) from error
     return read
+
+
+def _read(
+    headers: Mapping[str, str],
+    body: bytes,
+    target: RequestTarget,
+    op: str,
+    accepted: Collection[str],
+) -> str:
+    if "?" in target.path:
+        raise ValueError("its URL has a query, which may contradict its body")
+    if _OTHER_PATH.search(target.path):
+        raise ValueError("its path has . or .., which servers resolve differently")
+    if len(body) > _MAX_BODY:
+        raise ValueError(f"its body is larger than {_MAX_BODY // 1024} KiB")
+    kind = headers.get("content-type", "")
+    if "x-amz-target" in headers:
+        if not _AWS_JSON.fullmatch(kind):
+            raise ValueError("it has an X-Amz-Target, and its Content-Type is not AWS's JSON")
+        _content(body)
+        return AWS_PREFIX + _target(headers["x-amz-target"], target)
+    place = short_host(target.host_port) + target.path
+    as_graphql = GRAPHQL_PREFIX + place
+    if _FORM.fullmatch(kind) or not (body or kind):
+        _check_form(body)
+    elif not _JSON.fullmatch(kind):
+        raise ValueError("its Content-Type is neither JSON (also AWS's, with a target) nor a form")
+    else:
+        content = _content(body)
+        if as_graphql in accepted or _may_be_graphql(content):
+            _check_graphql(content)
+            return as_graphql
+    if as_graphql in accepted:
+        raise ValueError("its body is not GraphQL in JSON, which is all that you accepted there")
+    if not _OP.fullmatch(op):
+        raise ValueError("its op has a name that cannot be shown in one word")
+    return f"{UNCHECKED_PREFIX}{op} to {place}"
 
 
 def _headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -85,6 +144,8 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
             raise ValueError(f"its header {name} is not {lower}, but some servers treat it as such")
         if is_method_override(lower):
             raise ValueError(f"its header {lower} may override the method")
+        if _PATH_OVERRIDE.search(lower):
+            raise ValueError(f"its header {lower} may override the path")
         if lower == "content-encoding" and value.strip(" \t").lower() != "identity":
             raise ValueError("its body is compressed")
         by_name[lower] = value.strip(" \t")
@@ -97,12 +158,8 @@ def is_method_override(name: str) -> bool:
     return "method" in lower or "override" in lower
 
 
-def _content(body: bytes, kind: str, expected: re.Pattern[str]) -> dict[str, Any]:
+def _content(body: bytes) -> dict[str, Any]:
     """Parse the body as a single JSON object."""
-    if len(body) > _MAX_BODY:
-        raise ValueError(f"its body is larger than {_MAX_BODY // 1024} KiB")
-    if not expected.fullmatch(kind):
-        raise ValueError("its body is neither GraphQL in JSON nor a JSON request of AWS")
     try:
         content: object = json.loads(
             body.decode(), object_pairs_hook=_unique_members, parse_constant=_not_json
@@ -135,6 +192,42 @@ def _target(name: str, target: RequestTarget) -> str:
     if target.path != "/":
         raise ValueError("it has an X-Amz-Target and a path, which may contradict it")
     return name
+
+
+def _may_be_graphql(content: Mapping[str, Any]) -> bool:
+    """Return whether a service could take *content* for GraphQL, whose every document has a brace.
+
+    Others call a search `query` (as a text, or as an object).
+    """
+    members = [(name.lower(), value) for name, value in content.items()]
+    _check_names(name for name, _ in members)
+    return any(
+        name in _OF_GRAPHQL_ALONE or (name == "query" and isinstance(value, str) and "{" in value)
+        for name, value in members
+    )
+
+
+def _check_form(body: bytes) -> None:
+    """Check that a form (or an empty body) is neither GraphQL, nor AWS's Query protocol, nor another method.
+
+    Raises:
+        ValueError: it may be.
+    """
+    try:
+        text = body.decode("ascii")
+    except UnicodeDecodeError as error:
+        raise ValueError("its form is not ASCII") from error
+    names = {unquote_plus(each.partition("=")[0]) for each in re.split("[&;]", text)}
+    _check_names(name.lower() for name in names)
+    if "Action" in names:
+        raise ValueError("its form has an Action, as AWS's Query protocol, which names no target")
+    if "{" in unquote_plus(text):  # some services read JSON whatever the Content-Type says
+        raise ValueError("its form has a brace and may be GraphQL")
+
+
+def _check_names(names: Iterable[str]) -> None:
+    if "_method" in names:
+        raise ValueError("its body has a _method, which may override the method")
 
 
 def _check_graphql(content: Mapping[str, Any]) -> None:

@@ -63,6 +63,12 @@ class OpResult:
     """Those of them that may change something: any method but GET and HEAD."""
     writes_unanswered: int = 0
     """Those of the writes for which no complete response arrived."""
+    writes_unsettled: int = 0
+    """Those whose response leaves open what they did (docs/states.md#what-an-answer-says)."""
+    writes_refused: int = 0
+    """Those whose response says that they did nothing."""
+    writes_deferred: int = 0
+    """Those of the refused ones that the service may have room for later."""
     reported_by_connector: bool = False
     """Whether the failure was reported by the connector itself, not observed by the host."""
     last_status: int | None = None
@@ -77,6 +83,22 @@ class OpResult:
     """The `host:port` that had not responded, or failed to, by the end of the call."""
     undo: str = ""
     """What a worker of the built-in tools takes this back by, as `WORKER:NAME`; empty where nothing can."""
+
+    @property
+    def is_deferred(self) -> bool:
+        """Whether every write was refused, and one of them until later."""
+        return self.writes_deferred > 0 and self.writes_sent == self.writes_refused
+
+    @property
+    def is_effect_unknown(self) -> bool:
+        """Return whether nobody knows what a call that failed did at the service.
+
+        Each write is judged by its own answer, whatever was read after it. One that was taken leaves
+        no doubt where the connector itself then said that the op failed.
+        """
+        open_writes = self.writes_unanswered + self.writes_unsettled
+        is_taken = self.writes_sent > self.writes_refused
+        return open_writes > 0 or (is_taken and not self.reported_by_connector)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

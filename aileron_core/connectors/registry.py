@@ -4,7 +4,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
@@ -90,17 +89,6 @@ class ConnectorRegistry:
         """Return every usable connector with what the store says of it, and what is wrong with others."""
         found, problems = await asyncio.to_thread(self._store.scan)
         return tuple((self._connector(entry), entry) for entry in found), problems
-
-    async def install(self, source: Path, manifest: Path | None = None) -> "WasmConnector":
-        """Install a connector; raises as `ConnectorStore.install` does."""
-        return self._connector(await asyncio.to_thread(self._store.install, source, manifest))
-
-    async def remove(self, hash_: str) -> bool:
-        """Remove a connector; False if it was not installed."""
-        removed = await asyncio.to_thread(self._store.remove, hash_)
-        if (engine := self._engine_if_made()) is not None:
-            engine.release_module(hash_)
-        return removed
 
     async def stage_modules(self, connectors: "Sequence[WasmConnector]") -> None:
         """Read the cached machine code of *connectors* before the vault's key verifies it, and check their files."""

@@ -21,13 +21,14 @@ from typing import Final, Self
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.manifest import CredentialRequirement, Manifest, parse_manifest
-from aileron_core.connectors.module_interface import check_interface, read_interface
 from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.containment.safe_paths import read_small_file
 from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound, Problem
+from aileron_core.vault.atomic_file import sync_folder
 
 MODULE_FILE: Final = "connector.wasm"
 MANIFEST_FILE: Final = "manifest.toml"
+_MAGIC = b"\0asm\x01\0\0\0"
 _MAX_MODULE = 128 * 1024 * 1024
 _MAX_MANIFEST = 1024 * 1024
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -87,29 +88,27 @@ class ConnectorStore:
         self._verified: dict[str, tuple[object, ...]] = {}
         """By hash: the files' stat data when their bytes were last verified."""
 
-    def install(self, source: Path, manifest: Path | None = None) -> InstalledConnector:
-        """Install a folder with `connector.wasm` and `manifest.toml`, or a module and its manifest.
+    def install(self, source: Path) -> InstalledConnector:
+        """Install a folder with `connector.wasm` and `manifest.toml`.
 
         Repeating it changes nothing; bytes in the store that no longer match their hash are
-        replaced.
+        replaced. Whether the module can run here is for `check.install_checked` to say.
 
         Raises:
             NotFound: a file is missing or cannot be read.
-            FileProblems: manifest or module are invalid; nothing was installed.
+            FileProblems: the manifest is invalid, or the module is none; nothing was installed.
             HomeError: the store cannot be written.
         """
-        module_file = source / MODULE_FILE if manifest is None else source
-        manifest_file = source / MANIFEST_FILE if manifest is None else manifest
-        module_bytes = _read_source(module_file, _MAX_MODULE)
-        manifest_bytes = _read_source(manifest_file, _MAX_MANIFEST)
-        return self.install_bytes(module_bytes, manifest_bytes, origin=str(module_file.parent))
+        module = _read_source(source / MODULE_FILE, _MAX_MODULE)
+        manifest = _read_source(source / MANIFEST_FILE, _MAX_MANIFEST)
+        return self.install_bytes(module, manifest, origin=str(source))
 
     def install_bytes(
         self, module: bytes, manifest: bytes, *, origin: str = ""
     ) -> InstalledConnector:
         """Install a module and its manifest, as `install` does; *origin* is for messages."""
         parsed = parse_manifest(manifest, _label(origin, MANIFEST_FILE))
-        _check_module(module, _label(origin, MODULE_FILE))
+        check_magic(module, _label(origin, MODULE_FILE))
         if parsed.wants_spawn:
             message = "asks to start local programs, which is not supported"
             raise FileProblems([Problem(file=_label(origin, MANIFEST_FILE), message=message)])
@@ -242,10 +241,10 @@ class ConnectorStore:
         try:
             _write_new(staged / MODULE_FILE, module)
             _write_new(staged / MANIFEST_FILE, manifest)
-            _sync_folder(staged)
+            sync_folder(staged)
             final = self._folder(hash_)
             self._rename_over(staged, final)
-            _sync_folder(self._by_hash)
+            sync_folder(self._by_hash)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
 
@@ -290,14 +289,20 @@ def _label(origin: str, name: str) -> str:
     return str(Path(origin) / name) if origin else name
 
 
-def _check_module(module: bytes, file: str) -> None:
+def check_magic(module: bytes, file: str) -> None:
+    """Check that *module* begins as one; `Compiler.check` says whether it can run here.
+
+    Raises:
+        FileProblems: it is something else; the message says what to build.
+    """
     if len(module) > _MAX_MODULE:
         raise FileProblems([Problem(file=file, message=f"is larger than {_MAX_MODULE} bytes")])
-    try:
-        shape = read_interface(module)
-    except ValueError as error:
-        raise FileProblems([Problem(file=file, message=str(error), class_="parse_error")]) from error  # fmt: skip
-    check_interface(shape, file)
+    if not module.startswith(_MAGIC):
+        hint = "it is a component: build a core module for WASI preview 1 (wasm32-wasip1)"
+        if module[:4] != _MAGIC[:4]:
+            hint = "perhaps it is a text file"
+        message = f"is not a core WebAssembly module ({hint})"
+        raise FileProblems([Problem(file=file, message=message, class_="parse_error")])
 
 
 def _read_source(path: Path, limit: int) -> bytes:
@@ -329,14 +334,6 @@ def _write_new(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ before anything new is signed, and at each verification.
 import hmac
 import json
 import sqlite3
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, cast
@@ -100,24 +101,30 @@ class HeadSigning:
         """Sign nothing any more until `begin`: the vault was locked."""
         self._may_sign = False
 
-    def anchor(self, *, at_once: bool = False) -> None:
-        """Have the vault keep, once a minute, the number of the newest record that was signed.
+    @property
+    def anchor_is_due(self) -> bool:
+        """Whether there is something to `anchor`: once a minute at most."""
+        return (
+            self._may_sign
+            and self._signed > self._anchored
+            and (self._anchored == 0 or self._clock.monotonic() >= self._anchor_due)
+        )
+
+    def anchor(self) -> None:
+        """Have the vault keep the number of the newest record that was signed.
 
         From then on a signed head of fewer records is an older copy. Blocks on the disk.
 
         Raises:
             VaultDamaged, OSError: as for `Vault.set_counter`.
         """
-        now = self._clock.monotonic()
-        if not self._may_sign or self._signed <= self._anchored:
+        signed = self._signed
+        if not self._may_sign or signed <= self._anchored:
             return
-        if at_once or self._anchored == 0 or now >= self._anchor_due:
-            signed = self._signed
-            try:
-                self._vault.set_counter(_COUNTER, signed)
-            except VaultLocked:
-                return
-            self._anchored, self._anchor_due = signed, now + _ANCHOR_SECONDS
+        with suppress(VaultLocked):
+            self._vault.set_counter(_COUNTER, signed)
+            self._anchored = signed
+            self._anchor_due = self._clock.monotonic() + _ANCHOR_SECONDS
 
     def problem(self, connection: sqlite3.Connection) -> str:
         """Return how the record differs from what was signed last, as a sentence; empty where it does not.

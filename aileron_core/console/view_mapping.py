@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from aileron_core.actions.interpolate import uses_earlier_output
-from aileron_core.actions.model import Action, Step
+from aileron_core.actions.model import Action, Step, shown_name
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import CommittedRecord
 from aileron_core.canonical import Json
@@ -33,7 +33,7 @@ from aileron_core.console_port import (
     ToolCallsView,
     TrafficView,
 )
-from aileron_core.credentials.accounts import AccountNeed, ConnectorWithAccount
+from aileron_core.credentials.accounts import AccountNeed, ConnectorWithAccount, for_person
 from aileron_core.credentials.binding import Binding
 from aileron_core.runs import LiveRun, PreviewResult
 from aileron_core.runs.live_run import Look, PreviewChange, ReadBack
@@ -112,7 +112,7 @@ def approval_view(
         decided_at=row.decided_at,
         decided_by=row.decided_by or "",
         reason=row.reason or "",
-        outcome=run.outcome_text or (row.failure.message if row.failure else ""),
+        outcome=_outcome(run),
         ended_at=row.ended_at,
         forgotten=row.args is None and not row.content_is_sealed,
         sealed=_SEALED if row.content_is_sealed else "",
@@ -135,7 +135,19 @@ def _run_ahead(run: LiveRun) -> RunAheadView | None:
         return None
     began, allowed = other.started_at, other.seconds_allowed
     ends_by = None if began is None or allowed is None else began + allowed
-    return RunAheadView(action=other.row.action, ends_by=ends_by)
+    return RunAheadView(action=other.row.action_name, ends_by=ends_by)
+
+
+def _outcome(run: LiveRun) -> str:
+    failure = run.row.failure
+    text = run.outcome_text or (failure.message if failure else "")
+    action = run.resolved.action if run.resolved else None
+    if failure is None or run.resolved is None or action is None:
+        return text
+    for step in action.steps:
+        if step.id == failure.details.get("step"):
+            return for_person(failure, text, run.resolved.connectors[step.connector].account)
+    return text
 
 
 def _accounts(run: LiveRun) -> tuple[AccountView, ...]:
@@ -416,7 +428,7 @@ def record_view(committed: CommittedRecord, agent: str) -> RecordView:
         event=record.event,
         run_id=record.run,
         session_id=record.session,
-        action=record.action,
+        action=record.action and shown_name(record.action),
         actor=record.actor,
         agent=agent,
         summary=record.summary,
@@ -458,13 +470,13 @@ def _stored_view(seq: int, body: str, agent: str) -> RecordView:
             event=content["event"],
             run_id=content["run"],
             session_id=content["session"],
-            action=content["action"],
+            action=content["action"] and shown_name(content["action"]),
             actor=content["actor"],
             agent=agent,
             summary=content["summary"],
             seconds_allowed=_seconds_allowed(content.get("wall_seconds")),
         )
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         # One damaged record must not keep the console from showing the others.
         return RecordView(
             seq=seq,

@@ -125,6 +125,19 @@ def sandbox_mounts(spec: SandboxSpec) -> list[Mount]:
     return mounts
 
 
+def make_home_links(spec: SandboxSpec) -> None:
+    """Make the links of *spec* that are in its home, so that several sandboxes can have that home.
+
+    bubblewrap makes a link once: the next sandbox would not start, as the link is there.
+    """
+    for mount in sandbox_mounts(spec):
+        if mount.how == "link" and mount.path.is_relative_to(spec.home):
+            assert mount.source is not None
+            link = spec.private_home / mount.path.relative_to(spec.home)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(mount.source)
+
+
 def _is_shown_anyway(spec: SandboxSpec, mount: Mount, all_mounts: Iterable[Mount]) -> bool:
     """Return whether bubblewrap could not make *mount*, and need not.
 
@@ -212,3 +225,53 @@ def protected_paths(project: Path) -> list[Path]:
     # before and after, for nothing can be mounted over it.
     real = {path.resolve() for path in named if path.exists()}
     return sorted(path for path in real if path.is_relative_to(project) and path != project)
+
+
+_RIGHTS = ("CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_SETFCAP", "CAP_DAC_OVERRIDE")
+"""To make namespaces and mounts, to give rights up, to be an ordinary user again, and to make overlays."""
+
+
+def command_sandbox_argv(
+    spec: SandboxSpec,
+    worker: Iterable[str],
+    writable: Iterable[Path] = (),
+    journal: int | None = None,
+) -> list[str]:
+    """Return the command that runs the commands worker in the sandbox *spec*, in which a session's commands run.
+
+    The worker starts every command in namespaces of its own, so it keeps the rights that this takes; a
+    command has none of them, and makes no user namespace. Which user the worker is inside does not matter
+    to commands: they are the person's own.
+
+    To be started before anything hostile can write to what *spec* mounts, with the environment that
+    commands are to have, `SandboxSupport.drop_privileges` before it is executed, and pipes for
+    standard input and output.
+
+    Args:
+        spec: without a `socket`; the worker's code is in its `launch_dir` or its `mounts`.
+        worker: the interpreter and the worker's code.
+        writable: folders beside the project that *spec* mounts writable for the person's own files; a
+            rehearsal shows what changes there.
+        journal: the descriptor of a file that it inherits, for its commits.
+    """
+    command = [
+        spec.bwrap,
+        # As user 0, bubblewrap needs no second user namespace, in which no overlay could be made.
+        *("--unshare-user", "--uid", "0", "--gid", "0"),
+        *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+        *(["--unshare-net"] if spec.offline else []),
+        *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+        *(word for right in _RIGHTS for word in ("--cap-add", right)),
+        *mount_arguments(sandbox_mounts(spec)),
+        # Its links lead to the shell, the loader and the libraries of every later command.
+        *("--remount-ro", "/"),
+        *("--chdir", "/", "--"),
+    ]
+    return [
+        *command,
+        *worker,
+        "commands",
+        str(spec.project),
+        "sandboxed" if journal is None else f"sandboxed={journal}",
+        *(str(each) for each in writable),
+    ]

@@ -41,7 +41,8 @@ def find_program(name: str, path: str, project: Path) -> Path:
 
 
 def _inside(path: Path, folder: Path) -> bool:
-    return path == folder or path.resolve().is_relative_to(folder.resolve())
+    # Not `Path.resolve`, which raises at a loop of links: PATH may name one.
+    return path == folder or Path(os.path.realpath(path)).is_relative_to(folder.resolve())
 
 
 def own_interpreter() -> Path:

@@ -173,17 +173,12 @@ def _probe(support: SandboxSupport) -> None:
     )
 
 
-def abstract_listeners(table: str | None = None) -> tuple[str, ...]:
-    """Return the sorted names of the abstract sockets that have a listener.
-
-    Args:
-        table: the text of /proc/net/unix; None reads the file.
-    """
-    if table is None:
-        try:
-            table = Path("/proc/net/unix").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return ()
+def abstract_listeners() -> tuple[str, ...]:
+    """Return the sorted names of the abstract sockets that have a listener."""
+    try:
+        table = Path("/proc/net/unix").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
     names: set[str] = set()
     for line in table.splitlines()[1:]:
         parts = line.split(None, 7)

@@ -9,7 +9,8 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -70,7 +71,7 @@ class Tools:
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Relative path -> text, written into the private home."""
     left_out: tuple[str, ...] = ()
-    """Why a folder or program of PATH is not in the sandbox, a clause each, not yet escaped."""
+    """Why a toolchain, or a folder or program of PATH, is not in the sandbox, a clause each, not yet escaped."""
 
 
 def find_tools(
@@ -94,7 +95,10 @@ def find_tools(
     for toolchain in TOOLCHAINS:
         usual = home / toolchain.folder
         folder = _folder(toolchain, env, home)
-        found = [part for pattern in toolchain.parts for part in sorted(folder.glob(pattern))]
+        found: list[Path] = []
+        with search.leaving_out(f"{toolchain.name}'s toolchains in {folder}"):
+            os.scandir(folder).close()
+            found = [part for pattern in toolchain.parts for part in sorted(folder.glob(pattern))]
         for part in found:
             search.add(part, f"{toolchain.name}'s toolchains")
         if not found:
@@ -109,7 +113,9 @@ def find_tools(
             search.add(home / ".tool-versions", "asdf's versions")
     for name in dict.fromkeys(env.get("PATH", os.defpath).split(os.pathsep)):
         if Path(name).is_absolute():
-            search.add_folder(Path(name))
+            with search.leaving_out(name):
+                os.scandir(name).close()
+                search.add_folder(Path(name))
     chosen = {name: env[name] for name in _CHOICES if _WORD.fullmatch(env.get(name, ""))}
     for name in _LOCATIONS & env.keys():
         if Path(env[name]).is_absolute() and search.is_visible(Path(env[name])):
@@ -138,7 +144,7 @@ def _mise_tools(path: Path) -> str:
     """Return the versions that the person's settings of mise choose; its other tables may hold secrets."""
     try:
         tools: Any = tomllib.loads(path.read_text("utf-8")).get("tools", {})
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return ""
     lines = ["[tools]"]
     for name, value in cast("dict[str, Any]", tools).items() if isinstance(tools, dict) else ():
@@ -169,6 +175,19 @@ class _Search:
         self.path: list[str] = []
         self.left_out: list[str] = []
         self._programs = 0
+
+    @contextmanager
+    def leaving_out(self, what: str) -> Generator[None]:
+        """Leave *what* out where it, or what it needs, cannot be looked at; say why, unless there is nothing."""
+        before = self.mounts.copy()
+        try:
+            yield
+        except FileNotFoundError:
+            self.mounts = before
+        except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links
+            self.mounts = before
+            reason = error.strerror if isinstance(error, OSError) else "a loop of links"
+            self.left_out.append(f"{what} ({reason})")
 
     def is_visible(self, path: Path) -> bool:
         """Return whether *path*, or something in it, is in the sandbox."""
@@ -203,7 +222,7 @@ class _Search:
     def add_folder(self, folder: Path) -> None:
         """Mount the programs of *folder*, a folder of PATH."""
         real = folder.resolve()
-        if not folder.is_dir() or any(real.is_relative_to(kept) for kept in self._excluded):
+        if any(real.is_relative_to(kept) for kept in self._excluded):
             return
         if self._is_covered(folder):
             self.path.append(str(folder))
@@ -218,18 +237,15 @@ class _Search:
         if whole is not None and self.add(whole, "an installation on PATH"):
             self.path.append(str(real))
             return
-        try:
-            names = sorted(entry.name for entry in os.scandir(folder) if _is_program(entry))
-        except OSError as error:
-            self.left_out.append(f"{folder} ({error.strerror})")
-            return
+        names = sorted(entry.name for entry in os.scandir(folder) if _is_program(entry))
         self._programs += len(names)
         if self._programs > _MAX_PROGRAMS:
             self.left_out.append(f"{folder} ({len(names)} programs, more than fit)")
             return
         before = len(self.mounts)
         for name in names:
-            self._add_program(folder / name)
+            with self.leaving_out(f"{folder / name}"):
+                self._add_program(folder / name)
         if names and (len(self.mounts) > before or self.is_visible(folder)):
             self.path.append(str(folder))
 

@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     from aileron_core.vault.vault import Vault
 
 
+ACCOUNT = "ACCOUNT"
+"""Stands for an account's name in what an agent is answered with."""
+
+
+def for_person(failure: Failure, text: str, account: str) -> str:
+    """Return *text*, which tells *failure*, with the name of the *account*: an agent is not told it."""
+    is_about_it = "binding_failed" in (failure.class_, failure.details.get("cause"))
+    return text.replace(ACCOUNT, account) if is_about_it and account else text
+
+
 class AsksForCredential(Protocol):
     """A connector, installed or ready to be called, that may ask for a credential."""
 
@@ -125,7 +135,7 @@ class ConnectorWithAccount:
     def _unnamed(self, error: AileronError) -> Failure:
         """Return *error* without the account's name, since the agent is answered with it."""
         failure = error.to_failure()
-        message = failure.message.replace(self.binding.name, "ACCOUNT")
+        message = failure.message.replace(self.binding.name, ACCOUNT)
         return replace(failure, message=message, details={})
 
 

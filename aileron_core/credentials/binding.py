@@ -16,7 +16,6 @@ from aileron_core.connectors.manifest import (
     aws_region_of_host,
     hosts_of_region,
 )
-from aileron_core.connectors.names import Fqn
 from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.errors import InvalidRequest
 from aileron_core.vault.entries import EntryInfo
@@ -203,7 +202,7 @@ def binding_name(user: CredentialUser, identity: str) -> str:
             f"An identity has 1 to 64 lower-case letters, digits, dots, dashes and underscores, not "
             f"{identity[:80]!r}."
         )
-    service = Fqn.parse(user.identity.fqn).path.partition("/")[0].lower().replace("~", "-")
+    service = user.identity.fqn.split("/")[3].lower().replace("~", "-")
     service = service.strip("._-") or "service"
     return f"{user.requirement.kind}/{service}/{identity}"
 

@@ -1,8 +1,9 @@
-"""Where a browser brings a provider's answer: 127.0.0.1, a port of its own, one request."""
+"""Where a browser brings a provider's answer: 127.0.0.1, a port of its own, one request with the right state."""
 
 import asyncio
 import contextlib
 import errno
+import hmac
 import socket
 from collections.abc import Mapping
 from typing import Self
@@ -10,6 +11,7 @@ from urllib.parse import parse_qsl
 
 from aileron_core.errors import Unavailable
 from aileron_core.tasks import spawn
+from aileron_core.vault.secret import Secret
 
 PATH = "/callback"
 _MAX_HEAD = 16 * 1024
@@ -31,30 +33,32 @@ _HEADERS = (
 
 
 class RedirectListener:
-    """Receives one GET of the exact path, and is gone then; anything else is answered with 404.
+    """Receives one GET of the exact path with *state*, and is gone then; anything else is answered with 404.
 
+    Whoever does not know the state (another program, a page in the browser) cannot end the login.
     It accepts connections itself: one that an `asyncio.Server` accepts as it closes is never answered.
     """
 
-    def __init__(self, sock: socket.socket, beside: socket.socket | None) -> None:
+    def __init__(self, state: Secret, sock: socket.socket, beside: socket.socket | None) -> None:
+        self._state = state
         self._socket = sock
         self._beside = beside
         """Holds `[::1]` at the same port, so that nobody else can answer there."""
         self._place = f"127.0.0.1:{sock.getsockname()[1]}"
         self._answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
-        self._serving: set[asyncio.Task[None]] = set()
+        self._serving: dict[asyncio.Task[None], None] = {}
         self._accepting = spawn(self._accept(), name="redirect listener")
         # Not before its end: until then the loop watches the socket.
         self._accepting.add_done_callback(lambda _: sock.close())
 
     @classmethod
-    def open(cls) -> Self:
-        """Listen at a free port.
+    def open(cls, state: Secret) -> Self:
+        """Listen at a free port for the answer with *state*.
 
         Raises:
             Unavailable: there is none.
         """
-        return cls(*_two_sockets())
+        return cls(state, *_two_sockets())
 
     @property
     def redirect_uri(self) -> str:
@@ -62,7 +66,7 @@ class RedirectListener:
         return f"http://{self._place}{PATH}"
 
     async def receive(self) -> Mapping[str, str]:
-        """Return the parameters of the one request; empty if one of them was there twice."""
+        """Return the parameters of the one request."""
         return await asyncio.shield(self._answer)
 
     def close(self) -> None:
@@ -81,11 +85,13 @@ class RedirectListener:
         while True:
             connection, _ = await asyncio.get_running_loop().sock_accept(self._socket)
             if len(self._serving) >= _MAX_CONNECTIONS:
-                connection.close()
-                continue
+                # The oldest: else whoever opens these and says nothing keeps the browser out.
+                oldest = next(iter(self._serving))
+                del self._serving[oldest]
+                oldest.cancel()
             task = spawn(self._serve(connection), name="redirect")
-            self._serving.add(task)
-            task.add_done_callback(self._serving.discard)
+            self._serving[task] = None
+            task.add_done_callback(lambda each: self._serving.pop(each, None))
 
     async def _serve(self, connection: socket.socket) -> None:
         reader, writer = await asyncio.open_connection(sock=connection, limit=_MAX_HEAD)
@@ -123,9 +129,12 @@ class RedirectListener:
         try:
             pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=50)
         except ValueError:
-            return {}
+            return None
         found = dict(pairs)
-        return found if len(found) == len(pairs) else {}
+        if len(found) != len(pairs):  # two readers of one address could see two answers
+            return None
+        is_right = hmac.compare_digest(found.get("state", "").encode(), self._state.reveal())
+        return found if is_right else None
 
 
 def _two_sockets() -> tuple[socket.socket, socket.socket | None]:

@@ -1,7 +1,6 @@
 """The two ways to log in at a provider: in a browser on this machine, or with a code entered on any device."""
 
 import asyncio
-import hmac
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -96,15 +95,15 @@ class BrowserLogin:
         self._request = request
         self._endpoint = endpoint
         self.seconds = seconds
-        self._state, self._verifier = Secret(new_token()), Secret(new_token())
-        self._listener = RedirectListener.open()
+        state, self._verifier = Secret(new_token()), Secret(new_token())
+        self._listener = RedirectListener.open(state)
         try:
             self.url = authorize_address(
                 request.need.authorize_url,
                 request.client,
                 redirect_uri=self._listener.redirect_uri,
                 scope=request.scope,
-                state=self._state,
+                state=state,
                 verifier=self._verifier,
                 more=request.provider.parameters,
             )
@@ -118,10 +117,6 @@ class BrowserLogin:
     async def obtain(self) -> dict[str, Any]:
         found = await self._listener.receive()
         self.close()
-        if not hmac.compare_digest(found.get("state", "").encode(), self._state.reveal()):
-            raise BindingFailed(
-                "The answer in the browser does not belong to this login (its state differs). Begin again."
-            )
         if "iss" in found and not self._request.is_issuer(found["iss"]):
             raise BindingFailed(
                 "The answer in the browser is from another provider (its iss differs). Begin again."

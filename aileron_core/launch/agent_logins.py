@@ -11,6 +11,7 @@ with one that the service no longer accepts. If it changed on both sides, both s
 import contextlib
 import json
 import os
+import re
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -32,6 +33,8 @@ PRIVATE_HOME = "home"
 _RECORD = "logins.json"
 _BYTES = 1024 * 1024
 _POLL_SECONDS = 1.0
+_REFERENCE = re.compile(r"^!|`|\$[({A-Za-z_]|\{(env|file):")
+"""A text that some agent takes for a command to run, or for a variable or file to read: of another form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +232,8 @@ def _form(text: bytes) -> Any:
 
 
 def _types(value: object) -> object:
+    if isinstance(value, str) and _REFERENCE.search(value):
+        return "reference"
     if isinstance(value, Mapping):
         return {key: _types(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return type(value).__name__

@@ -15,7 +15,6 @@ import json
 import os
 import re
 import shutil
-import sqlite3
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,7 +27,11 @@ from aileron_core.containment.safe_paths import open_beneath, open_folder, open_
 from aileron_core.containment.support import find_bwrap
 from aileron_core.errors import AileronError, NotFound
 from aileron_core.launch.agent_folders import find_named
-from aileron_core.launch.kept_conversations import KeptConversations, database_folder
+from aileron_core.launch.kept_conversations import (
+    KeptConversations,
+    UnreadableDatabase,
+    database_folder,
+)
 from aileron_core.launch.plan import Agent
 
 _SHOWN = 40
@@ -195,14 +198,14 @@ def _export_rows(
 ) -> ExportedConversation:
     try:
         found = database.newest(wanted) if database.folder.is_dir() else None
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, UnreadableDatabase) as error:
         raise AileronError(
             f"{database.folder} cannot be read ({error}). Fix that, then try again."
         ) from None
     if found is None:
         raise NotFound(missing)
     name = f"{found.name}.json"
-    text = json.dumps(database.database.export(found.conversation), indent=2)
+    text = json.dumps(found.exported, indent=2)
     _copy_out(io.BytesIO(text.encode()), folder, name)
     return ExportedConversation(
         path=folder / name, modified_at=found.modified_at, count=found.count

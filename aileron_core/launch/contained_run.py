@@ -81,6 +81,7 @@ def run_contained(
                 git_files=git_files,
                 git_mounts=git_mounts,
                 git_of_writable=git_of_writable,
+                say=prompter.say,
             )
         )
 

@@ -1,30 +1,41 @@
 """Conversations in an agent's database, from one contained launch to the next of a project.
 
-Each launch gets a database of its own, made from what is kept. When it has ended, or its launcher was
-killed and the next one starts, the conversations in it are read in a sandbox, checked row by row, and
-added to what is kept. Nothing else of that database is ever used again.
+Each launch gets a database of its own, a copy of what is kept. When it has ended, or its launcher was
+killed and the next one starts, its database is copied without what the agent takes as settings, and
+that is kept. No process outside a sandbox opens it.
 """
 
 import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
-import sqlite3
-from collections.abc import Callable, Generator, Mapping
+import tempfile
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
+from typing import IO, Any
 
+from aileron_core.containment.programs import mount_roots, own_interpreter
 from aileron_core.containment.safe_paths import remove_tree
+from aileron_core.containment.sandboxed_command import run_sandboxed
 from aileron_core.errors import AileronError
-from aileron_core.launch.conversation_tables import Conversation, ConversationDatabase
-from aileron_core.launch.ended_launch import EndedLaunch, UnreadableDatabase, read_ended
+from aileron_core.launch import copy_conversations
+from aileron_core.launch.conversation_tables import ConversationDatabase
 from aileron_core.text import escape
 
 _KEPT, _LAUNCHES = "conversations.db", "launches"
-_GIVEN, _LOCK, _SHOWN = "given.json", "lock", "database"
-"""In the folder of a launch: what it began with, that it runs, and what its sandbox shows."""
+_GIVEN, _LOCK, _SHOWN = "given.db", "lock", "database"
+"""In the folder of a launch: what was kept when it began, that it runs, and what its sandbox shows."""
+_SECONDS = 60.0
+_MAX_BYTES = 512 * 1024 * 1024
+_PROGRAM, _FOLDER = "/run/copy_conversations.py", "/run/database"
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+class UnreadableDatabase(AileronError):
+    """A database cannot be read; the message is the end of a sentence."""
 
 
 def database_folder(kept: Path, launch: str) -> Path:
@@ -38,7 +49,8 @@ class FoundConversation:
 
     name: str
     """Its id: a plain word."""
-    conversation: Conversation
+    exported: object
+    """The JSON that the agent imports."""
     modified_at: float
     """Epoch seconds."""
     count: int
@@ -72,8 +84,12 @@ class KeptConversations:
                     self._finish_killed()
                     (folder / _SHOWN).mkdir(mode=0o700, parents=True)
                     held.enter_context(_lock(folder / _LOCK))
-                    self._lend(folder)
-            except (OSError, sqlite3.Error) as error:
+                    if (kept := self.folder / _KEPT).exists():
+                        os.link(kept, folder / _GIVEN)
+                        path = folder / _SHOWN / self.database.path.name
+                        shutil.copyfile(kept, path)
+                        path.chmod(0o600)
+            except OSError as error:
                 raise AileronError(
                     f"{self.title}'s conversations in {self.folder} cannot be used ({error}). Fix that, or "
                     "remove it, then launch again."
@@ -88,25 +104,26 @@ class KeptConversations:
         """Return the newest conversation with *wanted* in its id, None if there is none.
 
         Raises:
-            sqlite3.Error, OSError: what is kept cannot be read.
+            UnreadableDatabase, OSError: what is kept cannot be read.
         """
-        with _lock(self.folder / _LOCK):
+        with _lock(self.folder / _LOCK), tempfile.TemporaryFile() as output:
             self._finish_killed()
-            if not (self.folder / _KEPT).exists():
+            if not (path := self.folder / _KEPT).exists():
                 return None
-            with self._opened() as kept:
-                stamps = self._stamps(kept)
-                found = [(stamp, name) for name, stamp in stamps.items() if wanted in name]
-                if not found:
+            self._run("newest", path, output, wanted=wanted)
+            try:
+                if (found := json.load(output)) is None:
                     return None
-                stamp, name = max(found, key=lambda each: self.database.modified_at(each[0]))
-                conversation = self._conversation(kept, name)
-        return FoundConversation(
-            name=name,
-            conversation=conversation,
-            modified_at=self.database.modified_at(stamp),
-            count=len(found),
-        )
+                if not _ID.fullmatch(name := found["id"]):
+                    raise ValueError(name)
+                return FoundConversation(
+                    name=name,
+                    exported=self.database.export(found["rows"]),
+                    modified_at=self.database.modified_at(found["modified"]),
+                    count=int(found["count"]),
+                )
+            except (ValueError, TypeError, LookupError, RecursionError):
+                raise UnreadableDatabase(f"it is not as {self.title} writes it") from None
 
     def _finish_killed(self) -> None:
         """Keep the conversations of launches whose launcher was killed."""
@@ -118,136 +135,78 @@ class KeptConversations:
             except BlockingIOError:
                 continue  # it runs
 
-    def _lend(self, folder: Path) -> None:
-        given: Mapping[str, object] = {}
-        if (self.folder / _KEPT).exists():
-            with self._opened() as kept:  # which also completes what a killed launcher began
-                given = self._stamps(kept)
-            path = folder / _SHOWN / self.database.path.name
-            shutil.copyfile(self.folder / _KEPT, path)
-            path.chmod(0o600)
-        (folder / _GIVEN).write_text(json.dumps(given), encoding="utf-8")
-
     def _finish(self, folder: Path) -> None:
         """Keep the conversations of a launch that has ended, and remove its folder."""
-        path = folder / _SHOWN / self.database.path.name
+        path, kept = folder / _SHOWN / self.database.path.name, self.folder / _KEPT
+        new, given = kept.with_suffix(".new"), folder / _GIVEN
         try:
             if os.path.lexists(path):
-                given = json.loads((folder / _GIVEN).read_text(encoding="utf-8"))
-                with (
-                    read_ended(self.bwrap, path.parent, self.database, self.project) as ended,
-                    self._opened() as kept,
-                ):
-                    for sentence in self._keep(kept, ended, given):
-                        self.say(sentence)
-        except (UnreadableDatabase, OSError, ValueError, sqlite3.Error) as error:
+                path.parent.chmod(0o700)  # the agent may have closed it
+                is_new = kept.exists() and not (given.exists() and given.samefile(kept))
+                new.unlink(missing_ok=True)
+                new.touch(0o600)
+                with new.open("r+b") as output:
+                    both = self._run(
+                        "keep", path, output,
+                        kept=kept if is_new else None, given=given if is_new and given.exists() else None,
+                    )  # fmt: skip
+                new.rename(kept)
+                for name in both.splitlines():
+                    self.say(
+                        f"Two launches of {self.title} went on with the conversation {escape(name)} at "
+                        "once. What this one wrote is kept."
+                    )
+        except (UnreadableDatabase, OSError) as error:
+            new.unlink(missing_ok=True)
             self.say(
                 f"What {self.title} wrote in its last launch here is not kept for the next: "
                 f"{escape(str(error)[:300])}. Its earlier conversations are kept."
             )
         remove_tree(folder)
 
-    def _keep(
-        self, kept: sqlite3.Connection, ended: EndedLaunch, given: Mapping[str, object]
-    ) -> list[str]:
-        """Bring what is kept up to date; return what a person has to know, a sentence each.
+    def _run(
+        self, what: str, path: Path, output: IO[bytes], *, wanted: str = "", **others: Path | None
+    ) -> str:
+        """Have `copy_conversations` do *what* with *path*; return what it printed beside *output*.
 
-        Args:
-            given: when each conversation had changed last as this launch began.
+        Raises:
+            UnreadableDatabase: it is damaged, takes too long, or is none that this agent makes.
         """
-        first, said, lost = self.database.tables[0].name, list[str](), 0
-        kept.execute("BEGIN IMMEDIATE")
-        now = self._stamps(kept)
-        for name, conversation in ended.conversations():
-            if conversation.rows[first][0][self.database.modified] == given.get(name):
-                continue
-            if now.get(name) != given.get(name):  # another launch continued it, or took its id
-                if self.database.another_id is not None:
-                    used = {*now, *given, *self._stamps(kept)}
-                    other = self.database.another_id(name, used)
-                    conversation = conversation.under(other, self.database.tables)
-                else:
-                    said.append(
-                        f"Two launches of {self.title} went on with the conversation {escape(name)} at once. What "
-                        "this one wrote is kept."
-                    )
-            if not self._put(kept, conversation):
-                lost += 1
-        for name in {*given} - ended.ids:
-            if now.get(name) == given[name]:
-                self._remove(kept, name)
-        kept.execute("COMMIT")
-        if lost := lost + ended.left_out:
-            one = "1 conversation" if lost == 1 else f"{lost} conversations"
-            said.append(
-                f"{one} of {self.title} could not be kept: not as {self.title} writes them, or larger than "
-                "64 MiB."
-            )
-        return said
-
-    def _put(self, kept: sqlite3.Connection, conversation: Conversation) -> bool:
-        """Replace or add *conversation*; return whether its rows fit into the agent's tables."""
-        first = self.database.tables[0]
-        row = conversation.rows[first.name][0]
-        kept.execute("SAVEPOINT one")
-        try:
-            self._remove(kept, str(row[first.conversation]))
-            if self.database.before:
-                kept.execute(self.database.before, row)
-            for table in self.database.tables:
-                names = ", ".join(f'"{each}"' for each in table.columns)
-                values = ", ".join(f":{each}" for each in table.columns)
-                kept.executemany(
-                    f'INSERT INTO "{table.name}" ({names}) VALUES ({values})',  # noqa: S608 - names of ours
-                    conversation.rows[table.name],
-                )
-        except (sqlite3.DataError, sqlite3.IntegrityError, OverflowError, ValueError):
-            kept.execute("ROLLBACK TO one")
-            return False
-        finally:
-            kept.execute("RELEASE one")
-        return True
-
-    def _remove(self, kept: sqlite3.Connection, name: str) -> None:
-        for table in reversed(self.database.tables):
-            query = f'DELETE FROM "{table.name}" WHERE "{table.conversation}" = ?'  # noqa: S608 - names of ours
-            kept.execute(query, (name,))
-
-    def _stamps(self, kept: sqlite3.Connection) -> dict[str, str | int | float | None]:
-        """Return when each conversation was modified, by id."""
-        first = self.database.tables[0]
-        query = f'SELECT "{first.conversation}", "{self.database.modified}" FROM "{first.name}"'  # noqa: S608 - names of ours
-        return dict(kept.execute(query))
-
-    def _conversation(self, kept: sqlite3.Connection, name: str) -> Conversation:
-        rows = {
-            table.name: [
-                dict(zip(table.columns, values, strict=True))
-                for values in kept.execute(
-                    f'SELECT {", ".join(table.columns)} FROM "{table.name}" '  # noqa: S608 - names of ours
-                    f'WHERE "{table.conversation}" = ?',
-                    (name,),
-                )
-            ]
-            for table in self.database.tables
-        }
-        return Conversation(rows=rows)
-
-    @contextlib.contextmanager
-    def _opened(self) -> Generator[sqlite3.Connection, None, None]:
-        """Open what is kept; it is made if it is not there."""
-        path = self.folder / _KEPT
-        if not path.exists():
-            new = path.with_name(f"{path.name}.new")
-            new.unlink(missing_ok=True)
-            new.touch(0o600)
-            text = files("aileron_core.launch.agents").joinpath(self.database.schema)
-            with contextlib.closing(sqlite3.connect(new)) as made:
-                made.executescript(text.read_text("utf-8"))
-            new.rename(path)
-        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as kept:
-            kept.execute("PRAGMA foreign_keys=ON")
-            yield kept
+        interpreter = own_interpreter()
+        roots = mount_roots(interpreter, os.defpath, home=Path.home(), excluded=())
+        mounts = [word for root in sorted(roots) for word in ("--ro-bind", str(root), str(root))]
+        mounts += ["--ro-bind", str(copy_conversations.__file__), _PROGRAM]
+        place = f"{_FOLDER}/{path.name}"
+        if what == "keep":
+            mounts += ["--bind", str(path.parent), _FOLDER]
+        else:
+            mounts += ["--ro-bind", str(path), place]
+        request: dict[str, Any] = {
+            "tables": self.database.tables, "first": next(iter(self.database.tables)),
+            "versions": [*self.database.versions], "only": self.database.only,
+            "modified": self.database.modified, "numbered": self.database.is_numbered,
+            "project": str(self.project), "wanted": wanted,
+        }  # fmt: skip
+        for name, other in others.items():
+            request[name] = f"/run/{name}.db" if other else ""
+            mounts += ["--ro-bind", str(other), f"/run/{name}.db"] if other else []
+        ended = run_sandboxed(
+            self.bwrap,
+            mounts,
+            [str(interpreter), "-I", _PROGRAM, what, place],
+            output,
+            env={"LC_ALL": "C.UTF-8"},
+            stdin=json.dumps(request).encode(),
+            max_bytes=_MAX_BYTES,
+            seconds=_SECONDS,
+        )
+        if ended.problem is not None:
+            raise UnreadableDatabase(f"reading its database {ended.problem.rstrip('.')}")
+        if ended.code != 0:
+            last = ended.stderr.splitlines()[-1:] or [f"exit code {ended.code}"]
+            raise UnreadableDatabase(f"its database cannot be read ({last[0][:200]})")
+        output.seek(0)
+        return ended.stderr
 
 
 @contextlib.contextmanager

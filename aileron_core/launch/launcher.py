@@ -51,6 +51,7 @@ from aileron_core.launch.sandbox import (
     RESOLV_CONF,
     planned_mounts,
 )
+from aileron_core.launch.tools.commit_recovery import recover_commits
 from aileron_core.launch.tools.relay import ToolRelay
 from aileron_core.launch.tools.sandboxes import uncontained_tools
 from aileron_core.text import escape
@@ -94,8 +95,6 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
         prepared = prepared.with_gateway(
             f"{session.url}/gw/{session.gateway_token}", session.placeholder, session.key_providers
         )
-        if prepared.plan.lost_key:
-            raise Forbidden(f"{request.agent.title} was not started. {prepared.plan.lost_key}")
         _say_differences(request, prepared, prompter)
         _write_launch_files(launch_dir, request, session, prepared)
         for folder in (request.project, *filter(Path.is_dir, prepared.paths.writable)):
@@ -138,6 +137,7 @@ def _say_differences(request: LaunchRequest, prepared: PreparedLaunch, prompter:
         *key_sentences(prepared),
         *prepared.left_out_keys,
         *prepared.unused_keys,
+        *([prepared.plan.lost_key] if prepared.plan.lost_key else []),
         *prepared.plan.beside,
     ):
         prompter.say(escape(sentence))
@@ -150,7 +150,7 @@ def _say_differences(request: LaunchRequest, prepared: PreparedLaunch, prompter:
     if prepared.builtin_tools is not None and request.sandbox == "hosts":
         prompter.say(COMMANDS_OFFLINE)
     if left_out := prepared.tools.left_out:
-        prompter.say(f"On PATH, but not in the sandbox: {escape('; '.join(left_out))}.")
+        prompter.say(f"Not in the sandbox, of your tools: {escape('; '.join(left_out))}.")
 
 
 @contextlib.contextmanager
@@ -204,6 +204,7 @@ def _finish_earlier_launches(request: LaunchRequest, prompter: Prompter) -> None
     """
     for sentence in (
         *take_notices(request.aileron_home),
+        *recover_commits(request.aileron_home),
         *import_from_killed_launches(request.aileron_home),
         *finish_sessions(request.aileron_home),
     ):

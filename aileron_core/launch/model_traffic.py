@@ -4,15 +4,12 @@ The rule belongs to the agent's module (`Agent.traffic`); here the files that it
 They may hold credentials, so their content goes to that module and nowhere else.
 """
 
-import stat
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
+from aileron_core.launch.agents.settings_files import read_settings
 from aileron_core.launch.plan import Agent, ModelTraffic, PlanContext
-
-_MOST_BYTES = 16 * 1024 * 1024
-"""Larger than any settings; Claude Code keeps its history in one of these files too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,29 +42,13 @@ class AgentSettings:
         unreadable: list[str] = []
         for name, path in named.items():
             try:
-                text = _read(path)
+                text = read_settings(path)
             except (OSError, UnicodeDecodeError):
                 unreadable.append(name)
                 continue
             if text is not None:
                 texts[name] = text
         return cls(texts=texts, unreadable=tuple(unreadable))
-
-
-def _read(path: Path) -> str | None:
-    """Return a file's text, None if it does not exist.
-
-    Raises:
-        OSError: it is not a regular file, is too large, or cannot be read.
-        UnicodeDecodeError: it is not UTF-8.
-    """
-    try:
-        status = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-        raise OSError(0, "is not a settings file")
-    return path.read_bytes().decode("utf-8")
 
 
 def model_traffic(agent: Agent, context: PlanContext, own: AgentSettings) -> ModelTraffic:

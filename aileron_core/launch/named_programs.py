@@ -1,42 +1,22 @@
-"""The programs that an agent's settings in the person's home name: hooks, MCP servers and the like.
+"""The programs and files that an agent's settings name: hooks, MCP servers, certificates and the like.
 
-An agent's module says what its settings name (`Agent.programs`); `resolve_programs` finds each. A
-project's settings are never read for this: they could name a private key as a program.
+`settings_programs` searches the settings; `resolve_programs` finds what they name. What a project's
+settings name is only said: they could name a private key as a program.
 """
 
-import errno
+import contextlib
 import json
 import os
-import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any
 
 from aileron_core.canonical import sha256_hex
 from aileron_core.containment.safe_paths import resolve_trusted_links
+from aileron_core.launch.agents.settings_files import read_settings
 
-Kind = Literal[
-    "check", "hook", "status line", "helper", "server", "extension", "notifier", "formatter",
-    "language server", "tool source", "shell",
-]  # fmt: skip
-"""What the agent uses a program for. A `check` can refuse what the agent is about to do."""
-ABSENCE: dict[Kind, str] = {
-    "check": "this check does not run, so it refuses nothing",
-    "hook": "this hook does not run",
-    "status line": "the status line stays empty",
-    "helper": "the agent gets nothing from it, such as a key",
-    "server": "the agent does not have the tools of this MCP server",
-    "extension": "this extension is not loaded, and refuses nothing",
-    "notifier": "you are not notified",
-    "formatter": "files are not formatted with it",
-    "language server": "this language server does not start",
-    "tool source": "the agent does not have the tools that it provides",
-    "shell": "the agent uses no shell, or another one",
-}
-"""What follows when a program is missing."""
-
-_SETTINGS_BYTES = 16 * 1024 * 1024
+_MOST_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +29,15 @@ class NamedProgram:
     """Where in the file: `hooks.PreToolUse`."""
     command: str | tuple[str, ...]
     """A line for a shell, or a program and its arguments; empty where only the file is known."""
-    kind: Kind
+    check: bool = False
+    """Whether it can refuse what the agent is about to do."""
     module: bool = False
     """Whether `command` is a file that the agent loads itself, which is not executable."""
-    folder: str = ""
-    """An absolute folder that the sandbox needs to contain besides, of a plugin for one."""
+    by_key: bool = True
+    """Whether its key says that it is a program; else that is known once one is there."""
+    from_project: bool = False
     problem: str = ""
     """Why it is missing whatever is found, a clause."""
-
-    @property
-    def can_refuse(self) -> bool:
-        return self.kind in ("check", "extension")
 
     @property
     def shown_command(self) -> str:
@@ -78,22 +56,28 @@ class ResolvedProgram:
     """Why it is missing, a clause not yet escaped; empty where it is there."""
     unknown: bool = False
     """Whether it may work all the same: nobody knows what its command starts, or does without."""
+    missing_file: Path | None = None
+    """What it is instead of a program, where the sandbox has not: a file."""
 
     @property
     def is_missing_check(self) -> bool:
-        return bool(self.problem) and self.named.can_refuse
+        return bool(self.problem) and self.named.check
 
     def sentence(self) -> str:
         """Return what a person has to know of a missing program, not yet escaped."""
         named = self.named
         what = f"{named.file}, {named.key}" if named.key else named.file
         command = f" ({named.shown_command})" if named.shown_command else ""
+        absence = "this check does not run, so it refuses nothing"
         if self.unknown:
+            more = f", {absence}" if named.check else ", give it that with --read"
             return (
                 f"May not work in the sandbox: {what}{command}: it {self.problem}. If it needs anything "
-                f"that is missing there, {ABSENCE[named.kind]}."
+                f"that is missing there{more}."
             )
-        return f"Not in the sandbox: {what}{command}: it {self.problem}; {ABSENCE[named.kind]}."
+        if not named.check:
+            absence = "if the agent needs it, give it with --read"
+        return f"Not in the sandbox: {what}{command}: it {self.problem}; {absence}."
 
 
 class HomeSettings:
@@ -113,20 +97,16 @@ class HomeSettings:
     def absolute(self, path: PurePosixPath | str) -> Path:
         return self._home / path
 
-    def text(self, path: PurePosixPath) -> str | None:
+    def text(self, path: PurePosixPath, *, needed: bool = True) -> str | None:
         """Return the text of a settings file, None if it does not exist or cannot be read."""
         file = self.absolute(path)
-        try:
-            status = file.stat()
-            if not stat.S_ISREG(status.st_mode) or status.st_size > _SETTINGS_BYTES:
-                raise OSError(errno.EINVAL, "not a settings file")
-            text = file.read_bytes().decode("utf-8")
-        except (FileNotFoundError, NotADirectoryError):
-            if file.is_symlink():
+        text, there = None, True
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            text = read_settings(file)
+            there = text is not None or file.is_symlink()
+        if text is None:
+            if there and needed:
                 self.unusable(path)
-            return None
-        except (OSError, UnicodeDecodeError):
-            self.unusable(path)
             return None
         try:
             resolve_trusted_links(file, self._home)
@@ -135,16 +115,21 @@ class HomeSettings:
         return text
 
     def table(
-        self, path: PurePosixPath, parse: Callable[[str], dict[str, Any] | None]
-    ) -> dict[str, Any]:
+        self,
+        path: PurePosixPath,
+        parse: Callable[[str], Mapping[str, Any] | None],
+        *,
+        needed: bool = True,
+    ) -> Mapping[str, Any]:
         """Return the table in a settings file, an empty one if it does not exist or cannot be read.
 
         Args:
             parse: returns None for a text that holds no table.
+            needed: note if it cannot be read or parsed: nobody knows then what it names.
         """
-        text = self.text(path)
-        table = parse(text) if text is not None else {}
-        if table is None:
+        text = self.text(path, needed=needed)
+        table: Mapping[str, Any] | None = parse(text) if text is not None else {}
+        if table is None and needed:
             self.unusable(path)
         return table or {}
 
@@ -152,22 +137,27 @@ class HomeSettings:
         """Note that a settings file cannot be read or parsed, so that nobody knows what it names."""
         self._unreadable[self.shown(path)] = None
 
-    def names(self, folder: PurePosixPath) -> tuple[str, ...]:
-        """Return the names in a folder, sorted; none where it cannot be listed."""
-        try:
-            return tuple(sorted(each.name for each in self.absolute(folder).iterdir()))
-        except OSError:
-            return ()
+    def matching(self, pattern: PurePosixPath) -> tuple[PurePosixPath, ...]:
+        """Return the paths that fit a pattern, relative to the home or absolute, sorted."""
+        anchor = Path("/") if pattern.is_absolute() else self._home
+        inner = pattern.relative_to(anchor) if pattern.is_absolute() else pattern
+        if "*" not in str(inner):
+            found = [anchor / inner] if os.path.lexists(anchor / inner) else []
+        else:
+            found = sorted(anchor.glob(str(inner)))
+        return tuple(PurePosixPath(each) for each in found)
 
     def complete(self, found: Iterable[NamedProgram]) -> tuple[NamedProgram, ...]:
         """Return *found* with what is known of the files: what a link keeps out, and what is unknown."""
         by_link = "is named in a file behind a link, which the sandbox does not follow"
         known = [
-            replace(each, problem=by_link) if each.file in self._by_link else each for each in found
+            replace(each, problem=by_link) if each.file in self._by_link else each
+            for each in found
+            if each.by_key or each.file not in self._by_link
         ]
         unknown = "cannot be read, so that what it names is not known"
         known += [
-            NamedProgram(file=file, key="", command="", kind="check", problem=unknown)
+            NamedProgram(file=file, key="", command="", check=True, problem=unknown)
             for file in self._unreadable
         ]
         return tuple(dict.fromkeys(known))
@@ -188,12 +178,9 @@ def missing_checks_digest(agent: str, resolved: Iterable[ResolvedProgram]) -> st
 
 def missing_sentences(resolved: Iterable[ResolvedProgram]) -> tuple[str, ...]:
     """Return a sentence for each program that is missing, checks first, not yet escaped."""
-    missing = sorted((each for each in resolved if each.problem), key=_checks_first)
+    missing = [each for each in resolved if each.problem]
+    missing.sort(key=lambda each: not each.is_missing_check)
     return tuple(each.sentence() for each in missing)
-
-
-def _checks_first(each: ResolvedProgram) -> bool:
-    return not each.is_missing_check
 
 
 def search_folders(resolved: Iterable[ResolvedProgram], path: str) -> tuple[str, ...]:
@@ -202,12 +189,20 @@ def search_folders(resolved: Iterable[ResolvedProgram], path: str) -> tuple[str,
     return tuple(folder for folder in path.split(os.pathsep) if folder in mounted)
 
 
-def program_settings(resolved: Iterable[ResolvedProgram]) -> frozenset[tuple[str, str]]:
-    """Return the settings whose programs the sandbox has: the file, and the value in it."""
-    found: set[tuple[str, str]] = set()
-    for each in resolved:
-        if not each.problem:
-            named = each.named
-            value = named.command if isinstance(named.command, str) else named.command[0]
-            found |= {(named.file, value), (named.file, f"!{value}")}  # Pi marks a command so
-    return frozenset(found)
+def missing_files(title: str, resolved: Iterable[ResolvedProgram]) -> tuple[str, ...]:
+    """Return a sentence about the files that settings name and the sandbox lacks, none if there is none."""
+    found = {
+        each.missing_file: f"{each.missing_file} ({each.named.file}: {each.named.key})"
+        for each in resolved
+        if each.missing_file is not None
+    }
+    if not found:
+        return ()
+    names = "; ".join([*found.values()][:_MOST_SHOWN])
+    if len(found) > _MOST_SHOWN:
+        names += f"; and {len(found) - _MOST_SHOWN} more"
+    sentence = (
+        f"Not in the sandbox, but named in {title}'s settings: {names}. What {title} needs of that, give it with "
+        "--read, or under `[launch] read` in config.toml."
+    )
+    return (sentence,)

@@ -231,7 +231,7 @@ class PathChecker:
         for folder in self.env.get("PATH", os.defpath).split(os.pathsep):
             if Path(folder).is_absolute():
                 yield Path(folder), "is on PATH"
-                yield Path(folder).resolve(), "is on PATH"
+                yield Path(os.path.realpath(folder)), "is on PATH"  # it may be a loop of links
         for mount in self.tools:
             yield mount.source or mount.path, "is a program that you use"
             yield mount.path, "is a program that you use"
@@ -246,7 +246,7 @@ class PathChecker:
                 yield sourced, f"is read by {file}"
         for name in _CACHES:
             if Path(self.env.get(name, "")).is_absolute():
-                yield Path(self.env[name]).resolve(), f"is used outside ({name})"
+                yield Path(os.path.realpath(self.env[name])), f"is used outside ({name})"
         for name in ("go", "snap", "Library"):
             yield home / name, "is used by your own programs"
 
@@ -285,7 +285,7 @@ def _sourced(file: Path, home: Path) -> Iterator[Path]:
     for match in _SOURCED.finditer(text.replace("\n", ";")):
         name = re.sub(r"^(~|\$HOME|\$\{HOME\})(?=/)", lambda _: str(home), match[1])
         if name.startswith("/") and "$" not in name:
-            yield Path(name).resolve()
+            yield Path(os.path.realpath(name))
 
 
 def _socket_in(path: Path) -> Path | None:

@@ -4,14 +4,13 @@ A plan is pure: it names programs, flags, environment and files but reads and wr
 recipe was tried with the real agent; `Agent.tested_versions` lists the versions.
 """
 
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Literal, Protocol
+from typing import Literal
 
 from aileron_core.launch.conversation_tables import ConversationDatabase
-from aileron_core.launch.named_programs import HomeSettings, NamedProgram
-from aileron_core.launch.routes import Route, RouteSetting
 
 MCP_SERVER_NAME = "aileron"
 """The name under which an agent knows Aileron's MCP server."""
@@ -142,70 +141,69 @@ class Plan:
     beside: tuple[str, ...] = ()
     """What stays outside the gate although the built-in tools replace the agent's own, one sentence each, not yet escaped."""
     lost_key: str = ""
-    """Which key it may need that only the system's keyring can have, and what to do; empty where none is missing."""
+    """Which key it may need that only the system's keyring can have, and what to do, not yet escaped; empty where none is missing."""
 
 
-class Agent(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent(ABC):
     """One agent that `aileron launch` knows. To add one: one module with such an object, and its test."""
 
-    @property
-    def name(self) -> str:
-        """The name on the command line: `codex`."""
-        ...
+    name: str
+    """The name on the command line: `codex`."""
+    title: str
+    """The name for display: `Codex`."""
+    program: str
+    """The program's name on PATH."""
+    package: str
+    """How to install it, for the error when it is missing."""
+    tested_versions: tuple[str, ...]
+    """The versions that this recipe was tried with, newest first."""
+    folders: tuple[AgentFolder, ...]
+    """Its own folders in the person's home."""
+    variables: tuple[str, ...]
+    """Patterns of the person's environment variables that it takes: key, address, model, and its own."""
+    other_variables: tuple[str, ...]
+    """Patterns of those that it may take besides, which are named at the launch and not carried."""
+    variable_keys: tuple[str, ...] = ()
+    """Patterns of keys of its settings, dotted, whose values name variables that it takes too."""
+    other_logins: tuple[str, ...] = ()
+    """What it may log in with, relative to the person's home, that its sandbox has not."""
+    hosts: tuple[str, ...]
+    """The hosts that it needs itself, for its models and its login; on port 443."""
+    key_variables: Mapping[ProviderName, tuple[str, ...]]
+    """The environment variables that it takes each provider's API key from; the first is the one to set."""
+    denied_args: tuple[str, ...]
+    """Options that a project's `aileron.toml` may not pass: bypasses, folders, upstreams, what Aileron sets."""
+    controls: tuple[str, ...]
+    """What Aileron sets in it, one sentence each."""
+    not_controlled: tuple[str, ...]
+    """What remains outside Aileron's control, one sentence each."""
+    own_tools: tuple[str, ...]
+    """What of its own tools `PlanContext.builtins == "instead"` switches off, and what stays; one sentence each."""
+    kept_tools: str = ""
+    """Which of its own tools that act on files stay even then, one sentence; empty where none does."""
+    passes_gateway: str
+    """Under which conditions its model traffic passes the gateway, one sentence; `traffic` has what holds here."""
+    bypasses_gateway: str
+    """Under which conditions it goes past Aileron, one sentence."""
+    checks: tuple[str, ...]
+    """Patterns of keys of its settings, dotted, whose programs can refuse what it is about to do."""
+    program_files: tuple[str, ...] = ()
+    """Patterns of what names programs besides the settings in `folders`: relative to the home, or for all users."""
+    project_files: tuple[str, ...] = ()
+    """The project's settings files that this agent reads, relative to the project."""
+    reads_above: tuple[str, ...] = ()
+    """The files that it reads in the folders above the project too, up to the root of the repository.
 
-    @property
-    def title(self) -> str:
-        """The name for display: `Codex`."""
-        ...
-
-    @property
-    def program(self) -> str:
-        """The program's name on PATH."""
-        ...
-
-    @property
-    def package(self) -> str:
-        """How to install it, for the error when it is missing."""
-        ...
-
-    @property
-    def tested_versions(self) -> tuple[str, ...]:
-        """The versions that this recipe was tried with, newest first."""
-        ...
-
-    @property
-    def folders(self) -> tuple[AgentFolder, ...]:
-        """Its own folders in the person's home."""
-        ...
-
-    @property
-    def env_names(self) -> tuple[str, ...]:
-        """Names of the person's environment variables that it needs besides those of `routes`."""
-        ...
-
-    @property
-    def routes(self) -> tuple[Route, ...]:
-        """What chooses its model, where its requests go and with which key."""
-        ...
-
-    def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
-        """Return what its settings files and arguments set, as far as `routes` may name it."""
-        ...
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The hosts that it needs itself, for its models and its login; on port 443."""
-        ...
-
-    @property
-    def key_variables(self) -> Mapping[ProviderName, tuple[str, ...]]:
-        """The environment variables that it takes each provider's API key from; the first is the one to set."""
-        ...
+    Of `.env` files, it reads the nearest one, wherever that is.
+    """
 
     def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
         """Return which other login it would use instead of a key in those variables as a clause, None without one."""
-        ...
+        del context, provider
+        return None
 
+    @abstractmethod
     def settings_paths(
         self, env: Mapping[str, str], args: tuple[str, ...] = ()
     ) -> tuple[PurePosixPath, ...]:
@@ -213,71 +211,22 @@ class Agent(Protocol):
 
         Absolute, or relative to the person's home; variables in *env* may move them, *args* name more.
         """
-        ...
 
+    @abstractmethod
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Return which providers a plan may point to the gateway, and why not the others.
 
         A configured base URL, another provider or another kind of login is left alone: an agent
         that works keeps working.
         """
-        ...
 
-    @property
-    def denied_args(self) -> tuple[str, ...]:
-        """Options that a project's `aileron.toml` may not pass: bypasses, folders, upstreams, what Aileron sets."""
-        ...
-
-    @property
-    def controls(self) -> tuple[str, ...]:
-        """What Aileron sets in it, one sentence each."""
-        ...
-
-    @property
-    def not_controlled(self) -> tuple[str, ...]:
-        """What remains outside Aileron's control, one sentence each."""
-        ...
-
-    @property
-    def own_tools(self) -> tuple[str, ...]:
-        """What of its own tools `PlanContext.builtins == "instead"` switches off, and what stays; one sentence each."""
-        ...
-
-    @property
-    def kept_tools(self) -> str:
-        """Which of its own tools that act on files stay even then, one sentence; empty where none does."""
-        ...
-
-    @property
-    def passes_gateway(self) -> str:
-        """Under which conditions its model traffic passes the gateway, one sentence; `traffic` has what holds here."""
-        ...
-
-    @property
-    def bypasses_gateway(self) -> str:
-        """Under which conditions it goes past Aileron, one sentence."""
-        ...
-
+    @abstractmethod
     def plan(self, context: PlanContext) -> Plan:
         """Return how to start it.
 
         Raises:
             InvalidRequest: the person's own arguments conflict with what the launch needs.
         """
-        ...
-
-    @property
-    def program_settings(self) -> str:
-        """Where `programs` looks, a list for its page."""
-        ...
-
-    def programs(self, settings: HomeSettings, project: PurePosixPath) -> Iterable[NamedProgram]:
-        """Return the programs that its settings in the person's home name, and this system's for all users.
-
-        Args:
-            project: whose own settings are not read; a file in the home may have a part for it.
-        """
-        ...
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return one sentence, naming file and key, for each project setting that overrides what Aileron sets.
@@ -286,17 +235,5 @@ class Agent(Protocol):
             files: contents of the project's existing settings files for this agent, by relative
                 path.
         """
-        ...
-
-    @property
-    def project_files(self) -> tuple[str, ...]:
-        """The project's settings files that this agent reads, relative to the project."""
-        ...
-
-    @property
-    def reads_above(self) -> tuple[str, ...]:
-        """The files that it reads in the folders above the project too, up to the root of the repository.
-
-        Of `.env` files, it reads the nearest one, wherever that is.
-        """
-        ...
+        del files
+        return ()

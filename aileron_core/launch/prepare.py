@@ -13,7 +13,7 @@ from aileron_core.containment.mounts import Mount, refuse_nested
 from aileron_core.containment.programs import find_program, mount_roots, own_interpreter
 from aileron_core.containment.support import SandboxSupport, find_sandbox_support
 from aileron_core.containment.toolchains import Tools, find_tools
-from aileron_core.errors import Forbidden, InvalidRequest, NotFound
+from aileron_core.errors import InvalidRequest, NotFound
 from aileron_core.ids import is_placeholder
 from aileron_core.launch.agent_folders import AgentFiles
 from aileron_core.launch.agent_state import state_mounts
@@ -27,11 +27,9 @@ from aileron_core.launch.model_traffic import (
     model_traffic,
     with_placeholder,
 )
-from aileron_core.launch.named_files import missing_files
-from aileron_core.launch.named_programs import HomeSettings, ResolvedProgram, program_settings
+from aileron_core.launch.named_programs import HomeSettings, ResolvedProgram, missing_files
 from aileron_core.launch.paths import CheckedPaths, PathChecker
 from aileron_core.launch.plan import Agent, Builtins, ModelTraffic, Plan, PlanContext
-from aileron_core.launch.program_variables import left_out_variables
 from aileron_core.launch.project import (
     ProjectSettings,
     check_project,
@@ -39,8 +37,10 @@ from aileron_core.launch.project import (
     person_settings,
     read_project_settings,
     refuse_agent_folder,
+    settings_files,
 )
 from aileron_core.launch.resolve_programs import SandboxPaths, resolve_programs
+from aileron_core.launch.settings_programs import settings_programs
 from aileron_core.launch.tools.prepared_tools import (
     PreparedTools,
     prepare_tools,
@@ -171,8 +171,7 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
 
     Raises:
         NotFound: the agent, or what contains it, is not installed.
-        Forbidden: the folder cannot be a project, this machine cannot contain the agent, or the
-            agent would lose a setting that chooses its model, address or key.
+        Forbidden: the folder cannot be a project, or this machine cannot contain the agent.
         AileronError: the agent's own folder cannot be copied.
         FileProblems: the project's `aileron.toml`, or the person's settings, are invalid.
     """
@@ -198,7 +197,7 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
     paths.refuse_writing(_mounts_of(named))
     mounts = (*mounts, *caches, *state, *_mounts_of(named)) if support else ()
     refuse_nested(mounts, request.project)
-    found = _environment(request, tools, of_person, of_project, named)
+    found = _environment(request, tools, of_person, of_project, within)
     own, given = found.settings, {**(CACHE_ENVIRONMENT if caches else {}), **found.env}
     builtins = request.builtins or (project.proxy.builtins if project is not None else "off")
     context = PlanContext(
@@ -223,12 +222,7 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         agent_settings=own,
         left_out_keys=(
             *found.notices,
-            *(
-                left_out_variables(agent, program, own.texts.values(), request.env, env)
-                if support
-                else ()
-            ),
-            *(missing_files(agent.title, own.texts, within, named) if within else ()),
+            *(missing_files(agent.title, named)),
         ),
         env=env,
         mounts=mounts,
@@ -278,27 +272,19 @@ def _environment(
     tools: Tools,
     of_person: LaunchSettings,
     of_project: LaunchSettings,
-    named: Iterable[ResolvedProgram],
+    within: SandboxPaths | None,
 ) -> AgentEnvironment:
-    """Return the agent's variables, and its own settings.
-
-    Raises:
-        Forbidden: the agent would lose a setting that chooses its model, address or key.
-    """
-    agent = request.agent
+    """Return the agent's variables, and its own settings."""
     found = agent_environment(
-        agent,
+        request.agent,
         request.env,
         home=request.home,
         project=request.project,
         of_person=of_person,
         of_project=of_project,
         args=request.args,
-        contained=request.contained,
-        programs=program_settings(named),
+        has=within.has_of_agent if within else None,
     )
-    if found.refusals:
-        raise Forbidden(f"{agent.title} was not started. {escape(' '.join(found.refusals))}")
     given = {**tools.env, **found.env}
     if request.sandbox == "hosts":  # no proxy can be reached from there
         given = {name: value for name, value in given.items() if name not in PROXY_VARIABLES}
@@ -398,8 +384,9 @@ def _sandbox_paths(
 
 def _named_programs(request: LaunchRequest, paths: SandboxPaths) -> tuple[ResolvedProgram, ...]:
     """Return the programs that the agent's own settings name, as the sandbox *paths* has them."""
-    settings = HomeSettings(request.home)
-    named = request.agent.programs(settings, PurePosixPath(request.project))
+    settings, agent = HomeSettings(request.home), request.agent
+    texts = settings_files(request.project, agent)
+    named = settings_programs(agent, settings, PurePosixPath(request.project), texts)
     return resolve_programs(settings.complete(named), paths)
 
 

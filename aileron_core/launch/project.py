@@ -8,7 +8,7 @@ the sandbox or what Aileron sets.
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from aileron_core.canonical import Json, canonical, sha256_hex
 from aileron_core.errors import FileProblems, Forbidden, NotFound, Problem
 from aileron_core.launch.plan import Agent, Builtins
 from aileron_core.proxy_settings import CODE, NO_TOOLS, PROJECT_FILE, PluginTools, ProxySettings
-from aileron_core.settings import LaunchSettings, parse_project_settings
+from aileron_core.settings import LaunchSettings, parse_project_settings, read_project_file
 from aileron_core.text import escape
 
 PROJECT_VARIABLES = frozenset(
@@ -253,19 +253,19 @@ def exposed_by_project(path: Path) -> tuple[PluginTools, ...]:
     """Return the ops of connectors that the `aileron.toml` *path* gives agents as tools.
 
     Raises:
-        FileProblems: it cannot be parsed.
+        FileProblems: it is not TOML.
         Forbidden: it cannot be read.
     """
     text = small_text(path)
-    return () if text is None else parse_project_settings(path, text).proxy.plugin_tools
+    return () if text is None else read_project_file(path, text, []).proxy.plugin_tools
 
 
 def _checked(path: Path, text: str, agent: Agent) -> tuple[LaunchSettings, ProxySettings]:
     """Parse the file and return its settings for *agent*, checked against what a project may ask for."""
-    parsed = parse_project_settings(path, text)
+    problems: list[Problem] = []
+    parsed = read_project_file(path, text, problems)
     found = parsed.launch.get(agent.name, LaunchSettings())
     section = f"launch.{agent.name}"
-    problems: list[Problem] = []
     for name, value in found.env:
         if name not in PROJECT_VARIABLES and not name.startswith("LC_"):
             message = (
@@ -276,7 +276,7 @@ def _checked(path: Path, text: str, agent: Agent) -> tuple[LaunchSettings, Proxy
         elif not _PLAIN.fullmatch(value):
             message = "must be a plain word of at most 128 characters, not a path"
             problems.append(_problem(path, f"{section}.env.{name}", message))
-    if (word := denied_argument(found.args, agent.denied_args)) is not None:
+    for word in denied_arguments(found.args, agent.denied_args):
         message = f"contains {word!r}, which a project may not pass to {agent.title}"
         problems.append(_problem(path, f"{section}.args", message))
     if problems:
@@ -289,8 +289,8 @@ def _problem(path: Path, key: str, message: str) -> Problem:
     return Problem(file=path.name, key=key, message=message, class_="validation_error")
 
 
-def denied_argument(args: Collection[str], denied: Collection[str]) -> str | None:
-    """Return the first of a project's *args* that it may not pass, or None.
+def denied_arguments(args: Collection[str], denied: Collection[str]) -> Iterator[str]:
+    """Yield each of a project's *args* that it may not pass.
 
     Only options are allowed, with values behind `=`: a bare word could be a subcommand of the
     agent, or a prompt. Long options are compared without case and inner dashes, and an abbreviation
@@ -306,10 +306,9 @@ def denied_argument(args: Collection[str], denied: Collection[str]) -> str | Non
                 or any(each.startswith(name) for each in long)
                 or any(part in name for part in DENIED_WORDS)
             ):
-                return word
+                yield word
         elif not word.startswith("-") or len(word) < 2 or short & {*word[1:]}:
-            return word
-    return None
+            yield word
 
 
 _SHORTEST = 2

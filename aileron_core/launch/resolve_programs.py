@@ -54,6 +54,14 @@ class SandboxPaths:
             for each in (path, path.resolve())
         )
 
+    def has_of_agent(self, path: Path) -> bool:
+        """Return whether the sandbox has *path*, or a copy of the agent's own files in it."""
+        return (
+            self.contains(path)
+            or _in_any(path, self.copied)
+            or any(own.is_relative_to(path) for own in self.own_folders)
+        )
+
 
 def _in_any(path: Path, folders: Iterable[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
@@ -63,7 +71,32 @@ def resolve_programs(
     named: Iterable[NamedProgram], paths: SandboxPaths
 ) -> tuple[ResolvedProgram, ...]:
     """Return how the sandbox *paths* has each of *named*."""
-    return tuple(_resolved(each, paths) for each in named)
+    return tuple(found for each in named if (found := _resolved(each, paths)) is not None)
+
+
+def _expanded(word: str, home: Path) -> Path:
+    at_home = _AT_HOME.match(word)
+    return Path(os.path.normpath(f"{home}{word[at_home.end() :]}" if at_home else word))
+
+
+def _whole_path(command: str | Sequence[str], home: Path) -> Path | None:
+    """Return the path that *command* is as a whole, None if there is nothing at it."""
+    word = command if isinstance(command, str) else command[0] if len(command) == 1 else ""
+    path = _expanded(word, home)
+    try:
+        return path if path.is_absolute() and path.exists() else None
+    except (OSError, ValueError):  # in a folder that cannot be entered, or no name of a file
+        return None
+
+
+def _begins_with_path(command: str | Sequence[str], home: Path) -> bool:
+    words = literal_words(command, home) if isinstance(command, str) else command
+    first = words[0] if words else ""
+    return _is_interpreter(first) or _whole_path(first, home) is not None
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
 
 
 class _MissingError(Exception):
@@ -77,16 +110,26 @@ class _UnknownError(_MissingError):
 _Mounts = dict[Path, Path]
 
 
-def _resolved(named: NamedProgram, paths: SandboxPaths) -> ResolvedProgram:
+def _resolved(named: NamedProgram, paths: SandboxPaths) -> ResolvedProgram | None:
+    """Return how the sandbox has *named*; None where it is no program and no file that is missing."""
     if named.problem:
         return ResolvedProgram(named=named, problem=named.problem)
+    alone = _whole_path(named.command, paths.home)
+    if named.from_project or (alone is not None and not named.check and not _is_program(alone)):
+        if alone is None or not alone.is_file():
+            return None
+        if paths.has_of_agent(alone) or _in_any(alone, paths.hidden):
+            return None
+        return ResolvedProgram(named=named, missing_file=alone)
+    if alone is None and not named.by_key and not _begins_with_path(named.command, paths.home):
+        return None
     mounts: _Mounts = {}
     lost = ""
     try:
-        if named.folder:
-            _require_folder(Path(named.folder), paths)
-        if named.module:
-            mounts |= _module(Path(named.command[0]), paths)
+        if named.check and alone is not None and alone.is_dir():
+            _require_folder(alone, paths)
+        elif named.module:
+            mounts |= _module(_expanded(named.command[0], paths.home), paths)
         else:
             words = _words(named.command, paths.home)
             found, lost = _arguments(words, paths)

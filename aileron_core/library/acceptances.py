@@ -97,8 +97,14 @@ class Acceptances:
         self._offers[name] = digest
         return True
 
-    async def accept(self, found: Sequence[tuple[str, str, str]], by: str) -> None:
-        """Record that each (kind, name, digest) is accepted from now on.
+    async def accept(
+        self,
+        found: Sequence[tuple[str, str, str]],
+        by: str,
+        *,
+        ended: Sequence[AcceptanceRecord] = (),
+    ) -> None:
+        """Record that each (kind, name, digest) is accepted from now on, and that *ended* are not.
 
         Raises:
             VaultLocked: unlock it first; nothing is accepted.
@@ -109,7 +115,11 @@ class Acceptances:
             AcceptanceRecord(kind=kind, name=name, digest=digest, accepted_at=now, accepted_by=by)
             for kind, name, digest in found
         ]
-        replaced = [*self._reads_of_other_bytes(accepted), *self._ended_run_times(accepted)]
+        replaced = [
+            *self._reads_of_other_bytes(accepted),
+            *self._ended_run_times(accepted),
+            *ended,
+        ]
         how = " (--accept-installed)" if by != "person" else ""
 
         def unit(tx: Tx) -> None:

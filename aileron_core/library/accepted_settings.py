@@ -2,6 +2,7 @@
 
 With a vault, each counts once it has verified with the vault's key in this process, or a person accepted it.
 Without one, `config.toml` counts as it is, and `policy.toml` if its hash is the one on record as accepted last.
+One that differs from the accepted `config.toml` in how the console looks alone counts as well.
 Until `config.toml` counts, every call waits, and what widens or misleads is not in force; until `policy.toml`
 does, it only restricts.
 A copy of the accepted file is kept in the home, so that a change can be shown beside it; it counts for what
@@ -29,7 +30,7 @@ from aileron_core.console_port import (
 from aileron_core.errors import Conflict, StorageUnavailable, VaultDamaged, VaultLocked
 from aileron_core.library import acceptance
 from aileron_core.library.policy_comparison import compare_policies
-from aileron_core.library.settings_comparison import compare_settings
+from aileron_core.library.settings_comparison import compare_settings, settings_sha256
 from aileron_core.storage.database import Database, Tx
 from aileron_core.vault.atomic_file import read_private_file, replace_file
 from aileron_core.vault.authenticated_sets import AuthenticatedSet, SetMac
@@ -101,6 +102,11 @@ class AcceptedSettings:
         """The text that was accepted in place of this one, as far as it is known; empty otherwise."""
         return (self._before.text or "") if self._before is not None and self.problem else ""
 
+    @property
+    def settings_in_force(self) -> str:
+        """The hash of what `config.toml` sets, less its looks; empty where it does not count."""
+        return settings_sha256(self._text) if self.count else ""
+
     async def load(self) -> None:
         """Verify it, unless the vault is locked; called at the start, and when it was unlocked.
 
@@ -117,12 +123,18 @@ class AcceptedSettings:
                 why, is_first = await asyncio.to_thread(self._check, mac, last)
             except VaultLocked:
                 return
+            before: AcceptedBeforeView | None = None
             was_accepted = last is not None or mac is not None or not self.file.needs_acceptance
             if is_first:
                 await self._sign(
                     AuditEvent.LIBRARY_AUTHENTICATED, f"The vault's key protects {name}"
                 )
-            elif why and why != self.problem and was_accepted:
+            elif why and was_accepted:
+                before = await self._accepted_before(mac, last)
+            only_looks = before is not None and self._differs_in_looks_alone(before)
+            if only_looks:
+                why, before = "", None
+            if why and why != self.problem and was_accepted:
                 await self._database.write(
                     lambda tx: tx.record(
                         self._record(
@@ -130,11 +142,9 @@ class AcceptedSettings:
                         )
                     )
                 )
-            self._before = None
-            if why and was_accepted:
-                self._before = await self._accepted_before(mac, last)
+            self._before = before
             self.count, self.problem = not why, why
-            if not why and self._keeps_copy(last):
+            if not why and not only_looks and self._keeps_copy(last):
                 await asyncio.to_thread(self._keep_copy)
 
     def _keeps_copy(self, last: str | None) -> bool:
@@ -165,6 +175,11 @@ class AcceptedSettings:
             except (VaultLocked, VaultDamaged, OSError, ValueError, sqlite3.Error):
                 pass  # the whole file is shown instead
         return AcceptedBeforeView(name=self.file.name, digest="", accepted_at=0.0, text=None)
+
+    def _differs_in_looks_alone(self, before: AcceptedBeforeView) -> bool:
+        if self.file.kind != "settings" or before.text is None or self._vault.state == "absent":
+            return False
+        return settings_sha256(before.text) == settings_sha256(self._text)
 
     def _keep_copy(self) -> None:
         data = self._text.encode()

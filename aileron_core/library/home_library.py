@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aileron_core import tasks
-from aileron_core.actions.catalog import Catalog, CatalogEntry, read_file
+from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run, read_file
 from aileron_core.actions.model import Action
 from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import Clock
 from aileron_core.connectors.availability import availability_problems
-from aileron_core.connectors.posted_reads import acceptance_name
+from aileron_core.connectors.posted_reads import acceptance_name, unchecked_op
 from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
@@ -42,7 +42,12 @@ from aileron_core.library.authenticated_records import AuthenticatedRecords
 from aileron_core.library.file_contents import FileContents
 from aileron_core.library.home_files import HomeFiles
 from aileron_core.library.plugin_tools import accepted_plugin, op_action, plugin_tool_problems
-from aileron_core.library.preview_reads import accepted_reads, reads_of
+from aileron_core.library.preview_reads import (
+    accepted_reads,
+    reads_gated_by,
+    reads_of,
+    why_not_counted,
+)
 from aileron_core.library.view import LibraryState, library_items, not_accepted_views
 from aileron_core.proxy_settings import PluginTools
 from aileron_core.runs import ResolvedAction
@@ -146,18 +151,26 @@ class HomeLibrary:
     def _accepted_in_store(self) -> tuple[InstalledConnector, ...]:
         return tuple(self._files.stored[each.identity.hash] for each in self.accepted_connectors())
 
-    def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
-        return accepted_reads(self._accepted.records.values(), identity.ref, identity.hash)
+    def accepted_reads(self, identity: ConnectorIdentity, op: str) -> Mapping[str, str]:
+        found = accepted_reads(self._accepted.records.values(), identity.ref, identity.hash)
+        return {
+            read: by
+            for read, by in found.items()
+            if unchecked_op(read) in ("", op) and not self._why_not_counted(read, identity)
+        }
 
     async def offer_read(self, identity: ConnectorIdentity, read: str) -> bool:
         """Offer a person to accept *read*; with `--accept-installed` it counts at once, on record.
 
         Returns:
-            Whether it counts. Beyond 16 of one connector nothing more is offered or accepted.
+            Whether it counts. Beyond 16 of one connector nothing more is offered or accepted, nor
+            unchecked requests of an op that is gated or not declared idempotent.
 
         Raises:
             StorageUnavailable: it could not be put on record.
         """
+        if self._why_not_counted(read, identity):
+            return False
         name = acceptance_name(identity.ref, read)
         if self._accepted.digest(preview_reads.KIND, name) == identity.hash:
             return True
@@ -173,6 +186,9 @@ class HomeLibrary:
         if self._accepted.offer(name, identity.hash):
             self._changed()
         return False
+
+    def _why_not_counted(self, read: str, identity: ConnectorIdentity) -> str:
+        return why_not_counted(read, identity, self._catalog.ready().values())
 
     async def changed_since(self, resolved: ResolvedAction) -> str:
         """Read action file and connectors from disk again; return what differs, or ''."""
@@ -227,9 +243,9 @@ class HomeLibrary:
     # For front ends
 
     def ready(self) -> tuple[Action, ...]:
-        """Return the actions that agents see, by name."""
+        """Return the actions that agents see, by name: of those that are accepted, what can run."""
         found = self._catalog.ready()
-        return tuple(found[name] for name in sorted(found))
+        return tuple(found[name] for name in sorted(found) if not cannot_run(found[name]))
 
     def accepted_connectors(self) -> tuple[Connector, ...]:
         """Return the accepted connectors, whether an action uses them or not."""
@@ -474,7 +490,10 @@ class HomeLibrary:
 
     async def _accept(self, found: Sequence[tuple[str, str, str]], by: str) -> None:
         await self._keep({digest for _, _, digest in found})
-        await self._accepted.accept(found, by)
+        files = {name for kind, name, _ in found if kind == "action"}
+        actions = [each.action for each in self._catalog.entries if each.file in files]
+        ended = reads_gated_by(self._accepted.records.values(), filter(None, actions))
+        await self._accepted.accept(found, by, ended=ended)
         await self._collect_copies()
         await self._judge()
 

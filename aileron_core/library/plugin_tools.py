@@ -19,7 +19,7 @@ from aileron_core.actions.model import (
 from aileron_core.actions.names import semver_order
 from aileron_core.canonical import canonical, sha256_hex
 from aileron_core.connectors.builtin.tools import builtin_actions
-from aileron_core.connectors.op_schemas import OpSchema
+from aileron_core.connectors.manifest import OpSchema
 from aileron_core.connectors.store import InstalledConnector
 from aileron_core.errors import Conflict, Problem
 from aileron_core.proxy_settings import CODE, PROJECT_FILE, PluginTools

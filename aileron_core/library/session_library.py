@@ -75,8 +75,8 @@ class SessionLibrary:
                 found.append(self.home.find_op(name).action)
         return tuple(found)
 
-    def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
-        return {} if identity.fqn == FQN else self.home.accepted_reads(identity)
+    def accepted_reads(self, identity: ConnectorIdentity, op: str) -> Mapping[str, str]:
+        return {} if identity.fqn == FQN else self.home.accepted_reads(identity, op)
 
     async def offer_read(self, identity: ConnectorIdentity, read: str) -> bool:
         return identity.fqn != FQN and await self.home.offer_read(identity, read)

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
+from aileron_core.canonical import sha256_hex
 from aileron_core.console_port import AcceptanceChangeView, ChangeDirection
 
 _DEFAULTS: Final[Mapping[str, float]] = {
@@ -19,10 +20,9 @@ _ZERO_IS_NEVER: Final = frozenset(
     {"approval.expires_seconds", "console.lock_minutes", "vault.lock_minutes"}
 )
 _LESS_ALLOWS_MORE: Final = frozenset({"console.arm_ms"})
-_ALLOWS_NOTHING: Final = (
-    "server.", "log.", "mcp.hold_seconds", "notify.osc9",
-    "console.theme", "console.glyphs", "console.bell",
-)  # fmt: skip
+_LOOKS: Final = ("console.theme", "console.glyphs", "console.bell", "notify.osc9")
+"""How the console looks and sounds: they allow nothing and decide nothing, so nobody has to accept them."""
+_ALLOWS_NOTHING: Final = ("server.", "log.", "mcp.hold_seconds", *_LOOKS)
 _PATHS: Final = frozenset({"launch.read", "launch.write", "launch.hide"})
 _FIRST: Final = ("gateway.", "launch.", "notify.", "console.keys.", "vault.", "approval.")
 """Where traffic goes, what an agent gets, what is started, what a key does; in this order."""
@@ -49,6 +49,20 @@ def compare_settings(old: str, new: str) -> tuple[AcceptanceChangeView, ...]:
         if before.get(name) != after.get(name)
     ]
     return tuple(sorted(found, key=_rank))
+
+
+def settings_sha256(text: str) -> str:
+    """Return the hash of what *text*, a `config.toml`, sets, less what only changes how the console looks.
+
+    Raises:
+        ValueError: it is not TOML.
+    """
+    content = tomllib.loads(text)
+    for section, _, key in (name.partition(".") for name in _LOOKS):
+        if isinstance(table := content.get(section), dict):
+            cast("dict[str, Any]", table).pop(key, None)
+    set_ = {section: table for section, table in content.items() if table != {}}
+    return sha256_hex(json.dumps(set_, sort_keys=True, default=str).encode())
 
 
 def _flat(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:

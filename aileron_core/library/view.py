@@ -20,7 +20,7 @@ from aileron_core.console_port import (
 from aileron_core.errors import Problem
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.library.file_contents import FileContents
-from aileron_core.library.preview_reads import KIND, reads_of
+from aileron_core.library.preview_reads import KIND, reads_of, why_not_counted
 from aileron_core.library.run_time import named_run_time
 
 ItemKey: TypeAlias = tuple[str, str]
@@ -47,6 +47,11 @@ class LibraryState:
     """What previews tried to read by POST: the name it would be accepted by, the connector's hash."""
     suites: Sequence[Suite] = ()
     """The newest first."""
+
+    def why_not_counted(self, name: str, connector: InstalledConnector) -> str:
+        """Return why the read that the acceptance *name* is about does not count; empty where it does."""
+        read = name.removeprefix(f"{connector.identity.ref} ")
+        return why_not_counted(read, connector.identity, self.catalog.ready().values())
 
     def hosts_of(self, action: Action) -> tuple[str, ...]:
         """Return every `host:port` that the installed connectors of *action* may reach, sorted."""
@@ -80,7 +85,11 @@ def not_accepted_views(library: LibraryState) -> tuple[NotAcceptedView, ...]:
 def _offered_reads(library: LibraryState) -> Iterator[NotAcceptedView]:
     for name, digest in library.offers.items():
         connector = library.installed.get(digest)
-        if connector is not None and _is_accepted(library, connector):
+        if (
+            connector is not None
+            and _is_accepted(library, connector)
+            and not library.why_not_counted(name, connector)
+        ):
             yield NotAcceptedView(
                 kind=KIND,
                 name=name,
@@ -239,10 +248,14 @@ def _reads(library: LibraryState) -> Iterator[LibraryItemView]:
         identity = connector.identity
         for accepted in reads_of(library.accepted.values(), identity.ref):
             if accepted.digest == identity.hash:
-                yield _read_item(connector, accepted.name, accepted, "")
+                why = library.why_not_counted(accepted.name, connector)
+                yield _read_item(connector, accepted.name, accepted, why)
         for name, digest in library.offers.items():
             if digest == identity.hash:
-                yield _read_item(connector, name, None, _why(library, (KIND, name), digest))
+                why = library.why_not_counted(name, connector) or _why(
+                    library, (KIND, name), digest
+                )
+                yield _read_item(connector, name, None, why)
 
 
 def _read_item(
@@ -253,7 +266,7 @@ def _read_item(
         name=name,
         file=_folder(connector),
         digest=connector.identity.hash,
-        state="held_back" if accepted is None else "ready",
+        state="held_back" if accepted is None else "cannot_run" if why else "ready",
         reason=why,
         version=connector.identity.version,
         gated=None,

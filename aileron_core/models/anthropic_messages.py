@@ -23,9 +23,7 @@ from aileron_core.models.json_values import (
 )
 from aileron_core.models.neutral import (
     Answer,
-    ArgumentsDelta,
     CallBegun,
-    CallEnded,
     Event,
     Failed,
     Limits,
@@ -35,12 +33,10 @@ from aileron_core.models.neutral import (
     StopKind,
     Stopped,
     TextDelta,
-    ThinkingDelta,
     Tool,
     ToolCall,
     ToolResult,
     Usage,
-    UsageKnown,
 )
 from aileron_core.models.shared import encode_like, error_of, joined_body, rename_at, type_of
 from aileron_core.models.sse import encode_event
@@ -61,7 +57,6 @@ _GROWING = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delt
 @dataclass(slots=True)
 class _Block:
     value: JsonDict
-    call: int | None
     pieces: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     ended: bool = False
     citations: list[JsonDict] | None = None
@@ -101,22 +96,18 @@ class _Reader(StreamReader):
                     raise ModelFormatError("The model's stream begins a second message.")
                 self._message = {**object_of(data, "message")}
                 self._message["usage"] = {**object_of(self._message, "usage")}
-                yield UsageKnown(_usage(self._message["usage"]))
             case "content_block_start":
                 yield from self._block_begun(data)
             case "content_block_delta":
                 yield from self._block_grown(self._block(data), object_of(data, "delta"))
             case "content_block_stop":
-                yield from self._block_ended(self._block(data))
+                self._block(data).ended = True
             case "message_delta":
                 yield from self._message_changed(data)
             case "message_stop":
-                for block in self._blocks.values():
-                    if not block.ended:
-                        yield from self._block_ended(block)
                 self._complete = True
             case "error":
-                yield self._failed(error_of(data) or Failed("", ""))
+                self._fail(error_of(data) or Failed("", ""))
             case _:
                 pass
 
@@ -130,17 +121,15 @@ class _Reader(StreamReader):
         index, value = integer_of(data, "index"), {**object_of(data, "content_block")}
         if index is None or index in self._blocks:
             raise ModelFormatError("The model's stream begins a block without an index of its own.")
-        kind, call = text_of(value, "type"), None
+        kind = text_of(value, "type")
         if kind == "tool_use":
-            call = self._next_call()
-            yield CallBegun(call, text_of(value, "id"), text_of(value, "name"))
+            self._count_call()
+            yield CallBegun(text_of(value, "name"))
         elif kind == "text" and value.get("text"):
             yield TextDelta(text_of(value, "text"))
-        elif kind == "thinking" and value.get("thinking"):
-            yield ThinkingDelta(text_of(value, "thinking"))
         else:
             yield from _other_calls([value])
-        self._blocks[index] = _Block(value, call)
+        self._blocks[index] = _Block(value)
 
     def _block_grown(self, block: _Block, delta: JsonDict) -> Iterator[Part]:
         kind = text_of(delta, "type")
@@ -155,20 +144,6 @@ class _Reader(StreamReader):
             block.pieces.setdefault(member, [text_of(block.value, member)]).append(text)
             if kind == "text_delta":
                 yield TextDelta(text)
-            elif kind == "thinking_delta":
-                yield ThinkingDelta(text)
-            elif block.call is not None:
-                yield ArgumentsDelta(block.call, text)
-
-    def _block_ended(self, block: _Block) -> Iterator[Part]:
-        text = "".join(block.pieces.get("partial_json", ()))
-        block.close()
-        block.ended = True
-        if block.call is not None:
-            call = _call(block.value)
-            yield CallEnded(
-                block.call, ToolCall(id=call.id, name=call.name, arguments=text or call.arguments)
-            )
 
     def _message_changed(self, data: JsonDict) -> Iterator[Part]:
         if self._message is None:
@@ -176,12 +151,8 @@ class _Reader(StreamReader):
         delta = object_of(data, "delta")
         self._message |= delta
         self._message["usage"] = _merged(self._message["usage"], object_of(data, "usage"))
-        yield UsageKnown(_usage(self._message["usage"]))
-        if delta.get("stop_reason") is not None:
-            stop = _stop(self._message)
-            if stop.kind == "refusal":
-                yield RefusalDelta(_refusal(self._message))
-            yield stop
+        if delta.get("stop_reason") is not None and _stop(self._message).kind == "refusal":
+            yield RefusalDelta(_refusal(self._message))
 
     def _answer(self) -> Answer:
         for block in self._blocks.values():
@@ -203,7 +174,6 @@ def _usage(usage: JsonDict) -> Usage:
     written = integer_of(usage, "cache_creation_input_tokens") or 0
     return Usage(
         input=(integer_of(usage, "input_tokens") or 0) + cached + written,
-        cached=cached,
         output=integer_of(usage, "output_tokens") or 0,
     )
 
@@ -242,7 +212,6 @@ def _answer_of(body: JsonDict, error: Failed | None) -> Answer:
     return Answer(
         body=body,
         text="".join(text_of(block, "text") for block in blocks if block.get("type") == "text"),
-        thinking="".join(text_of(b, "thinking") for b in blocks if b.get("type") == "thinking"),
         refusal=_refusal(body) if stop.kind == "refusal" else "",
         calls=tuple(_call(block) for block in blocks if block.get("type") == "tool_use"),
         other_calls=tuple(_other_calls(blocks)),

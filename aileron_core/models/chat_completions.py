@@ -20,9 +20,7 @@ from aileron_core.models.json_values import (
 )
 from aileron_core.models.neutral import (
     Answer,
-    ArgumentsDelta,
     CallBegun,
-    CallEnded,
     Event,
     Limits,
     OtherCall,
@@ -31,12 +29,9 @@ from aileron_core.models.neutral import (
     StopKind,
     Stopped,
     TextDelta,
-    ThinkingDelta,
     Tool,
     ToolCall,
     ToolResult,
-    Usage,
-    UsageKnown,
 )
 from aileron_core.models.shared import (
     Pieces,
@@ -46,6 +41,7 @@ from aileron_core.models.shared import (
     grown,
     joined_body,
     rename_at,
+    usage_of,
 )
 from aileron_core.models.sse import encode_event
 
@@ -56,7 +52,6 @@ _STOPS: dict[str, StopKind] = {
     "content_filter": "refusal",
     "error": "error",
 }
-_THINKING = ("reasoning_content", "reasoning")  # DeepSeek and those after it; OpenRouter, vLLM
 
 
 @dataclass(slots=True)
@@ -140,11 +135,9 @@ class _Reader(StreamReader):
         del name  # the format has none
         self._envelope |= {key: value for key, value in data.items() if value is not None}
         if error := error_of(data):
-            yield self._failed(error)
+            self._fail(error)
         for choice in objects_of(data, "choices"):
             yield from self._choice(choice)
-        if data.get("usage") is not None:
-            yield UsageKnown(_usage(object_of(data, "usage")))
 
     def _choice(self, choice: JsonDict) -> Iterator[Part]:
         number, delta = integer_of(choice, "index") or 0, object_of(choice, "delta")
@@ -154,7 +147,10 @@ class _Reader(StreamReader):
         rest = {k: v for k, v in delta.items() if k not in ("tool_calls", "role", "function_call")}
         grow(whole["message"], rest)
         grow(whole, {"logprobs": choice.get("logprobs")})
-        yield from _text_parts(delta)
+        if text := _said(delta, "content"):
+            yield TextDelta(text)
+        if refusal := _said(delta, "refusal"):
+            yield RefusalDelta(refusal)
         if function := object_of(delta, "function_call"):
             grow(whole["message"], {"function_call": function})
             if function.get("name"):
@@ -163,16 +159,14 @@ class _Reader(StreamReader):
             yield from self._piece(number, piece)
         if reason := text_of(choice, "finish_reason"):
             whole["finish_reason"] = reason
-            yield from self._ended(number)
+            self._end_calls(number)
             self._complete = True
-            calls = any(c.choice == number and not c.custom for c in self._found.all)
-            yield _stop(reason, calls=calls)
 
     def _piece(self, choice: int, piece: JsonDict) -> Iterator[Part]:
         known = len(self._found.all)
         call = self._found.of(choice, piece)
         if call.number == known:
-            self._next_call()
+            self._count_call()
         if call.ended:
             raise ModelFormatError("The model's stream adds to a call after its end.")
         rest = {k: v for k, v in piece.items() if k not in ("index", "id")}
@@ -183,30 +177,23 @@ class _Reader(StreamReader):
                 yield OtherCall("custom", call.name)
             return
         call.value |= {k: v for k, v in rest.items() if v is not None}
-        text = _arguments(object_of(piece, "function"))
-        call.arguments.append(text)
-        if not call.name:
-            return
-        if not call.begun:
+        call.arguments.append(_arguments(object_of(piece, "function")))
+        if call.name and not call.begun:
             call.begun = True
             call.id = call.id or f"call_{call.number}"
-            yield CallBegun(call.number, call.id, call.name)
-            text = "".join(call.arguments)
-        if text:
-            yield ArgumentsDelta(call.number, text)
+            yield CallBegun(call.name)
 
-    def _done(self) -> Iterator[Part]:
+    def _done(self) -> None:
         self._complete = True
-        for choice in sorted(self._choices):
-            yield from self._ended(choice)
+        for choice in self._choices:
+            self._end_calls(choice)
 
-    def _ended(self, choice: int) -> Iterator[Part]:
+    def _end_calls(self, choice: int) -> None:
         for call in self._found.all:
-            if call.choice == choice and not call.ended and not call.custom:
+            if call.choice == choice and not call.custom:
                 if not call.name:
                     raise ModelFormatError("The model's stream has a call without a name.")
                 call.ended = True
-                yield CallEnded(call.number, _call(call.complete(), call.number))
 
     def _answer(self) -> Answer:
         choices: list[JsonDict] = []
@@ -219,16 +206,10 @@ class _Reader(StreamReader):
         return _answer_of(self._envelope | {"object": "chat.completion", "choices": choices})
 
 
-def _text_parts(message: JsonDict) -> Iterator[Part]:
-    """Give the texts of a delta or a message; what is no text passes unread."""
-    for key in _THINKING:
-        if isinstance(message.get(key), str) and message[key]:
-            yield ThinkingDelta(message[key])
-            break
-    if isinstance(message.get("content"), str) and message["content"]:
-        yield TextDelta(message["content"])
-    if isinstance(message.get("refusal"), str) and message["refusal"]:
-        yield RefusalDelta(message["refusal"])
+def _said(message: JsonDict, key: str) -> str:
+    """Return a text of a delta or a message; what is no text passes unread."""
+    found = message.get(key)
+    return found if isinstance(found, str) else ""
 
 
 def _arguments(function: JsonDict) -> str:
@@ -238,14 +219,6 @@ def _arguments(function: JsonDict) -> str:
         dump(cast("object", given)).decode()
         if isinstance(given, dict)
         else text_of(function, "arguments")
-    )
-
-
-def _usage(usage: JsonDict) -> Usage:
-    return Usage(
-        input=integer_of(usage, "prompt_tokens") or 0,
-        cached=integer_of(object_of(usage, "prompt_tokens_details"), "cached_tokens") or 0,
-        output=integer_of(usage, "completion_tokens") or 0,
     )
 
 
@@ -287,16 +260,14 @@ def _answer_of(body: JsonDict) -> Answer:
     choice = choices[0] if choices else {}
     message = object_of(choice, "message")
     calls = tuple(_call(value, n) for n, value in enumerate(_function_calls(message)))
-    parts = list(_text_parts(message))
     stop = _stop(text_of(choice, "finish_reason"), calls=bool(calls))
     return Answer(
         body=body,
-        text="".join(part.text for part in parts if isinstance(part, TextDelta)),
-        thinking="".join(part.text for part in parts if isinstance(part, ThinkingDelta)),
-        refusal="".join(part.text for part in parts if isinstance(part, RefusalDelta)),
+        text=_said(message, "content"),
+        refusal=_said(message, "refusal"),
         calls=calls,
         other_calls=tuple(_other_calls(choices)),
-        usage=_usage(object_of(body, "usage")),
+        usage=usage_of(body, "prompt_tokens", "completion_tokens"),
         stop=Stopped("error", error.kind) if error else stop,
         error=error,
     )

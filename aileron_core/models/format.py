@@ -96,23 +96,20 @@ class StreamReader(ABC):
         if not frame.data:
             return Event(frame.raw, frame.name, None)
         if frame.data.startswith("[DONE]"):
-            return Event(frame.raw, frame.name, None, tuple(self._done()), is_done=True)
+            self._done()
+            return Event(frame.raw, frame.name, None, is_done=True)
         data = parse_object(frame.data, "an event of the model's stream")
         return Event(frame.raw, frame.name, data, tuple(self._parts(data, frame.name)))
 
-    def _next_call(self) -> int:
-        """Return the number of one more call."""
-        check_calls(self._calls + 1, self._limits)
+    def _count_call(self) -> None:
         self._calls += 1
-        return self._calls - 1
+        check_calls(self._calls, self._limits)
 
-    def _failed(self, error: Failed) -> Failed:
+    def _fail(self, error: Failed) -> None:
         self._error, self._complete = error, True
-        return error
 
-    def _done(self) -> Iterator[Part]:
-        """Give the parts that `[DONE]` completes."""
-        yield from ()
+    def _done(self) -> None:  # noqa: B027 - only one format has it
+        """Take note of `[DONE]`."""
 
     @abstractmethod
     def _parts(self, data: JsonDict, name: str) -> Iterator[Part]: ...
@@ -247,11 +244,7 @@ class Format(ABC):
         for member in ("tools", self._history):
             if isinstance(request.get(member), list):
                 items = objects_of(request, member)
-                renamed = [self._renamed(item, names) for item in items]
-                # Only the very same item keeps its bytes when it is written.
-                changed[member] = [
-                    old if new == old else new for old, new in zip(items, renamed, strict=True)
-                ]
+                changed[member] = [self._renamed(item, names) for item in items]
         if isinstance(request.get("tool_choice"), dict):
             changed["tool_choice"] = self._renamed(request["tool_choice"], names)
         return changed
@@ -270,18 +263,16 @@ class Format(ABC):
         model: str,
         system: str,
         history: Sequence[JsonDict],
-        tools: Sequence[Tool],
         max_tokens: int | None = None,
     ) -> JsonDict:
-        """Return a request of our own for a streamed answer.
+        """Return a request of our own, without tools, for a streamed answer.
 
         Args:
             system: may be empty.
             max_tokens: of the answer; None leaves it to the provider, or is 8192 if it wants a number.
         """
         own = self._own_request(system, history, max_tokens)
-        body = {"model": model, "stream": True, **own}
-        return self.with_tools(body, tools) if tools else body
+        return {"model": model, "stream": True, **own}
 
     # Answers
 

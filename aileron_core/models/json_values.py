@@ -15,7 +15,7 @@ MAX_DEPTH = 200
 MAX_VALUES = 1_000_000
 """Brackets and commas, also those in texts: reading more would hold up everything else for a second."""
 _EMPTY: JsonDict = {}
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 def parse_object(data: bytes | bytearray | str, what: str) -> JsonDict:
@@ -26,11 +26,14 @@ def parse_object(data: bytes | bytearray | str, what: str) -> JsonDict:
             number out of range.
     """
     try:
-        text = read_text(data)
-        value = DECODER.decode(text)
+        text = data if isinstance(data, str) else data.decode()
+        if len(text) > MAX_VALUES and _count(text, ",[{") > MAX_VALUES:
+            raise _Refused("it has too many values")
+        value = _DECODER.decode(text)
         if not isinstance(value, dict):
-            raise Refused("it is no JSON object")
-        check_depth(cast("JsonDict", value), text)
+            raise _Refused("it is no JSON object")
+        if _count(text, "[{") > MAX_DEPTH and _is_deeper(cast("JsonDict", value), MAX_DEPTH):
+            raise _Refused("it is nested too deeply")
     except RecursionError:
         raise ModelFormatError(f"Cannot read {what}: it is nested too deeply.") from None
     except UnicodeDecodeError:
@@ -40,40 +43,9 @@ def parse_object(data: bytes | bytearray | str, what: str) -> JsonDict:
             f"Cannot read {what}: it is not JSON ({error.msg} at character {error.pos})."
         ) from None
     except ValueError as error:
-        reason = str(error) if isinstance(error, Refused) else "a number is too long"
+        reason = str(error) if isinstance(error, _Refused) else "a number is too long"
         raise ModelFormatError(f"Cannot read {what}: {reason}.") from None
     return cast("JsonDict", value)
-
-
-def read_text(data: bytes | bytearray | str) -> str:
-    """Return *data* as text.
-
-    Raises:
-        ValueError: it is not UTF-8, or has too many values.
-    """
-    text = data if isinstance(data, str) else data.decode()
-    if len(text) > MAX_VALUES and count_values(text) > MAX_VALUES:
-        raise Refused("it has too many values")
-    return text
-
-
-def count_values(text: str) -> int:
-    """Return how many values JSON in *text* has at most, without reading it."""
-    return sum(map(text.count, ",[{"))
-
-
-def check_depth(
-    value: object, text: str, begin: int = 0, end: int | None = None, *, within: int = 0
-) -> None:
-    """Raise Refused for a *value* that is nested too deeply.
-
-    Args:
-        text: where it was read, between *begin* and *end*.
-        within: in how many objects and lists it is itself.
-    """
-    brackets = text.count("[", begin, end) + text.count("{", begin, end)
-    if brackets > MAX_DEPTH - within and _is_deeper(value, MAX_DEPTH - within):
-        raise Refused("it is nested too deeply")
 
 
 def dump(value: object) -> bytes:
@@ -120,31 +92,35 @@ def objects_of(value: JsonDict, key: str) -> list[JsonDict]:
     return items
 
 
-class Refused(ValueError):
+class _Refused(ValueError):
     """JSON by the grammar, yet not to be trusted; its text is ours."""
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> JsonDict:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise Refused("an object has a key twice")
+        raise _Refused("an object has a key twice")
     return found
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise Refused("a number is out of range")
+        raise _Refused("a number is out of range")
     return number
 
 
 def _no_constant(_name: str) -> float:
-    raise Refused("a number is out of range")
+    raise _Refused("a number is out of range")
 
 
-DECODER = json.JSONDecoder(
+_DECODER = json.JSONDecoder(
     object_pairs_hook=_unique_keys, parse_float=_finite, parse_constant=_no_constant
 )
+
+
+def _count(text: str, marks: str) -> int:
+    return sum(map(text.count, marks))
 
 
 def _is_deeper(value: object, levels: int) -> bool:

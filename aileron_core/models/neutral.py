@@ -64,21 +64,12 @@ class Usage:
 
     input: int = 0
     """All of the prompt, with what was read from or written to a cache."""
-    cached: int = 0
-    """How many of those were read from a cache."""
     output: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
     """More text."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ThinkingDelta:
-    """More of the model's thinking, or of its summary."""
 
     text: str
 
@@ -92,27 +83,9 @@ class RefusalDelta:
 
 @dataclass(frozen=True, slots=True)
 class CallBegun:
-    """A call whose name is known; `call` counts this answer's calls from 0."""
+    """A call of a function whose name is known."""
 
-    call: int
-    id: str
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentsDelta:
-    """More of the JSON text of a call's arguments."""
-
-    call: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallEnded:
-    """A call is complete."""
-
-    call: int
-    value: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +96,6 @@ class OtherCall:
     """As the provider calls it, such as `server_tool_use`, `custom_tool_call`."""
     name: str
     """May be empty."""
-
-
-@dataclass(frozen=True, slots=True)
-class UsageKnown:
-    """The usage so far; it replaces an earlier one."""
-
-    usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,18 +116,7 @@ class Failed:
     message: str
 
 
-Part: TypeAlias = (
-    TextDelta
-    | ThinkingDelta
-    | RefusalDelta
-    | CallBegun
-    | ArgumentsDelta
-    | CallEnded
-    | OtherCall
-    | UsageKnown
-    | Stopped
-    | Failed
-)
+Part: TypeAlias = TextDelta | RefusalDelta | CallBegun | OtherCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +141,6 @@ class Answer:
     body: JsonDict
     """The provider's object with all members; of a stream: what it would be whole. Not to be changed."""
     text: str = ""
-    thinking: str = ""
     refusal: str = ""
     calls: tuple[ToolCall, ...] = ()
     other_calls: tuple[OtherCall, ...] = ()

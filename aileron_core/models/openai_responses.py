@@ -13,9 +13,7 @@ from aileron_core.models.json_values import (
 )
 from aileron_core.models.neutral import (
     Answer,
-    ArgumentsDelta,
     CallBegun,
-    CallEnded,
     Event,
     Failed,
     Limits,
@@ -24,12 +22,9 @@ from aileron_core.models.neutral import (
     RefusalDelta,
     Stopped,
     TextDelta,
-    ThinkingDelta,
     Tool,
     ToolCall,
     ToolResult,
-    Usage,
-    UsageKnown,
 )
 from aileron_core.models.shared import (
     check_calls,
@@ -38,15 +33,14 @@ from aileron_core.models.shared import (
     joined_body,
     rename_at,
     type_of,
+    usage_of,
 )
 from aileron_core.models.sse import encode_event
 
 _BEGINS = ("response.created", "response.queued", "response.in_progress")
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
-_DELTAS: dict[str, type[TextDelta | ThinkingDelta | RefusalDelta]] = {
+_DELTAS: dict[str, type[TextDelta | RefusalDelta]] = {
     "response.output_text.delta": TextDelta,
-    "response.reasoning_text.delta": ThinkingDelta,
-    "response.reasoning_summary_text.delta": ThinkingDelta,
     "response.refusal.delta": RefusalDelta,
 }
 
@@ -56,8 +50,7 @@ class _Reader(StreamReader):
         super().__init__(limits)
         self._response: JsonDict = {}
         self._items: dict[int, JsonDict] = {}
-        self._begun: dict[int, int] = {}  # the number of a call, by its item's index
-        self._ended: set[int] = set()
+        self._begun: set[int] = set()  # the indexes of calls
 
     def _parts(self, data: JsonDict, name: str) -> Iterator[Part]:
         kind = text_of(data, "type") or name
@@ -74,12 +67,10 @@ class _Reader(StreamReader):
                 self._index(data), object_of(data, "item"), ended=kind.endswith("done")
             )
         elif kind == "response.function_call_arguments.delta":
-            call = self._begun.get(self._index(data))
-            if call is None:
+            if self._index(data) not in self._begun:
                 raise ModelFormatError("The model's stream has a piece of a call that never began.")
-            yield ArgumentsDelta(call, text_of(data, "delta"))
         elif kind == "error":
-            yield self._failed(_stream_error(data))
+            self._fail(_stream_error(data))
 
     def _index(self, data: JsonDict) -> int:
         index = integer_of(data, "output_index")
@@ -100,12 +91,9 @@ class _Reader(StreamReader):
         if before is not None and call.name != _name(before):
             raise ModelFormatError("The model's stream gives a call a second name.")
         if index not in self._begun:
-            self._begun[index] = self._next_call()
-            yield CallBegun(self._begun[index], call.id, call.name)
-        number = self._begun[index]
-        if ended and number not in self._ended:
-            self._ended.add(number)
-            yield CallEnded(number, call)
+            self._count_call()
+            self._begun.add(index)
+            yield CallBegun(call.name)
 
     def _end(self, response: JsonDict) -> Iterator[Part]:
         told = [i for i in objects_of(response, "output") if i.get("type") == "function_call"]
@@ -119,11 +107,6 @@ class _Reader(StreamReader):
             items = [self._items[index] for index in sorted(self._items)]
             self._response = {**response, "output": items}
         self._complete = True
-        answer = _answer_of(self._response)
-        yield UsageKnown(answer.usage)
-        if answer.error:
-            yield self._failed(answer.error)
-        yield answer.stop
 
     def _answer(self) -> Answer:
         if self._error is None or self._response.get("error"):
@@ -160,14 +143,6 @@ def _call(item: JsonDict) -> ToolCall:
     )
 
 
-def _usage(usage: JsonDict) -> Usage:
-    return Usage(
-        input=integer_of(usage, "input_tokens") or 0,
-        cached=integer_of(object_of(usage, "input_tokens_details"), "cached_tokens") or 0,
-        output=integer_of(usage, "output_tokens") or 0,
-    )
-
-
 def _stop(body: JsonDict, *, calls: bool) -> Stopped:
     status = text_of(body, "status")
     if status == "failed" or error_of(body):
@@ -188,21 +163,14 @@ def _answer_of(body: JsonDict) -> Answer:
         if item.get("type") == "message"
         for part in objects_of(item, "content")
     ]
-    thoughts = [
-        part
-        for item in items
-        if item.get("type") == "reasoning"
-        for part in objects_of(item, "summary") + objects_of(item, "content")
-    ]
     calls = tuple(_call(item) for item in items if item.get("type") == "function_call")
     return Answer(
         body=body,
         text="".join(text_of(part, "text") for part in parts if part.get("type") == "output_text"),
-        thinking="".join(text_of(part, "text") for part in thoughts),
         refusal="".join(text_of(part, "refusal") for part in parts),
         calls=calls,
         other_calls=tuple(_other_calls(items)),
-        usage=_usage(object_of(body, "usage")),
+        usage=usage_of(body, "input_tokens", "output_tokens"),
         stop=_stop(body, calls=bool(calls)),
         error=error,
     )

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from aileron_core.errors import ModelFormatError
-from aileron_core.models.json_values import JsonDict, object_of
-from aileron_core.models.neutral import Answer, Event, Failed, Limits
+from aileron_core.models.json_values import JsonDict, integer_of, object_of
+from aileron_core.models.neutral import Answer, Event, Failed, Limits, Usage
 from aileron_core.models.sse import encode_event
 
 
@@ -63,6 +63,12 @@ def _sum(left: Any, right: Any) -> Any:
     if isinstance(left, int) and isinstance(right, int):
         return left + right
     return cast("Any", right if left is None else left)
+
+
+def usage_of(body: JsonDict, input_key: str, output_key: str) -> Usage:
+    """Return the usage of a whole answer of OpenAI's."""
+    usage = object_of(body, "usage")
+    return Usage(input=integer_of(usage, input_key) or 0, output=integer_of(usage, output_key) or 0)
 
 
 def check_calls(count: int, limits: Limits) -> None:

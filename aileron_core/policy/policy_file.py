@@ -1,10 +1,9 @@
 """Reads a person's `policy.toml`: every unknown key is an error, with its line."""
 
-import tomllib
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from aileron_core.actions.positions import locate, syntax_position
+from aileron_core.actions.positions import load_toml, locate, nearest
 from aileron_core.actions.problems import KeyPath, KeyProblem, key_text
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.policy.model import (
@@ -32,15 +31,7 @@ def parse_policy(text: str) -> Policy:
     Raises:
         FileProblems: it is not TOML, or says what Aileron does not know; with every problem found.
     """
-    try:
-        content = tomllib.loads(text)
-    except (RecursionError, ValueError) as error:
-        line, column = syntax_position(str(error))
-        message = f"cannot be read: {error}"
-        problem = Problem(
-            file=NAME, message=message, class_="parse_error", line=line, column=column
-        )
-        raise FileProblems([problem]) from error
+    content = load_toml(text, NAME)
     places = locate(text)
     reader = _PolicyReader(places)
     policy = reader.read(content, text)
@@ -50,10 +41,7 @@ def parse_policy(text: str) -> Policy:
 
 
 def _placed(problem: KeyProblem, places: Mapping[KeyPath, tuple[int, int]]) -> Problem:
-    ends = range(len(problem.path), 0, -1)
-    line, column = next(
-        (places[problem.path[:end]] for end in ends if problem.path[:end] in places), (0, 0)
-    )
+    line, column = nearest(problem.path, places)
     return Problem(
         file=NAME, message=problem.message, line=line, column=column, key=key_text(problem.path)
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,10 +23,10 @@ from aileron_core.runs.transitions import RunEvent, RunState
 _log = logging.getLogger(__name__)
 
 WAITS = {
-    "locked": "waits for the vault",
-    "settings": "waits until a person has accepted the settings",
-    "unbound": "waits for an account",
-    "choice": "waits for a person to pick an account",
+    "locked": "the vault",
+    "settings": "a person to accept the settings",
+    "unbound": "an account",
+    "choice": "a person to pick an account",
 }
 
 
@@ -53,10 +53,10 @@ class AccountWaits:
         """Look at every waiting run again: the vault was locked or unlocked, or an account changed."""
         tasks.spawn(self.sweep(), name="look at accounts again")
 
-    async def sweep(self) -> None:
-        """Give every waiting run its accounts, or put it where it waits for them."""
+    async def sweep(self, runs: Iterable[LiveRun] | None = None) -> None:
+        """Give every waiting run its accounts, or those of *runs*, or put it where it waits for them."""
         async with self._sweeping:
-            for run in self.registry:
+            for run in self.registry if runs is None else runs:
                 try:
                     await self._look(run)
                 except AileronError as error:
@@ -140,7 +140,7 @@ class AccountWaits:
                 run,
                 RunEvent.NEED_VAULT,
                 AuditEvent.RUN_NEEDS_ACCOUNT,
-                f"{run.row.action} {WAITS[need.reason if need else 'locked']}",
+                f"{run.row.action_name} waits for {WAITS[need.reason if need else 'locked']}",
                 need_members(need),
                 digest=None,
                 words=None,
@@ -165,7 +165,7 @@ class AccountWaits:
                 run,
                 RunEvent.ASK,
                 AuditEvent.RUN_HAS_ACCOUNT,
-                f"{run.row.action} waits for a person",
+                f"{run.row.action_name} waits for a person",
                 {"accounts": list[Json](run.resolved.accounts)},
                 digest=digest,
                 words=words,

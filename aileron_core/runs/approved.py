@@ -117,7 +117,7 @@ class ApprovedRunner:
                 run,
                 RunEvent.START,
                 AuditEvent.RUN_STARTED,
-                f"Started {run.row.action}",
+                f"Started {run.row.action_name}",
                 run.start_details(),
             )
             return True
@@ -168,7 +168,7 @@ class ApprovedRunner:
             run,
             RunEvent.EXPIRE,
             AuditEvent.APPROVAL_EXPIRED,
-            f"The deadline of {run.row.action} passed before it started",
+            f"The deadline of {run.row.action_name} passed before it started",
             ended_at=self._clock.now(),
         )
 
@@ -267,7 +267,7 @@ class ApprovedRunner:
             run,
             RunEvent.ASK_AGAIN,
             AuditEvent.RUN_HALTED if halted else AuditEvent.RECHECK_DIFFERED,
-            f"{row.action} halted: its next step waits for a person"
+            f"{row.action_name} halted: its next step waits for a person"
             if halted
             else "Nothing was repeated: what would happen differs from what was shown",
             {
@@ -341,7 +341,7 @@ async def write_outcome(store: RunStore, run: LiveRun, outcome: RunOutcome, now:
     run.add_hosts_asked(outcome.hosts_asked)
     if outcome.last_status is not None:
         extra["status"] = outcome.last_status
-    action = run.row.action
+    action = run.row.action_name
     asked = f"; it contacted {short_hosts(outcome.hosts_asked)}" if outcome.hosts_asked else ""
     if outcome.kind == "completed":
         run.undo = outcome.undo

@@ -71,7 +71,7 @@ class ApprovalService:
                 raise Conflict("The call waits for its account. Nothing was decided.")
             if run.resolved is None:
                 raise Conflict(
-                    f"The action {run.row.action} is no longer accepted. {run.nothing_ran_text}. Deny the "
+                    f"The action {run.row.action_name} is no longer accepted. {run.nothing_ran_text}. Deny the "
                     "call, or accept the action again and have the agent repeat the call."
                 )
             if run.preview.status == "fetching" or run.row.digest is None:
@@ -95,7 +95,7 @@ class ApprovalService:
                     run,
                     RunEvent.APPROVE,
                     AuditEvent.APPROVAL_APPROVED,
-                    f"A person approved {run.row.action}",
+                    f"A person approved {run.row.action_name}",
                     details | {"remembered": True} if remember else details,
                     decided_at=at,
                     decided_by="person",
@@ -134,7 +134,7 @@ class ApprovalService:
                 run,
                 RunEvent.DENY,
                 AuditEvent.APPROVAL_DENIED,
-                f"A person denied {run.row.action}",
+                f"A person denied {run.row.action_name}",
                 reason=self._reason(reason),
                 decided_at=self.clock.now(),
                 decided_by="person",
@@ -153,17 +153,17 @@ class ApprovalService:
             raise NotFound(f"This console has no call {run_id}. Nothing was stopped.")
         async with run.lock:
             if run.row.state is not RunState.EXECUTING:
-                raise Conflict(f"{run.row.action} does not run now. Nothing was stopped.")
+                raise Conflict(f"{run.row.action_name} does not run now. Nothing was stopped.")
             if run.stop.is_made:
-                raise Conflict(f"{run.row.action} is being stopped already.")
+                raise Conflict(f"{run.row.action_name} is being stopped already.")
             run.stop.make()
             try:
                 await self.store.update(
-                    run, AuditEvent.RUN_STOPPED, f"A person stopped {run.row.action}"
+                    run, AuditEvent.RUN_STOPPED, f"A person stopped {run.row.action_name}"
                 )
             except StorageUnavailable as error:
                 raise StorageUnavailable(
-                    f"{run.row.action} was stopped, but that could not be recorded: {error.message}"
+                    f"{run.row.action_name} was stopped, but that could not be recorded: {error.message}"
                 ) from error
 
     async def withdraw(self, session_id: str, approval_id: str, reason: str) -> RunRecord:
@@ -190,7 +190,7 @@ class ApprovalService:
                 run,
                 RunEvent.WITHDRAW,
                 AuditEvent.APPROVAL_WITHDRAWN,
-                f"The agent withdrew {run.row.action}",
+                f"The agent withdrew {run.row.action_name}",
                 reason=self._reason(reason),
                 delivered=True,
             )
@@ -315,7 +315,7 @@ class ApprovalService:
             run,
             RunEvent.EXPIRE,
             AuditEvent.APPROVAL_EXPIRED,
-            f"Nobody answered {run.row.action} in time",
+            f"Nobody answered {run.row.action_name} in time",
         )
 
     async def _end(

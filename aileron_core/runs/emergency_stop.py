@@ -7,6 +7,7 @@ from typing import Any
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import JsonObject
+from aileron_core.connectors.builtin.connector import BuiltinConnector
 from aileron_core.connectors.manifest import CredentialRequirement
 from aileron_core.connectors.protocol import (
     Connector,
@@ -46,7 +47,7 @@ class StopSignal:
     def make_stoppable(self, connector: Connector) -> Connector:
         """Return *connector*, good until the next stop."""
         count = self._count
-        return _StoppableConnector(connector, lambda: self._count == count)
+        return StoppableConnector(connector, lambda: self._count == count)
 
     def stop(self) -> None:
         """Stop what runs; what was handed out before runs nothing more."""
@@ -54,7 +55,7 @@ class StopSignal:
         self._stop_guests()
 
 
-class _StoppableConnector:
+class StoppableConnector:
     """A connector that refuses calls after a stop."""
 
     def __init__(self, connector: Connector, is_good: Callable[[], bool]) -> None:
@@ -86,6 +87,11 @@ class _StoppableConnector:
 
     async def prepare(self) -> None:
         await self._connector.prepare()
+
+    def call_ended(self) -> None:
+        """Drop what only a call that goes on needs."""
+        if isinstance(self._connector, BuiltinConnector):
+            self._connector.call_ended()
 
     async def call(
         self,

@@ -12,6 +12,7 @@ from aileron_core.actions.interpolate import MissingValue, op_arguments
 from aileron_core.actions.model import Action, Step
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
+from aileron_core.connectors.http.host_names import short_host
 from aileron_core.connectors.protocol import (
     MAX_DEPTH,
     Connector,
@@ -131,7 +132,9 @@ class Executor:
         denied = capability_refusal(plan.action)
         if denied is not None:  # before the first step, whichever it is about
             step = plan.action.steps_without_capability[0]
-            return _failed_outcome(step, OpResult(failure=denied.to_failure()), outputs)
+            return _failed_outcome(
+                plan.action, step, OpResult(failure=denied.to_failure()), outputs
+            )
         for step in plan.action.steps:
             if step.id in plan.finished_steps:
                 continue
@@ -139,7 +142,7 @@ class Executor:
                 return stopped_outcome(step.id, outputs)
             args = _arguments(plan, step, outputs)
             if isinstance(args, Failure):
-                return _failed_outcome(step, OpResult(failure=args), outputs)
+                return _failed_outcome(plan.action, step, OpResult(failure=args), outputs)
             if step.id in plan.halt_before:
                 spent = self._clock.monotonic() - began
                 return RunOutcome(kind="halted", steps=outputs, next_step=step.id, elapsed=spent)
@@ -149,7 +152,7 @@ class Executor:
                 return RunOutcome(kind="differs", steps=outputs, elapsed=spent)
             status, undo = result.last_status or status, result.undo or undo
             if result.failure is not None:
-                return _failed_outcome(step, result, outputs)
+                return _failed_outcome(plan.action, step, result, outputs)
             outputs[step.id] = result.output
         last = outputs[plan.action.steps[-1].id]
         return RunOutcome(
@@ -251,13 +254,13 @@ def capability_refusal(action: Action) -> CapabilityDenied | None:
     )
 
 
-def _wall_limit_exceeded(action: Action) -> ResourceLimitExceeded:
+def _wall_limit_exceeded(action: Action, unanswered_host: str = "") -> ResourceLimitExceeded:
     seconds = action.limits.wall_seconds
+    what = f"The run reached its time limit of {seconds} s"
+    if unanswered_host:
+        what = f"{short_host(unanswered_host)} did not answer before the run reached its time limit of {seconds} s"
     return ResourceLimitExceeded(
-        (
-            f"The run reached its time limit of {seconds} s. To raise it, set `[limits] "
-            "wall_seconds` in the action file."
-        ),
+        f"{what}. To raise it, set `[limits] wall_seconds` in the action file.",
         details={"limit": "wall_time", "configured": f"{seconds}s"},
     )
 
@@ -285,20 +288,9 @@ def _with_configured_limit(result: OpResult, action: Action) -> OpResult:
     failure = result.failure
     if failure is None or failure.details.get("limit") != "wall_time":
         return result
-    limit = _wall_limit_exceeded(action).to_failure()
+    limit = _wall_limit_exceeded(action, result.unanswered_host).to_failure()
     details = {**failure.details, **limit.details}
     return replace(result, failure=replace(limit, details=details))
-
-
-def _effect_unknown(result: OpResult) -> bool:
-    """Return whether it is unknown what a failed call did at the service.
-
-    So it is once a request that may change something had gone out, unless every one was answered
-    and the connector itself then said that the op failed. Requests that only read did nothing.
-    """
-    return result.writes_sent > 0 and (
-        result.writes_unanswered > 0 or not result.reported_by_connector
-    )
 
 
 def stopped_outcome(step_id: str | None, outputs: Mapping[str, Json]) -> RunOutcome:
@@ -308,11 +300,17 @@ def stopped_outcome(step_id: str | None, outputs: Mapping[str, Json]) -> RunOutc
     return RunOutcome(kind="failed", steps=outputs, failure=replace(failure, details=details))
 
 
-def _failed_outcome(step: Step, result: OpResult, outputs: Mapping[str, Json]) -> RunOutcome:
+def _failed_outcome(
+    action: Action, step: Step, result: OpResult, outputs: Mapping[str, Json]
+) -> RunOutcome:
     assert result.failure is not None
     details = {**result.failure.details, "step": step.id, "completed_steps": list(outputs)}
     failure = replace(result.failure, details=details)
-    if step.idempotent is True or not _effect_unknown(result):
+    if step.idempotent is not True and result.writes_sent:
+        failure = replace(failure, retriable=result.is_deferred)
+    if any(each.id in outputs and each.idempotent is not True for each in action.steps):
+        failure = replace(failure, retriable=False)  # the call again would do that step again
+    if step.idempotent is True or not result.is_effect_unknown:
         return RunOutcome(
             kind="failed", steps=outputs, failure=failure, last_status=result.last_status
         )
@@ -325,7 +323,6 @@ def _failed_outcome(step: Step, result: OpResult, outputs: Mapping[str, Json]) -
         failure,
         class_="outcome_unknown",
         message=message,
-        retriable=False,
         details={**details, "cause": failure.class_},
     )
     return RunOutcome(

@@ -9,9 +9,8 @@ from aileron_core import tasks
 from aileron_core.actions.arguments import check_arguments
 from aileron_core.actions.model import is_builtin
 from aileron_core.audit.events import AuditEvent
-from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.clock import Clock, rfc3339
+from aileron_core.clock import Clock
 from aileron_core.credentials.accounts import AccountNeed, AccountService
 from aileron_core.errors import AileronError, Conflict, Forbidden, RateLimited, Unauthorized
 from aileron_core.ids import new_approval_id, new_run_id
@@ -19,7 +18,6 @@ from aileron_core.runs import run_table
 from aileron_core.runs.account_waits import WAITS, need_members
 from aileron_core.runs.approved import write_outcome
 from aileron_core.runs.argument_quota import ArgumentQuota
-from aileron_core.runs.call_end import log_refusal
 from aileron_core.runs.executor import Executor, RunPlan, capability_refusal
 from aileron_core.runs.interfaces import RULE_KEY, GateSettings, Library, ResolvedAction
 from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
@@ -27,6 +25,7 @@ from aileron_core.runs.locks import ConnectorLocks, SessionLimiter
 from aileron_core.runs.model import RunRecord, args_hash, new_content_key
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
+from aileron_core.runs.refusals import RECORD_SECONDS, RefusedCalls
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.store import RunStore
@@ -74,9 +73,12 @@ class Gate:
     settings: GateSettings
     pause: PauseSwitch
     argument_quota: ArgumentQuota
+    refused_calls: RefusedCalls
     accounts: AccountService
     contents: SealedContents
     tool_rules: ToolRules
+    repeated: dict[str, LiveRun] = field(default_factory=dict[str, LiveRun])
+    """Runs whose calls agents repeated since that was last on record, by id."""
     is_session_open: Callable[[str], bool]
     """Whether the session with this id has not ended."""
     expires_seconds: Callable[[], float]
@@ -105,6 +107,9 @@ class Gate:
                 resolved = await self.tool_rules.judge(resolved, args, session_id)
                 resolved = await self._rehearsed(call, resolved, args)
         except AileronError as error:
+            if (known := await self._sent_before(call)) is not None:
+                attached = self._attach(known, call)
+                return await tasks.uninterrupted(attached, name=f"call {call.action}")
             await self._refuse(call, error)
             raise
         # A caller that goes away leaves no half-written run behind.
@@ -124,6 +129,8 @@ class Gate:
 
     async def _answer(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:
         if resolved.verdict is not None and resolved.verdict.decision == "deny":
+            if (known := await self._sent_before(call)) is not None:
+                return await self._attach(known, call)
             return await self._deny(call, resolved, row, resolved.verdict.text)
         known = await self._find_earlier(call, row)
         if known is not None:
@@ -150,17 +157,7 @@ class Gate:
         return resolved, args
 
     async def _refuse(self, call: Call, error: AileronError) -> None:
-        """Put on record that a call was refused; its arguments stay out, its action's name is a claim."""
-        record = AuditRecord(
-            at=rfc3339(self.clock.now()),
-            event=AuditEvent.CALL_REFUSED,
-            summary=f"A call was refused: {error.class_}",
-            session=call.session.session_id,
-            action=call.action[:128].encode("utf-8", "replace").decode(),
-            extra={"class": error.class_},
-        )
-        await self.store.write_record(record)
-        log_refusal(record)
+        await self.refused_calls.add(call.session.session_id, call.action, error)
 
     def _draft(self, call: Call, resolved: ResolvedAction, args: JsonObject) -> RunRecord:
         now, gated = self.clock.now(), resolved.action.gated
@@ -184,15 +181,19 @@ class Gate:
 
     async def _find_earlier(self, call: Call, row: RunRecord) -> LiveRun | RunRecord | None:
         key = call.idempotency_key
-        if key is None:
-            return self.registry.find_equal(row)
-        session_id = call.session.session_id
-        known: LiveRun | RunRecord | None = self.registry.by_key(session_id, key)
-        if known is None:
-            stored = await self.database.read(lambda c: run_table.by_key(c, session_id, key))
-            if stored is not None:
-                stored, _ = await self.contents.opened(stored)
-            known = self.registry.by_key(session_id, key) or stored
+        known = await self._find_by_key(call, row, key) if key is not None else None
+        if known is not None:
+            return known
+        # Nothing is awaited from here until it is registered: of two at once the second finds the first.
+        equal = self.registry.find_equal(row)
+        if equal is not None and key is not None:
+            self.registry.add_key(equal, key)
+        return equal
+
+    async def _find_by_key(
+        self, call: Call, row: RunRecord, key: str
+    ) -> LiveRun | RunRecord | None:
+        known = await self._by_key(call.session.session_id, key)
         earlier = known.row if isinstance(known, LiveRun) else known
         if earlier is not None and not earlier.is_same_call(row):
             raise Conflict(
@@ -203,6 +204,27 @@ class Gate:
             )
         return known
 
+    async def _by_key(self, session_id: str, key: str) -> LiveRun | RunRecord | None:
+        known: LiveRun | RunRecord | None = self.registry.by_key(session_id, key)
+        if known is None:
+            stored = await self.database.read(lambda c: run_table.by_key(c, session_id, key))
+            if stored is not None:
+                stored, _ = await self.contents.opened(stored)
+            known = self.registry.by_key(session_id, key) or stored
+        return known
+
+    async def _sent_before(self, call: Call) -> LiveRun | RunRecord | None:
+        """Return the run that this call became when it was sent with the same key before.
+
+        What would refuse it now (its own effect on a file, a rule, a file that is not accepted any more)
+        says nothing of what it did then.
+        """
+        key = call.idempotency_key
+        known = None if key is None else await self._by_key(call.session.session_id, key)
+        earlier = known.row if isinstance(known, LiveRun) else known
+        same = earlier is not None and earlier.is_call_of(call.action, call.args)
+        return known if same else None
+
     async def _attach(self, known: LiveRun | RunRecord, call: Call) -> GateAnswer:
         if isinstance(known, RunRecord):
             return GateAnswer(row=known, attached=True)
@@ -211,18 +233,43 @@ class Gate:
         if known.row.approval_id is None:
             await known.ended.wait()
             return GateAnswer(row=known.row, attached=True)
+        is_sent_again = call.idempotency_key == known.row.idempotency_key is not None
         async with known.lock:
-            if not known.is_final:
+            if not known.is_final and not is_sent_again:  # then the agent did not repeat it
                 known.claims = call.claims or known.claims
-                await self.store.update(
-                    known,
-                    AuditEvent.RUN_ASKED_AGAIN,
-                    f"The agent repeated its call of {known.row.action}, which shares the same approval",
-                    _claims_json(call.claims),
-                    rearm=False,
-                    times_asked=known.row.times_asked + 1,
-                )
+                known.repeats += 1
+                self.repeated[known.row.run_id] = known
+                if self.clock.monotonic() - known.repeat_recorded_at >= RECORD_SECONDS:
+                    await self._record_repeats(known)
         return GateAnswer(row=known.row, attached=True)
+
+    async def record_repeats(self, *, everything: bool = False) -> None:
+        """Put on record how often calls that wait were repeated; every half second, and at the end.
+
+        The first is on record at once. An agent in a loop would otherwise fill the audit, which all
+        sessions share.
+
+        Raises:
+            StorageUnavailable: it could not be written, and stays due.
+        """
+        for run_id, run in tuple(self.repeated.items()):
+            if run.is_final or not run.repeats:
+                del self.repeated[run_id]
+            elif not run.lock.locked() and (
+                everything or self.clock.monotonic() - run.repeat_recorded_at >= RECORD_SECONDS
+            ):
+                async with run.lock:
+                    await self._record_repeats(run)
+
+    async def _record_repeats(self, run: LiveRun) -> None:
+        await self.store.update(
+            run,
+            AuditEvent.RUN_ASKED_AGAIN,
+            f"The agent repeated its call of {run.row.action_name}, which shares the same approval",
+            _claims_json(run.claims),
+            rearm=False,
+        )
+        run.repeat_recorded_at = self.clock.monotonic()
 
     def _register(
         self,
@@ -291,7 +338,7 @@ class Gate:
         refused = Forbidden(f"A rule denies this call: {reason}. Nothing ran.")
         row = replace(row, failure=refused.to_failure(row.run_id), ended_at=self.clock.now())
         run = self._register(call, resolved, row, PreviewResult(status="none"))
-        summary = f"A rule denied {row.action}"
+        summary = f"A rule denied {row.action_name}"
         await self._admit(run, RunEvent.RULE_DENY, AuditEvent.RUN_DENIED_BY_RULE, summary)
         run.ended.set()
         self.registry.mark_finished(run)
@@ -331,7 +378,7 @@ class Gate:
             expires_at=now + expires if expires else None,
         )
         self.registry.add(run)  # it has an approval id now
-        summary = f"{run.row.action} {WAITS[need.reason]}"
+        summary = f"{run.row.action_name} waits for {WAITS[need.reason]}"
         await self._admit(run, RunEvent.NEED_VAULT, AuditEvent.RUN_REQUESTED, summary)
 
     async def resume(self, run: LiveRun) -> None:
@@ -360,7 +407,7 @@ class Gate:
                         run,
                         RunEvent.START,
                         AuditEvent.RUN_STARTED,
-                        f"Started {run.row.action}",
+                        f"Started {run.row.action_name}",
                         run.start_details() | {"accounts": list[Json](resolved.accounts)},
                     )
                 await self._carry_out(run)
@@ -377,7 +424,7 @@ class Gate:
                     run,
                     RunEvent.REFUSE,
                     AuditEvent.RUN_FAILED,
-                    f"{run.row.action} could not begin: {error.class_}",
+                    f"{run.row.action_name} could not begin: {error.class_}",
                     {"class": error.class_},
                     failure=error.to_failure(run.row.run_id),
                     ended_at=self.clock.now(),
@@ -394,7 +441,7 @@ class Gate:
             digest, words = run.consent(preview)
             run.row = replace(row, digest=digest, words=words)
         await self._admit(
-            run, RunEvent.ASK, AuditEvent.RUN_REQUESTED, f"{row.action} waits for a person"
+            run, RunEvent.ASK, AuditEvent.RUN_REQUESTED, f"{row.action_name} waits for a person"
         )
         if has_preview:
             tasks.spawn(self.previews.fetch_first(run), name=f"preview {row.run_id}")
@@ -435,7 +482,7 @@ class Gate:
                 if run.resolved.accounts != before.accounts:
                     continue  # whose locks are others
                 run.started_at = self.clock.now()
-                summary = f"Started {run.row.action}"
+                summary = f"Started {run.row.action_name}"
                 await self._admit(run, RunEvent.START, AuditEvent.RUN_STARTED, summary)
                 await self._carry_out(run)
         self.registry.mark_finished(run)
@@ -497,7 +544,7 @@ class Gate:
         if found.action.sha256 == run.row.action_sha256:
             return None
         return Conflict(
-            f"{run.row.action} was changed while the call waited. Nothing ran. Call it again.",
+            f"{run.row.action_name} was changed while the call waited. Nothing ran. Call it again.",
             details={"outcome": "changed"},
         )
 

@@ -80,8 +80,8 @@ class Library(Protocol):
         """
         ...
 
-    def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
-        """Return what previews of exactly this connector may read by POST, and who accepted each."""
+    def accepted_reads(self, identity: ConnectorIdentity, op: str) -> Mapping[str, str]:
+        """Return what *op* of exactly this connector may read by POST in previews, and who accepted each."""
         ...
 
     async def offer_read(self, identity: ConnectorIdentity, read: str) -> bool:

@@ -121,7 +121,7 @@ class ReadBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a person read at the service after a run whose outcome is unknown."""
+    """What was read at the service after a run whose outcome is unknown."""
 
     preview: PreviewResult
     """`none` where only a record is left of it: what a service holds is not on disk."""
@@ -179,6 +179,12 @@ class LiveRun:
     """Of a run of an earlier process: what its record says that the rules said."""
     claims: tuple[tuple[str, str], ...] = ()
     """What the agent's client claims about the call, as (our label, its text)."""
+    other_keys: list[str] = field(default_factory=list[str])
+    """The idempotency keys of equal calls that share it."""
+    repeats: int = 0
+    """How often the agent has repeated its call since that was last written: the next record has the number."""
+    repeat_recorded_at: float = float("-inf")
+    """Monotonic."""
     args_sha256: str = field(init=False, default="")
     """SHA-256 of its arguments, in memory alone: equal calls have the same. Empty where they were deleted."""
     admission: "asyncio.Future[None] | None" = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from aileron_core.actions.model import shown_name
 from aileron_core.audit.chain import content_hash
 from aileron_core.canonical import Json, JsonObject, canonical
 from aileron_core.errors import Failure
@@ -103,6 +104,11 @@ class RunRecord:
     """Where it is sealed in the database: whether it is here all the same. It is no column."""
 
     @property
+    def action_name(self) -> str:
+        """The action's name, for sentences."""
+        return shown_name(self.action)
+
+    @property
     def content_is_sealed(self) -> bool:
         """Whether what it contained can be read only with the key of its day."""
         return self.sealed_day is not None and not self.unsealed
@@ -133,8 +139,13 @@ class RunRecord:
 
     def is_same_call(self, other: "RunRecord") -> bool:
         """Return whether both are calls of one action with the same arguments, as far as these are kept."""
-        same = self.args is None or other.args is None or _same_json(self.args, other.args)
-        return self.action == other.action and same
+        return self.is_call_of(other.action, other.args)
+
+    def is_call_of(self, action: str, args: Json) -> bool:
+        """Return whether this is a call of *action* with *args*, also as the agent wrote them: null is as absent."""
+        if self.action != action or self.args is None or args is None:
+            return self.action == action
+        return isinstance(args, Mapping) and _same_json(_given(self.args), _given(args))
 
     def without_contents(self) -> "RunRecord":
         """Return this run as its row is once its content was deleted (`run_table.forget_contents_before`)."""
@@ -278,6 +289,10 @@ _SEALED_NAMES = [name for names in SEALED_PARTS.values() for name in names]
 
 def _dump(value: object) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def _given(args: JsonObject) -> JsonObject:
+    return {name: value for name, value in args.items() if value is not None}
 
 
 def _same_json(one: JsonObject, other: JsonObject) -> bool:

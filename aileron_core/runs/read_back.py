@@ -8,7 +8,8 @@ import asyncio
 import json
 import logging
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -18,7 +19,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock, parse_rfc3339
 from aileron_core.connectors.http.host_names import short_hosts
-from aileron_core.errors import AileronError, Conflict, MissingValue
+from aileron_core.errors import AileronError, Conflict, MissingValue, Unavailable
 from aileron_core.runs.interfaces import GateSettings, Library
 from aileron_core.runs.live_run import LiveRun, PreviewResult, ReadBack, ReadBackDifference
 from aileron_core.runs.preview.fetcher import PreviewFetcher
@@ -121,7 +122,9 @@ class ReadBackService:
         library: Library,
         clock: Clock,
         settings: GateSettings,
+        look_again: Callable[[LiveRun], Awaitable[None]],
     ) -> None:
+        self._look_again = look_again
         self._store = store
         self._registry = registry
         self._previews = previews
@@ -131,7 +134,12 @@ class ReadBackService:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, run: LiveRun) -> None:
-        """Read *run* back if it completed and its action file says what was to be there."""
+        """Read *run* back if it completed and its action file says what was to be there.
+
+        One whose outcome is unknown is looked at again, unless a person stopped it.
+        """
+        if run.row.state is RunState.UNKNOWN and not _was_stopped(run):
+            self._spawn(run, self._look(run))
         if run.row.state is not RunState.COMPLETED or not run.has_preview or run.row.args is None:
             return
         assert run.resolved is not None
@@ -140,7 +148,9 @@ class ReadBackService:
             return
         run.read_back = ReadBack(status="reading", at=self._clock.now())
         self._store.notify(run)
-        work = self._read(run, approved, dict(run.row.output or {}))
+        self._spawn(run, self._read(run, approved, dict(run.row.output or {})))
+
+    def _spawn(self, run: LiveRun, work: Coroutine[Any, Any, None]) -> None:
         task = tasks.spawn(work, name=f"read back {run.row.run_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -163,9 +173,16 @@ class ReadBackService:
                 raise Conflict(
                     "This call has no difference that waits to be seen. Nothing changed."
                 )
-            summary = f"A person saw that the service differs from the approved {run.row.action}"
+            summary = (
+                f"A person saw that the service differs from the approved {run.row.action_name}"
+            )
             await self._set(run, replace(before, seen=True), AuditEvent.READ_BACK_SEEN, summary, {})
         self._registry.mark_finished(run)
+
+    async def _look(self, run: LiveRun) -> None:
+        await asyncio.sleep(self._settings.read_back_delay_seconds)
+        with suppress(Conflict):  # a person was faster, or has to look at the service itself
+            await self._look_again(run)
 
     async def _read(
         self, run: LiveRun, approved: Sequence[ApprovedField], output: Mapping[str, Json]
@@ -227,6 +244,12 @@ class ReadBackService:
         except AileronError:
             run.read_back = before
             raise
+
+
+def _was_stopped(run: LiveRun) -> bool:
+    """Return whether a person stopped *run*, or everything, or the console is closing."""
+    cause = run.row.failure.details.get("cause") if run.row.failure is not None else None
+    return run.stop.is_made or cause == Unavailable.class_
 
 
 _SUMMARIES = {

@@ -13,7 +13,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
 from aileron_core.credentials.accounts import AccountService
-from aileron_core.errors import AileronError, OutcomeUnknown
+from aileron_core.errors import AileronError, OutcomeUnknown, StorageUnavailable
 from aileron_core.runs import run_table
 from aileron_core.runs.interfaces import RULE_KEY, Library, ResolvedAction
 from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
@@ -120,27 +120,33 @@ class Recovery:
         await asyncio.gather(*(self._recover(run) for run in waiting[:BATCH_SIZE]))
         return waiting[BATCH_SIZE:]
 
-    async def resume_waiting(self, waiting: Sequence[LiveRun]) -> None:
-        """Recover the *waiting* runs in order of arrival, `BATCH_SIZE` in one commit.
+    async def resume_waiting(
+        self, waiting: Sequence[LiveRun], then: Callable[[Sequence[LiveRun]], Awaitable[None]]
+    ) -> None:
+        """Recover the *waiting* runs in order of arrival, `BATCH_SIZE` in one commit; call *then* with those.
 
         What was answered, withdrawn or over meanwhile stays so.
         """
         for first in range(0, len(waiting), BATCH_SIZE):
             batch = waiting[first : first + BATCH_SIZE]
             await asyncio.gather(*(self._resume_waiting(run) for run in batch))
+            await then(batch)
 
     async def _resume_waiting(self, run: LiveRun) -> None:
         if run.is_waiting:
             try:
                 await self._recover(run)
-            except AileronError:
+            except AileronError as error:
                 # Without a digest nobody can say yes to it; a refresh looks again.
                 reason = "it could not be recorded. Press r to fetch it again."
                 run.preview = PreviewResult(
                     status="unavailable", reason=reason, fetched_at=self.clock.now()
                 )
                 self.store.notify(run)
-                raise
+                if not isinstance(
+                    error, StorageUnavailable
+                ):  # the others are looked at all the same
+                    raise
 
     async def _recover(self, run: LiveRun) -> None:
         async with run.lock:
@@ -154,7 +160,7 @@ class Recovery:
         done = list(run.row.progress.steps) if run.row.progress else []
         details: dict[str, Json] = {"completed_steps": list[Json](done)} if done else {}
         failure = OutcomeUnknown(_UNKNOWN, details=details).to_failure(run.row.run_id)
-        summary = f"{run.row.action}: outcome unknown, the console stopped during the run"
+        summary = f"{run.row.action_name}: outcome unknown, the console stopped during the run"
         await self.store.transition(
             run,
             RunEvent.RECOVER,
@@ -187,7 +193,7 @@ class Recovery:
                 run,
                 RunEvent.RECOVER,
                 AuditEvent.RUN_RECOVERED,
-                f"{row.action} waits again after a restart of the console",
+                f"{row.action_name} waits again after a restart of the console",
                 {"was": str(row.state)},
                 note=_NOTES.get(row.state, row.note),
                 digest=digest,
@@ -311,6 +317,8 @@ def recorded_rule(connection: sqlite3.Connection, run_id: str) -> str:
 
 def _member(body: object, name: str) -> Any:
     """Return a member of a record, None if it has none."""
+    if f'"{name}"' not in str(body):
+        return None  # most have none, and at a start thousands are asked
     try:
         content: Any = json.loads(str(body))
     except (ValueError, RecursionError):  # another program spoilt it

@@ -1,7 +1,7 @@
 """The runs kept in memory: which of them an equal call is attached to, and how many that ended are kept."""
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -15,7 +15,9 @@ class RunRegistry:
 
     _MAX_RECENT = 200
     _MAX_UNDELIVERED = 2000
-    """Finished runs at most, where agents have not asked after their ends."""
+    """Finished runs at most, where agents have not asked after their ends. Beyond it the session that
+    has most of them loses its oldest one."""
+    _MAX_OTHER_KEYS = 16
 
     def __init__(self) -> None:
         self._by_run: OrderedDict[str, LiveRun] = OrderedDict()
@@ -35,8 +37,16 @@ class RunRegistry:
             self._by_approval[row.approval_id] = run
         if row.idempotency_key:
             self._by_key[row.session_id, row.idempotency_key] = run
-        elif row.approval_id and not row.delivered and run.args_sha256:
+        if row.approval_id and not row.delivered and run.args_sha256:
             self._by_call[_call_of(run)] = run
+
+    def add_key(self, run: LiveRun, key: str) -> None:
+        """Have *key*, of an equal call, name *run* too, while it is in memory; of many the newest do."""
+        session_id = run.row.session_id
+        if len(run.other_keys) == self._MAX_OTHER_KEYS:
+            self._by_key.pop((session_id, run.other_keys.pop(0)), None)
+        run.other_keys.append(key)
+        self._by_key[session_id, key] = run
 
     def discard(self, run: LiveRun) -> None:
         """Forget *run* entirely (its row could not be written)."""
@@ -44,8 +54,8 @@ class RunRegistry:
         self._by_run.pop(row.run_id, None)
         if row.approval_id:
             self._by_approval.pop(row.approval_id, None)
-        if row.idempotency_key:
-            self._by_key.pop((row.session_id, row.idempotency_key), None)
+        for key in (row.idempotency_key, *run.other_keys):
+            self._by_key.pop((row.session_id, key or ""), None)
         self._waiting.get(row.session_id, set()).discard(row.run_id)
         self.mark_delivered(run)
 
@@ -81,9 +91,14 @@ class RunRegistry:
         """Return the finished run to drop now, preferably the oldest delivered one."""
         if len(self._finished) <= self._MAX_RECENT:
             return None
-        delivered = (run_id for run_id in self._finished if self._is_delivered(run_id))
-        oldest = next(iter(self._finished))
-        return next(delivered, oldest if len(self._finished) > self._MAX_UNDELIVERED else None)
+        for run_id in self._finished:
+            if self._is_delivered(run_id):
+                return run_id
+        if len(self._finished) <= self._MAX_UNDELIVERED:
+            return None
+        owners = {run_id: self._by_run[run_id].row.session_id for run_id in self._finished}
+        ((most, _),) = Counter(owners.values()).most_common(1)
+        return next(run_id for run_id, owner in owners.items() if owner == most)
 
     def _is_delivered(self, run_id: str) -> bool:
         run = self._by_run.get(run_id)

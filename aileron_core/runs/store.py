@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.events import Actor, AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.events import EventBus
+from aileron_core.hash_words import words_list
 from aileron_core.runs import run_table
 from aileron_core.runs.call_end import follow
 from aileron_core.runs.interfaces import Failpoint
@@ -58,7 +59,9 @@ class RunStore:
         if row.expires_at is not None:
             body["expires_at"] = rfc3339(row.expires_at)
         if row.digest:
-            body |= {"digest": row.digest, "words": list(row.words or ())}
+            said = row.words or ()
+            body |= {"digest": row.digest, "words": list(said)}
+            body["words_list"] = words_list(row.digest, said)
         return AuditRecord(
             at=rfc3339(self._clock.now()),
             event=audit_event,
@@ -108,15 +111,18 @@ class RunStore:
         extra: dict[str, Json] | None = None,
         *,
         rearm: bool = True,
+        by: Actor | None = None,
         **changes: Any,
     ) -> None:
         """Change *run* without a transition (a preview arrived, the end was delivered).
+
+        *by*: who acted, where it is not whom the event names.
 
         *rearm* False: nothing that a person decides by has changed, so that an agent that asks again
         and again cannot keep the decide keys from arming.
         """
         row = replace(run.row, **changes)
-        await self._write(run, row, audit_event, summary, extra, rearm=rearm)
+        await self._write(run, row, audit_event, summary, extra, rearm=rearm, by=by)
 
     async def transition_with_retries(
         self,
@@ -144,9 +150,6 @@ class RunStore:
         """Return the columns in which the database differs from what this process last wrote."""
         return await self._database.write(lambda tx: run_table.tampered_columns(tx, run.row))
 
-    async def write_record(self, record: AuditRecord) -> None:
-        await self._database.write(lambda tx: tx.record(record))
-
     def notify(self, run: LiveRun, *, rearm: bool = True) -> None:
         """Notify listeners that a run changed; *rearm* where a person decides by what changed."""
         self._publish(run, rearm=rearm)
@@ -165,8 +168,12 @@ class RunStore:
         write_row: Callable[[Tx, RunRecord], None] = run_table.update,
         *,
         rearm: bool = True,
+        by: Actor | None = None,
     ) -> None:
-        record = self.build_record(row, audit_event, summary, extra)
+        if repeats := run.repeats:
+            row = replace(row, times_asked=row.times_asked + repeats)
+            extra = {**(extra or {}), "repeated": repeats}
+        record = replace(self.build_record(row, audit_event, summary, extra), by=by)
 
         def unit(tx: Tx) -> tuple[RunRecord, tuple[str, ...]]:
             edited = (
@@ -187,6 +194,7 @@ class RunStore:
             raise StorageUnavailable(
                 f"The run {row.run_id} could not be written ({type(error).__name__}). Nothing ran."
             ) from error
+        run.repeats -= repeats
         run.tampered_columns |= set(edited)
         self._failpoint(f"after {audit_event}")
         follow(run, before, self._clock.now())

@@ -8,11 +8,13 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
+from aileron_core.actions.model import shown_name
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.connectors.builtin.channel import ToolChannels, WorkerLost, WorkerRefused
 from aileron_core.errors import Conflict, NotFound, OutcomeUnknown, StorageUnavailable, Unavailable
+from aileron_core.runs.emergency_stop import StoppableConnector
 from aileron_core.runs.live_run import LiveRun
 from aileron_core.storage.database import Database
 
@@ -37,6 +39,10 @@ class UndoService:
         self._changes: OrderedDict[str, _Change] = OrderedDict()
 
     def run_changed(self, run: LiveRun) -> None:
+        if run.is_final and run.resolved is not None:
+            for each in run.resolved.connectors.values():
+                if isinstance(each, StoppableConnector):
+                    each.call_ended()
         if run.is_final and run.undo:
             row, undo, run.undo = run.row, run.undo, ""
             self._changes[row.run_id] = _Change(row.session_id, row.action, undo)
@@ -69,7 +75,7 @@ class UndoService:
         record = AuditRecord(
             at=rfc3339(self._clock.now()),
             event=AuditEvent.RUN_UNDONE,
-            summary=f"A person undid {change.action}",
+            summary=f"A person undid {shown_name(change.action)}",
             run=run_id,
             session=change.session_id,
             action=change.action,
@@ -78,7 +84,7 @@ class UndoService:
             await self._database.write(lambda tx: tx.record(record))
         except StorageUnavailable as error:
             raise StorageUnavailable(
-                f"{change.action} was undone, but that could not be recorded: {error.message}"
+                f"{shown_name(change.action)} was undone, but that could not be recorded: {error.message}"
             ) from error
 
     async def _take_back(self, change: _Change) -> None:

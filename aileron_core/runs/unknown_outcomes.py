@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.events import Actor, AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import parse_rfc3339
 from aileron_core.connectors.http.host_names import short_hosts
@@ -40,8 +40,24 @@ class UnknownOutcomeService:
         self._previews = previews
         self._library = library
 
-    async def look_again(self, run: LiveRun) -> None:
+    async def look_unasked(self, run: LiveRun) -> None:
+        """Do what `look_again` does if nobody has, and what is read could tell whether *run* took effect.
+
+        Where nobody saw what the service held before, what it holds now may have been there all along.
+
+        Raises:
+            Conflict, StorageUnavailable: as `look_again`.
+        """
+        seen = run.preview.status == "ready"
+        if seen and run.look is None and run.can_refetch_preview and _comparable_fields(run):
+            await self.look_again(run, actor="aileron")
+
+    async def look_again(self, run: LiveRun, *, actor: Actor = "person") -> None:
         """Ask the preview op for the present state; where that is what was approved, *run* is settled.
+
+        Args:
+            run: the run.
+            actor: who looks; Aileron does within the limits of the run's session.
 
         Raises:
             Conflict: the outcome is known or settled, there is no preview, or its files changed.
@@ -56,9 +72,9 @@ class UnknownOutcomeService:
         assert run.resolved is not None
         if changed := await self._library.changed_since(run.resolved):
             raise Conflict(f"Nothing was fetched: {changed}. Check the service itself.")
-        look = await self._ask(run)
+        look = await self._ask(run, actor)
         async with run.lock:
-            await self._keep(run, look)
+            await self._keep(run, look, actor)
         if not run.awaits_acknowledgement:
             self._registry.mark_finished(run)
 
@@ -83,7 +99,7 @@ class UnknownOutcomeService:
                 await self._store.update(
                     run,
                     AuditEvent.RUN_ACKNOWLEDGED,
-                    f"A person acknowledged that the outcome of {run.row.action} is unknown",
+                    f"A person acknowledged that the outcome of {run.row.action_name} is unknown",
                     {"preview": looked},
                 )
             except AileronError:
@@ -91,9 +107,12 @@ class UnknownOutcomeService:
                 raise
         self._registry.mark_finished(run)
 
-    async def _ask(self, run: LiveRun) -> Look:
+    async def _ask(self, run: LiveRun, actor: Actor) -> Look:
         try:
-            preview = await self._previews.look_again(run)
+            if actor == "person":
+                preview = await self._previews.look_again(run)
+            else:
+                preview = await self._previews.read_back(run, {})
         except MissingValue:
             # What was made is only found by what a step returned, and that never arrived.
             return Look(preview=await self._previews.fetch(run))
@@ -110,7 +129,7 @@ class UnknownOutcomeService:
             and holds_the_same(resolve_fields(shown, before.output), found),
         )
 
-    async def _keep(self, run: LiveRun, look: Look) -> None:
+    async def _keep(self, run: LiveRun, look: Look, actor: Actor) -> None:
         """Keep *look* and put it on record. Needs `run.lock`."""
         before = run.look, run.acknowledged
         read, asked = look.comparison, look.preview.hosts_asked
@@ -118,10 +137,11 @@ class UnknownOutcomeService:
         if read is not None:
             extra |= {"compared": read.compared, "fields": list(read.labels)}
         event = AuditEvent.OUTCOME_LOOKED_AT
-        summary = f"A person fetched the preview of {run.row.action} again"
+        who = "A person" if actor == "person" else "Aileron"
+        summary = f"{who} fetched the preview of {run.row.action_name} again"
         if look.settles:
             event = AuditEvent.OUTCOME_SETTLED
-            summary = f"A person looked again: the service holds what {run.row.action} should have written"
+            summary = f"{who} looked again: the service holds what {run.row.action_name} should have written"
             run.acknowledged = True
         if asked:
             summary += f" (asked {short_hosts(asked)})"
@@ -129,7 +149,7 @@ class UnknownOutcomeService:
         if run.look is None or not (run.look.settles or run.look.at > look.at):
             run.look = look
         try:
-            await self._store.update(run, event, summary, extra)
+            await self._store.update(run, event, summary, extra, by=actor)
         except AileronError:
             run.look, run.acknowledged = before
             raise

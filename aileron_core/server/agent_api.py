@@ -11,6 +11,7 @@ from aileron_core.actions.model import Action
 from aileron_core.app import App
 from aileron_core.canonical import Json
 from aileron_core.console_port import CoreEvent, LibraryUpdated
+from aileron_core.credentials.accounts import AccountNeed
 from aileron_core.errors import Conflict, Failure, NotFound, Unauthorized
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.runs.gate import Call
@@ -35,7 +36,7 @@ CallAnswer: TypeAlias = CompletedBody | PendingBody | Failure
 
 
 class AgentApi:
-    """The agents' side of *app*. Every method of a session refuses one that has ended.
+    """The agents' side of *app*. A session that has ended can withdraw, and nothing else.
 
     Attributes:
         draining: set once the server is stopping; from then on nothing waits for a person.
@@ -145,7 +146,9 @@ class AgentApi:
             await self._app.approvals.mark_delivered(row.approval_id)
             return completed_body(row)
         if row.approval_id is not None:
-            return pending_body(row, self._app.address.url, attached=answer.attached)
+            return pending_body(
+                row, self._app.address.url, attached=answer.attached, need=self._need(row)
+            )
         if row.failure is None:
             raise Conflict(
                 f"{row.run_id} ended as {row.state}, and its details have been deleted. Nothing ran "
@@ -182,7 +185,11 @@ class AgentApi:
         connected = gone is None or not gone.is_set()
         if row.state in FINAL and deliver and connected:
             await self._app.approvals.mark_delivered(approval_id)
-        return result_body(row)
+        return result_body(row, self._need(row))
+
+    def _need(self, row: RunRecord) -> AccountNeed | None:
+        run = self._app.registry.by_approval(row.approval_id) if row.approval_id else None
+        return run.account_need if run is not None else None
 
     async def _wait(
         self,
@@ -208,14 +215,12 @@ class AgentApi:
                     task.cancel()
 
     async def withdraw(self, session: Session, approval_id: str, reason: str = "") -> ResultBody:
-        """Withdraw one of the session's own approvals.
+        """Withdraw one of the session's own approvals, also once it has ended: nobody waits for it then.
 
         Raises:
-            Unauthorized: the session has ended.
             NotFound: unknown, or another session's.
             Conflict: it has begun or ended.
         """
-        self._require_open(session)
         _check_id(approval_id)
         row = await self._app.approvals.withdraw(session.session_id, approval_id, reason)
         return result_body(row)

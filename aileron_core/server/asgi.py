@@ -26,8 +26,10 @@ from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.auth import Guard
 from aileron_core.server.error_responses import error_response, failure_response
 from aileron_core.server.gateway.app import Gateway
+from aileron_core.server.gateway.augmenting import AugmentRoom
 from aileron_core.server.gateway.client_request import CLIENT_REQUEST
 from aileron_core.server.gateway.connect import Dialer
+from aileron_core.server.gateway.inspecting import Inspector
 from aileron_core.server.openapi import document
 from aileron_core.server.request_parsing import require_session
 from aileron_core.server.routes import ROUTES
@@ -58,12 +60,13 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(starlette: Starlette) -> AsyncGenerator[LifespanState, None]:
-        with contextlib.closing(Gateway(app, dialer, served)) as gateway:
+        opened = Gateway(app, dialer, lambda: _augment_mode(app, served), _inspector(app))
+        with contextlib.closing(opened) as gateway:
             starlette.state.gateway = gateway
             yield {"app": app, "agents": served}
 
     routes: list[BaseRoute] = [
-        Route(spec.path, spec.endpoint, methods=[spec.method]) for spec in ROUTES
+        Route(spec.path, spec.serve, methods=[spec.method]) for spec in ROUTES
     ]
     for path, mounted in (mounts or {}).items():
         # A class instance keeps Starlette from wrapping the application as an endpoint function.
@@ -90,6 +93,23 @@ def create_app(
     starlette.state.openapi = functools.cache(document)  # most consoles are never asked for it
     starlette.state.draining = served.draining
     return starlette
+
+
+# Neither is loaded where no session and no setting asks for it.
+
+
+def _augment_mode(app: App, agents: AgentApi) -> AugmentRoom:
+    from aileron_core.server.augment import room
+
+    return room.AugmentRoom(app, agents)
+
+
+def _inspector(app: App) -> Inspector | None:
+    if not app.options.settings.gateway.inspect:
+        return None
+    from aileron_core.server.inspection import AnswerInspector
+
+    return AnswerInspector(app.tool_calls)
 
 
 class GatewayDispatch:

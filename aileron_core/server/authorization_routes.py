@@ -3,7 +3,6 @@
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from aileron_core.app import App
 from aileron_core.clock import rfc3339
 from aileron_core.credentials.accounts import find_user
 from aileron_core.credentials.authorization import AuthorizationRequest, AuthorizationView
@@ -17,14 +16,9 @@ from aileron_core.server.bodies import (
     FinishAuthorizationBody,
     WaitAuthorizationBody,
 )
-from aileron_core.server.request_parsing import read_body, require_peer, wait_seconds
+from aileron_core.server.request_parsing import app_of, read_body, wait_seconds
 from aileron_core.server.route_spec import RouteSpec
 from aileron_core.vault.secret import Secret
-
-
-def _app(request: Request) -> App:
-    app: App = request.state.app
-    return app
 
 
 async def begin(request: Request) -> Response:
@@ -32,9 +26,8 @@ async def begin(request: Request) -> Response:
 
     It needs the vault's passphrase. The id that it answers then stands for it: nobody else has it.
     """
-    require_peer(request)
     body = await read_body(request, BeginAuthorizationBody)
-    app = _app(request)
+    app = app_of(request)
     await require_passphrase(app, body)
     replaces, secret = body.text("replaces"), body.text("client_secret")
     name = body.text("connector")
@@ -58,25 +51,22 @@ async def begin(request: Request) -> Response:
 
 async def wait(request: Request) -> Response:
     """Return how an authorization is, once it does not wait any more or after `?wait=` seconds."""
-    require_peer(request)
     body = await read_body(request, WaitAuthorizationBody)
-    found = await _app(request).authorizations.wait(body.text("id"), wait_seconds(request))
+    found = await app_of(request).authorizations.wait(body.text("id"), wait_seconds(request))
     return JSONResponse(_body(found))
 
 
 async def finish(request: Request) -> Response:
     """Store the account, of which a person saw whose it is, or says so."""
-    require_peer(request)
     body = await read_body(request, FinishAuthorizationBody)
-    app = _app(request)
+    app = app_of(request)
     bound = await app.authorizations.finish(body.text("id"), body.text("account"))
     return JSONResponse(binding_body(app, bound), status_code=201)
 
 
 async def cancel(request: Request) -> Response:
     """Forget an authorization, and all that the service gave for it."""
-    require_peer(request)
-    _app(request).authorizations.cancel(
+    app_of(request).authorizations.cancel(
         (await read_body(request, CancelAuthorizationBody)).text("id")
     )
     return Response(status_code=204)
@@ -106,7 +96,7 @@ ROUTES: tuple[RouteSpec, ...] = (
         "socket",
         begin,
         {201: AuthorizationBody},
-        request_body=BeginAuthorizationBody,
+        BeginAuthorizationBody,
     ),
     RouteSpec(
         "POST",
@@ -114,7 +104,7 @@ ROUTES: tuple[RouteSpec, ...] = (
         "socket",
         wait,
         {200: AuthorizationBody},
-        request_body=WaitAuthorizationBody,
+        WaitAuthorizationBody,
     ),
     RouteSpec(
         "POST",
@@ -122,14 +112,9 @@ ROUTES: tuple[RouteSpec, ...] = (
         "socket",
         finish,
         {201: BindingBody},
-        request_body=FinishAuthorizationBody,
+        FinishAuthorizationBody,
     ),
     RouteSpec(
-        "POST",
-        "/v1/bindings/oauth/cancel",
-        "socket",
-        cancel,
-        {204: None},
-        request_body=CancelAuthorizationBody,
+        "POST", "/v1/bindings/oauth/cancel", "socket", cancel, {204: None}, CancelAuthorizationBody
     ),
 )

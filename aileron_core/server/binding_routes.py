@@ -22,29 +22,22 @@ from aileron_core.server.bodies import (
     RebindBody,
     RevokeBindingBody,
 )
-from aileron_core.server.request_parsing import RequestBody, read_body, require_peer
+from aileron_core.server.request_parsing import RequestBody, app_of, read_body
 from aileron_core.server.route_spec import RouteSpec
 from aileron_core.vault.secret import Secret
 
 
-def _app(request: Request) -> App:
-    app: App = request.state.app
-    return app
-
-
 async def list_bindings(request: Request) -> Response:
     """List the bound accounts, and why one cannot be used."""
-    require_peer(request)
-    app = _app(request)
+    app = app_of(request)
     body: BindingsBody = {"items": [binding_body(app, each) for each in app.bindings.all()]}
     return JSONResponse(body)
 
 
 async def create_binding(request: Request) -> Response:
     """Bind an account to an accepted connector; the vault has to be unlocked."""
-    require_peer(request)
     body = await read_body(request, CreateBindingBody)
-    app = _app(request)
+    app = app_of(request)
     await require_passphrase(app, body)
     token = body.text("session_token")
     secret = AccountSecret(
@@ -60,9 +53,8 @@ async def create_binding(request: Request) -> Response:
 
 async def rebind(request: Request) -> Response:
     """Let a connector use an account as the connector now is: its bytes and its hosts."""
-    require_peer(request)
     body = await read_body(request, RebindBody)
-    app = _app(request)
+    app = app_of(request)
     await require_passphrase(app, body)
     name = body.text("name")
     connector = body.text("connector") or app.bindings.get(name).connector
@@ -72,9 +64,8 @@ async def rebind(request: Request) -> Response:
 
 async def revoke(request: Request) -> Response:
     """Delete an account from the vault. The service is not notified."""
-    require_peer(request)
     body = await read_body(request, RevokeBindingBody)
-    await _app(request).bindings.revoke(body.text("name"))
+    await app_of(request).bindings.revoke(body.text("name"))
     return Response(status_code=204)
 
 
@@ -89,9 +80,8 @@ async def require_passphrase(app: App, body: RequestBody) -> None:
 
 async def forget(request: Request) -> Response:
     """Have a person pick again which account the next call of an action uses."""
-    require_peer(request)
     body = await read_body(request, ForgetChoiceBody)
-    app = _app(request)
+    app = app_of(request)
     await app.bindings.forget(body.text("name"), body.text("action"))
     return JSONResponse(binding_body(app, app.bindings.get(body.text("name"))))
 
@@ -105,35 +95,11 @@ def binding_body(app: App, binding: Binding) -> BindingBody:
 ROUTES: tuple[RouteSpec, ...] = (
     RouteSpec("GET", "/v1/bindings", "socket", list_bindings, {200: BindingsBody}),
     RouteSpec(
-        "POST",
-        "/v1/bindings",
-        "socket",
-        create_binding,
-        {201: BindingBody},
-        request_body=CreateBindingBody,
+        "POST", "/v1/bindings", "socket", create_binding, {201: BindingBody}, CreateBindingBody
     ),
+    RouteSpec("POST", "/v1/bindings/rebind", "socket", rebind, {200: BindingBody}, RebindBody),
     RouteSpec(
-        "POST",
-        "/v1/bindings/rebind",
-        "socket",
-        rebind,
-        {200: BindingBody},
-        request_body=RebindBody,
+        "POST", "/v1/bindings/forget", "socket", forget, {200: BindingBody}, ForgetChoiceBody
     ),
-    RouteSpec(
-        "POST",
-        "/v1/bindings/forget",
-        "socket",
-        forget,
-        {200: BindingBody},
-        request_body=ForgetChoiceBody,
-    ),
-    RouteSpec(
-        "POST",
-        "/v1/bindings/revoke",
-        "socket",
-        revoke,
-        {204: None},
-        request_body=RevokeBindingBody,
-    ),
+    RouteSpec("POST", "/v1/bindings/revoke", "socket", revoke, {204: None}, RevokeBindingBody),
 )

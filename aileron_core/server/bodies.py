@@ -2,20 +2,12 @@
 
 The OpenAPI document is generated from these (`openapi.py`), and requests are checked against them
 (`request_parsing.py`): what a type cannot say (a bound, a default, a pattern) stands beside it in
-`Annotated`, as `SchemaKeywords`. Times are RFC 3339 in UTC.
+`Annotated`, as `Keywords`. Times are RFC 3339 in UTC.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import (
-    Annotated,
-    Literal,
-    NotRequired,
-    TypeAlias,
-    TypedDict,
-    get_args,
-    get_origin,
-)
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Literal, NotRequired, TypeAlias, TypedDict, get_args, get_origin
 
 from aileron_core.actions.arguments import input_schema
 from aileron_core.actions.model import Action
@@ -24,11 +16,12 @@ from aileron_core.errors import Problem
 from aileron_core.proxy_settings import MAX_OPS, MAX_PLUGINS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaKeywords:
+@dataclass(frozen=True, slots=True)
+class Keywords:
     """JSON Schema's keywords for a value besides its type, in snake case."""
 
     description: str | None = None
+    _: KW_ONLY
     format: str | None = None
     pattern: str | None = None
     min_length: int | None = None
@@ -41,28 +34,25 @@ class SchemaKeywords:
     default: float | bool | None = None
 
 
-def keywords_of(form: type) -> Mapping[str, SchemaKeywords]:
+def keywords_of(form: type) -> Mapping[str, Keywords]:
     """Return what each key of the TypedDict *form* is annotated with."""
-    keywords: dict[str, SchemaKeywords] = {}
+    keywords: dict[str, Keywords] = {}
     for key, hint in form.__annotations__.items():
         value = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
-        keywords[key] = get_args(value)[1] if get_origin(value) is Annotated else SchemaKeywords()
+        keywords[key] = get_args(value)[1] if get_origin(value) is Annotated else Keywords()
     return keywords
 
 
-WAIT_SECONDS = SchemaKeywords(minimum=0, maximum=60, default=0)
+WAIT_SECONDS = Keywords(minimum=0, maximum=60, default=0)
 """Of the `wait` of an approval's result."""
 DIGEST_PATTERN = "^[0-9a-f]{64}$"
 
-Time: TypeAlias = Annotated[str, SchemaKeywords(format="date-time")]
-Digest: TypeAlias = Annotated[
-    str, SchemaKeywords(pattern=DIGEST_PATTERN, min_length=64, max_length=64)
-]
+Time: TypeAlias = Annotated[str, Keywords(format="date-time")]
+Digest: TypeAlias = Annotated[str, Keywords(pattern=DIGEST_PATTERN, min_length=64, max_length=64)]
 Steps: TypeAlias = Annotated[
     Mapping[str, Json],
-    SchemaKeywords(
-        description="The output of each step by its id, if the action has two or more steps.",
-        min_properties=2,
+    Keywords(
+        "The output of each step by its id, if the action has two or more steps.", min_properties=2
     ),
 ]
 
@@ -101,12 +91,8 @@ class AccountNeedBody(TypedDict):
     reason: Literal["locked", "settings", "unbound", "choice"]
     connector: str
     kind: str
-    problem: Annotated[
-        str, SchemaKeywords(description="Why the account that there is cannot be used.")
-    ]
-    command: Annotated[
-        str, SchemaKeywords(description="What a person types in a shell; empty if nothing.")
-    ]
+    problem: Annotated[str, Keywords("Why the account that there is cannot be used.")]
+    command: Annotated[str, Keywords("What a person types in a shell; empty if nothing.")]
 
 
 class StatusBody(TypedDict):
@@ -120,46 +106,42 @@ class StatusBody(TypedDict):
     sessions: int
     account_needs: Annotated[
         Sequence[AccountNeedBody],
-        SchemaKeywords(description="Of the first 50 calls that wait for the vault or an account."),
+        Keywords("Of the first 50 calls that wait for the vault or an account."),
     ]
     vault: Literal["absent", "locked", "unlocked"]
-    unattended: Annotated[
-        bool, SchemaKeywords(description="The vault was unlocked by nobody's key.")
-    ]
+    unattended: Annotated[bool, Keywords("The vault was unlocked by nobody's key.")]
 
 
 class PluginToolsBody(TypedDict):
     """Ops of one accepted connector that a session gets as tools."""
 
-    plugin: Annotated[
-        str, SchemaKeywords(max_length=128, description="The last word of the connector's name.")
-    ]
-    expose: Annotated[Sequence[str], SchemaKeywords(max_items=MAX_OPS)]
+    plugin: Annotated[str, Keywords("The last word of the connector's name.", max_length=128)]
+    expose: Annotated[Sequence[str], Keywords(max_items=MAX_OPS)]
 
 
 class CheckPluginToolsBody(TypedDict):
     """What `POST /v1/plugin-tools` is sent."""
 
-    plugin_tools: Annotated[Sequence[PluginToolsBody], SchemaKeywords(max_items=MAX_PLUGINS)]
+    plugin_tools: Annotated[Sequence[PluginToolsBody], Keywords(max_items=MAX_PLUGINS)]
 
 
 class OpenSessionBody(TypedDict):
     """What `POST /v1/sessions` is sent."""
 
-    agent: Annotated[str, SchemaKeywords(min_length=1, max_length=64)]
-    cwd: Annotated[str, SchemaKeywords(max_length=4096)]
-    label: NotRequired[Annotated[str, SchemaKeywords(max_length=128)]]
-    pid: NotRequired[Annotated[int, SchemaKeywords(minimum=1, maximum=2**31)]]
+    agent: Annotated[str, Keywords(min_length=1, max_length=64)]
+    cwd: Annotated[str, Keywords(max_length=4096)]
+    label: NotRequired[Annotated[str, Keywords(max_length=128)]]
+    pid: NotRequired[Annotated[int, Keywords(minimum=1, maximum=2**31)]]
     ttl_seconds: NotRequired[
-        Annotated[float, SchemaKeywords(minimum=1, maximum=30 * 86400, default=86400)]
+        Annotated[float, Keywords(minimum=1, maximum=30 * 86400, default=86400)]
     ]
-    launched: NotRequired[Annotated[bool, SchemaKeywords(default=False)]]
-    contained: NotRequired[Annotated[bool, SchemaKeywords(default=False)]]
+    launched: NotRequired[Annotated[bool, Keywords(default=False)]]
+    contained: NotRequired[Annotated[bool, Keywords(default=False)]]
     key_providers: NotRequired[
         Annotated[
             Sequence[str],
-            SchemaKeywords(
-                description="Providers whose keys in the vault its model requests may use, where there are any.",
+            Keywords(
+                "Providers whose keys in the vault its model requests may use, where there are any.",
                 max_items=3,
             ),
         ]
@@ -167,25 +149,32 @@ class OpenSessionBody(TypedDict):
     augment: NotRequired[
         Annotated[
             bool,
-            SchemaKeywords(
-                description="Its model gets Aileron's tools through the gateway; only with `launched`.",
+            Keywords(
+                "Its model gets Aileron's tools through the gateway; only with `launched`.",
                 default=False,
+            ),
+        ]
+    ]
+    base_url: NotRequired[
+        Annotated[
+            str,
+            Keywords(
+                "Where its model requests go; only with `augment`, without `key_providers`.",
+                max_length=2048,
             ),
         ]
     ]
     builtins: NotRequired[
         Annotated[
             Literal["beside", "instead"],
-            SchemaKeywords(
-                description="It has the built-in tools, beside its agent's own or instead of them."
-            ),
+            Keywords("It has the built-in tools, beside its agent's own or instead of them."),
         ]
     ]
     plugin_tools: NotRequired[
         Annotated[
             Sequence[PluginToolsBody],
-            SchemaKeywords(
-                description="Ops of accepted connectors that it gets as tools; only with `launched`.",
+            Keywords(
+                "Ops of accepted connectors that it gets as tools; only with `launched`.",
                 max_items=MAX_PLUGINS,
             ),
         ]
@@ -193,20 +182,14 @@ class OpenSessionBody(TypedDict):
     network: NotRequired[
         Annotated[
             Literal["all", "hosts", "offline"],
-            SchemaKeywords(description="What a contained session's sandbox reaches."),
+            Keywords("What a contained session's sandbox reaches."),
         ]
     ]
     hosts: NotRequired[
-        Annotated[
-            Sequence[str],
-            SchemaKeywords(description="With `hosts`: which, as `name:port`.", max_items=256),
-        ]
+        Annotated[Sequence[str], Keywords("With `hosts`: which, as `name:port`.", max_items=256)]
     ]
     writes: NotRequired[
-        Annotated[
-            Sequence[str],
-            SchemaKeywords(description="What it can write besides its folder.", max_items=64),
-        ]
+        Annotated[Sequence[str], Keywords("What it can write besides its folder.", max_items=64)]
     ]
 
 
@@ -219,38 +202,25 @@ class OpenedSessionBody(TypedDict):
     url: str
     expires_at: Time
     socket: NotRequired[
-        Annotated[
-            str,
-            SchemaKeywords(description="The session's own socket, if the session is contained."),
-        ]
+        Annotated[str, Keywords("The session's own socket, if the session is contained.")]
     ]
     key_providers: NotRequired[
-        Annotated[
-            Sequence[str],
-            SchemaKeywords(description="Those of the providers asked for that have a key."),
-        ]
+        Annotated[Sequence[str], Keywords("Those of the providers asked for that have a key.")]
     ]
     placeholder: NotRequired[
-        Annotated[
-            str,
-            SchemaKeywords(description="What the agent sends in place of those keys."),
-        ]
+        Annotated[str, Keywords("What the agent sends in place of those keys.")]
     ]
 
 
 class RefusedHostBody(TypedDict):
     """What `POST /v1/sessions/{id}/refused-hosts` is sent."""
 
-    host: Annotated[
-        str,
-        SchemaKeywords(description="Name and port, as NAME:PORT.", min_length=1, max_length=1100),
-    ]
+    host: Annotated[str, Keywords("Name and port, as NAME:PORT.", min_length=1, max_length=1100)]
     problem: NotRequired[
         Annotated[
             str,
-            SchemaKeywords(
-                description="Why it cannot be allowed; empty where it is merely not listed.",
-                max_length=600,
+            Keywords(
+                "Why it cannot be allowed; empty where it is merely not listed.", max_length=600
             ),
         ]
     ]
@@ -259,15 +229,15 @@ class RefusedHostBody(TypedDict):
 class AcceptProjectBody(TypedDict):
     """What `POST /v1/projects` is sent."""
 
-    agent: Annotated[str, SchemaKeywords(min_length=1, max_length=64)]
-    path: Annotated[str, SchemaKeywords(min_length=1, max_length=4096, pattern="^/")]
+    agent: Annotated[str, Keywords(min_length=1, max_length=64)]
+    path: Annotated[str, Keywords(min_length=1, max_length=4096, pattern="^/")]
     digest: Digest
     missing_checks: NotRequired[
         Annotated[
             bool,
-            SchemaKeywords(
+            Keywords(
+                "`path` is the person's home, `digest` that of checks which do not run.",
                 default=False,
-                description="`path` is the person's home, `digest` that of checks which do not run.",
             ),
         ]
     ]
@@ -290,34 +260,26 @@ class ProjectsBody(TypedDict):
     """SHA-256 of the `config.toml` that counts, empty where none does; null without a vault."""
 
 
-_PASSPHRASE = SchemaKeywords(min_length=1, max_length=1024)
+_PASSPHRASE = Keywords(min_length=1, max_length=1024)
 
 
 class VaultBody(TypedDict):
     """`GET /v1/vault`."""
 
     state: Literal["absent", "locked", "unlocked"]
-    problem: Annotated[
-        str, SchemaKeywords(description="Which of its files is damaged, and which is used.")
-    ]
+    problem: Annotated[str, Keywords("Which of its files is damaged, and which is used.")]
     entries: int
-    failed_attempts: Annotated[
-        int, SchemaKeywords(description="Wrong passphrases since it was last unlocked.")
-    ]
+    failed_attempts: Annotated[int, Keywords("Wrong passphrases since it was last unlocked.")]
     failed_since: str | None
-    unattended: Annotated[
-        bool, SchemaKeywords(description="Unlocked at the start of the console, by nobody's key.")
-    ]
-    keyring: Annotated[
-        bool, SchemaKeywords(description="The system's keyring keeps a key that opens it.")
-    ]
+    unattended: Annotated[bool, Keywords("Unlocked at the start of the console, by nobody's key.")]
+    keyring: Annotated[bool, Keywords("The system's keyring keeps a key that opens it.")]
 
 
 class CreateVaultBody(TypedDict):
     """What `POST /v1/vault` is sent."""
 
     passphrase: Annotated[str, _PASSPHRASE]
-    import_from: NotRequired[Annotated[str, SchemaKeywords(max_length=4096, pattern="^/")]]
+    import_from: NotRequired[Annotated[str, Keywords(max_length=4096, pattern="^/")]]
 
 
 class UnlockVaultBody(TypedDict):
@@ -344,11 +306,9 @@ class UnlockedVaultBody(TypedDict):
     """A vault that was just created or unlocked."""
 
     vault: VaultBody
-    failed_attempts: Annotated[int, SchemaKeywords(description="Wrong passphrases before.")]
+    failed_attempts: Annotated[int, Keywords("Wrong passphrases before.")]
     failed_since: str | None
-    imported: Annotated[
-        int | None, SchemaKeywords(description="Entries read from a vault of version 1.")
-    ]
+    imported: Annotated[int | None, Keywords("Entries read from a vault of version 1.")]
 
 
 class BindingBody(TypedDict):
@@ -359,29 +319,21 @@ class BindingBody(TypedDict):
     connector: str
     connector_hash: str
     hosts: Sequence[str]
-    account: Annotated[str, SchemaKeywords(description="The person's own name for it.")]
+    account: Annotated[str, Keywords("The person's own name for it.")]
     created_at: Time | None
     region: Annotated[
-        str,
-        SchemaKeywords(
-            description="The one AWS region that it was bound for; empty for that of each host."
-        ),
+        str, Keywords("The one AWS region that it was bound for; empty for that of each host.")
     ]
-    scopes: Annotated[Sequence[str], SchemaKeywords(description="Granted, for kind oauth2.")]
+    scopes: Annotated[Sequence[str], Keywords("Granted, for kind oauth2.")]
     missing_scopes: Annotated[
-        Sequence[str], SchemaKeywords(description="Asked for by the connector, and not granted.")
+        Sequence[str], Keywords("Asked for by the connector, and not granted.")
     ]
-    stale: Annotated[
-        bool, SchemaKeywords(description="Its service does not accept the login any more.")
-    ]
-    last_used_at: Annotated[Time | None, SchemaKeywords(description="To the hour; null: never.")]
+    stale: Annotated[bool, Keywords("Its service does not accept the login any more.")]
+    last_used_at: Annotated[Time | None, Keywords("To the hour; null: never.")]
     remembered_for: Annotated[
-        Sequence[str],
-        SchemaKeywords(description="The actions whose calls use it without asking which account."),
+        Sequence[str], Keywords("The actions whose calls use it without asking which account.")
     ]
-    problem: Annotated[
-        str, SchemaKeywords(description="Why no accepted connector can use it; empty if one can.")
-    ]
+    problem: Annotated[str, Keywords("Why no accepted connector can use it; empty if one can.")]
 
 
 class BindingsBody(TypedDict):
@@ -390,13 +342,13 @@ class BindingsBody(TypedDict):
     items: Sequence[BindingBody]
 
 
-_CONNECTOR = SchemaKeywords(
-    description="An accepted connector: its name, the last word of it, either with @version, or its hash.",
+_CONNECTOR = Keywords(
+    "An accepted connector: its name, the last word of it, either with @version, or its hash.",
     min_length=1,
     max_length=256,
 )
-_BINDING = SchemaKeywords(min_length=1, max_length=512)
-_SECRET = SchemaKeywords(min_length=1, max_length=16 * 1024)
+_BINDING = Keywords(min_length=1, max_length=512)
+_SECRET = Keywords(min_length=1, max_length=16 * 1024)
 
 
 class CreateBindingBody(TypedDict):
@@ -404,28 +356,24 @@ class CreateBindingBody(TypedDict):
 
     passphrase: Annotated[str, _PASSPHRASE]
     connector: Annotated[str, _CONNECTOR]
-    identity: Annotated[str, SchemaKeywords(min_length=1, max_length=64)]
-    account: NotRequired[Annotated[str, SchemaKeywords(max_length=200)]]
+    identity: Annotated[str, Keywords(min_length=1, max_length=64)]
+    account: NotRequired[Annotated[str, Keywords(max_length=200)]]
     secret: Annotated[str, _SECRET]
     user: NotRequired[
         Annotated[
             str,
-            SchemaKeywords(
-                description="The user name of a password, or the id of an AWS access key.",
-                max_length=256,
+            Keywords(
+                "The user name of a password, or the id of an AWS access key.", max_length=256
             ),
         ]
     ]
-    session_token: NotRequired[Annotated[str, SchemaKeywords(max_length=16 * 1024)]]
+    session_token: NotRequired[Annotated[str, Keywords(max_length=16 * 1024)]]
     region: NotRequired[
-        Annotated[
-            str,
-            SchemaKeywords(description="The one AWS region that the key is for.", max_length=64),
-        ]
+        Annotated[str, Keywords("The one AWS region that the key is for.", max_length=64)]
     ]
 
 
-_AUTHORIZATION = SchemaKeywords(min_length=1, max_length=64)
+_AUTHORIZATION = Keywords(min_length=1, max_length=64)
 
 
 class BeginAuthorizationBody(TypedDict):
@@ -433,33 +381,25 @@ class BeginAuthorizationBody(TypedDict):
 
     passphrase: Annotated[str, _PASSPHRASE]
     connector: NotRequired[Annotated[str, _CONNECTOR]]
-    identity: NotRequired[Annotated[str, SchemaKeywords(max_length=64)]]
+    identity: NotRequired[Annotated[str, Keywords(max_length=64)]]
     replaces: NotRequired[
-        Annotated[
-            str,
-            SchemaKeywords(description="The account to authorize again, by name.", max_length=512),
-        ]
+        Annotated[str, Keywords("The account to authorize again, by name.", max_length=512)]
     ]
     client_id: NotRequired[
-        Annotated[
-            str,
-            SchemaKeywords(
-                description="The person's own, in place of the manifest's.", max_length=512
-            ),
-        ]
+        Annotated[str, Keywords("The person's own, in place of the manifest's.", max_length=512)]
     ]
-    client_secret: NotRequired[Annotated[str, SchemaKeywords(max_length=16 * 1024)]]
+    client_secret: NotRequired[Annotated[str, Keywords(max_length=16 * 1024)]]
     token_host: NotRequired[
         Annotated[
             str,
-            SchemaKeywords(
-                description="The token endpoint's host:port as the person typed it, where it is not "
+            Keywords(
+                "The token endpoint's host:port as the person typed it, where it is not "
                 "known to be the login page's own.",
                 max_length=512,
             ),
         ]
     ]
-    device: NotRequired[Annotated[bool, SchemaKeywords(default=False)]]
+    device: NotRequired[Annotated[bool, Keywords(default=False)]]
 
 
 class AuthorizationBody(TypedDict):
@@ -467,21 +407,15 @@ class AuthorizationBody(TypedDict):
 
     id: str
     state: Literal["waiting", "authorized", "failed"]
-    url: Annotated[str, SchemaKeywords(description="Where the person goes.")]
-    user_code: Annotated[
-        str, SchemaKeywords(description="What they enter there; empty in a browser here.")
-    ]
+    url: Annotated[str, Keywords("Where the person goes.")]
+    user_code: Annotated[str, Keywords("What they enter there; empty in a browser here.")]
     token_host: str
     expires_at: Time
     scopes: Sequence[str]
-    account: Annotated[
-        str, SchemaKeywords(description="Whose it is, as the service says; empty if it does not.")
-    ]
+    account: Annotated[str, Keywords("Whose it is, as the service says; empty if it does not.")]
     granted: Sequence[str]
     missing: Sequence[str]
-    ends_at: Annotated[
-        Time | None, SchemaKeywords(description="When the login ends, if it is not renewed.")
-    ]
+    ends_at: Annotated[Time | None, Keywords("When the login ends, if it is not renewed.")]
     problem: str
 
 
@@ -495,7 +429,7 @@ class FinishAuthorizationBody(TypedDict):
     """What `POST /v1/bindings/oauth/finish` is sent."""
 
     id: Annotated[str, _AUTHORIZATION]
-    account: NotRequired[Annotated[str, SchemaKeywords(max_length=200)]]
+    account: NotRequired[Annotated[str, Keywords(max_length=200)]]
 
 
 class CancelAuthorizationBody(TypedDict):
@@ -522,7 +456,7 @@ class ForgetChoiceBody(TypedDict):
     """What `POST /v1/bindings/forget` is sent."""
 
     name: Annotated[str, _BINDING]
-    action: Annotated[str, SchemaKeywords(min_length=1, max_length=256)]
+    action: Annotated[str, Keywords(min_length=1, max_length=256)]
 
 
 class LockedVaultBody(TypedDict):
@@ -592,9 +526,7 @@ class ToolsBody(TypedDict):
 class ToolResultBody(TypedDict):
     """What `POST /v1/sessions/{id}/tool-results` is sent."""
 
-    worker: Annotated[
-        str, SchemaKeywords(max_length=16, description="`files` or `commands`: who answered.")
-    ]
+    worker: Annotated[str, Keywords("`files` or `commands`: who answered.", max_length=16)]
     frame: JsonObject
 
 
@@ -602,7 +534,10 @@ class RunBody(TypedDict):
     """What `POST /v1/actions/{name}/run` is sent."""
 
     args: JsonObject
-    idempotency_key: NotRequired[Annotated[str, SchemaKeywords(min_length=1, max_length=128)]]
+    idempotency_key: NotRequired[Annotated[str, Keywords(min_length=1, max_length=128)]]
+
+
+DigestWords: TypeAlias = Annotated[Sequence[str], Keywords(min_items=3, max_items=3)]
 
 
 class CompletedBody(TypedDict):
@@ -614,6 +549,12 @@ class CompletedBody(TypedDict):
     steps: NotRequired[Steps]
     action: NotRequired[str]
     """With a built-in tool."""
+    digest_words: NotRequired[DigestWords]
+
+
+WaitsFor: TypeAlias = Annotated[
+    str, Keywords("For a sentence: `a person's approval`, `the vault`, `an account`.")
+]
 
 
 class PendingBody(TypedDict):
@@ -625,6 +566,7 @@ class PendingBody(TypedDict):
     message: str
     audit_id: str
     expires_at: Time | None
+    waits_for: WaitsFor
 
 
 AgentStatus: TypeAlias = Literal[
@@ -645,11 +587,11 @@ class ResultBody(TypedDict):
     steps: NotRequired[Steps]
     completed_steps: NotRequired[
         Annotated[
-            Sequence[str],
-            SchemaKeywords(description="The ids of the steps that finished before the run halted."),
+            Sequence[str], Keywords("The ids of the steps that finished before the run halted.")
         ]
     ]
-    digest_words: NotRequired[Annotated[Sequence[str], SchemaKeywords(min_items=3, max_items=3)]]
+    waits_for: NotRequired[WaitsFor]
+    digest_words: NotRequired[DigestWords]
     reason: NotRequired[str | None]
     failure: NotRequired[FailureBody | None]
 
@@ -657,36 +599,30 @@ class ResultBody(TypedDict):
 class WithdrawBody(TypedDict):
     """What `POST /v1/action-approvals/{id}/withdraw` is sent."""
 
-    reason: NotRequired[Annotated[str, SchemaKeywords(max_length=2000)]]
+    reason: NotRequired[Annotated[str, Keywords(max_length=2000)]]
 
 
 class ModelKeyBody(TypedDict):
     """A model provider's key in the vault; never its value."""
 
     provider: str
-    base_url: Annotated[str, SchemaKeywords(description="The one address that it is sent to.")]
+    base_url: Annotated[str, Keywords("The one address that it is sent to.")]
     created_at: Time | None
-    problem: Annotated[
-        str, SchemaKeywords(description="Why no request may carry it; empty if one may.")
-    ]
+    problem: Annotated[str, Keywords("Why no request may carry it; empty if one may.")]
 
 
 class ModelKeysBody(TypedDict):
     """`GET /v1/gateway/keys`."""
 
     items: Sequence[ModelKeyBody]
-    base_urls: Annotated[
-        Mapping[str, str], SchemaKeywords(description="Where requests to each provider go.")
-    ]
+    base_urls: Annotated[Mapping[str, str], Keywords("Where requests to each provider go.")]
 
 
 class SetModelKeyBody(TypedDict):
     """What `POST /v1/gateway/keys` is sent."""
 
-    provider: Annotated[str, SchemaKeywords(min_length=1, max_length=64)]
-    base_url: Annotated[
-        str, SchemaKeywords(description="As it was shown.", min_length=1, max_length=2048)
-    ]
+    provider: Annotated[str, Keywords(min_length=1, max_length=64)]
+    base_url: Annotated[str, Keywords("As it was shown.", min_length=1, max_length=2048)]
     secret: Annotated[str, _SECRET]
     passphrase: Annotated[str, _PASSPHRASE]
 
@@ -694,4 +630,4 @@ class SetModelKeyBody(TypedDict):
 class RemoveModelKeyBody(TypedDict):
     """What `POST /v1/gateway/keys/remove` is sent."""
 
-    provider: Annotated[str, SchemaKeywords(min_length=1, max_length=64)]
+    provider: Annotated[str, Keywords(min_length=1, max_length=64)]

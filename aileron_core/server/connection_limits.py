@@ -39,13 +39,11 @@ class ConnectionLimits:
         """Count *connection* for *holder*; at the limit another connection is closed, or this one."""
         self._by_holder.setdefault(holder, {})[connection] = None
         if len(self._by_holder[holder]) > _most_of(holder):
-            self._end_one(holder, connection)
+            self._end_one(holder)
         elif holder not in (ANONYMOUS, PERSON):
             sessions = [each for each in self._by_holder if each not in (ANONYMOUS, PERSON)]
             if sum(len(self._by_holder[each]) for each in sessions) > _share(3):
-                self._end_one(
-                    max(sessions, key=lambda each: len(self._by_holder[each])), connection
-                )
+                self._end_one(max(sessions, key=lambda each: len(self._by_holder[each])))
 
     def remove(self, connection: ClientConnection, holder: str) -> None:
         """Count *connection* no longer, if it was counted."""
@@ -54,12 +52,13 @@ class ConnectionLimits:
         if not connections:
             self._by_holder.pop(holder, None)
 
-    def _end_one(self, holder: str, newest: ClientConnection) -> None:
-        """Close the oldest anonymous connection; of other holders the first idle one, else the newest."""
+    def _end_one(self, holder: str) -> None:
+        """Close the oldest anonymous connection; of another holder its first idle one, else its newest."""
         connections = self._by_holder[holder]
         if holder == ANONYMOUS:
             closing = next(iter(connections))
         else:
+            newest = next(reversed(connections))
             closing = next((each for each in connections if each.is_idle), newest)
         self.remove(closing, holder)
         closing.drop()

@@ -33,6 +33,14 @@ def _raise_file_limit() -> None:
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, draining: asyncio.Event) -> None:
+        super().__init__(config)
+        self._draining = draining
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self._draining.wait()  # uvicorn looks ten times a second whether it has to end
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield  # signals are handled by `aileron_tui.cli.runtime`, on the main thread
@@ -70,7 +78,7 @@ class EmbeddedServer:
             timeout_keep_alive=75,
             timeout_graceful_shutdown=_DRAIN_SECONDS,
         )
-        self._server = _Server(config)
+        self._server = _Server(config, self._draining)
 
     async def __aenter__(self) -> Self:
         """Start, and return once requests are answered.

@@ -28,6 +28,9 @@ _BODY_SECONDS = 10.0
 """From the head's end to the body's, of a request without a token that opens something."""
 _SESSION_BODY_SECONDS = 60.0
 """The same of a session's request, at most 1 MiB; what the gateway passes may take any time."""
+PROGRESS_SECONDS = 10.0
+"""Between two pieces of a body that is kept in memory until it is whole. What the gateway passes on at
+once is not: of such a request nothing is held but its connections, which have limits of their own."""
 _LINGER_SECONDS = 10.0
 """For the client to read an answer that came before the request was whole. A connection that is
 closed with bytes unread is reset, and a reset may take the answer away."""
@@ -163,6 +166,9 @@ class ServedConnection(_GatewayHttp):
         """Whether the request that is being answered has a valid token."""
         self._head_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
+        self._body_end = 0.0
+        """Of the loop's time: when the body of a session's request has to be complete."""
+        self._last_piece = 0.0
         self._lingers = False
 
     @property
@@ -209,6 +215,8 @@ class ServedConnection(_GatewayHttp):
             return
         if self._in_head and self._deadline is None:
             self._expect_within(_HEAD_SECONDS)
+        if not self._in_head:
+            self._last_piece = self.loop.time()
         self._head_bytes = self._head_bytes + len(data) if self._in_head else 0
         if self._head_bytes - len(data) > _MAX_HEAD:
             self.send_400_response("The request's headers are too long.")
@@ -229,6 +237,7 @@ class ServedConnection(_GatewayHttp):
     def on_headers_complete(self) -> None:
         """Stop counting: what follows is the body, which the guard bounds."""
         self._in_head, self._head_bytes = False, 0
+        self._body_end = 0.0
         self._expect_within(_BODY_SECONDS)
         super().on_headers_complete()
 
@@ -250,7 +259,13 @@ class ServedConnection(_GatewayHttp):
     def _late(self, seconds: float) -> None:
         is_pipelined = self._in_head and not self.is_idle
         if is_pipelined or self.flow.read_paused:  # not the client's fault: it is not being read
+            self._last_piece = self.loop.time()
             self._expect_within(seconds)
+            return
+        left = min(self._body_end, self._last_piece + PROGRESS_SECONDS) - self.loop.time()
+        if left > 0 and not self._in_head and not self._lingers:
+            self._expect_nothing()
+            self._deadline = self.loop.call_later(left, self._late, seconds)
         else:
             self.drop()
 
@@ -267,7 +282,9 @@ class ServedConnection(_GatewayHttp):
             if streams:
                 self._expect_nothing()
             else:
-                self._expect_within(_SESSION_BODY_SECONDS)
+                self._last_piece = self.loop.time()
+                self._body_end = self._last_piece + _SESSION_BODY_SECONDS
+                self._expect_within(min(PROGRESS_SECONDS, _SESSION_BODY_SECONDS))
         self._hold_for(session_id)
 
     def _hold_for(self, holder: str) -> None:

@@ -16,16 +16,11 @@ from typing import Final, TypeAlias
 
 from aileron_core.console_port import UnreadReason
 from aileron_core.errors import ModelFormatError
-from aileron_core.models import (
-    ANTHROPIC_MESSAGES,
-    CHAT_COMPLETIONS,
-    OPENAI_RESPONSES,
-    Format,
-    StreamReader,
-)
+from aileron_core.models import BY_PATH, Format, StreamReader
 from aileron_core.models.neutral import Answer, CallBegun, Event, Limits, OtherCall
 from aileron_core.server.gateway.key_injection import is_encoded
 from aileron_core.server.gateway.providers import Header
+from aileron_core.server.shares import Shares
 from aileron_core.sessions.tool_calls import ToolCallMeter
 
 _log = logging.getLogger(__name__)
@@ -33,12 +28,7 @@ _log = logging.getLogger(__name__)
 _LIMITS: Final = Limits(event_bytes=4 * 1024 * 1024, answer_bytes=16 * 1024 * 1024, calls=128)
 """Of one answer; one that is not streamed may be as large as an event."""
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Of all answers together that are being read, or wait for it."""
-_FORMATS: Final[dict[bytes, Format]] = {
-    b"/v1/messages": ANTHROPIC_MESSAGES,
-    b"/v1/chat/completions": CHAT_COMPLETIONS,
-    b"/v1/responses": OPENAI_RESPONSES,
-}
+"""Of the answers of all sessions that are being read, or wait for it; of one session half of it at most."""
 _WITHOUT_READER: Final = (b":generateContent", b":streamGenerateContent")
 """Ends of Gemini's paths; no reader knows its format."""
 _SOCKETS: Final = frozenset((b"/v1/responses", b"/v1/realtime"))
@@ -52,12 +42,12 @@ class AnswerInspector:
         self._meter = meter
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._bytes = 0
+        self._shares = Shares(MAX_BYTES)
         self._thread: threading.Thread | None = None
 
     def copy_of(self, session_id: str, method: bytes, path: bytes) -> "AnswerReading | None":
         """Return the copy of a request's answer; None if such an answer has no tool calls."""
-        found = _FORMATS.get(path)
+        found = BY_PATH.get(path)
         is_asked = found is not None and method == b"POST"
         if not is_asked and path not in _SOCKETS and not path.endswith(_WITHOUT_READER):
             return None
@@ -73,10 +63,10 @@ class AnswerInspector:
 
     def put(self, reading: "AnswerReading", data: bytes | None) -> bool:
         """Have *data*, or the end, read later; return False where there is no room for it."""
-        size = len(data or b"")
-        if self._bytes + size > MAX_BYTES:
-            return False
-        self._bytes += size
+        if data:
+            if not self._shares.fits(reading.session_id, len(data)):
+                return False
+            self._shares.add(reading.session_id, len(data))
         if self._thread is None:
             self._thread = threading.Thread(target=self._read, name="inspect", daemon=True)
             self._thread.start()
@@ -94,7 +84,8 @@ class AnswerInspector:
 
     def _release(self, reading: "AnswerReading", reason: UnreadReason | None) -> None:
         """Free what an answer took; its reader has ended."""
-        self._bytes -= reading.taken
+        if reading.taken:
+            self._shares.give_back(reading.session_id, reading.taken)
         reading.taken = 0
         if reason is not None and not reading.given_up:
             reading.given_up = True

@@ -16,20 +16,14 @@ from aileron_core.server.bodies import (
 )
 from aileron_core.server.gateway.providers import PROVIDERS, Provider
 from aileron_core.server.gateway.upstreams import base_urls
-from aileron_core.server.request_parsing import read_body, require_peer
+from aileron_core.server.request_parsing import app_of, read_body
 from aileron_core.server.route_spec import RouteSpec
 from aileron_core.vault.secret import Secret
 
 
-def _app(request: Request) -> App:
-    app: App = request.state.app
-    return app
-
-
 async def list_keys(request: Request) -> Response:
     """List the providers that have a key in the vault, and where each provider's requests go."""
-    require_peer(request)
-    app = _app(request)
+    app = app_of(request)
     body: ModelKeysBody = {
         "items": [_key_body(app, each) for each in app.model_keys.all()],
         "base_urls": dict(base_urls(app.options.settings.gateway)),
@@ -39,9 +33,8 @@ async def list_keys(request: Request) -> Response:
 
 async def set_key(request: Request) -> Response:
     """Store a provider's key for the address that its requests go to; it needs the vault's passphrase."""
-    require_peer(request)
     body = await read_body(request, SetModelKeyBody)
-    app = _app(request)
+    app = app_of(request)
     provider = find_provider(body.text("provider"))
     await require_passphrase(app, body)
     if not app.accepted_settings.count:
@@ -59,9 +52,8 @@ async def set_key(request: Request) -> Response:
 
 async def remove_key(request: Request) -> Response:
     """Delete a provider's key from the vault. The provider is not notified."""
-    require_peer(request)
     body = await read_body(request, RemoveModelKeyBody)
-    await _app(request).model_keys.remove(body.text("provider"))
+    await app_of(request).model_keys.remove(body.text("provider"))
     return Response(status_code=204)
 
 
@@ -88,20 +80,8 @@ def _key_body(app: App, key: ModelKey) -> ModelKeyBody:
 
 ROUTES: tuple[RouteSpec, ...] = (
     RouteSpec("GET", "/v1/gateway/keys", "socket", list_keys, {200: ModelKeysBody}),
+    RouteSpec("POST", "/v1/gateway/keys", "socket", set_key, {201: ModelKeyBody}, SetModelKeyBody),
     RouteSpec(
-        "POST",
-        "/v1/gateway/keys",
-        "socket",
-        set_key,
-        {201: ModelKeyBody},
-        request_body=SetModelKeyBody,
-    ),
-    RouteSpec(
-        "POST",
-        "/v1/gateway/keys/remove",
-        "socket",
-        remove_key,
-        {204: None},
-        request_body=RemoveModelKeyBody,
+        "POST", "/v1/gateway/keys/remove", "socket", remove_key, {204: None}, RemoveModelKeyBody
     ),
 )

@@ -21,7 +21,7 @@ from aileron_core.server.bodies import (
     AcceptProjectBody,
     ErrorBody,
     FailureBody,
-    SchemaKeywords,
+    Keywords,
 )
 from aileron_core.server.error_responses import STATUS
 from aileron_core.server.route_spec import RouteSpec
@@ -96,7 +96,7 @@ class _Schemas:
         return {"anyOf": [schema, {"type": "null"}]}
 
 
-def _json_schema(keywords: SchemaKeywords) -> _Schema:
+def _json_schema(keywords: Keywords) -> _Schema:
     """Return the keywords that are given, in JSON Schema's own spelling."""
     return {
         re.sub("_(.)", lambda match: match[1].upper(), name): value

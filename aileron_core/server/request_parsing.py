@@ -10,12 +10,18 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.types import Scope
 
+from aileron_core.app import App
 from aileron_core.errors import Forbidden, InvalidRequest, Unauthorized
 from aileron_core.home.owner import Peer
 from aileron_core.server.auth import request_principal
-from aileron_core.server.bodies import WAIT_SECONDS, SchemaKeywords, keywords_of
+from aileron_core.server.bodies import WAIT_SECONDS, Keywords, keywords_of
 from aileron_core.sessions.model import Session
 from aileron_core.tasks import spawn
+
+
+def app_of(request: Request) -> App:
+    app: App = request.state.app
+    return app
 
 
 def require_session(scope: Scope) -> Session:
@@ -42,18 +48,6 @@ def require_peer(request: Request) -> Peer:
     if principal.peer is None:
         raise Unauthorized("This is only available on the home's Unix socket.")
     return principal.peer
-
-
-def refuse_person_route(request: Request) -> None:
-    """Refuse what only a person decides, before anything is looked up.
-
-    Raises:
-        Forbidden: to every session token.
-        Unauthorized: otherwise.
-    """
-    if request_principal(request.scope).session is not None:
-        raise Forbidden("Only a person can read or decide this, in the console.")
-    raise Unauthorized("Only a person can read or decide this, in the console.")
 
 
 async def json_object(request: Request, allowed: Collection[str]) -> dict[str, Any]:
@@ -106,7 +100,7 @@ class RequestBody:
     """A body whose values are held to the bounds and defaults of its type in `bodies`."""
 
     content: Mapping[str, Any] = field(repr=False)
-    keywords: Mapping[str, SchemaKeywords]
+    keywords: Mapping[str, Keywords]
     """The bounds of each key that is known."""
     required: Collection[str] = ()
 

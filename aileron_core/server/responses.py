@@ -6,7 +6,9 @@ from typing import cast
 from aileron_core.actions.model import is_builtin
 from aileron_core.canonical import Json
 from aileron_core.clock import rfc3339
+from aileron_core.credentials.accounts import AccountNeed
 from aileron_core.errors import Failure
+from aileron_core.runs.account_waits import WAITS
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.transitions import FINAL, RunState
 from aileron_core.server.bodies import (
@@ -34,6 +36,8 @@ def completed_body(row: RunRecord) -> CompletedBody:
         body["steps"] = steps
     if is_builtin(row.action):
         body["action"] = row.action
+    if row.words:
+        body["digest_words"] = row.words
     return body
 
 
@@ -46,25 +50,37 @@ def _outputs(row: RunRecord) -> tuple[Json, Mapping[str, Json] | None]:
     return outputs.get("output"), steps
 
 
-def pending_body(row: RunRecord, url: str, *, attached: bool) -> PendingBody:
+def waits_for(row: RunRecord, need: AccountNeed | None) -> str:
+    """Return what an open call waits for; *need*: why it cannot begin yet."""
+    if row.state is RunState.AWAITING_VAULT:
+        return WAITS[need.reason if need is not None else "locked"]
+    return "a person's approval" if row.gated else "its end"
+
+
+def pending_body(
+    row: RunRecord, url: str, *, attached: bool, need: AccountNeed | None = None
+) -> PendingBody:
     """Return who must decide, where, and what to do meanwhile.
 
     Args:
         attached: the call was attached to an approval that was asked for before.
+        need: why it cannot begin yet.
     """
     assert row.approval_id is not None
     review = f"{url}/review/{row.approval_id}"
+    what = waits_for(row, need)
     return {
         "status": "pending_approval",
         "approval_id": row.approval_id,
         "review_url": review,
-        "message": _pending_message(row, review, attached=attached),
+        "message": _pending_message(row, review, what, attached=attached),
         "audit_id": row.run_id,
         "expires_at": None if row.expires_at is None else rfc3339(row.expires_at),
+        "waits_for": what,
     }
 
 
-def _pending_message(row: RunRecord, review: str, *, attached: bool) -> str:
+def _pending_message(row: RunRecord, review: str, what: str, *, attached: bool) -> str:
     again = "The same call is already open, so this is its approval. " if attached else ""
     if row.state in FINAL:
         return (
@@ -73,20 +89,21 @@ def _pending_message(row: RunRecord, review: str, *, attached: bool) -> str:
         )
     if row.state is RunState.AWAITING_VAULT:
         return (
-            f"{again}{row.action} needs an account that is not available yet. A person has to unlock "
-            "the vault, or bind or pick an account, in the Aileron console. Tell the user: it waits "
-            f"there as {row.approval_id} ({review}). Then call check_action_status with this "
-            "approval_id until it has ended."
+            f"{again}{row.action_name} waits for {what}, in the Aileron console. "
+            f"{'A person has to approve it after that' if row.gated else 'Then it runs without approval'}. "
+            f"Tell the user: it waits there as {row.approval_id} ({review}). Then call "
+            "check_action_status with this approval_id until it has ended."
         )
     return (
-        f"{again}A person must approve {row.action} in the Aileron console before it runs. "
+        f"{again}A person must approve {row.action_name} in the Aileron console before it runs. "
         f"Tell the user that it waits there as {row.approval_id} ({review}, or run `aileron "
         f"open approval {row.approval_id}`). Then call check_action_status with this "
         "approval_id until it has ended."
     )
 
 
-def result_body(row: RunRecord) -> ResultBody:
+def result_body(row: RunRecord, need: AccountNeed | None = None) -> ResultBody:
+    """Return how an approval stands; *need*: why it cannot begin yet."""
     assert row.approval_id is not None
     body: ResultBody = {
         "status": agent_status(row),
@@ -102,10 +119,12 @@ def result_body(row: RunRecord) -> ResultBody:
         body["output"], steps = _outputs(row)
         if steps is not None:
             body["steps"] = steps
-        if row.words:
-            body["digest_words"] = row.words
     elif row.state is RunState.DENIED:
         body["reason"] = row.reason
     elif row.state in (RunState.FAILED, RunState.UNKNOWN):
         body["failure"] = failure_body(row.failure) if row.failure else None
+    if row.state not in FINAL:
+        body["waits_for"] = waits_for(row, need)
+    elif row.words:
+        body["digest_words"] = row.words
     return body

@@ -7,6 +7,8 @@ from typing import Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
+from aileron_core.server.request_parsing import require_peer
+
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -21,6 +23,12 @@ class RouteSpec:
     responses: Mapping[int, type | None] = field(default_factory=dict[int, type | None])
     """By status; None for what is not JSON."""
     request_body: type | None = None
+
+    async def serve(self, request: Request) -> Response:
+        """Answer *request*, once it came the way that `access` names; a session is for the endpoint to look up."""
+        if self.access == "socket":
+            require_peer(request)
+        return await self.endpoint(request)
 
     @property
     def summary(self) -> str:

@@ -13,10 +13,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from aileron_core.agent_names import AGENT_NAMES
-from aileron_core.app import App
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import is_small
-from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound, Problem
+from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound, Problem, Unauthorized
 from aileron_core.ids import APPROVAL_ID, SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.proxy_settings import PluginTools, plugin_tools
@@ -55,8 +54,8 @@ from aileron_core.server.error_responses import failure_response
 from aileron_core.server.gateway.upstreams import base_urls
 from aileron_core.server.model_key_routes import find_provider
 from aileron_core.server.request_parsing import (
+    app_of,
     read_body,
-    refuse_person_route,
     require_peer,
     require_session,
     wait_seconds,
@@ -64,15 +63,11 @@ from aileron_core.server.request_parsing import (
 )
 from aileron_core.server.route_spec import RouteSpec
 from aileron_core.server.session_sockets import SessionSockets
+from aileron_core.settings import is_base_url
 from aileron_core.tasks import spawn
 from aileron_core.tracing.spans import remote_span
 
 _HEARTBEAT = 15.0
-
-
-def _app(request: Request) -> App:
-    app: App = request.state.app
-    return app
 
 
 def _agents(request: Request) -> AgentApi:
@@ -92,7 +87,7 @@ async def health(request: Request) -> Response:
     challenge = request.headers.get("aileron-challenge", "")
     key_id, _, nonce = challenge.partition(":")
     if key_id and 16 <= len(nonce) <= 128:
-        session = _app(request).sessions.by_key_id(key_id)
+        session = app_of(request).sessions.by_key_id(key_id)
         address = request.scope.get("server")
         if session is not None and address and address[1] is not None:
             body["proof"] = challenge_proof(session.token_hash, nonce, f"{address[0]}:{address[1]}")
@@ -107,8 +102,7 @@ async def openapi(request: Request) -> Response:
 
 async def status(request: Request) -> Response:
     """Return the state of the console, for the person's own command line."""
-    require_peer(request)
-    return _json(_app(request).console.status())
+    return _json(app_of(request).console.status())
 
 
 async def open_session(request: Request) -> Response:
@@ -125,6 +119,12 @@ async def open_session(request: Request) -> Response:
     augment = body.flag("augment")
     if augment and not launched:
         raise InvalidRequest("`augment` is only allowed together with `launched`.")
+    base_url = body.text("base_url")
+    # A key of the vault goes to the address that it was stored for, and to no other.
+    if base_url and (not augment or body.content.get("key_providers") or not is_base_url(base_url)):
+        raise InvalidRequest(
+            "'base_url' is a base URL, with `augment` and without `key_providers`."
+        )
     network = body.content.get("network", "")
     if network not in ("", "all", "hosts", "offline") or (network and not contained):
         raise InvalidRequest("'network' is all, hosts or offline, together with `contained`.")
@@ -134,12 +134,12 @@ async def open_session(request: Request) -> Response:
     exposed = _plugin_tools(body.content)
     if exposed and not launched:
         raise InvalidRequest("'plugin_tools' is only allowed together with `launched`.")
-    if problems := _app(request).library.plugin_tool_problems(exposed):
+    if problems := app_of(request).library.plugin_tool_problems(exposed):
         raise InvalidRequest("\n".join(map(str, problems)))
     providers = {find_provider(each) for each in _strings(body.content, "key_providers", 3)}
-    keys = _app(request).model_keys.usable(base_urls(_app(request).options.settings.gateway))
+    keys = app_of(request).model_keys.usable(base_urls(app_of(request).options.settings.gateway))
     key_providers = tuple(each for each in keys if each in providers)
-    opened = await _app(request).session_service.open(
+    opened = await app_of(request).session_service.open(
         agent=body.text("agent"),
         label=body.text("label"),
         cwd=body.text("cwd"),
@@ -154,12 +154,13 @@ async def open_session(request: Request) -> Response:
         hosts=_strings(body.content, "hosts", 256),
         writes=_strings(body.content, "writes", 64),
         augment=augment,
+        base_url=base_url,
     )
     answer: OpenedSessionBody = {
         "session_id": opened.session.session_id,
         "token": opened.token,
         "gateway_token": opened.gateway_token,
-        "url": _app(request).address.url,
+        "url": app_of(request).address.url,
         "expires_at": rfc3339(opened.session.expires_at),
     }
     if contained:
@@ -186,9 +187,8 @@ def _plugin_tools(content: Mapping[str, Any]) -> tuple[PluginTools, ...]:
 
 async def check_plugin_tools(request: Request) -> Response:
     """Return why a session would not get these ops of connectors as tools."""
-    require_peer(request)
     body = await read_body(request, CheckPluginToolsBody)
-    problems = _app(request).library.plugin_tool_problems(_plugin_tools(body.content))
+    problems = app_of(request).library.plugin_tool_problems(_plugin_tools(body.content))
     return _json({"problems": [load_error(each) for each in problems]})
 
 
@@ -213,7 +213,7 @@ def _own_session(request: Request) -> str:
             raise NotFound("This is not the session of this token.")
         return session_id
     require_peer(request)
-    if not SESSION_ID.fullmatch(session_id) or _app(request).sessions.get(session_id) is None:
+    if not SESSION_ID.fullmatch(session_id) or app_of(request).sessions.get(session_id) is None:
         raise NotFound(f"There is no open session {session_id[:40]!r}.")
     return session_id
 
@@ -223,7 +223,7 @@ async def hold_session(request: Request) -> Response:
     session_id = _own_session(request)
     if request.method == "HEAD":
         return Response(media_type="text/event-stream")
-    app, draining = _app(request), _agents(request).draining
+    app, draining = app_of(request), _agents(request).draining
 
     hosts = app.sessions.hosts
 
@@ -262,7 +262,6 @@ async def _any_set(*events: asyncio.Event) -> None:
 
 async def report_refused_host(request: Request) -> Response:
     """Note that the session's sandbox refused its agent a host."""
-    require_peer(request)
     session_id = _own_session(request)
     body = await read_body(request, RefusedHostBody)
     host, problem = body.text("host"), body.text("problem")
@@ -271,7 +270,7 @@ async def report_refused_host(request: Request) -> Response:
         raise InvalidRequest(
             "'host' must be NAME:PORT in lower case, or 'problem' say why it is not."
         )
-    await _app(request).session_service.note_refused_host(session_id, host, problem)
+    await app_of(request).session_service.note_refused_host(session_id, host, problem)
     return Response(status_code=204)
 
 
@@ -282,23 +281,21 @@ async def end_session(request: Request) -> Response:
     if principal.session is not None and principal.session.session_id != session_id:
         raise NotFound("This is not the session of this token.")
     if principal.session is None:
-        if await _app(request).session_service.has_ended(session_id, bearer_token(request.scope)):
+        if await app_of(request).session_service.has_ended(session_id, bearer_token(request.scope)):
             return Response(status_code=204)
         require_peer(request)
         if not SESSION_ID.fullmatch(session_id):
             raise NotFound("That is not a session id.")
-    await _app(request).session_service.end(session_id, "the agent ended it")
+    await app_of(request).session_service.end(session_id, "the agent ended it")
     return Response(status_code=204)
 
 
 async def list_projects(request: Request) -> Response:
     """List the projects whose own settings a person accepted for a launch."""
-    require_peer(request)
-    accepted = _app(request).project_trust.records()
-    app = _app(request)
-    settings = app.accepted_settings.sha256 if app.accepted_settings.count else ""
+    app = app_of(request)
+    settings = app.accepted_settings.settings_in_force
     body: ProjectsBody = {
-        "items": [_project(record) for record in accepted],
+        "items": [_project(record) for record in app.project_trust.records()],
         "settings": settings if app.vault.state != "absent" else None,
     }
     return _json(body)
@@ -306,14 +303,13 @@ async def list_projects(request: Request) -> Response:
 
 async def accept_project(request: Request) -> Response:
     """Accept a project's own settings for launches of one agent, in exactly these bytes."""
-    require_peer(request)
     body = await read_body(request, AcceptProjectBody)
     agent, digest = body.text("agent"), body.text("digest")
     if agent not in AGENT_NAMES:
         raise InvalidRequest(f"'agent' must be one of {', '.join(AGENT_NAMES)}.")
     if not re.fullmatch(DIGEST_PATTERN, digest):
         raise InvalidRequest("'digest' must be a SHA-256 hash: 64 hexadecimal digits.")
-    record = await _app(request).project_trust.accept(
+    record = await app_of(request).project_trust.accept(
         agent, body.text("path"), digest, missing_checks=body.flag("missing_checks")
     )
     return _json(_project(record), 201)
@@ -393,15 +389,16 @@ async def withdraw(request: Request) -> Response:
 
 async def person_only(request: Request) -> Response:
     """Refuse what only a person may decide and read, without looking anything up."""
-    refuse_person_route(request)
-    raise Forbidden("Only a person can decide this, in the console.")
+    is_session = request_principal(request.scope).session is not None
+    refusal = Forbidden if is_session else Unauthorized
+    raise refusal("Only a person can read or decide this, in the console.")
 
 
 _REVIEW = """<!doctype html>
 <meta charset="utf-8"><title>Aileron</title>
 <style>body{font:16px/1.5 system-ui;max-width:36em;margin:4em auto;padding:0 1em}</style>
 <h1>Decide this in the console</h1>
-<p>An agent's call waits for a person's approval. Review it in the terminal where
+<p>An agent's call waits for a person. Review it in the terminal where
 <code>aileron console</code> runs. This page cannot show or decide it.</p>
 """
 
@@ -426,12 +423,7 @@ ROUTES: tuple[RouteSpec, ...] = (
     RouteSpec("GET", "/v1/openapi.json", "anybody", openapi, {200: dict}),
     RouteSpec("GET", "/v1/status", "socket", status, {200: StatusBody}),
     RouteSpec(
-        "POST",
-        "/v1/sessions",
-        "socket",
-        open_session,
-        {201: OpenedSessionBody},
-        request_body=OpenSessionBody,
+        "POST", "/v1/sessions", "socket", open_session, {201: OpenedSessionBody}, OpenSessionBody
     ),
     RouteSpec("GET", "/v1/sessions/{id}/hold", "socket or its session", hold_session, {200: None}),
     RouteSpec("POST", "/v1/sessions/{id}/end", "socket or its session", end_session, {204: None}),
@@ -441,7 +433,7 @@ ROUTES: tuple[RouteSpec, ...] = (
         "socket",
         report_refused_host,
         {204: None},
-        request_body=RefusedHostBody,
+        RefusedHostBody,
     ),
     RouteSpec(
         "POST",
@@ -449,16 +441,11 @@ ROUTES: tuple[RouteSpec, ...] = (
         "socket",
         check_plugin_tools,
         {200: PluginToolProblemsBody},
-        request_body=CheckPluginToolsBody,
+        CheckPluginToolsBody,
     ),
     RouteSpec("GET", "/v1/projects", "socket", list_projects, {200: ProjectsBody}),
     RouteSpec(
-        "POST",
-        "/v1/projects",
-        "socket",
-        accept_project,
-        {201: ProjectBody},
-        request_body=AcceptProjectBody,
+        "POST", "/v1/projects", "socket", accept_project, {201: ProjectBody}, AcceptProjectBody
     ),
     *vault_routes.ROUTES,
     *binding_routes.ROUTES,
@@ -473,7 +460,7 @@ ROUTES: tuple[RouteSpec, ...] = (
         "session",
         run_action,
         {200: CompletedBody, 202: PendingBody},
-        request_body=RunBody,
+        RunBody,
     ),
     RouteSpec("GET", f"{_APPROVALS}/{{id}}/result", "session", approval_result, {200: ResultBody}),
     RouteSpec(
@@ -482,7 +469,7 @@ ROUTES: tuple[RouteSpec, ...] = (
         "session",
         withdraw,
         {200: ResultBody},
-        request_body=WithdrawBody,
+        WithdrawBody,
     ),
     RouteSpec("GET", _APPROVALS, "a person", person_only),
     RouteSpec("GET", f"{_APPROVALS}/{{id}}", "a person", person_only),

@@ -6,6 +6,7 @@ there, so that a console that starts again makes a new socket where the agent fi
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 import socket
@@ -16,6 +17,7 @@ from aileron_core import tasks
 from aileron_core.app import App
 from aileron_core.console_port import CoreEvent, SessionsUpdated
 from aileron_core.containment.detection import detect_containment
+from aileron_core.errors import ServerStartError
 from aileron_core.server.sockets import bind_unix
 
 ConnectionMade = Callable[[socket.socket], None]
@@ -25,6 +27,8 @@ Serve = Callable[[socket.socket, str, ConnectionMade], Awaitable[asyncio.Abstrac
 
 _NAME = "s.sock"
 _PREFIX = "ses-"
+_REOPEN_SECONDS = 1.0
+_log = logging.getLogger(__name__)
 
 
 class SessionSockets:
@@ -41,15 +45,35 @@ class SessionSockets:
         open_ids = {each.session_id for each in self._app.sessions.all() if each.claims_contained}
         _remove_ended(self._app.home.sockets, open_ids)
         unsubscribe = self._app.events.subscribe(self._on_event)
+        later: asyncio.Task[None] | None = None
         try:
-            for session_id in open_ids:
-                await self.open(session_id)
+            if left := await self._reopened(open_ids):
+                later = tasks.spawn(self._reopen_later(left), name="reopen sockets")
             yield
         finally:
             unsubscribe()
+            if later is not None:
+                later.cancel()
             for server in self._open.values():
                 # The folders stay: running sandboxes have them mounted and find the next socket there.
                 server.close()
+
+    async def _reopened(self, session_ids: Collection[str]) -> list[str]:
+        """Serve these sessions; return those for which a disk that is full had no room."""
+        left: list[str] = []
+        for session_id in session_ids:
+            try:
+                await self.open(session_id)
+            except (OSError, ServerStartError) as error:
+                _log.warning("a session's socket cannot be made: %s", type(error).__name__)
+                left.append(session_id)
+        return left
+
+    async def _reopen_later(self, left: Collection[str]) -> None:
+        while left:
+            await asyncio.sleep(_REOPEN_SECONDS)
+            known = {session.session_id for session in self._app.sessions.all()}
+            left = await self._reopened([each for each in left if each in known])
 
     async def open(self, session_id: str) -> Path:
         """Listen for this session, unless that is done already; return where.

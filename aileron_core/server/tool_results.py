@@ -56,7 +56,7 @@ _NEXT_STEP: Mapping[str, str] = {
     "unavailable": "Nothing ran. Call again in a minute.",
 }
 _COMPLETED = ("output", "steps", "audit_id", "digest_words")
-_PENDING = ("approval_id", "review_url", "message", "audit_id", "expires_at")
+_PENDING = ("approval_id", "review_url", "message", "audit_id", "expires_at", "waits_for")
 _STOPS = (".", "!", "?", "…", "。", "！", "？")
 _OTHER_NEXT_STEP = "Tell the user. They can find the call by its audit id in the Aileron console."
 _INVALID = frozenset({"invalid_arguments", "invalid_request", "not_found", "payload_too_large"})
@@ -173,7 +173,10 @@ def approval_result(body: ResultBody, pending: PendingBody | None = None) -> Too
     """
     state = body["status"]
     if state == "pending_approval":
-        return _pending({**(pending or {}), **body})
+        known: dict[str, Any] = {**(pending or {})}
+        if known.get("waits_for") != body.get("waits_for"):
+            known.pop("message", None)  # it said what the call waited for at first
+        return _pending({**known, **body})
     if state == "completed":
         return _completed(body, _COMPLETED)
     if state == "denied":
@@ -188,22 +191,23 @@ def approval_result(body: ResultBody, pending: PendingBody | None = None) -> Too
     if failure is None:  # deleted long after the end, or a row that Aileron never wrote
         class_ = "outcome_unknown" if state == "unknown" else "internal_error"
         message = f"This run ended as {state}. Its other details have been deleted."
-        return error_result(Failure(class_=class_, message=message, audit_id=body["audit_id"]))
+        gone = Failure(class_=class_, message=message, audit_id=body["audit_id"])
+        return _failed(status_of(class_), gone.to_json(), body)
     details = {**failure["details"], "approval_id": body["approval_id"]}
     audit_id = failure["audit_id"] or body["audit_id"]
-    return _failed(state, {**failure, "audit_id": audit_id, "details": details})
+    return _failed(state, {**failure, "audit_id": audit_id, "details": details}, body)
 
 
 def withdrawal_result(body: ResultBody) -> ToolResult:
     """Return the result of a withdrawal; `withdrawn` is no error here."""
     if body["status"] != "withdrawn":
         return approval_result(body)
-    names = ("approval_id", "action", "audit_id")
+    names = ("approval_id", "action", "audit_id", "digest_words")
     return _completed(body, names, note=f"Withdrawn. {_what_ran(body)}")
 
 
 def error_result(failure: Failure) -> ToolResult:
-    return _failed(_status_of(failure.class_), failure.to_json())
+    return _failed(status_of(failure.class_), failure.to_json())
 
 
 def _completed(
@@ -223,7 +227,8 @@ def _pending(fields: Mapping[str, Any]) -> ToolResult:
     """Keep the console's own message and add what it leaves out."""
     content = {"status": "pending_approval", **_present(fields, _PENDING)}
     approval_id = str(content.get("approval_id", ""))
-    lines = [str(content.get("message") or "A person has to decide this in the Aileron console.")]
+    what = fields.get("waits_for", "a person's approval")
+    lines = [str(content.get("message") or f"This waits for {what}, in the Aileron console.")]
     message = lines[0]
     if (url := content.get("review_url")) and str(url) not in message:
         lines.append(f"They can find it at {url}.")
@@ -238,7 +243,7 @@ def _pending(fields: Mapping[str, Any]) -> ToolResult:
     return _result(content, "\n".join([*lines, *_lines(rest)]), is_error=False)
 
 
-def _status_of(class_: str) -> str:
+def status_of(class_: str) -> str:
     return _STATUS_BY_CLASS.get(class_, "invalid" if class_ in _INVALID else "failed")
 
 
@@ -249,7 +254,7 @@ def _ended(body: ResultBody, class_: str, message: str) -> ToolResult:
         audit_id=body["audit_id"],
         details=_present(body, ("reason", "approval_id", "completed_steps")),
     )
-    return _failed(body["status"], failure.to_json())
+    return _failed(body["status"], failure.to_json(), body)
 
 
 def _quoted(words: str) -> str:
@@ -276,14 +281,16 @@ def _what_ran(body: ResultBody) -> str:
     return f"Steps finished before that: {', '.join(steps)}. No other step finished."
 
 
-def _failed(status: str, error: Mapping[str, Any]) -> ToolResult:
+def _failed(status: str, error: Mapping[str, Any], ended: ResultBody | None = None) -> ToolResult:
+    """Return the result of what went wrong; *ended*: the approval that it was the end of."""
     class_ = str(error.get("class"))
-    content: dict[str, Any] = {"status": status, "error": dict(error)}
+    said = _present(ended or {}, ("digest_words",))
+    content: dict[str, Any] = {"status": status, "error": dict(error), **said}
     step = _NEXT_STEP.get(class_, _OTHER_NEXT_STEP)
     # A message may be a service's or a connector's: a line of it must not look like one of ours.
     message = _with_stop(escape(str(error.get("message"))))
     lines = [f"{message} {step}".rstrip(), f"status: {status}"]
-    lines += _lines({name: value for name, value in error.items() if name != "message"})
+    lines += _lines({**{name: each for name, each in error.items() if name != "message"}, **said})
     return _result(content, "\n".join(lines), is_error=True)
 
 

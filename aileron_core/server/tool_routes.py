@@ -12,12 +12,11 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from aileron_core.app import App
 from aileron_core.connectors.builtin.channel import ToolChannel, WorkerName
 from aileron_core.errors import Forbidden, InvalidRequest, NotFound
 from aileron_core.ids import SESSION_ID
 from aileron_core.server.bodies import ToolResultBody, ToolsBody
-from aileron_core.server.request_parsing import read_body, require_peer
+from aileron_core.server.request_parsing import app_of, read_body, require_peer
 from aileron_core.server.route_spec import RouteSpec
 from aileron_core.tasks import spawn
 
@@ -33,7 +32,7 @@ def _channel(request: Request) -> ToolChannel:
         Forbidden: another process asks.
     """
     peer = require_peer(request)
-    app: App = request.state.app
+    app = app_of(request)
     session_id: str = request.path_params["id"]
     session = app.sessions.get(session_id) if SESSION_ID.fullmatch(session_id) else None
     if session is None or not session.builtins:
@@ -59,7 +58,7 @@ async def tool_calls(request: Request) -> Response:
     channel = _channel(request)
     calls = channel.frames
     draining = request.state.agents.draining
-    app: App = request.state.app
+    app = app_of(request)
     session_id: str = request.path_params["id"]
 
     async def frames() -> AsyncIterator[bytes]:
@@ -98,16 +97,7 @@ async def tool_results(request: Request) -> Response:
 
 
 ROUTES = (
-    RouteSpec(
-        "POST", f"{_PATH}/tools", "socket", attach_tools, {204: None}, request_body=ToolsBody
-    ),
+    RouteSpec("POST", f"{_PATH}/tools", "socket", attach_tools, {204: None}, ToolsBody),
     RouteSpec("GET", f"{_PATH}/tool-calls", "socket", tool_calls, {200: None}),
-    RouteSpec(
-        "POST",
-        f"{_PATH}/tool-results",
-        "socket",
-        tool_results,
-        {204: None},
-        request_body=ToolResultBody,
-    ),
+    RouteSpec("POST", f"{_PATH}/tool-results", "socket", tool_results, {204: None}, ToolResultBody),
 )

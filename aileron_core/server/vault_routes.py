@@ -17,31 +17,24 @@ from aileron_core.server.bodies import (
     UnlockVaultBody,
     VaultBody,
 )
-from aileron_core.server.request_parsing import read_body, require_peer
+from aileron_core.server.request_parsing import app_of, read_body
 from aileron_core.server.route_spec import RouteSpec
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Unlocked
 
 
-def _app(request: Request) -> App:
-    app: App = request.state.app
-    return app
-
-
 async def status(request: Request) -> Response:
     """Return whether there is a vault, and whether it is locked."""
-    require_peer(request)
-    return JSONResponse(_vault(_app(request)))
+    return JSONResponse(_vault(app_of(request)))
 
 
 async def create(request: Request) -> Response:
     """Create the vault, from a vault of version 1 if one is named; it is unlocked then."""
-    require_peer(request)
     given = await read_body(request, CreateVaultBody)
     passphrase, named = Secret(given.text("passphrase")), given.text("import_from")
     if named and not Path(named).is_absolute():
         raise InvalidRequest("'import_from' must be an absolute path.")
-    app = _app(request)
+    app = app_of(request)
     created = await app.vault_service.create(
         passphrase, way="command line", import_from=Path(named) if named else None
     )
@@ -52,9 +45,8 @@ async def create(request: Request) -> Response:
 
 async def unlock(request: Request) -> Response:
     """Unlock the vault with its passphrase; wrong ones are counted, and slow the next attempt down."""
-    require_peer(request)
     passphrase = Secret((await read_body(request, UnlockVaultBody)).text("passphrase"))
-    app = _app(request)
+    app = app_of(request)
     unlocked = await app.vault_service.unlock(passphrase, way="command line")
     body = _unlocked(app, unlocked)
     await app.vault_followed()  # whoever reads the answer may use at once what was accepted
@@ -63,26 +55,23 @@ async def unlock(request: Request) -> Response:
 
 async def lock(request: Request) -> Response:
     """Lock the vault. Doing so again changes nothing."""
-    require_peer(request)
-    body: LockedVaultBody = {"was_unlocked": await _app(request).vault_service.lock()}
+    body: LockedVaultBody = {"was_unlocked": await app_of(request).vault_service.lock()}
     return JSONResponse(body)
 
 
 async def change_passphrase(request: Request) -> Response:
     """Change the vault's passphrase; it stays locked or unlocked."""
-    require_peer(request)
     body = await read_body(request, ChangePassphraseBody)
     old, new = Secret(body.text("old")), Secret(body.text("new"))
-    app = _app(request)
+    app = app_of(request)
     await app.vault_service.change_passphrase(old, new, way="command line")
     return JSONResponse(_vault(app))
 
 
 async def set_keyring(request: Request) -> Response:
     """Have the keyring of the operating system keep a key that opens the vault, or not."""
-    require_peer(request)
     body = await read_body(request, SetKeyringBody)
-    app = _app(request)
+    app = app_of(request)
     await app.vault_service.set_keyring(Secret(body.text("passphrase")), on=body.flag("on"))
     return JSONResponse(_vault(app))
 
@@ -111,21 +100,9 @@ def _unlocked(app: App, done: Unlocked) -> UnlockedVaultBody:
 
 ROUTES: tuple[RouteSpec, ...] = (
     RouteSpec("GET", "/v1/vault", "socket", status, {200: VaultBody}),
+    RouteSpec("POST", "/v1/vault", "socket", create, {201: UnlockedVaultBody}, CreateVaultBody),
     RouteSpec(
-        "POST",
-        "/v1/vault",
-        "socket",
-        create,
-        {201: UnlockedVaultBody},
-        request_body=CreateVaultBody,
-    ),
-    RouteSpec(
-        "POST",
-        "/v1/vault/unlock",
-        "socket",
-        unlock,
-        {200: UnlockedVaultBody},
-        request_body=UnlockVaultBody,
+        "POST", "/v1/vault/unlock", "socket", unlock, {200: UnlockedVaultBody}, UnlockVaultBody
     ),
     RouteSpec("POST", "/v1/vault/lock", "socket", lock, {200: LockedVaultBody}),
     RouteSpec(
@@ -134,14 +111,7 @@ ROUTES: tuple[RouteSpec, ...] = (
         "socket",
         change_passphrase,
         {200: VaultBody},
-        request_body=ChangePassphraseBody,
+        ChangePassphraseBody,
     ),
-    RouteSpec(
-        "POST",
-        "/v1/vault/keyring",
-        "socket",
-        set_keyring,
-        {200: VaultBody},
-        request_body=SetKeyringBody,
-    ),
+    RouteSpec("POST", "/v1/vault/keyring", "socket", set_keyring, {200: VaultBody}, SetKeyringBody),
 )

@@ -27,7 +27,7 @@ class SessionMeter(Generic[_T]):
         sessions: SessionRegistry,
         database: Database,
         clock: Clock,
-        changed: Callable[[], None],
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._sessions = sessions
         self._database = database

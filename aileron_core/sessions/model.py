@@ -79,6 +79,8 @@ class Session:
     """The ops of connectors that it has as tools, as `<plugin>.<op>`; kept there too."""
     augment: bool = False
     """Whether its model gets Aileron's tools through the gateway; kept there too."""
+    base_url: str = ""
+    """Where all its model requests go in place of a provider's address; kept there too."""
     containment: str = ""
     """The line of its last record that says what contained it."""
 

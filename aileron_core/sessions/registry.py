@@ -55,6 +55,7 @@ class SessionRegistry:
         hosts: tuple[str, ...] = (),
         writes: tuple[str, ...] = (),
         augment: bool = False,
+        base_url: str = "",
     ) -> OpenedSession:
         """Return a new session with fresh tokens, not yet registered."""
         now = self._clock.now()
@@ -80,6 +81,7 @@ class SessionRegistry:
             hosts=hosts,
             writes=writes,
             augment=augment,
+            base_url=base_url,
         )
         return OpenedSession(
             session=session, token=token, gateway_token=gateway, placeholder=placeholder

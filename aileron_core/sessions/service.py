@@ -93,6 +93,7 @@ class SessionService:
         hosts: tuple[str, ...] = (),
         writes: tuple[str, ...] = (),
         augment: bool = False,
+        base_url: str = "",
     ) -> OpenedSession:
         """Open a session for the process at the other end of the home's socket.
 
@@ -106,6 +107,7 @@ class SessionService:
             hosts: with `hosts`, which.
             writes: what it can write besides its project.
             augment: whether its model gets Aileron's tools through the gateway.
+            base_url: where its model requests go in place of a provider's address; empty: nowhere else.
         """
         pid = claimed_pid if claimed_pid and is_ancestor(claimed_pid, peer_pid) else peer_pid
         process = read_process(pid)
@@ -124,6 +126,7 @@ class SessionService:
             hosts=hosts,
             writes=writes,
             augment=augment,
+            base_url=base_url,
         )
 
         def unit(tx: Tx) -> Session:
@@ -180,6 +183,8 @@ class SessionService:
         found: dict[str, Any] = {"containment": containment_line(session, seen)}
         if session.augment:
             found |= {"augment": True}
+        if session.base_url:
+            found |= {"base_url": session.base_url}
         if session.builtins:
             found |= {"builtins": session.builtins}
         if session.plugin_tools:

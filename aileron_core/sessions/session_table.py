@@ -11,7 +11,7 @@ from aileron_core.sessions.model import Process, Session
 from aileron_core.storage.database import Tx
 
 _LISTS = ("key_providers", "hosts", "writes", "plugin_tools")
-_TEXTS = ("placeholder_hash", "network", "builtins", "containment")
+_TEXTS = ("placeholder_hash", "network", "builtins", "base_url", "containment")
 _IN_RECORD = ("process", "augment", *_TEXTS, *_LISTS)
 """What the record of the opening keeps of a session, and its row does not."""
 _COLUMNS = tuple(field.name for field in fields(Session) if field.name not in _IN_RECORD)

@@ -107,6 +107,11 @@ class Vault:
             return "absent"
 
     @property
+    def is_unlocked(self) -> bool:
+        """Asked of thousands of runs in a row, so it looks at no file."""
+        return self._open is not None
+
+    @property
     def problem(self) -> str:
         """A sentence on what is wrong with the vault's files and which is used; empty where nothing is."""
         return self._store.problem

@@ -1,6 +1,7 @@
 """`aileron-mcp`: relays MCP between an agent's stdin and stdout and the console's `/mcp`.
 
-Usage: aileron-mcp [--help | --version]. An agent starts it without arguments.
+Usage: aileron-mcp [--home DIR | --help | --version]. DIR is Aileron's home, instead of AILERON_HOME:
+many agents pass only a few variables on.
 
 It forwards what the client sends, keeps no state except the session of older MCP clients (versions
 2025-03-26 to 2025-11-25), and reconnects when the console restarts.
@@ -18,7 +19,7 @@ Environment variables:
     AILERON_TOKEN, AILERON_TOKEN_FILE
                             The session's token, or a file that contains it. Without them, the relay
                             opens its own session and ends it when it exits.
-    AILERON_AGENT           The name of that session (default: the program of the parent process).
+    AILERON_AGENT           The name of that session (default: what the client calls itself, else its program).
     AILERON_WAIT_SECONDS    How long to wait for a missing console, 0 to 300 (default: 30).
 
 No token and no call is sent before the console has been verified in one of these ways.

@@ -11,6 +11,7 @@ from aileron_mcp.relay.messages import Message, error_reason, parse_object
 
 MAX_ATTEMPTS = 5
 STREAM_RETRY_SECONDS = 0.2  # seconds before a standing stream is opened again
+_LONGEST_NAME = 64  # characters, as the console takes them
 _END_SECONDS = 1.0  # for each farewell; an agent kills its children soon after asking them to end
 
 
@@ -34,6 +35,8 @@ class AileronSession:
         self._token_file = environ.get("AILERON_TOKEN_FILE", "")
         self._fixed_token = environ.get("AILERON_TOKEN", "").strip()
         self._agent_name = environ.get("AILERON_AGENT", "")
+        self.client_name = ""
+        """What the client calls itself; the name of a session that is opened for it."""
         self._lock = threading.Lock()
         self._token = self._fixed_token or None
         self._own_session: str | None = None
@@ -92,7 +95,7 @@ class AileronSession:
     def _open_session(self) -> str:
         folder = _working_directory()
         body = {
-            "agent": self._agent_name or _parent_program(),
+            "agent": self._agent_name or self.client_name[:_LONGEST_NAME] or _parent_program(),
             "label": os.path.basename(folder)[:128],  # noqa: PTH119
             "cwd": folder,
             "pid": os.getppid(),

@@ -17,7 +17,7 @@ def _usage(arguments: list[str]) -> NoReturn:
         text, code = aileron_mcp.relay.__doc__ or "", 0
     else:
         text, code = (
-            "Usage: aileron-mcp [--help | --version]. An agent starts it without arguments.",
+            "Usage: aileron-mcp [--home DIR | --help | --version]. DIR is Aileron's home.",
             2,
         )
     os.write(2 if code else 1, f"{text.strip()}\n".encode())
@@ -25,10 +25,16 @@ def _usage(arguments: list[str]) -> NoReturn:
 
 
 def main() -> int:
-    if sys.argv[1:]:
-        _usage(sys.argv[1:])
+    environ = dict(os.environ)
+    match sys.argv[1:]:
+        case []:
+            pass
+        case ["--home", home] if home:
+            environ["AILERON_HOME"] = home
+        case arguments:
+            _usage(arguments)
     try:
-        return Relay(os.environ).run()
+        return Relay(environ).run()
     except Exception as error:  # noqa: BLE001 - the top of the program: no traceback on an agent's screen
         os.write(2, f"aileron-mcp: {describe_bug(error)}\n".encode())
         return 70

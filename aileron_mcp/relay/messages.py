@@ -1,8 +1,10 @@
 """JSON-RPC: splitting the client's input into messages, which may be sent twice, and the relay's own responses."""
 
 import json
+import os
 import re
 import threading
+import time
 from collections.abc import Generator
 from typing import Any, NoReturn, cast
 
@@ -11,9 +13,12 @@ from aileron_mcp.relay.http_client import HttpConnection
 LINE_LIMIT = 4 * 1024 * 1024  # bytes of one message on stdin
 PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR, NO_CONSOLE = -32700, -32600, -32603, -32000
 LIST_CHANGED = "notifications/tools/list_changed"
+_HARMLESS = ("check_action_status", "withdraw_action")  # also if they come twice
+_FOR_RELAY = "aileron.relay"  # the logger of what the console tells the relay alone
 NOT_JSON = b"null"
 VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 _NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 Message = dict[str, Any]
@@ -29,20 +34,38 @@ class Call:
         parameters = message.get("params")
         self.params: Message = cast("Message", parameters) if isinstance(parameters, dict) else {}
         meta = self.params.get("_meta")
-        version = cast("Message", meta).get(_VERSION_KEY) if isinstance(meta, dict) else None
+        of_meta: Message = cast("Message", meta) if isinstance(meta, dict) else {}
+        version = of_meta.get(_VERSION_KEY)
         self.protocol_version = version if isinstance(version, str) else None  # None: old era
+        client = of_meta.get(_CLIENT_KEY, self.params.get("clientInfo"))
+        name = cast("Message", client).get("name") if isinstance(client, dict) else None
+        text = name.encode("utf-8", "replace").decode() if isinstance(name, str) else ""
+        self.client_name = " ".join(text.split())  # as it calls itself
         self.finished = False  # answered or cancelled: nothing more is written for it
         self.acknowledged = False
         self.accepted = threading.Event()  # the console has begun to answer
         self.connection: HttpConnection | None = None
+        self.began = time.monotonic()
+        self.idempotency_key = os.urandom(16).hex()  # names a tool call, however often it is sent
+        self.sent_as: str | None = None  # the token of the attempt that may have run it
+        self.may_have_run = False
+        self.approval_id = ""  # of what it waits for, once the console has said so
 
     @property
     def key(self) -> str:
         return json.dumps(self.id)
 
     @property
-    def is_repeatable(self) -> bool:
-        return self.method != "tools/call" or self.params.get("name") == "check_action_status"
+    def is_of_action(self) -> bool:
+        """Whether it may have an effect that must not happen twice."""
+        return self.method == "tools/call" and self.params.get("name") not in _HARMLESS
+
+    def retry_headers(self) -> dict[str, str]:
+        """Return what makes every attempt at a call the same call (docs/wire.md#identical-calls)."""
+        if self.method != "tools/call":
+            return {}
+        waited = f"{time.monotonic() - self.began:.1f}"
+        return {"Idempotency-Key": self.idempotency_key, "Aileron-Waited": waited}
 
     def new_era_headers(self) -> dict[str, str]:
         """Return the headers that a server of the new era routes by."""
@@ -107,6 +130,15 @@ def is_response(message: Message) -> bool:
     return "result" not in message and isinstance(code, int) and isinstance(text, str)
 
 
+def waiting_approval(message: Message) -> str | None:
+    """Return the approval that a call waits for, where *message* tells the relay that; else None."""
+    parameters = message.get("params")
+    told = cast("Message", parameters) if isinstance(parameters, dict) else {}
+    if message.get("method") != "notifications/message" or told.get("logger") != _FOR_RELAY:
+        return None
+    return str(told.get("data"))
+
+
 def is_request_or_notification(message: Message) -> bool:
     return message.get("jsonrpc") == "2.0" and isinstance(message.get("method"), str)
 
@@ -132,20 +164,35 @@ def error_response(id_: object, code: int, message: str, data: object = None) ->
     return {"jsonrpc": "2.0", "id": id_, "error": error}
 
 
-def unknown_outcome_response(call: Call) -> Message:
-    """Return the result of a call whose connection dropped: it may have run, or wait for a person."""
-    message = (
-        "The console stopped during this call, so its outcome is not known here: it may have run,"
-        " or wait for a person. Do not repeat it. Use check_action_status if you have an"
-        " approval_id, or ask the user to look at the Aileron console."
-    )
+def lost_response(call: Call, why: str) -> Message:
+    """Return the answer to a request that cannot go on, because of *why*: what is known of it, what to do."""
+    if call.may_have_run:
+        return _unknown_outcome_response(call)
+    if call.is_of_action:
+        why = f"{why} This call did not run, so it is safe to repeat it."
+    return error_response(call.id, NO_CONSOLE, why)
+
+
+def _unknown_outcome_response(call: Call) -> Message:
+    """Return the result of a call that may have run, or wait for a person."""
+    if call.approval_id:
+        message = (
+            f"The console stopped while this call waited for a person, as {call.approval_id}. What"
+            " became of it is not known here. Do not repeat it. Call check_action_status with this"
+            " approval_id, or ask the user to look for it in the Aileron console."
+        )
+    else:
+        message = (
+            "The console stopped during this call, so its outcome is not known here: it may have"
+            " run. Do not repeat it. Ask the user to look at the Aileron console."
+        )
     failure: Message = {
         "class": "outcome_unknown",
         "message": message,
         "retriable": False,
         "boundary": "gate",
         "audit_id": None,
-        "details": {},
+        "details": {"approval_id": call.approval_id} if call.approval_id else {},
     }
     result: Message = {
         "content": [{"type": "text", "text": message}],

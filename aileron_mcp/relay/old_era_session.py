@@ -78,6 +78,8 @@ class OldEraSession:
                     "The session token contains invalid characters. Start the agent again."
                 )
             headers["Authorization"] = f"Bearer {token}"
+        if call is not None:
+            headers |= call.retry_headers()
         if call is not None and call.protocol_version is not None:
             return {**headers, **call.new_era_headers()}
         if self._session_id is not None and (call is None or call.method != "initialize"):

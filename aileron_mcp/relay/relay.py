@@ -1,6 +1,6 @@
 """The relay itself: forwards the client's messages and their responses, across restarts of the console.
 
-Which of them are sent again then is for `messages.py` to say (`is_repeatable`).
+All of them are sent again then; `messages.py` says how a tool call runs once all the same (`retry_headers`).
 """
 
 import json
@@ -25,7 +25,6 @@ from aileron_mcp.relay.messages import (
     INVALID_REQUEST,
     LINE_LIMIT,
     LIST_CHANGED,
-    NO_CONSOLE,
     PARSE_ERROR,
     Call,
     LineSplitter,
@@ -34,10 +33,11 @@ from aileron_mcp.relay.messages import (
     error_response,
     is_request_or_notification,
     is_response,
+    lost_response,
     parse_json,
     parse_object,
     to_json_line,
-    unknown_outcome_response,
+    waiting_approval,
 )
 from aileron_mcp.relay.old_era_session import OldEraSession
 
@@ -94,7 +94,7 @@ class Relay:
         code = self._exit_code or 0
         if self._exit_message is not None:
             for call in list(self._calls.values()):
-                self._reply(call, error_response(call.id, NO_CONSOLE, self._exit_message))
+                self._reply(call, lost_response(call, self._exit_message))
             os.write(2, f"aileron-mcp: {self._exit_message}\n".encode("utf-8", "replace"))
             return code
         self._old_era.close()
@@ -176,6 +176,7 @@ class Relay:
                 error_response(call.id, INVALID_REQUEST, "An open request already uses this id.")
             )
             return
+        self._aileron.client_name = self._aileron.client_name or call.client_name
         if call.method == "initialize" and call.protocol_version is None:
             self._old_era.begin_initialize(call.raw)
         self._start(self._serve_request, call)
@@ -209,7 +210,10 @@ class Relay:
     # -- what goes to the console
 
     def _serve_request(self, call: Call) -> None:
-        """Carry one request to its answer, over restarts of the console where that is safe."""
+        """Carry one request to its answer, over restarts of the console.
+
+        A tool call has a key, by which the next console knows one that the last one took already.
+        """
         try:
             if call.method != "initialize":
                 self._old_era.wait_for_initialize()
@@ -223,7 +227,7 @@ class Relay:
                     )
                 self._stop.wait(min(1.0, 0.05 * 2 ** min(attempts, 5)))
         except RequestDenied as error:
-            self._reply(call, error_response(call.id, NO_CONSOLE, str(error)))
+            self._reply(call, lost_response(call, str(error)))
         except ConsoleUnavailable as error:
             self._finish(69, str(error))
             return  # and stay in the table, to be answered at the end
@@ -238,23 +242,30 @@ class Relay:
         """Send the request once; return True if nothing is left to do for it."""
         reopened_before = self._old_era.reopened
         connection, token = self._aileron.connect()
+        call.accepted.clear()
+        before = call.may_have_run, call.sent_as
         try:
             with connection:
                 call.connection = connection
                 if call.finished:
                     return True
+                if call.may_have_run and token != call.sent_as:  # its key is another session's
+                    raise RequestDenied("The session of this call has ended.")
+                if call.is_of_action:  # whoever ends this wait from now on must not call it safe
+                    call.may_have_run, call.sent_as = True, token
                 status = connection.request(
                     "POST", "/mcp", self._old_era.request_headers(token, call), call.raw
                 )
                 call.accepted.set()
                 is_old_era = call.protocol_version is None and call.method != "initialize"
                 if status != 401 and not (status == 404 and is_old_era):
-                    return self._read_answer(call, connection)
+                    return self._read_answer(call, connection, was_sent_before=before[0])
         except ConnectionDropped as dropped:
-            if dropped.sent and not call.is_repeatable:
-                self._reply(call, unknown_outcome_response(call))
+            if not dropped.sent:
+                call.may_have_run, call.sent_as = before
             return call.finished
         # A 401 or a lost session: it did not run, so it is sent again.
+        call.may_have_run, call.sent_as = before
         if status == 401:
             self._aileron.renew_token(token)
         else:
@@ -262,11 +273,22 @@ class Relay:
                 self._old_era.reopen(reopened_before)
         return False
 
-    def _read_answer(self, call: Call, connection: HttpConnection) -> bool:
+    def _read_answer(
+        self, call: Call, connection: HttpConnection, *, was_sent_before: bool
+    ) -> bool:
         if call.method == "initialize":
             self._old_era.store_session_id(connection.headers.get("mcp-session-id"))
         if not connection.headers.get("content-type", "").startswith("text/event-stream"):
-            self._answer_in_json(call, connection.status, connection.read_body())
+            body = connection.read_body()
+            answer = parse_object(body)
+            reason = error_reason(answer, connection.status)
+            if is_response(answer):
+                self._respond(call, answer, body)
+            elif was_sent_before:  # a refusal of this attempt says nothing of the one before
+                self._reply(call, lost_response(call, reason))
+            else:
+                error = answer.get("error")
+                self._reply(call, error_response(call.id, INTERNAL_ERROR, reason, error))
             return True
         for data in read_events(connection.read_chunks()):
             self._forward(call, data)
@@ -274,20 +296,14 @@ class Relay:
                 return True
         raise ConnectionDropped(sent=True)
 
-    def _answer_in_json(self, call: Call, status: int, body: bytes) -> None:
-        answer = parse_object(body)
-        if is_response(answer):
-            self._respond(call, answer, body)
-        else:
-            reason = error_reason(answer, status)
-            self._reply(call, error_response(call.id, INTERNAL_ERROR, reason, answer.get("error")))
-
     def _forward(self, call: Call, data: bytes) -> None:
         message = parse_object(data)
         if is_response(message):
             self._respond(call, message, data)
         elif not is_request_or_notification(message):
             return
+        elif (approval := waiting_approval(message)) is not None:
+            call.approval_id = approval
         elif message["method"] != _ACKNOWLEDGED or not call.acknowledged:
             call.acknowledged = call.acknowledged or message["method"] == _ACKNOWLEDGED
             if not call.finished:

@@ -1,12 +1,11 @@
 """What a home holds, for commands, with or without a console: acceptances, connectors, accounts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aileron_core.canonical import sha256_hex
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import ConsoleUnavailable, FileProblems, Forbidden
@@ -15,10 +14,13 @@ from aileron_core.home.layout import Home
 from aileron_core.launch.interfaces import AcceptedSettings
 from aileron_core.library.acceptance import AcceptanceRecord, load_records
 from aileron_core.library.removal import read_notes, removed_by_note
+from aileron_core.library.settings_comparison import settings_sha256
 from aileron_core.settings import LaunchPaths, LaunchSettings, Settings, load_settings
 from aileron_core.storage.open import open_reader
 
 if TYPE_CHECKING:
+    from aileron_core.actions.catalog import Catalog
+    from aileron_core.actions.model import Action
     from aileron_core.credentials.binding import Binding
     from aileron_core.credentials.model_keys import ModelKey
 
@@ -41,6 +43,28 @@ def accepted_connectors(home: Home) -> Sequence[InstalledConnector]:
     """Return the installed connectors that a person accepted; errors as of `load_acceptances`."""
     accepted = {each.digest for each in load_acceptances(home) if each.kind == "connector"}
     return [each for each in ConnectorStore(home.path).list() if each.identity.hash in accepted]
+
+
+def accepted_actions(home: Home) -> "list[Action]":
+    """Return the actions that agents can call, as the home has them on record."""
+    installed = {each.identity.hash: each for each in ConnectorStore(home.path).list()}
+    found = home_catalog(home, installed).entries
+    return [each.action for each in found if each.action is not None and each.state == "ready"]
+
+
+def home_catalog(home: Home, installed: Mapping[str, InstalledConnector]) -> "Catalog":
+    """Return the action files of *home*; *installed*: its connectors, by hash. Errors as of `load_acceptances`."""
+    from aileron_core.actions.catalog import Catalog, scan
+    from aileron_core.connectors.availability import availability_problems
+
+    records = load_acceptances(home)
+    connectors = {each.name: each.digest for each in records if each.kind == "connector"}
+    identities = {digest: each.identity for digest, each in installed.items()}
+    return Catalog(
+        scan(home.actions),
+        {each.name: each.digest for each in records if each.kind == "action"},
+        extra_problems=lambda action: availability_problems(action, identities, connectors),
+    )
 
 
 def stored_bindings(home: Path) -> "Sequence[Binding]":
@@ -82,7 +106,7 @@ def require_accepted_settings(
             raise
         return  # the launch itself says so
     counts: str | None = body.get("settings")
-    if counts is None or counts == sha256_hex(settings.text.encode()):
+    if counts is None or counts == settings_sha256(settings.text):
         return
     if has_settings or _may_have_hidden(home, counts):
         raise Forbidden(
@@ -96,14 +120,14 @@ def _may_have_hidden(home: Path, counts: str) -> bool:
     """Return whether the accepted `config.toml` hides paths that the one in the home may not hide any more.
 
     Args:
-        counts: its hash; empty while the vault is locked, when only its copy in the home says what was accepted.
+        counts: the hash of what it sets; empty while the vault is locked, when only its copy in the home says what was accepted.
     """
     copy = home / "store" / "accepted-config.toml"
     try:
         accepted = load_settings(copy)
     except FileProblems:
         return True
-    if counts and counts != sha256_hex(accepted.text.encode()):
+    if counts and counts != settings_sha256(accepted.text):
         return True  # the copy is gone or another's
     return bool(accepted.paths.hide)
 

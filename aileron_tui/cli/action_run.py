@@ -65,8 +65,8 @@ def _say_wait(context: CommandContext, name: str, pending: dict[str, Any], wait:
         return
     where = pending["review_url"].partition("/review/")[0]
     notice = (
-        f"aileron: {name} ({pending['approval_id']}) is waiting for approval in the console of "
-        f"{context.home} ({where}). Waiting up to {wait:g} s; after Ctrl-C it can still be approved."
+        f"aileron: {name} ({pending['approval_id']}) is waiting for {pending['waits_for']} in the console of "
+        f"{context.home} ({where}). Waiting up to {wait:g} s; after Ctrl-C it keeps waiting."
     )
     click.echo(escape(notice), err=True)
 
@@ -111,7 +111,8 @@ def _wait(console: HomeClient, token: str, pending: dict[str, Any], wait: float)
         seconds = max(1, int(min(left + 1, _POLL_SECONDS)))
         path = f"/v1/action-approvals/{pending['approval_id']}/result?wait={seconds}"
         _, body = console.request("GET", path, token=token)
-    return body if body["status"] != "pending_approval" else pending
+    waits = {"waits_for": body["waits_for"]} if body["status"] == "pending_approval" else {}
+    return {**pending, **waits} if waits else body
 
 
 _CODES = {
@@ -136,7 +137,7 @@ def _report(context: CommandContext, body: dict[str, Any]) -> int:
     if status == "completed":
         context.say(safe_json(body["output"], indent=2))
     elif status == "pending_approval":
-        context.say(f"{body['approval_id']} is waiting for approval in the console.")
+        context.say(f"{body['approval_id']} is waiting for {body['waits_for']} in the console.")
         context.say(f"To see how it ends, run `aileron audit show {body['audit_id']}`.")
     elif status == "denied":
         reason = body.get("reason")
@@ -147,4 +148,6 @@ def _report(context: CommandContext, body: dict[str, Any]) -> int:
         context.say(f"{_heading(status)}.")
     if finished := body.get("completed_steps"):
         context.say(f"Steps completed: {escape(', '.join(finished))}.")
+    if words := body.get("digest_words"):  # standard output is what was returned, for a program
+        click.echo(f"aileron: {escape(' · '.join(words))}, as in the console", err=True)
     return code

@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run, scan
-from aileron_core.connectors.availability import availability_problems
+from aileron_core.actions.catalog import CatalogEntry, cannot_run, scan
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import NotFound
 from aileron_core.home.layout import Home
@@ -16,7 +15,7 @@ from aileron_core.server.tool_results import builtin_tools
 from aileron_core.settings import Settings, load_settings
 from aileron_core.text import escape
 from aileron_mcp.translate import action_tool, listed_bytes
-from aileron_tui.cli.accepted import load_acceptances, stored_bindings
+from aileron_tui.cli.accepted import home_catalog, stored_bindings
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean
 
 _MARKS = {"ready": "✓", "held_back": "○", "error": "✗"}
@@ -28,7 +27,7 @@ def list_actions(context: CommandContext) -> int:
     home = Home(context.home)
     settings = load_settings(home.config)
     installed = {each.identity.hash: each for each in ConnectorStore(home.path).list()}
-    entries = _catalog(home, installed).entries
+    entries = home_catalog(home, installed).entries
     unbound = _unbound(context, installed.values())
     items = [_item(entry, settings, unbound) for entry in entries]
     offered = _size(each for each in items if each["offered"] and each["state"] == "ready")
@@ -44,17 +43,6 @@ def list_actions(context: CommandContext) -> int:
         context.say(_tools_line(offered, later))
     failed = any(entry.state == "error" for entry in entries)
     return EXIT.FAILED if failed else EXIT.DONE
-
-
-def _catalog(home: Home, installed: Mapping[str, InstalledConnector]) -> Catalog:
-    records = load_acceptances(home)
-    connectors = {each.name: each.digest for each in records if each.kind == "connector"}
-    identities = {digest: each.identity for digest, each in installed.items()}
-    return Catalog(
-        scan(home.actions),
-        {each.name: each.digest for each in records if each.kind == "action"},
-        extra_problems=lambda action: availability_problems(action, identities, connectors),
-    )
 
 
 def _unbound(context: CommandContext, installed: Iterable[InstalledConnector]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -108,17 +108,18 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def add_file(home: Home, source: Path) -> dict[str, Any]:
-    """Copy one valid action file into *home*; return its name and what was done.
+def add_files(home: Home, sources: Iterable[Path], named: str) -> list[str]:
+    """Copy valid action files into *home*, together, as a suite from *named*; return their names.
 
     Raises:
-        FileProblems: it cannot be used as it is, or it cannot be written.
-        OSError: it cannot be read.
+        FileProblems: one cannot be used as it is, or cannot be written.
+        OSError: one cannot be read.
     """
-    (added,), problems = _place(home, [_read(source, ConnectorStore(home.path).list)], "")
+    installed = ConnectorStore(home.path).list
+    added, problems = _place(home, [_read(each, installed) for each in sorted(sources)], named)
     if problems:
         raise FileProblems(problems)
-    return added
+    return [each["name"] for each in added]
 
 
 def _read(source: Path, installed: Callable[[], tuple[InstalledConnector, ...]]) -> _ValidFile:

@@ -1,11 +1,11 @@
-"""`aileron run`: a model with the accepted actions as its tools, and a person at this terminal."""
+"""`aileron run`: a prompt or a conversation with a model in augment mode, and a person at this terminal."""
 
 import contextlib
+import dataclasses
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -20,17 +20,19 @@ from aileron_core.errors import (
     ResourceLimitExceeded,
 )
 from aileron_core.home.client import HomeClient
+from aileron_core.launch.interfaces import LaunchedSession
 from aileron_core.models.json_values import JsonDict
-from aileron_core.models.neutral import Answer
+from aileron_core.models.neutral import Answer, ToolResult
 from aileron_core.text import escape
 from aileron_tui.cli.launching import HomeSessions
-from aileron_tui.cli.model_calls import Calls, say
-from aileron_tui.cli.model_client import ModelClient, direct_client, gateway_client, provider_for
+from aileron_tui.cli.model_client import ModelClient, key_for, provider_for
 from aileron_tui.cli.output import EXIT, CommandContext, exit_code, report_error
 
 _LONGEST_TEXT = 1024 * 1024
 _LONGEST_WORD = 200
-_STOPPED = "(Stopped here. Do nothing more about this unless the user asks again.)"
+_STOPPED = "Stopped here. Do nothing more about this unless the user asks again."
+_MOST_ASKED = 32
+"""How often it is told for one prompt that there is no such tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,42 +45,54 @@ class RunOptions:
     key_variable: str | None
     system: str | None
     prompt: str | None
-    max_turns: int
     max_tokens: int | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """One call of the model's, as the console says that it stands."""
+
+    action: str
+    status: str
+    id: str
+    """Of its approval or its run, once the console has said it."""
+
+    def line(self) -> str:
+        return f"{self.action}: {self.status}" + (f" ({self.id})" if self.id else "")
 
 
 def run_agent(context: CommandContext, options: RunOptions) -> int:
     """Answer one prompt, or hold a conversation where a person types at a terminal; return the exit code."""
     api = options.api or provider_for(options.model)
     system, prompt = _texts(context, options, api)
-    client = None
+    key = None
     if options.base_url is not None:
-        client = direct_client(api, options.base_url, options.key_variable)
+        key = key_for(options.base_url, options.key_variable)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _end)
     sessions = HomeSessions(context.home)
     with contextlib.ExitStack() as stack:
         session = sessions.open(
-            agent="aileron run", label=Path.cwd().name, cwd=Path.cwd(), contained=False,
-            key_providers=(api,) if client is None else (),
+            agent="aileron run", label=Path.cwd().name, cwd=Path.cwd(), contained=False, augment=True,
+            base_url=options.base_url or "", key_providers=(api,) if options.base_url is None else (),
         )  # fmt: skip
         stack.callback(sessions.end, session.session_id)
         hold = sessions.hold(session, lambda _: None)
         stack.callback(hold.stop)
         hold.start()
-        client = client or gateway_client(api, session)
+        client = ModelClient(api, session, key)
         stack.callback(client.close)
-        calls = Calls(HomeClient(context.home), session.token, quiet=context.json)
         printer = Printer(None if context.json else lambda text: click.echo(text, nl=False))
-        conversation = Conversation(client, calls, options, system, printer)
+        home = HomeClient(context.home)
+        conversation = Conversation(client, home, session, options, system, printer)
         if prompt is None:
             return _converse(context, conversation)
         return _answer_once(context, conversation, prompt)
 
 
 def _end(number: int, _frame: object) -> NoReturn:
-    """End as after an error: pending calls are withdrawn, and the session ends."""
+    """End as after an error: the session ends, and what waits is withdrawn."""
     raise SystemExit(128 + number)
 
 
@@ -146,18 +160,18 @@ def _answer_once(context: CommandContext, conversation: "Conversation", prompt: 
     if context.json:
         context.show(conversation.to_json(error, interrupted=code == EXIT.INTERRUPTED))
     elif error is not None:
-        if conversation.calls.made:
-            say(conversation.calls.summary())
+        if conversation.calls:
+            say(conversation.summary())
         report_error(context, error)
     elif code == EXIT.INTERRUPTED:
-        say(["Interrupted.", *conversation.calls.summary()])
+        say(["Interrupted.", *conversation.summary()])
     return code
 
 
 def _converse(context: CommandContext, conversation: "Conversation") -> int:
     """Read what the person types until Ctrl-D; Ctrl-C ends an answer, not the conversation."""
     with contextlib.suppress(ImportError):
-        import_module("readline")  # line editing for input()
+        import readline  # noqa: F401 # pyright: ignore[reportUnusedImport] - line editing for input()
     shown = "> " if sys.stdout.isatty() else ""
     ended: BaseException | None = None
     asking = False
@@ -167,13 +181,12 @@ def _converse(context: CommandContext, conversation: "Conversation") -> int:
                 report_error(context, ended)
             elif ended is not None:
                 click.echo(err=True)
-                say(["Interrupted.", *conversation.calls.summary()] if asking else [])
+                say(["Interrupted.", *conversation.summary()] if asking else [])
             ended, asking = None, False
             if not shown:
                 click.echo("> ", nl=False, err=True)
             prompt = read_line(shown)
             if prompt.strip():
-                conversation.calls.made.clear()
                 asking = True
                 conversation.ask(prompt)
         except EOFError:
@@ -184,69 +197,90 @@ def _converse(context: CommandContext, conversation: "Conversation") -> int:
 
 
 class Conversation:
-    """The history with one model, and the loop that answers a prompt."""
+    """The history with one model, whose calls are made on the way: see docs/augment.md."""
 
     def __init__(
         self,
         client: ModelClient,
-        calls: Calls,
+        home: HomeClient,
+        session: LaunchedSession,
         options: RunOptions,
         system: str,
         printer: "Printer",
     ) -> None:
-        self.calls = calls
+        self.calls: dict[str, Call] = {}
+        """Since the last prompt."""
         self._client = client
+        self._home = home
+        self._session = session
         self._options = options
         self._system = system
         self._printer = printer
-        self._tools = calls.tools()
         self._history: list[JsonDict] = []
         self._answers: list[Answer] = []
         """To the person's last prompt."""
+        self._said: list[str] = []
+        """The model's text since its last call."""
 
     def ask(self, prompt: str) -> None:
-        """Answer *prompt*: ask the model, make its calls, until it makes no more.
+        """Answer *prompt*, calls included.
 
         Raises:
             AileronError: the model could not be asked, or its answer not used; calls may have run.
             KeyboardInterrupt: likewise. The history stays one that a model accepts.
         """
         before = len(self._history)
-        self._answers.clear()
+        for kept in (self.calls, self._answers, self._said):
+            kept.clear()
         self._history.append(self._client.format.user(prompt))
         try:
-            for _ in range(self._options.max_turns):
+            for _ in range(_MOST_ASKED):
                 if self._is_done(self._ask_model()):
                     return
             raise ResourceLimitExceeded(
-                f"{self._options.model} was asked {self._options.max_turns} times and still makes calls. "
-                "Raise --max-turns, or ask for less at once."
+                f"{self._options.model} was asked {_MOST_ASKED} times and still calls tools that do not exist."
             )
-        except BaseException:
-            if len(self._history) == before + 1:
+        except BaseException as error:
+            if not isinstance(error, SystemExit):
+                self._settle()
+            if not self.calls and len(self._history) == before + 1:
                 del self._history[before:]  # as if it had not been asked
             else:
-                self._history.append({"role": "assistant", "content": _STOPPED})
+                stopped = " ".join([_STOPPED, *self.summary()])
+                self._history.append({"role": "assistant", "content": f"({stopped})"})
             raise
 
+    def summary(self) -> list[str]:
+        """Return what was called since the last prompt, as lines."""
+        if not self.calls:
+            return ["No action was called."]
+        return ["What was called:", *(f"  {call.line()}" for call in self.calls.values())]
+
+    def _settle(self) -> None:
+        """Ask how the calls ended that waited for a person: nobody reads the answer, so they are withdrawn."""
+        for call in self.calls.values():
+            if call.status == "pending_approval":
+                with contextlib.suppress(AileronError):
+                    path = f"/v1/action-approvals/{call.id}/result?wait=20"
+                    body = self._home.request("GET", path, token=self._session.token)[1]
+                    call.status, call.id = body["status"], body["audit_id"]
+
     def _is_done(self, answer: Answer) -> bool:
-        """Make the calls of *answer*, and return whether it is the last."""
+        """Return whether *answer* is the last: the calls in it are of tools that nobody offered."""
         format_, stop, model = self._client.format, answer.stop, self._options.model
         if answer.calls:
-            calls = self.calls.prepare(answer.calls, cut_off=stop.kind != "tools")
-            try:
-                if stop.kind == "tools":
-                    self.calls.make(calls)
-            finally:
-                results = format_.results([call.result() for call in calls])
-                self._history += [*format_.turn(answer), *results]
+            results = [
+                ToolResult(call_id=each.id, is_error=True, text=f"There is no tool {each.name[:128]!r}. Use the tools that are offered.")
+                for each in answer.calls
+            ]  # fmt: skip
+            self._history += [*format_.turn(answer), *format_.results(results)]
             return False
         if stop.kind == "tools":
             raise ModelFormatError(
                 f"{model} announced calls ({stop.reason}) but made none. Ask again, or use a model that "
                 "can call tools."
             )
-        if answer.text or answer.refusal or stop.kind == "paused":
+        if answer.text or answer.refusal or self.calls or stop.kind == "paused":
             self._history += format_.turn(answer)
         if stop.kind == "length" or (stop.kind == "refusal" and answer.text):
             self._printer.notice(f"The answer was cut off ({stop.reason}).")
@@ -260,11 +294,10 @@ class Conversation:
             model=model,
             system=self._system,
             history=self._history,
-            tools=self._tools,
             max_tokens=self._options.max_tokens,
         )
         try:
-            answer = self._client.ask(request, self._printer.add)
+            answer = self._client.ask(request, self._text, self._called)
         finally:
             self._printer.end()
         if answer.error is not None or answer.stop.kind == "error":
@@ -273,19 +306,30 @@ class Conversation:
         self._answers.append(answer)
         return answer
 
+    def _text(self, text: str) -> None:
+        self._said.append(text)
+        self._printer.add(text)
+
+    def _called(self, said: JsonDict) -> None:
+        """Take what the console says of one call."""
+        call = Call(action=said["action"], status=said["status"], id=said["id"])
+        is_new, self.calls[said["call"]] = said["call"] not in self.calls, call
+        self._said.clear()
+        self._printer.end()
+        if call.status == "pending_approval":
+            self._printer.notice(
+                f"{call.action} is waiting for your answer in the console ({call.id})."
+            )
+        elif not is_new:
+            self._printer.notice(call.line())
+
     def to_json(self, error: AileronError | None, *, interrupted: bool) -> dict[str, Any]:
         """Return the outcome of the last prompt."""
-        texts: list[str] = []  # of the answers since the last call
-        for answer in self._answers:
-            texts = [] if answer.calls else [*texts, answer.text or answer.refusal]
         said: dict[str, Any] = {
             "status": "interrupted" if interrupted else "failed" if error else "completed",
-            "text": "".join(texts),
+            "text": "".join(self._said),
             "stop": self._answers[-1].stop.reason if self._answers else "",
-            "calls": [
-                {"action": call.action, "status": call.status, "id": call.id}
-                for call in self.calls.made
-            ],
+            "calls": [dataclasses.asdict(call) for call in self.calls.values()],
             "usage": {
                 "input_tokens": sum(each.usage.input for each in self._answers),
                 "output_tokens": sum(each.usage.output for each in self._answers),
@@ -333,6 +377,12 @@ class Printer:
         """Say *line* to the person, beside the text."""
         if self._write is not None:
             say([line])
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print *lines* to stderr: standard output is the model's."""
+    for line in lines:
+        click.echo(f"aileron: {escape(line)}", err=True)
 
 
 def _visible(text: str) -> str:

@@ -3,12 +3,14 @@
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from aileron_core.actions.catalog import read_handle
 from aileron_core.actions.load import read_action
-from aileron_core.errors import Problem
+from aileron_core.errors import FileProblems, Problem
 from aileron_core.home.client import ConsoleUnavailable, HomeClient
+from aileron_core.home.layout import Home
 from aileron_core.proxy_settings import PluginTools
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
@@ -29,7 +31,7 @@ def check_actions(context: CommandContext, paths: Sequence[str], *, portable: bo
 def validate_project(context: CommandContext, path: Path) -> int:
     """Print why a launch would refuse the project's settings file *path*; return 1 if it would.
 
-    What of it depends on the accepted connectors is asked of the console, if one runs.
+    What of it depends on the accepted connectors is asked of the console, or read in the home if none runs.
 
     Raises:
         NotFound, Forbidden: it cannot be read.
@@ -38,7 +40,11 @@ def validate_project(context: CommandContext, path: Path) -> int:
     from aileron_core.launch.project import exposed_by_project, project_file_problems
 
     problems = project_file_problems(path, AGENTS.values())
-    if all(each.severity == "warning" for each in problems) and (tools := exposed_by_project(path)):
+    try:
+        tools = exposed_by_project(path)
+    except FileProblems:  # it is no TOML, as was found already
+        tools = ()
+    if tools:
         problems = (*problems, *_plugin_tool_problems(context.home, path, tools))
     return _report(context, problems, 1, shows_class=True)
 
@@ -50,12 +56,12 @@ def _plugin_tool_problems(
     try:
         _, body = HomeClient(home).request("POST", "/v1/plugin-tools", asked)
     except ConsoleUnavailable:
-        message = "was not compared with the accepted connectors, because no console runs. Start `aileron console`"
-        key = "mcp_proxy.plugin_tools"
-        severity, class_ = "warning", "unavailable"
-        return (
-            Problem(file=path.name, key=key, message=message, class_=class_, severity=severity),
-        )
+        from aileron_core.library.plugin_tools import plugin_tool_problems
+        from aileron_tui.cli.accepted import accepted_actions, accepted_connectors
+
+        place = Home(home)
+        found = plugin_tool_problems(tools, accepted_connectors(place), accepted_actions(place))
+        return tuple(replace(each, file=path.name) for each in found)
     return tuple(
         Problem(file=path.name, key=each["key"], message=each["message"], class_=each["class"])
         for each in body["problems"]

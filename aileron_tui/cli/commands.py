@@ -371,7 +371,7 @@ def _refuse_beside_augment() -> None:
 @click.option(
     "--base-url",
     metavar="URL",
-    help="Ask this server, such as http://127.0.0.1:11434/v1, instead of the provider through the gateway.",
+    help="Ask this server, such as http://127.0.0.1:11434/v1, instead of the provider.",
 )
 @click.option(
     "--key-variable",
@@ -383,14 +383,6 @@ def _refuse_beside_augment() -> None:
     metavar="FILE",
     shell_complete=paths,
     help="A text file with the system prompt.",
-)
-@click.option(
-    "--max-turns",
-    type=WholeNumber(1, 1000),
-    default=50,
-    show_default=True,
-    metavar="N",
-    help="How often the model may be asked for one prompt.",
 )
 @click.option(
     "--max-tokens",

@@ -7,6 +7,7 @@ agent could not know. Nothing is played back: every call goes through server, ga
 import asyncio
 import json
 import logging
+import shlex
 import signal
 import socket
 import sys
@@ -20,9 +21,9 @@ import click
 from aileron_core import tasks
 from aileron_core.home.layout import Home
 from aileron_core.text import escape
-from aileron_tui.cli.adding import add_file
+from aileron_tui.cli.adding import add_files
 from aileron_tui.cli.init import add_example
-from aileron_tui.cli.output import EXIT, CliError, CommandContext
+from aileron_tui.cli.output import EXIT, CliError, CommandContext, own_program
 from aileron_tui.cli.scaffold import EXAMPLE_HOST, examples
 
 _CONFIG = (
@@ -38,9 +39,9 @@ _LOST = "The demo can't continue: an agent lost its session. Press q to quit."
 _NEXT = (
     "",
     "Next, with your own agent:",
-    "    aileron launch codex      (or claude, opencode, goose, pi, gemini)",
+    "    {program} launch codex      (or claude, opencode, goose, pi, gemini)",
     "Or step by step, with the same mail service:",
-    "    aileron init --example",
+    "    {program} init --example",
 )
 
 
@@ -62,15 +63,15 @@ def run_demo(context: CommandContext) -> int:
         home.prepare()
         home.config.write_text(_CONFIG, encoding="utf-8")
         add_example(home)
-        for file in sorted((examples() / "demo" / "actions").glob("*.md")):
-            add_file(home, file)
+        add_files(home, (examples() / "demo" / "actions").glob("*.md"), "aileron demo")
         settings = termios.tcgetattr(sys.stdin)
         code, report = asyncio.run(_run(home.path))
         if code < 0:
             termios.tcsetattr(sys.stdin, termios.TCSANOW, settings)
             click.echo(f"{_TERMINAL_BACK}\nThe console was killed by signal {-code}.")
             code = 128 - code
-    for line in (*report, *_NEXT):
+    program = shlex.quote(own_program())
+    for line in (*report, *(each.format(program=program) for each in _NEXT)):
         context.say(escape(line))
     return code
 

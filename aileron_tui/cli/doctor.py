@@ -16,7 +16,7 @@ from aileron_core.home.layout import Home
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.doctor import Finding
 from aileron_core.launch.doctor.agents import AgentReport, inspect_agent
-from aileron_core.launch.doctor.machine import check_machine, check_terminal
+from aileron_core.launch.doctor.machine import check_git, check_machine, check_terminal
 from aileron_core.launch.doctor.ownership import check_code, check_hard_links, check_home
 from aileron_core.launch.doctor.uncontained_agents import running_agents, uncontained_sessions
 from aileron_core.launch.environment import agent_environment
@@ -70,6 +70,7 @@ def show_doctor(context: CommandContext, name: str | None) -> int:
 def _findings(context: CommandContext, env: dict[str, str]) -> Iterable[Finding]:
     home, uid = Home(context.home), os.getuid()
     yield from check_machine()
+    yield from check_git(env)
     yield from check_terminal(env, Path.home())
     yield from uncontained_sessions(home, SystemClock())
     programs = {agent.program for agent in AGENTS.values()}
@@ -114,7 +115,7 @@ def _traffic(context: CommandContext, agent: Agent) -> ModelTraffic:
         of_person=own,
         of_project=LaunchSettings(),
         args=(),
-        contained=sys.platform == "linux",
+        has=(lambda _: False) if sys.platform == "linux" else None,
     )
     return predict_traffic(agent, found.env, Path.home(), Path.cwd(), own.args)
 

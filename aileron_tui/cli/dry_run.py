@@ -15,6 +15,7 @@ from aileron_core.launch.network.launch_network import listed_hosts
 from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch, prepare
 from aileron_core.launch.sandbox import planned_mounts
 from aileron_core.launch.tools.sandboxes import planned_tool_mounts, tool_networks
+from aileron_core.launch.variables import fits
 from aileron_core.server.gateway.upstreams import base_urls
 from aileron_core.settings import load_settings
 from aileron_core.text import escape
@@ -87,12 +88,19 @@ def _hosts(request: LaunchRequest) -> list[str]:
 def _own_variables(request: LaunchRequest, prepared: PreparedLaunch) -> dict[str, str]:
     """Return the variables that differ from the person's.
 
-    A merged setting may contain a secret of the person's; only what is Aileron's alone is shown.
+    A merged setting may contain a secret of the person's, and so may what only a file sets; only what
+    is Aileron's alone is shown.
     """
-    given = request.env
+    given, plan = request.env, prepared.plan
+    of_files = {
+        name
+        for name in prepared.env.keys() - plan.env.keys()
+        if fits(name, request.agent.variables)
+    }
+    own = {*given, *of_files, *plan.private_variables}
     return {
         name: "(your own value, with Aileron's settings added)"
-        if (name in given and not is_placeholder(value)) or name in prepared.plan.private_variables
+        if name in own and not is_placeholder(value)
         else value
         for name, value in sorted(prepared.env.items())
         if given.get(name) != value
@@ -121,7 +129,9 @@ def _json(request: LaunchRequest, prepared: PreparedLaunch, gateway: str) -> dic
             "past": list(prepared.traffic.bypass_reasons) if prepared.traffic else [],
             "placeholders": list(prepared.placeholder_providers),
         },
-        "programs": [_program_json(each) for each in prepared.named_programs],
+        "programs": [
+            _program_json(each) for each in prepared.named_programs if each.missing_file is None
+        ],
         "project": list(project.lines()) if project else [],
     }
 
@@ -155,9 +165,10 @@ def _show_tools(context: CommandContext, request: LaunchRequest, prepared: Prepa
         return
     for kind, shared in tool_networks(request).items():
         network = "this machine's network" if shared else "no network"
-        context.say(
-            f"    a sandbox for {kind}: the paths above, without what is the agent's own; {network}"
-        )
+        context.say(f"    a sandbox for {kind}, with {network}")
+    context.say("    both have:")
+    for line in mount_table(planned_tool_mounts(request, prepared), request.home):
+        context.say(f"    {line}")
 
 
 def _show_sandbox(
@@ -190,7 +201,7 @@ def _show_start(
     for each in plan.injected_files:
         context.say(f"  adds      ~/{each.path}, removed at the end")
     for each in prepared.named_programs:
-        if not each.problem:
+        if not each.problem and each.missing_file is None:
             named = each.named
             what = f"{named.file}, {named.key}" if named.key else named.file
             context.say(f"  program   {escape(named.shown_command)}   ({escape(what)})")
@@ -203,7 +214,7 @@ def _program_json(each: ResolvedProgram) -> dict[str, object]:
         "file": each.named.file,
         "key": each.named.key,
         "command": each.named.shown_command,
-        "kind": each.named.kind,
+        "kind": "check" if each.named.check else "program",
         "mounts": [str(path) for path, _ in each.mounts],
         "problem": each.problem,
         "stops_launch": each.is_missing_check,

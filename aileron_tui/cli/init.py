@@ -8,8 +8,8 @@ from typing import Any
 from aileron_core.home.layout import DEFAULT_HOME, Home
 from aileron_core.settings import load_settings
 from aileron_core.text import escape
-from aileron_tui.cli.adding import add_file
-from aileron_tui.cli.output import EXIT, CommandContext
+from aileron_tui.cli.adding import add_files
+from aileron_tui.cli.output import EXIT, CommandContext, own_program
 from aileron_tui.cli.scaffold import (
     EXAMPLE_DRAFT,
     EXAMPLE_HOST,
@@ -48,10 +48,10 @@ def add_example(home: Home) -> dict[str, Any]:
     from aileron_core.connectors.store import ConnectorStore
 
     installed = ConnectorStore(home.path).install(examples() / "connectors" / "mail-drafts")
-    actions = [add_file(home, file) for file in sorted((examples() / "actions").glob("*.md"))]
+    named = "aileron init --example"
     return {
         "connector": f"{installed.identity.fqn}@{installed.identity.version}",
-        "actions": [each["name"] for each in actions],
+        "actions": add_files(home, (examples() / "actions").glob("*.md"), named),
     }
 
 
@@ -108,7 +108,7 @@ def _own_steps(home: Path) -> list[str]:
 
 def _example_steps(home: Path) -> list[str]:
     return [
-        "aileron example",
+        shlex.join([own_program(), "example"]),
         _command(home, "console", "--route", f"{EXAMPLE_HOST}=127.0.0.1:{EXAMPLE_PORT}"),
         _command(
             home,
@@ -127,4 +127,4 @@ def _command(home: Path, *words: str) -> str:
     """Return a command for the person's shell, with `--home` where it is not the default."""
     default = DEFAULT_HOME.expanduser().absolute()
     named = () if home == default else ("--home", str(home))
-    return shlex.join(["aileron", *words, *named])
+    return shlex.join([own_program(), *words, *named])

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from aileron_core.actions.model import shown_name
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import rfc3339
 from aileron_core.history.keys import HistoryKeys
@@ -92,7 +93,7 @@ def call_lines(call: Mapping[str, Any]) -> Iterator[str]:
     if call["edited"]:
         yield "▲ Another program changed this call in the database. What is shown here may be wrong."
         yield "  Run `aileron audit verify` for details."
-    yield from _foreign("Action", call["action"])
+    yield from _foreign("Action", shown_name(call["action"]))
     yield from _foreign("Agent", call["agent"])
     yield from _foreign("Containment", call["containment"])
     yield from _own("State", call["state"])

@@ -36,7 +36,7 @@ from aileron_tui.cli.dry_run import show_dry_run
 from aileron_tui.cli.output import EXIT, CommandContext
 from aileron_tui.cli.tmux import open_console
 from aileron_tui.draw.file_page import settings_blocks
-from aileron_tui.plain.lines import blocks_page, text_of
+from aileron_tui.draw.unbroken import blocks_page, text_of
 
 _AGAIN_SECONDS = 1.0
 _MAX_LINE = 4096
@@ -127,6 +127,7 @@ class HomeSessions:
         builtins: Builtins = "off",
         plugin_tools: Sequence[PluginTools] = (),
         augment: bool = False,
+        base_url: str = "",
     ) -> LaunchedSession:
         """Open a session; see `aileron_core.launch.interfaces.SessionPort`."""
         asked: dict[str, Any] = {
@@ -140,6 +141,8 @@ class HomeSessions:
         }
         if augment:
             asked["augment"] = True
+        if base_url:
+            asked["base_url"] = base_url
         if builtins != "off":
             asked["builtins"] = builtins
         if plugin_tools:

@@ -1,9 +1,11 @@
-"""Requests to one model: where they go, with which key, and what their errors mean."""
+"""Requests to one model through the console: with which key, and what their answers and errors mean."""
 
 import contextlib
 import os
 import re
+import secrets
 from collections.abc import Callable, Iterator, Mapping
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -16,14 +18,18 @@ from aileron_core.errors import (
 from aileron_core.launch.interfaces import LaunchedSession
 from aileron_core.models import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, Format
 from aileron_core.models.format import write_body
-from aileron_core.models.json_values import JsonDict
+from aileron_core.models.json_values import JsonDict, parse_object
 from aileron_core.models.neutral import Answer, Event, Limits, RefusalDelta, TextDelta
+from aileron_core.settings import is_base_url
 from aileron_tui.cli.output import EXIT, CliError
 
 _KEY_VARIABLES: Mapping[str, str] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _FORMATS: Mapping[str, Format] = {"openai": CHAT_COMPLETIONS, "anthropic": ANTHROPIC_MESSAGES}
-_PATHS: Mapping[str, str] = {"openai": "/chat/completions", "anthropic": "/v1/messages"}
-"""After a base URL, as each provider's own SDK has it."""
+_PATHS: Mapping[str, str] = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
+_KEY_HEADERS: Mapping[str, tuple[str, str]] = {
+    "openai": ("Authorization", "Bearer "),
+    "anthropic": ("x-api-key", ""),
+}
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TIMEOUT = httpx.Timeout(600.0, connect=15.0)
 """Seconds: a model may think for minutes before its first word."""
@@ -33,99 +39,95 @@ _SHOWN_ERROR = 500
 
 
 class ModelClient:
-    """The model's server, reached over HTTP.
+    """The model, asked through the console in augment mode.
+
+    Args:
+        api: `openai` or `anthropic`.
+        key: for the model's server; None: the placeholder for the vault's, or that of the environment.
+
+    Raises:
+        InvalidRequest: the key cannot be sent.
 
     Attributes:
         format: in which it is asked and answers.
     """
 
-    def __init__(
-        self, api: str, base_url: str, key: str, *, name: str, without_key: str = "", proxies: bool
-    ) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            api: `openai` or `anthropic`.
-            base_url: without the path of a request.
-            key: empty where none is sent.
-            name: what errors call the server.
-            without_key: a sentence that is added if the server refuses a request without a key.
-            proxies: whether the environment's proxies apply.
-
-        Raises:
-            InvalidRequest: the key cannot be sent, or a proxy of the environment not be used.
-        """
+    def __init__(self, api: str, session: LaunchedSession, key: str | None) -> None:
+        variable = _KEY_VARIABLES[api]
+        self._without_key = ""
+        if key is None:
+            has_own = api in session.key_providers
+            key = session.placeholder if has_own else os.environ.get(variable, "")
+            if not key:
+                self._without_key = f"No key was sent: store one with `aileron gateway key set {api}`, or set {variable}."
         # Checked here: httpx quotes a header that it refuses in its error.
         if not re.fullmatch(r"[!-~]*", key):
             raise InvalidRequest(
                 "The key has a blank, a line break or a letter that no key has. Set it again."
             )
         self.format = _FORMATS[api]
-        self._url = base_url.rstrip("/") + _PATHS[api]
-        self._name = name
-        self._without_key = without_key
+        self._url = f"{session.url}/gw/{session.gateway_token}{_PATHS[api]}"
+        word = secrets.token_hex(16)
+        self._mark = f": {word} ".encode()
         headers = {
             "Content-Type": "application/json",
             "Accept": "text/event-stream",
-            "Accept-Encoding": "identity",  # what is compressed has no size
+            "Aileron-Calls": word,
+            "Connection": "keep-alive, aileron-calls",  # so that it goes no further than the console
         }
         if api == "anthropic":
             headers["anthropic-version"] = "2023-06-01"
-            if key:
-                headers["x-api-key"] = key
-        elif key:
-            headers["Authorization"] = f"Bearer {key}"
-        try:
-            self._client = httpx.Client(headers=headers, timeout=_TIMEOUT, trust_env=proxies)
-        except (ImportError, ValueError):  # which may quote a proxy's password
-            raise InvalidRequest(
-                "A proxy of the environment (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY) is not one over HTTP, "
-                "or has no valid URL. Set one such as http://proxy.example:3128, or unset it."
-            ) from None
+        if key:
+            name, before = _KEY_HEADERS[api]
+            headers[name] = before + key
+        self._client = httpx.Client(headers=headers, timeout=_TIMEOUT, trust_env=False)
 
     def close(self) -> None:
         self._client.close()
 
-    def ask(self, request: JsonDict, on_text: Callable[[str], object]) -> Answer:
+    def ask(
+        self,
+        request: JsonDict,
+        on_text: Callable[[str], object],
+        on_call: Callable[[JsonDict], object],
+    ) -> Answer:
         """Send *request*, hand over the answer's text as it comes, return the whole.
 
+        Args:
+            on_call: is told how a call of the model's stands, each time that it changes.
+
         Raises:
-            NetworkError: the server was not reached, or the answer broke off.
-            ExternalApiError: it answered with an error.
-            ModelFormatError: it answered with something else.
+            NetworkError: the console was not reached, or the answer broke off.
+            ExternalApiError: there is an error in place of an answer.
+            ModelFormatError: there is something else.
         """
         try:
             with self._client.stream("POST", self._url, content=write_body(request)) as response:
-                return self._answer(response, on_text)
+                if response.status_code != 200:
+                    raise self._error(response)
+                reader = self.format.reader(_LIMITS)
+                for data in response.iter_raw():
+                    self._hand_over(reader.feed(data), on_text, on_call)
+                self._hand_over(reader.finish(), on_text, on_call)
+                return reader.answer()
         except httpx.HTTPError as error:
-            kind = type(error).__name__
-            if isinstance(error, httpx.TransportError) and not isinstance(
-                error, httpx.LocalProtocolError
-            ):
-                kind = str(error) or kind
-            raise NetworkError(
-                f"{self._name} could not be reached, or its answer broke off ({kind}). Try again."
-            ) from None
+            said = str(error) or type(error).__name__
+            raise NetworkError(f"The model's answer broke off ({said}). Try again.") from None
 
-    def _answer(self, response: httpx.Response, on_text: Callable[[str], object]) -> Answer:
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise ModelFormatError(
-                f"{self._name} compressed its answer, although it was asked not to."
-            )
-        if response.status_code != 200:
-            raise self._error(response)
-        media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if media == "application/json":  # a server that does not stream
-            answer = self.format.read_answer(_read(response, _LIMITS.answer_bytes), _LIMITS)
-            on_text(answer.text or answer.refusal)
-            return answer
-        if media == "text/html":
-            raise ModelFormatError(f"{self._name} answered with a web page. Check its address.")
-        reader = self.format.reader(_LIMITS)
-        for data in response.iter_raw():
-            _hand_over(reader.feed(data), on_text)
-        _hand_over(reader.finish(), on_text)
-        return reader.answer()
+    def _hand_over(
+        self,
+        events: Iterator[Event],
+        on_text: Callable[[str], object],
+        on_call: Callable[[JsonDict], object],
+    ) -> None:
+        for event in events:
+            if event.raw.startswith(self._mark):
+                on_call(
+                    parse_object(event.raw[len(self._mark) :], "what the console says of a call")
+                )
+            for part in event.parts:
+                if isinstance(part, TextDelta | RefusalDelta):
+                    on_text(part.text)
 
     def _error(self, response: httpx.Response) -> ExternalApiError:
         data = _read(response, _LONGEST_ERROR)
@@ -134,17 +136,10 @@ class ModelClient:
             failed = self.format.read_answer(data).error
             said = failed.message if failed is not None and failed.message else said
         status = response.status_code
-        message = f"{self._name} answered with {status}: {said[:_SHOWN_ERROR]}"
+        message = f"The model's server answered with {status}: {said[:_SHOWN_ERROR]}"
         if status in (401, 403) and self._without_key:
             message = f"{message} {self._without_key}"
         return ExternalApiError(message, status=status)
-
-
-def _hand_over(events: Iterator[Event], on_text: Callable[[str], object]) -> None:
-    for event in events:
-        for part in event.parts:
-            if isinstance(part, TextDelta | RefusalDelta):
-                on_text(part.text)
 
 
 def _read(response: httpx.Response, limit: int) -> bytes:
@@ -162,50 +157,26 @@ def provider_for(model: str) -> str:
     return "anthropic" if model.startswith("claude") else "openai"
 
 
-def gateway_client(api: str, session: LaunchedSession) -> ModelClient:
-    """Return a client of the console's gateway: with the vault's key, or the one in the environment.
-
-    Raises:
-        InvalidRequest: the key in the environment cannot be sent.
-    """
-    variable = _KEY_VARIABLES[api]
-    key = session.placeholder if api in session.key_providers else os.environ.get(variable, "")
-    base_url = f"{session.url}/gw/{session.gateway_token}" + ("/v1" if api == "openai" else "")
-    without = f"No key was sent: store one with `aileron gateway key set {api}`, or set {variable}."
-    return ModelClient(
-        api, base_url, key, name="The model's provider", without_key="" if key else without,
-        proxies=False,
-    )  # fmt: skip
-
-
-def direct_client(api: str, base_url: str, key_variable: str | None) -> ModelClient:
-    """Return a client for a server of the person's own choice.
+def key_for(base_url: str, variable: str | None) -> str:
+    """Return the key for a server of the person's own choice; empty where none is sent.
 
     Args:
-        key_variable: the environment variable that holds its key; None sends none.
+        variable: the environment variable that holds it.
 
     Raises:
-        InvalidRequest: *base_url* is no base URL, or a key would leave this machine unencrypted.
+        InvalidRequest: *base_url* is no base URL, or the key would leave this machine unencrypted.
         CliError: the variable is not set.
     """
-    try:
-        parts = httpx.URL(base_url)  # read once, by what sends the request
-    except httpx.InvalidURL:
-        parts = httpx.URL()
-    if parts.userinfo:
-        raise InvalidRequest("--base-url has a user in it. Use --key-variable for a key.")
-    if parts.scheme not in ("http", "https") or not parts.host or parts.query or parts.fragment:
+    if not base_url or not is_base_url(base_url):  # not quoted: it may have a password in it
         raise InvalidRequest(
-            f"--base-url {base_url} is not a base URL. Give one such as http://127.0.0.1:11434/v1."
+            "--base-url is not a base URL without user, query and fragment. Give one such as "
+            "http://127.0.0.1:11434/v1, and --key-variable for a key."
         )
-    here = parts.host in _LOOPBACK
-    key = ""
-    if key_variable is not None:
-        key = os.environ.get(key_variable, "")
-        if not key:
-            raise CliError(EXIT.USAGE, f"The environment variable {key_variable} is not set.")
-        if parts.scheme == "http" and not here:
-            raise InvalidRequest(f"The key is not sent to {base_url} unencrypted. Use https.")
-    # A proxy for this machine's own server would get the key, the prompt and every result.
-    name = f"The model server at {parts.netloc.decode()}"
-    return ModelClient(api, base_url, key, name=name, proxies=not here)
+    if variable is None:
+        return ""
+    if not os.environ.get(variable):
+        raise CliError(EXIT.USAGE, f"The environment variable {variable} is not set.")
+    parts = urlsplit(base_url)
+    if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+        raise InvalidRequest(f"The key is not sent to {base_url} unencrypted. Use https.")
+    return os.environ[variable]

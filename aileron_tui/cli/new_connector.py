@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -47,17 +48,12 @@ def new_connector(context: CommandContext, name: str, language: str) -> int:
         "@NEEDS@": needs,
         "@BUILD@": f"{runner} {build}",
     }
-    for template in (connector_templates() / "shared", connector_templates() / language):
-        for file in sorted(each for each in template.rglob("*") if each.is_file()):
-            target = folder / file.relative_to(template)
-            target.parent.mkdir(exist_ok=True)
-            if file.suffix == ".wasm":
-                shutil.copyfile(file, target)
-                continue
-            text = file.read_text(encoding="utf-8")
-            for mark, word in words.items():
-                text = text.replace(mark, word)
-            target.write_text(text, encoding="utf-8")
+    try:
+        for template in (connector_templates() / "shared", connector_templates() / language):
+            _copy(template, folder, words)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
     following = [
         f"{runner} {name}/{build}",
         f"python3 {name}/test.py",
@@ -73,3 +69,17 @@ def new_connector(context: CommandContext, name: str, language: str) -> int:
     for line in following:
         context.say(f"    {line}")
     return EXIT.DONE
+
+
+def _copy(template: Path, folder: Path, words: Mapping[str, str]) -> None:
+    """Copy the files of *template* into *folder*, with *words* in place of their marks."""
+    for file in template.rglob("*"):
+        # An installer compiles the templates that are Python, as it does with all modules.
+        if "__pycache__" in file.parts or not file.is_file():
+            continue
+        data = file.read_bytes()
+        for mark, word in words.items():
+            data = data.replace(mark.encode(), word.encode())
+        target = folder / file.relative_to(template)
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(data)

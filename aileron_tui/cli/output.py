@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -64,6 +66,16 @@ class CommandContext:
     def show(self, value: Any) -> None:
         """Print one JSON object."""
         click.echo(safe_json(value))
+
+
+def own_program() -> str:
+    """Return what a person types to run this `aileron`: a path, where its name leads to none or another."""
+    program = Path(sys.executable).with_name("aileron")
+    found = shutil.which("aileron")
+    if not program.exists() or (found is not None and program.samefile(found)):
+        return "aileron"
+    here = Path.cwd()
+    return str(program.relative_to(here) if program.is_relative_to(here) else program)
 
 
 def did_you_mean(word: str, known: Iterable[str], *, likeness: float = 0.6) -> str:

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from aileron_core.clock import SystemClock
 from aileron_core.console_port import ConsolePort
 from aileron_core.settings import Settings
+from aileron_tui.input.arming import AFTER_SECONDS
 from aileron_tui.input.keymap import remap_keys
 from aileron_tui.plain.console import PlainConsole
-from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.styles.choosing import choose_glyphs
+from aileron_tui.terminal.line_terminal import LineTerminal
 from aileron_tui.terminal.notifications import Notifier
 
 _log = logging.getLogger(__name__)
@@ -29,7 +30,13 @@ def plain_console(
     clock = SystemClock()
     glyphs = choose_glyphs(settings.console.glyphs, os.environ, sys.stdout.encoding)
 
-    terminal = LineTerminal(sys.stdin.fileno(), sys.stdout.fileno(), clock, charset=glyphs.charset)
+    terminal = LineTerminal(
+        sys.stdin.fileno(),
+        sys.stdout.fileno(),
+        clock,
+        silence=AFTER_SECONDS,
+        charset=glyphs.charset,
+    )
     notifier = Notifier(
         settings.notify,
         os.environ,

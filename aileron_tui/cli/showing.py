@@ -19,8 +19,8 @@ from aileron_core.library.view import LibraryState, library_items
 from aileron_core.storage.open import open_reader
 from aileron_tui.cli.accepted import load_acceptances
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean
-from aileron_tui.plain.lines import row_page, text_of
-from aileron_tui.state.document_cache import DocumentCache
+from aileron_tui.draw.unbroken import text_of
+from aileron_tui.state.printed_pages import row_page
 from aileron_tui.state.tables.library import LibraryTable
 
 
@@ -104,7 +104,7 @@ def _show(context: CommandContext, item: LibraryItemView, problems: tuple[Proble
         return EXIT.DONE
     now, columns = SystemClock().now(), shutil.get_terminal_size().columns
     table = LibraryTable((item,), problems, now)
-    for line in row_page(DocumentCache(), table, now, columns, unfold=False):
+    for line in row_page(table, now, columns):
         context.say(text_of(line))
     return EXIT.DONE
 

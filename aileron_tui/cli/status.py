@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final
 
+from aileron_core.actions.model import shown_name
 from aileron_core.audit.events import OUTCOME_CLOSED
 from aileron_core.clock import rfc3339
 from aileron_core.errors import AileronError, ConsoleUnavailable, InvalidRequest
@@ -19,7 +20,7 @@ from aileron_tui.cli.output import EXIT, UNATTENDED, CommandContext, did_you_mea
 
 _LISTED: Final = 50
 _OPEN_CALLS: Final = (
-    "SELECT approval_id, action, agent, requested_at, runs.expires_at FROM runs "
+    "SELECT approval_id, action, agent, requested_at, runs.expires_at, state FROM runs "
     "JOIN sessions USING (session_id) "
     "WHERE approval_id IS NOT NULL AND state IN ('pending', 'checking', 'awaiting_vault') "
     "ORDER BY runs.expires_at IS NULL, runs.expires_at LIMIT ?"
@@ -69,16 +70,17 @@ def show_status(context: CommandContext) -> int:
         context.say(_unknown_count(len(unknown)))
     for each in unknown:
         ended = local_time(each["ended_at"])
-        about = f"{each['action']}, requested by {each['agent']}, ended at {ended}"
+        about = f"{shown_name(each['action'])}, requested by {each['agent']}, ended at {ended}"
         context.say(f"  {each['approval_id'] or each['run_id']}  {escape(about)}")
     if unknown and waiting:
-        context.say("Waiting for approval:")
+        context.say("Waiting:")
     for each in waiting:
         ends = each["expires_at"]
         until = f", expires {local_time(ends)}" if ends else ""
         requested = local_time(each["requested_at"])
-        about = f"{each['action']}, requested by {each['agent']} at {requested}"
-        context.say(f"  {each['approval_id']}  {escape(about)}{until}")
+        about = f"{shown_name(each['action'])}, requested by {each['agent']} at {requested}"
+        held = ", waits for the vault or an account" if each["state"] == "awaiting_vault" else ""
+        context.say(f"  {each['approval_id']}  {escape(about)}{until}{held}")
     if (more := status["pending"] - len(waiting)) > 0:
         context.say(f"  and {more} more")
     for line in _account_lines(status["account_needs"]):
@@ -121,8 +123,9 @@ def _waiting(context: CommandContext) -> list[dict[str, Any]]:
             "agent": str(agent),
             "requested_at": rfc3339(requested),
             "expires_at": None if expires is None else rfc3339(expires),
+            "state": str(state),
         }
-        for approval, action, agent, requested, expires in _rows(context, _OPEN_CALLS)
+        for approval, action, agent, requested, expires, state in _rows(context, _OPEN_CALLS)
         if APPROVAL_ID.fullmatch(str(approval))
     ]
 
@@ -158,7 +161,7 @@ def _rows(context: CommandContext, query: str, *values: str) -> list[Any]:
 def _count(count: int) -> str:
     if not count:
         return "No calls are waiting."
-    return f"{count} {'call is' if count == 1 else 'calls are'} waiting for approval."
+    return f"{count} {'call is' if count == 1 else 'calls are'} waiting for you."
 
 
 def _unknown_count(count: int) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from aileron_core.console_port import ApprovalView, SessionView, VaultStatus
+from aileron_core.console_port import ApprovalView, SessionView, Snapshot, VaultStatus
 from aileron_tui import words
+from aileron_tui.draw.document import words_remark
 from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.read_back import read_back_outcome
 from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate, wrap
@@ -187,17 +188,15 @@ def banner_lines(
 
 
 def startup_warnings(
+    start: Snapshot,
     *,
-    routes: Sequence[str],
-    accepted_installed: bool,
     vault: VaultStatus,
     withheld: Sequence[str] = (),
     lacks_letters: bool = False,
-    inspects_models: bool = False,
 ) -> tuple[Line, ...]:
     """Return the warnings that stay as long as this console runs, most dangerous first, each on one line of any length."""
     rows: list[Line] = []
-    if accepted_installed:
+    if start.accepted_installed:
         rows.append((Piece(words.bars.accepted_installed(), "attn"),))
     if vault.problem:
         rows.append(line(Piece("▲ ", "attn"), *foreign_text(vault.problem, "attn")))
@@ -206,7 +205,7 @@ def startup_warnings(
     if withheld:
         said = words.vault.settings_withheld(withheld, locked=vault.state == "locked")
         rows.append((Piece(said, "attn"),))
-    for route in routes:
+    for route in start.routes:
         source, _, target = route.partition(" -> ")
         goes = (
             Piece(words.bars.ROUTE_TO, "attn"),
@@ -215,22 +214,27 @@ def startup_warnings(
         )
         begin = Piece(f"▲ {words.bars.ROUTE}", "attn")
         rows.append(line(begin, *foreign_text(source, "attn"), *goes))
-    if inspects_models:
+    if start.inspects_models:
         rows.append((Piece(words.bars.inspects_models(), "attn"),))
     if lacks_letters:
         rows.append((Piece(words.bars.LACKS_LETTERS, "attn"),))
     return tuple(rows)
 
 
-def status_row(status: Line, digest_words: tuple[str, str, str] | None, width: int) -> Line:
-    """Return the status line, at its right end what the three words are for, and the words, if there is room."""
+def status_row(status: Line, compared: ApprovalView | None, width: int) -> Line:
+    """Return the status line, at its right end what the three words of *compared* are for, and the words, if there is room."""
     left, right = line(" ", *status), ()
-    if digest_words is not None:
-        text = f"{words.item.WORDS_REMARK}: {' · '.join(digest_words)} "
-        right = (Piece(text, "muted"),)
+    if compared is not None:
+        right = (Piece(f"{_words_to_compare(compared)} ", "muted"),)
     if cell_width(left) + cell_width(right) + 2 > width:
         right = ()
     return justify(left, right, width)
+
+
+def _words_to_compare(view: ApprovalView) -> str:
+    """Return the three words of *view*, after what they are for; empty where its agent is not told them."""
+    remark = words_remark(view)
+    return f"{remark}: {' · '.join(view.words)}" if view.words and remark else ""
 
 
 def footer_line(context: KeyContext, now: Situation, width: int) -> Line:
@@ -241,10 +245,17 @@ def footer_line(context: KeyContext, now: Situation, width: int) -> Line:
         tail = line(help_key, Piece(" help", "muted", action="help"), " ")
     room = width - cell_width(tail) - (2 if tail else 1)
     parts: Line = (Piece(" "),)
-    for number, (each, state) in enumerate(_ordered(context, now)):
-        named = (replace(piece, action=each.id) for piece in _key(each, state, now))
-        shown = line(" " * FOOTER_GAP if number else "", *named)
-        if cell_width(parts) + cell_width(shown) > room:
+    keys = [
+        (each.id, tuple(replace(piece, action=each.id) for piece in _key(each, state, now)))
+        for each, state in _ordered(context, now)
+    ]
+    deny = sum(FOOTER_GAP + cell_width(drawn) for id_, drawn in keys if id_ == "deny")
+    for number, (id_, drawn) in enumerate(keys):
+        shown = line(" " * FOOTER_GAP if number else "", *drawn)
+        deny = 0 if id_ == "deny" else deny
+        if cell_width(parts) + cell_width(shown) + (deny if number else 0) > room:
+            if deny:  # it never makes room for another key
+                continue
             break
         parts = (*parts, *shown)
     return justify(parts, tail, width)
@@ -284,6 +295,8 @@ def _key(each: Command, state: Availability, now: Situation) -> Line:
         label = words.vault.CREATE_LABEL
     if each.id == "passphrase_enter" and now.vault == "absent":
         label = words.vault.CREATE_LABEL if now.passphrase_again else words.vault.NEXT_LABEL
+    if each.id == "deny_equal" and now.approval is not None and now.approval.requester_gone:
+        label = words.keys.ENDED_TOO
     if each.id == "decided" and now.opened:
         label = words.keys.WHAT_WAITS
     if state.decides_now:
@@ -335,8 +348,7 @@ def empty_lines(
         if last.read_back is not None:
             outcome = wrap(read_back_outcome(last.read_back), max(8, width - 4))
             rows += [each.pieces for each in outcome]
-        if last.words is not None:
-            text = f"{words.item.WORDS_REMARK}: {' · '.join(last.words)}"
+        if text := _words_to_compare(last):
             rows.append((Piece(text, "muted"),))
         rows.append(())
     if connected:

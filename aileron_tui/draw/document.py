@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from aileron_core.actions.model import ActionLimits, is_builtin
+from aileron_core.actions.model import ActionLimits, is_builtin, shown_name
 from aileron_core.console_port import (
     FINAL_STATES,
     ApprovalView,
@@ -15,7 +15,7 @@ from aileron_tui.draw.accounts import account_rows, need_blocks, need_heading
 from aileron_tui.draw.blocks import Block, Gutter, blank, heading, value
 from aileron_tui.draw.changes import change_blocks, changed_fields
 from aileron_tui.draw.context import Section
-from aileron_tui.draw.drift import drift_blocks
+from aileron_tui.draw.drift import drift_blocks, others_below
 from aileron_tui.draw.field_blocks import field_blocks
 from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
 from aileron_tui.draw.hidden_characters import HiddenCharacters
@@ -164,6 +164,12 @@ def undrawable_blocks() -> tuple[Block, ...]:
     )
 
 
+def words_remark(view: ApprovalView) -> str:
+    """Return what the three words of *view* are for; empty where its agent is not told them."""
+    ended = view.state in FINAL_STATES
+    return words.item.words_remark(ended=ended, builtin=is_builtin(view.action))
+
+
 def _remark(text: str) -> Line:
     return (Piece(text, "muted"),)
 
@@ -212,6 +218,8 @@ def _fact_section(
         yield from _staying_section(view, unfold=unfold)
     elif preview.status == "ready":
         yield from field_blocks(preview.fields, "fact", unfold=unfold)
+    if view.drift is not None and view.state not in FINAL_STATES:
+        yield from others_below(view.drift)
 
 
 def _outcome_section(view: ApprovalView, keys: OutcomeKeys, *, unfold: bool) -> Iterator[Block]:
@@ -269,7 +277,7 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     if view.words is not None:
         shown = Piece(" · ".join(view.words), "strong")
         yield value(
-            words.item.WORDS, line(shown, "  ", Piece(words.item.WORDS_REMARK, "muted")), "record"
+            words.item.WORDS, line(shown, "  ", Piece(words_remark(view), "muted")), "record"
         )
     if view.rule:
         did = words.item.rule_decided(view.gated, view.state, view.decided_by)
@@ -282,9 +290,10 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
         yield value("Outcome", foreign_text(view.outcome, "attn"), "record")
     yield from decision_rows(view)
     yield from _rows("Warnings", (w for w in warnings if plain_text(w) != above), "record")
-    yield value("Action", line(*foreign_text(view.action)), "record")
+    yield value("Action", foreign_text(shown_name(view.action)), "record")
     runs = [f"{step.connector}.{step.op}" for step in view.steps] or [f"{view.connector}.{view.op}"]
-    yield from op_blocks(runs, "text", "record")
+    if not is_builtin(view.action):
+        yield from op_blocks(runs, "text", "record")
     seconds = (
         0.0 if is_builtin(view.action) else view.seconds_allowed or 0.0
     )  # those have their own

@@ -21,6 +21,8 @@ from aileron_tui.draw.text_diff import (
 )
 from aileron_tui.draw.times import clock_seconds
 
+OTHERS_AT_ONCE = 2
+"""With more paths than these outside the fields that changed, the new preview comes first."""
 _READINGS = (words.item.WILL_HAPPEN, words.item.NOW)
 """Headings over what was fetched."""
 
@@ -45,10 +47,11 @@ def drift_blocks(drift: DriftView, *, reason_shown: bool, unfold: bool = False) 
         yield from changed(change, hidden, unfold=unfold)
     if drift.other_count:
         yield blank()
-        others = words.item.other_paths(drift.other_count, len(drift.other_paths))
-        yield value("Elsewhere", (Piece(others, "attn"),))
-        for path in drift.other_paths:
-            yield value("", foreign_text(path))
+        if _many_others(drift):
+            others = words.item.others_below(drift.other_count)
+            yield value("Elsewhere", (Piece(others, "attn"),))
+        else:
+            yield from _others(drift)
     if not gone:
         yield blank()
         yield value("Same", line(words.item.same(drift.same_count)))
@@ -56,6 +59,24 @@ def drift_blocks(drift: DriftView, *, reason_shown: bool, unfold: bool = False) 
     if rows:
         yield blank()
         yield from rows
+
+
+def others_below(drift: DriftView) -> Iterator[Block]:
+    """Yield, for the end of the new preview, the paths outside the shown fields that are too many for the differences."""
+    if _many_others(drift):
+        yield blank()
+        yield from _others(drift)
+
+
+def _many_others(drift: DriftView) -> bool:
+    return bool(drift.changed) and drift.other_count > OTHERS_AT_ONCE
+
+
+def _others(drift: DriftView) -> Iterator[Block]:
+    others = words.item.other_paths(drift.other_count, len(drift.other_paths))
+    yield value("Elsewhere", (Piece(others, "attn"),))
+    for path in drift.other_paths:
+        yield value("", foreign_text(path))
 
 
 def full_preview_row(blocks: Sequence[Block], layout: Layout) -> int | None:

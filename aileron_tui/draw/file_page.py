@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from aileron_core.connectors.posted_reads import AWS_PREFIX
+from aileron_core.connectors.posted_reads import AWS_PREFIX, unchecked_op
 from aileron_core.console_port import FileContentView, NotAcceptedView, RunTimeView
 from aileron_core.errors import Problem
 from aileron_tui import words
@@ -15,27 +15,30 @@ from aileron_tui.draw.text import Line, Piece, line
 
 
 def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, ...]:
-    """Return the document of a file that is not accepted: what differs, the facts, all of it."""
+    """Return the document of a file that is not accepted: what differs, what it allows, all of it."""
     if file.kind == "preview":
         return tuple(_read_offer(file))
     why = words.files.why_not_accepted(file.kind, file.change)
+    then = consequence_line(file.kind, file.name, file.gated)
+    # What it allows comes first, so that it is on the screen when the key is pressed.
     blocks = [
         heading(words.files.FILE_SECTION, _remark(why)),
+        value("Then", foreign_text(file.cannot_run, "attn") if file.cannot_run else then),
+        *op_blocks(file.steps, "strong"),
+        *host_blocks(file.hosts, "strong", "fact"),
+    ]
+    if not file.hosts and file.kind not in ("settings", "policy"):
+        blocks.append(value("Hosts", line(Piece("none", "muted"))))
+    if file.run_time is not None:
+        blocks.append(value("Time", run_time_line(file.run_time)))
+    blocks += [
         value("Name", foreign_text(file.name, "strong")),
         value("Kind", line(file.kind)),
         value("File", foreign_text(file.file)),
     ]
     if file.connector:
         blocks.append(value("Connector", foreign_text(file.connector)))
-    blocks += op_blocks(file.steps, "strong")
-    blocks += host_blocks(file.hosts, "strong", "fact")
-    if not file.hosts and file.kind not in ("settings", "policy"):
-        blocks.append(value("Hosts", line(Piece("none", "muted"))))
     blocks.append(value("Digest", foreign_text(file.digest)))
-    if file.run_time is not None:
-        blocks.append(value("Time", run_time_line(file.run_time)))
-    then = consequence_line(file.kind, file.name, file.gated)
-    blocks.append(value("Then", foreign_text(file.cannot_run, "attn") if file.cannot_run else then))
     return with_content(blocks, file.content, unfold=unfold)
 
 
@@ -96,7 +99,11 @@ def consequence_line(kind: str, name: str, gated: bool | None) -> Line:
     """Return what follows from accepting a file, or a preview's reads by POST."""
     if kind == "preview":
         # "CONNECTOR READ": a connector's name has no blank.
-        of_aws = name.partition(" ")[2].startswith(AWS_PREFIX)
+        read = name.partition(" ")[2]
+        if op := unchecked_op(read):
+            place = read.rpartition(" ")[2]
+            return foreign_text(words.files.then_unchecked(op, place), "attn")
+        of_aws = read.startswith(AWS_PREFIX)
         return (Piece(words.files.THEN_AWS if of_aws else words.files.THEN_GRAPHQL, "attn"),)
     if kind == "settings":
         return (Piece(words.files.THEN_SETTINGS, "attn"),)

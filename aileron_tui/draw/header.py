@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from aileron_core.actions.model import is_builtin
+from aileron_core.connectors.posted_reads import unchecked_op
 from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView, RunAheadView
 from aileron_core.errors import Problem
 from aileron_tui import words
@@ -21,8 +22,8 @@ from aileron_tui.items import Item
 WARNING_LINES_COMPACT = 2
 _READER_NAME = 24
 """Cells of an agent's name above the reader, at most."""
-_GOES_ON: Line = (Piece(" "), Piece("┊ ", "attn"))
-"""Begins the continuation lines of a warning, which may hold text from outside."""
+_GOES_ON: Line = (Piece(" "), Piece("↳ ", "muted"))
+"""Begins the lines in which one goes on that may hold text from outside."""
 
 
 def approval_head(
@@ -140,6 +141,8 @@ def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_changed: bo
         lines.append((Piece(words.item.WARN_NO_PREVIEW, "attn"),))
     if view.self_opened:
         lines.append((Piece(words.item.WARN_SELF_OPENED, "attn"),))
+    if any(unchecked_op(read) for read, _ in view.preview.accepted_reads):
+        lines.append((Piece(words.files.WARN_READS_UNCHECKED, "attn"),))
     if any(by == "--accept-installed" for _, by in view.preview.accepted_reads):
         lines.append((Piece(words.files.WARN_READS_UNSEEN, "attn"),))
     lines.extend(
@@ -201,13 +204,13 @@ def _ended(view: ApprovalView, now: float) -> Line:
 
 
 def _wrapped(pieces: Line, width: int) -> Sequence[Line]:
-    """Return *pieces* on as many lines as they need; continuation lines begin with a bar.
+    """Return *pieces* on as many lines as they need; those in which they go on begin with a sign of ours.
 
     Outside text must not begin a line of the head: it could imitate a heading.
     """
     rows = wrap(pieces, width - 6)
     return [
-        each.pieces if at == 0 else (Piece("   "), Piece("┊ ", "claim-bar"), *each.pieces)
+        each.pieces if at == 0 else (Piece("  "), *_GOES_ON, *each.pieces)
         for at, each in enumerate(rows)
     ]
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from aileron_core.actions.model import shown_name
 from aileron_core.console_port import (
     ApprovalView,
 )
@@ -219,7 +220,7 @@ def what_a_yes_does(view: ApprovalView) -> str:
     """Return what a yes to *view* does, as it stands after `to`: its title, and how much of it."""
     title = " ".join(view.title.split())
     if not title or title == view.action:
-        does = words.status.runs_action(escape(view.action))
+        does = words.status.runs_action(escape(shown_name(view.action)))
     else:
         cut = title if len(title) <= TITLE_CHARACTERS else f"{title[: TITLE_CHARACTERS - 1]}…"
         does = escape(words.status.effect(cut))

@@ -64,9 +64,6 @@ def _common_facts(suite: SuiteFiles) -> Iterator[Block]:
     at = suite.suite.added_at
     added = line(f"{day(at)} {clock_seconds(at)}", Piece(words.files.BY_ONE_ADD, "muted"))
     yield heading(words.files.SUITE_FILES)
-    yield value("From", foreign_text(suite.suite.source))
-    yield value("Added", added)
-    yield from _listed("Connector", [foreign_text(each) for each in suite.connectors])
     yield from host_blocks(suite.hosts, "strong", "fact")
     if not suite.hosts:
         yield value("Hosts", (Piece(words.files.NO_HOSTS, "attn"),))
@@ -74,6 +71,9 @@ def _common_facts(suite: SuiteFiles) -> Iterator[Block]:
         count = Piece(f"{words.files.of_all(len(blocked), len(suite.files))}. ", "attn")
         refused = line(count, *foreign_text(f"{blocked[0].name}: {blocked[0].cannot_run}", "attn"))
         yield value("Refused", refused)
+    yield from _listed("Connector", [foreign_text(each) for each in suite.connectors])
+    yield value("From", foreign_text(suite.suite.source))
+    yield value("Added", added)
     yield value("Digest", line(suite.digest, "  ", Piece(words.files.DIGEST_REMARK, "muted")))
 
 

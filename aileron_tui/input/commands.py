@@ -361,7 +361,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="deny_equal", keys=("ctrl+s",), label="identical calls too", decides=True, footer_rank=1, fixed=True,
-        help="deny with this reason, and identical calls of this session too", contexts=("deny",),
+        help="deny with this reason, and identical calls of this session too; once the session has ended, all calls of ended sessions", contexts=("deny",),
     ),
     Command(
         id="reason_earlier", moves=True, keys=("up",), label="earlier", footer_rank=2, fixed=True,

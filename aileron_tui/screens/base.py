@@ -399,10 +399,11 @@ class ConsoleScreen(Screen[None]):
         status = status_line(
             now, model.status_message, self.clock.now(), self.rows_status(), width=width
         )
-        digest_words = view.words if view is not None and not self.reader.shows_words else None
-        if digest_words and " · ".join(digest_words) in plain_text(status):
-            digest_words = None  # the report of what was approved has them
-        self.query_one("#status", Lines).show(bars.status_row(status, digest_words, width))
+        if view is not None and (
+            self.reader.shows_words or " · ".join(view.words or ()) in plain_text(status)
+        ):
+            view = None  # the record, or the report of what was approved, has them
+        self.query_one("#status", Lines).show(bars.status_row(status, view, width))
         self.query_one("#keys", Lines).show(bars.footer_line(now.context, now, width))
 
     def _draw_guide(self, width: int) -> None:
@@ -449,14 +450,11 @@ class ConsoleScreen(Screen[None]):
     @property
     def startup_warnings(self) -> tuple[Line, ...]:
         """The warnings above every view, for as long as this console runs."""
-        start = self.model.snapshot
         return bars.startup_warnings(
-            routes=start.routes,
-            accepted_installed=start.accepted_installed,
+            self.model.snapshot,
             vault=self.model.vault,
             withheld=self.model.settings_withheld,
             lacks_letters=bool(glyphs_of(self).charset),
-            inspects_models=start.inspects_models,
         )
 
     def _paused(self) -> str:

@@ -49,6 +49,7 @@ class WaitingScreen(ConsoleScreen):
 
     def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
         super().__init__("waiting", model, clock, submit)
+        self._decided_height: int | None = None
 
     def view_handlers(self) -> CommandHandlers:
         """Return what moves the cursor, and what is asked about the item."""
@@ -151,7 +152,9 @@ class WaitingScreen(ConsoleScreen):
         # Without the cursor it begins with the newest, whichever row was selected last.
         row, key = (decided.index, decided.key) if decided.active else (0, None)
         rows.show(len(decided), 1, row, key, has_cursor=decided.active)
-        rows.styles.height = min(len(decided), COMPACT_DECISIONS) if self._compact else None
+        height = min(len(decided), COMPACT_DECISIONS) if self._compact else None
+        if height != self._decided_height:  # setting it lays out the whole screen again
+            self._decided_height = rows.styles.height = height
         more = hidden_rows_line(*rows.hidden_rows)
         (header,) = decided.header(width, self.clock.now())
         self.query_one("#decidedhead", Lines).show(justify(header, more, width))

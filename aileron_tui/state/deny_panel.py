@@ -61,13 +61,18 @@ class ReasonHistory:
 
 
 class EqualCalls:
-    """Calls that wait, by session, action and arguments. Nothing here walks over all of them."""
+    """Calls that wait, by session, action and arguments, and those of ended sessions. Nothing here walks over all of them."""
 
     def __init__(self) -> None:
         self._open: dict[_Shape, dict[str, None]] = {}
+        self._gone: dict[str, None] = {}
 
     def update(self, view: ApprovalView) -> None:
         shape, key = _shape(view), view.call_id
+        if view.state in _OPEN and view.requester_gone:
+            self._gone[key] = None
+        else:
+            self._gone.pop(key, None)
         if shape is None:
             return
         if view.state in _OPEN:
@@ -87,6 +92,12 @@ class EqualCalls:
         shape = _shape(view)
         equal = self._open.get(shape, {}) if shape is not None else {}
         return tuple(key for key in equal if key != view.call_id)
+
+    def together_with(self, view: ApprovalView) -> tuple[str, ...]:
+        """Return the others that may be denied with *view*: equal ones, or all of ended sessions where its own has ended."""
+        if view.requester_gone:
+            return tuple(key for key in self._gone if key != view.call_id)
+        return self.equal_to(view)
 
 
 def _shape(view: ApprovalView) -> _Shape | None:
@@ -108,11 +119,11 @@ class DenyPanel:
         self._together: dict[str, list[str]] = {}
 
     def open(self, view: ApprovalView) -> None:
-        """The panel opens on *view*: what is equal to it now is counted, what comes later is not.
+        """The panel opens on *view*: what can be denied with it now is counted, what comes later is not.
 
         So the number that a person reads never grows under the hand that presses.
         """
-        self._about, self._counted = view, frozenset(self.calls.equal_to(view))
+        self._about, self._counted = view, frozenset(self.calls.together_with(view))
         self.reasons.reset()
 
     @property
@@ -120,7 +131,7 @@ class DenyPanel:
         """Return the calls that were counted when the panel opened and still wait."""
         if self._about is None:
             return ()
-        return tuple(key for key in self.calls.equal_to(self._about) if key in self._counted)
+        return tuple(key for key in self.calls.together_with(self._about) if key in self._counted)
 
     def mark_sent(self, keys: Sequence[str], reason: str) -> None:
         """Record that one press denied *keys*, all for *reason*."""

@@ -1,5 +1,6 @@
 """What a row of the waiting list offers to a filter: the values behind `agent:`, `state:` and the like."""
 
+from aileron_core.actions.model import shown_name
 from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui import words
@@ -35,12 +36,12 @@ def call_fields(view: ApprovalView) -> FilterFields:
     sent = " ".join(f"{e.label} {e.value[:ARGUMENT_CHARACTERS]}" for e in view.arguments)
     named = {
         "agent": view.agent,
-        "action": view.action,
+        "action": f"{shown_name(view.action)} {view.action}",
         "state": state,
         "effect": view.effect,
         "host": hosts,
     }
-    names = f"{view.title} {view.preview.gist} {view.agent} {view.session_label} {view.action}"
+    names = f"{view.title} {view.preview.gist} {view.agent} {view.session_label} {named['action']}"
     ops = " ".join(f"{step.connector}.{step.op}" for step in view.steps)
     ops = ops or f"{view.connector}.{view.op}"
     text = f"{names} {view.effect} {ops} {hosts} {sent} {state}"

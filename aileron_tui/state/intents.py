@@ -12,8 +12,11 @@ from aileron_core.console_port import (
     EndSession,
     FinishLogin,
     Intent,
+    LockVault,
     MarkReadBackSeen,
     RebindAccount,
+    RefetchPreview,
+    RefreshPreview,
     RevokeAccount,
     SetPause,
     StopEverything,
@@ -61,6 +64,8 @@ def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:
             return SetPause(paused=action == "pause")
         case "stop_enter":
             return StopEverything()
+        case "lock_vault":
+            return LockVault()
         case "stop_run_enter":
             running = running_call(model)
             asked = running is not None and model.panel_key == running.run_id
@@ -150,6 +155,10 @@ def _about_a_call(model: Model, action: str, reason: str) -> Intent | None:
     if action == "acknowledge" and item.is_unacknowledged:
         look = item.approval.look
         return Acknowledge(call_id=item.key, looked_at=look.at if look is not None else None)
+    if action == "refresh":
+        return RefreshPreview(approval_id=item.key)
+    if action == "look_again":
+        return RefetchPreview(call_id=item.approval.call_id)
     if action == "deny_enter" and model.panel_key == item.key:
         return Deny(approval_id=item.key, reason=reason)
     if action in ("account_enter", "account_remember") and model.panel_key == item.key:

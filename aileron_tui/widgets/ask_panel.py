@@ -118,7 +118,7 @@ class AskPanel(Vertical):
             "stop_run": self._ask_stop_run,
             "end_session": self._ask_end,
             "search": self._ask_search,
-            "search_enter": self.close,
+            "search_enter": self._go_to_match,
             "search_leave": self._end_search,
             "link_next": self._ask_next_link,
             "link_enter": self._open_link,
@@ -226,7 +226,9 @@ class AskPanel(Vertical):
                 asked = (
                     words.panels.deny_question(escape(view.title), agent_name(view)) if view else ""
                 )
-                return bars.panel_question(asked, words.panels.equal_calls(now.equal_count), width)
+                gone = view is not None and view.requester_gone
+                together = words.panels.equal_calls(now.equal_count, gone=gone)
+                return bars.panel_question(asked, together, width)
 
     def _filter_question(self, width: int) -> tuple[Line, ...]:
         model = self._model
@@ -278,6 +280,11 @@ class AskPanel(Vertical):
         self._ask(
             "search", text=self._model.search_text, placeholder=words.panels.SEARCH_PLACEHOLDER
         )
+
+    def _go_to_match(self) -> None:
+        self.close()
+        if self._model.search_text:
+            self._model.say(words.panels.matches(*self.match_counts), self._clock.monotonic())
 
     def _end_search(self) -> None:
         self.post_message(self.SearchTyped(""))

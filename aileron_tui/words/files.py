@@ -17,6 +17,9 @@ THEN_GRAPHQL: Final = (
     "its previews may send GraphQL by POST; Aileron checks that each request is a single query"
 )
 THEN_AWS: Final = "its previews may call exactly this AWS operation by POST; Aileron cannot check that it only reads"
+WARN_READS_UNCHECKED: Final = (
+    "its preview sends POST requests; Aileron cannot check that they only read"
+)
 WARN_READS_UNSEEN: Final = (
     "its preview sends POST requests, accepted without review (--accept-installed)"
 )
@@ -87,6 +90,11 @@ def accept(key: str, kind: str, name: str) -> str:
         return f"{key} lets previews send this POST: {name}."
     what = f"the rules of {name}" if kind == "policy" else f"the {kind} {name}"
     return f"{key} accepts {what}, exactly as {'they are' if kind == 'policy' else 'it is'}."
+
+
+def then_unchecked(op: str, place: str) -> str:
+    """Return what follows from accepting the unchecked requests of an op to a host and path."""
+    return f"{op} reads by POST to {place}; Aileron cannot check that it only reads"
 
 
 def problem_why(severity: str) -> str:

@@ -97,8 +97,6 @@ AS_IT_IS_NOW: Final = "as it is now"
 NO_PREVIEW_NOW: Final = "no preview now"
 RULE: Final = "Rule"
 WORDS: Final = "Words"
-WORDS_REMARK: Final = "compare with the agent's answer"
-"""What the three words are for: both have the same if they are about this call."""
 THE_FILE: Final = "the file"
 THE_HOSTS: Final = "Hosts"
 WARN_CHANGED: Final = "Changed after you looked"
@@ -153,6 +151,16 @@ STEP_FIXED: Final = "exactly as shown here"
 STEP_RUNNING: Final = "▲ set at run time"
 STEP_ASKS_AGAIN: Final = "; the run stops before this step and asks you again"
 STEP_RUNS_ON: Final = "; you are not asked again, because this step is safe to repeat"
+
+
+def words_remark(*, ended: bool, builtin: bool) -> str:
+    """Return when to compare the three words with the agent's: both are the same if they are about this call.
+
+    *builtin*: the tool's answer is its output alone, as an agent's own tool answers.
+    """
+    if builtin:
+        return ""
+    return "compare with the agent's answer" if ended else "compare when the agent answers"
 
 
 def how_it_ended(state: str, at: str, took: str, *, builtin: bool = False) -> str:
@@ -308,6 +316,11 @@ def other_paths(count: int, shown: int) -> str:
     values = "value" if count == 1 else "values"
     more = f"; the first {shown}" if shown < count else ""
     return f"{count} {values} outside the shown fields differ{'s' if count == 1 else ''}{more}:"
+
+
+def others_below(count: int) -> str:
+    """Return that *count* values outside the shown fields differ, which the end of the preview lists."""
+    return f"{count} values outside the shown fields differ too: see below"
 
 
 def one_of(count: int) -> str:

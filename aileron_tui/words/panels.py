@@ -67,17 +67,17 @@ def end_remark(waiting: int) -> str:
     return f"{text} Its {_counted(waiting, 'call')} {verb} waiting."
 
 
-def equal_calls(count: int) -> str:
-    """Return how many equal calls wait besides the one that the panel is about."""
+def equal_calls(count: int, *, gone: bool = False) -> str:
+    """Return how many calls wait that can be denied with the one that the panel is about.
+
+    *gone*: those of ended sessions; else equal ones.
+    """
     if not count:
         return ""
     verb = "waits" if count == 1 else "wait"
+    if gone:
+        return f"{_counted(count, 'other call')} of ended sessions {verb} too."
     return f"{_counted(count, 'identical call')} of this session {verb} too."
-
-
-def pausing() -> str:
-    """Return that a pause is on its way."""
-    return "Pausing …"
 
 
 def locked(waiting: int) -> str:

@@ -67,7 +67,7 @@ ONLY_MATCH: Final = "there is no other match"
 NO_LINKS: Final = "there are no links here"
 NO_EARLIER: Final = "there is no earlier reason"
 NO_LATER: Final = "there is no later reason"
-NO_EQUAL: Final = "no identical call is waiting"
+NO_EQUAL: Final = "no other call is waiting that could be denied with this one"
 HELP_OPEN: Final = "this page only lists the keys"
 QUESTION: Final = "answer the question first"
 

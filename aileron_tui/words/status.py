@@ -165,10 +165,10 @@ def undone(action: str) -> str:
 
 
 def denied(title: str, agent: str, reason: str, calls: int = 1) -> str:
-    """Return the report of a no to *calls* equal calls, with what the agent reads."""
+    """Return the report of a no to *calls* calls, with what the agent reads."""
     who = "The agent" if agent == "the agent" else agent
     text = f'{who} will read: "{reason}"' if reason else f"{who} gets no reason"
-    equal = f", {calls} identical calls" if calls > 1 else ""
+    equal = f", {calls} calls together" if calls > 1 else ""
     return f"✗ Denied: {title}{equal}. {text}"
 
 

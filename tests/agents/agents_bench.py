@@ -2,21 +2,24 @@
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from examples.mailbox.server import Mailbox
-from tests.agents.llm import CallTool, Conversation, Say, ScriptedLlm
+from tests.agents.llm import CallTool, Conversation, Say, Script, ScriptedLlm
 from tests.agents.passing import caller, gateway_hashes, nothing_of_ours, on_record
 from tests.support.core_harness import DRAFT, install_examples
 from tests.support.ordinary import AS_ORDINARY, OWNS
+from tests.support.processes import command_lines
 from tests.support.server_harness import CLI as AS_TESTS
 from tests.support.server_harness import Attended
 
@@ -45,20 +48,11 @@ def sends_a_draft(conversation: Conversation) -> Say | CallTool:
     return Say(text=f"FINAL {last[:400]}")
 
 
-def processes(words: str) -> list[str]:
-    """Return the command lines of this machine that hold *words*; NUL stands between two of them."""
-    found: list[str] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):  # one that has just ended
-            found.append(path.read_bytes().decode("utf-8", "replace"))
-    return [line for line in found if words in line]
-
-
-def until(holds: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)  # other processes tell nobody
+def found_by(program: str, output: str) -> Any:
+    """Return the JSON that a script in the place of an agent printed behind the word *program*."""
+    lines = [line for line in output.splitlines() if line.startswith(f"{program} ")]
+    assert lines, output
+    return json.loads(lines[0].removeprefix(f"{program} "))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +106,34 @@ class Bench:
         """Return the arguments that have the agent do one thing and end."""
         return _PROMPTS[agent]
 
+    def stand_in(self, program: str, agent: str = "codex") -> dict[str, str]:
+        """Put a script in the place of *agent*; return the environment in which it is found first."""
+        bin_ = self.folder / "bin"
+        bin_.mkdir(exist_ok=True)
+        (bin_ / agent).write_text(program)
+        (bin_ / agent).chmod(0o755)
+        return {"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
+
+    def launch(self, program: str, *args: str, options: Sequence[str] = (), **env: str) -> "Ended":
+        """Launch a script in the place of Codex, without a terminal, and wait for its end."""
+        env = {**self.stand_in(program), **env}
+        with self.launched("codex", *args, options=options, env=env) as running:
+            return running.end()
+
+    def aileron(
+        self, *words: str, env: Mapping[str, str] | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command as the person does, in the project, to its end."""
+        return subprocess.run(
+            [*CLI, *words, "--home", str(self.console.home)],
+            cwd=self.project, env=self.environment(env or {}), stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    def events(self) -> list[str]:
+        """Return what the console has recorded, oldest first."""
+        return [record["event"] for record in self.console.records()]
+
     def asked(self, seconds: float = 60) -> str:
         """Return the approval that the agent's call became, once a person could answer it."""
         views = self.console.views
@@ -142,7 +164,10 @@ class Bench:
         passed = on_record(self.console, len(seen))
         expected = [(each.method, each.path.partition("?")[0]) for each in seen]
         assert sorted((method, path) for _, _, method, path, *_ in passed) == sorted(expected)
-        assert all(status == 200 and up and down for *_, status, up, down in passed)
+        for *_, method, _, status, up, down in passed:
+            assert status == 200
+            assert bool(up) == (method == "POST")  # Goose asks for the models first
+            assert down
 
     def shows_gateway(self, ended: "Ended") -> bool:
         """Tell whether a command line of this machine held the session's gateway token."""
@@ -223,11 +248,12 @@ class Running:
 
     def _collect(self) -> None:
         while not self._over.wait(0.05):
-            for entry in Path("/proc").iterdir():
-                if entry.name.isdigit():
-                    with contextlib.suppress(OSError):
-                        raw = (entry / "cmdline").read_bytes()
-                        self._lines.add(raw.replace(b"\0", b" ").decode("utf-8", "replace"))
+            self._lines |= {line.replace("\0", " ") for line in command_lines().values()}
+
+    def kill(self) -> None:
+        """Kill the launcher."""
+        self.process.kill()
+        self.process.communicate(timeout=60)
 
     def stop(self) -> None:
         """Collect no more."""
@@ -274,6 +300,21 @@ _PROMPTS = {
     "pi": ("-p", "--provider", "anthropic", "--model", "claude-sonnet-4-5", "send the draft"),
     "gemini": ("--skip-trust", "-m", "gemini-2.5-flash", "-p", "send the draft"),
 }
+
+
+@contextlib.contextmanager
+def bench_of(script: Script, **settings: Any) -> Iterator[Bench]:
+    """A workbench in a folder of its own, with a path short enough for a socket."""
+    with (
+        tempfile.TemporaryDirectory(prefix="ail-") as folder,
+        workbench(Path(folder), ScriptedLlm(script), **settings) as bench,
+    ):
+        yield bench
+
+
+def silent(_: Conversation) -> Say:
+    """Be a model that has nothing to say."""
+    return Say(text="nothing")
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -90,13 +89,7 @@ class Shell:
         self.tmux.press(*keys)
 
     def flags(self, *names: str) -> dict[str, str]:
-        """Return what tmux says of the terminal: `alternate_on`, `mouse_any_flag` and the like."""
-        asked = "\n".join(f"{name}=#{{{name}}}" for name in names)
-        done = subprocess.run(
-            ["tmux", "-S", str(self._socket), "display-message", "-p", asked],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        return dict(line.split("=") for line in done.stdout.split())
+        return self.tmux.flags(*names)
 
     def close(self) -> None:
         self.tmux.close()

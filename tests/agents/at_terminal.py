@@ -17,13 +17,9 @@ class Terminal:
     """A person's terminal, with `aileron launch` in its foreground."""
 
     def __init__(self, bench: Bench, program: str, *options: str) -> None:
-        bin_ = bench.folder / "bin"
-        bin_.mkdir(exist_ok=True)
-        (bin_ / "codex").write_text(program)
-        (bin_ / "codex").chmod(0o755)
         self._command = [*CLI, "launch", "codex", "--home", str(bench.console.home), *options]
         self._project = bench.project
-        self._env = bench.environment({"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"})
+        self._env = bench.environment(bench.stand_in(program))
         self.start()
 
     def start(self) -> None:

@@ -5,14 +5,12 @@ person's home, and in the sandbox that is not there.
 """
 
 import os
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from aileron_core.containment.programs import own_interpreter
-from tests.agents.agents_bench import Bench, Say, ScriptedLlm, workbench
+from tests.agents.agents_bench import Bench, bench_of, silent
 
 _REAL = str(own_interpreter().parent)
 if os.environ["PATH"].split(os.pathsep)[0] != _REAL:
@@ -22,8 +20,5 @@ if os.environ["PATH"].split(os.pathsep)[0] != _REAL:
 @pytest.fixture
 def bench() -> Iterator[Bench]:
     """A workbench whose model has nothing to say."""
-    with (
-        tempfile.TemporaryDirectory(prefix="ail-") as folder,
-        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="nothing"))) as running,
-    ):
+    with bench_of(silent) as running:
         yield running

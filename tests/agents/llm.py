@@ -15,6 +15,16 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 
+from tests.support.scripted_answers import (
+    Said,
+    Turn,
+    anthropic_stream,
+    call,
+    chat_stream,
+    responses_stream,
+    sse,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say:
@@ -48,7 +58,7 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ModelRequest:
     """One request of the agent."""
 
     method: str
@@ -69,7 +79,7 @@ class ScriptedLlm:
     """Serve while the context is entered; `url` is the root of every provider's paths."""
 
     script: Script
-    seen: list[Seen] = field(default_factory=list[Seen])
+    seen: list[ModelRequest] = field(default_factory=list[ModelRequest])
     result_received: threading.Event = field(default_factory=threading.Event)
     """Set at each request."""
     connected: Callable[[int, int], object] = lambda _theirs, _ours: None
@@ -195,9 +205,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(404, b'{"error": {"message": "not here"}}')
 
-    def _note(self, raw: bytes) -> Seen:
+    def _note(self, raw: bytes) -> ModelRequest:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        seen = Seen(
+        seen = ModelRequest(
             method=self.command,
             path=self.path,
             headers=headers,
@@ -238,11 +248,6 @@ def _json(raw: bytes) -> Any:
         return {}
 
 
-def _event(data: Any, name: str | None = None) -> bytes:
-    head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(data)}\n\n".encode()
-
-
 # What the agent told, by wire
 
 
@@ -259,12 +264,12 @@ def _text_of(content: Any) -> str:
     return json.dumps(content)
 
 
-def offered(seen: Seen) -> frozenset[str]:
+def offered(seen: ModelRequest) -> frozenset[str]:
     """Return the full names of the tools that a request offers the model."""
     return frozenset(_conversation(seen).tools)
 
 
-def _conversation(seen: Seen) -> Conversation:
+def _conversation(seen: ModelRequest) -> Conversation:
     body = seen.body if isinstance(seen.body, dict) else {}
     path = seen.path.partition("?")[0]
     if path.endswith("/responses"):
@@ -341,150 +346,36 @@ def _from_responses(body: dict[str, Any]) -> Conversation:
 # What the model says, by wire
 
 
-def _responses(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
-    response = {"id": f"resp_{turn}", "object": "response", "status": "in_progress", "output": []}
-    yield _event({"type": "response.created", "response": response}, "response.created")
+def _as_turn(step: Say | CallTool, turn: int) -> Turn:
     if isinstance(step, Say):
-        item: dict[str, Any] = {
-            "type": "message",
-            "id": f"msg_{turn}",
-            "role": "assistant",
-            "status": "completed",
-            "content": [{"type": "output_text", "text": step.text, "annotations": []}],
-        }
-        started = {**item, "status": "in_progress", "content": []}
-        yield _event(
-            {"type": "response.output_item.added", "output_index": 0, "item": started},
-            "response.output_item.added",
-        )
-        part = {"type": "output_text", "text": "", "annotations": []}
-        where = {"item_id": item["id"], "output_index": 0, "content_index": 0}
-        yield _event(
-            {"type": "response.content_part.added", **where, "part": part},
-            "response.content_part.added",
-        )
-        for word in re.findall(r"\S+\s*", step.text):
-            yield _event(
-                {"type": "response.output_text.delta", **where, "delta": word},
-                "response.output_text.delta",
-            )
-        yield _event(
-            {"type": "response.output_text.done", **where, "text": step.text},
-            "response.output_text.done",
-        )
-        yield _event(
-            {"type": "response.content_part.done", **where, "part": item["content"][0]},
-            "response.content_part.done",
-        )
-    else:
-        namespace, _, name = step.name.rpartition(".")
-        item = {
-            "type": "function_call",
-            "id": f"fc_{turn}",
-            "call_id": f"call_{turn}",
-            "name": name,
-            "arguments": json.dumps(step.args),
-            "status": "completed",
-        }
+        return Turn(turn, (Said("text", tuple(re.findall(r"\S+\s*", step.text))),))
+    return Turn(turn, (call(step.name.rpartition(".")[2], step.args, f"call_{turn}"),))
+
+
+def _responses(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
+    """The stream of Responses, where a call names its namespace, and a custom tool takes free text."""
+    more: dict[str, Any] = {}
+    if isinstance(step, CallTool):
+        if namespace := step.name.rpartition(".")[0]:
+            more["namespace"] = namespace
         if _is_custom(body, step.name):
-            item |= {"type": "custom_tool_call", "input": step.args["input"]}
-        if namespace:
-            item["namespace"] = namespace
-        started = {**item, "arguments": "", "status": "in_progress"}
-        yield _event(
-            {"type": "response.output_item.added", "output_index": 0, "item": started},
-            "response.output_item.added",
-        )
-        where = {"item_id": item["id"], "output_index": 0}
-        yield _event(
-            {"type": "response.function_call_arguments.delta", **where, "delta": item["arguments"]},
-            "response.function_call_arguments.delta",
-        )
-        yield _event(
-            {
-                "type": "response.function_call_arguments.done",
-                **where,
-                "arguments": item["arguments"],
-            },
-            "response.function_call_arguments.done",
-        )
-    yield _event(
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        "response.output_item.done",
-    )
-    usage = {
-        "input_tokens": 10,
-        "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": 5,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": 15,
-    }
-    done = {
-        **response,
-        "status": "completed",
-        "output": [item],
-        "usage": usage,
-        "model": body.get("model"),
-    }
-    yield _event({"type": "response.completed", "response": done}, "response.completed")
+            more |= {"type": "custom_tool_call", "input": step.args["input"]}
+    for name, event in responses_stream(_as_turn(step, turn)):
+        assert isinstance(event, dict)
+        for item in (event.get("item"), *event.get("response", {}).get("output", ())):
+            if item is not None:
+                item.update(more)
+        yield sse([(name, event)])
 
 
 def _completions(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
-    base = {
-        "id": f"chatcmpl-{turn}",
-        "object": "chat.completion.chunk",
-        "created": 1,
-        "model": body.get("model"),
-    }
-
-    def chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
-        return _event({**base, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
-
-    yield chunk({"role": "assistant", "content": ""})
-    if isinstance(step, Say):
-        for word in re.findall(r"\S+\s*", step.text):
-            yield chunk({"content": word})
-        yield chunk({}, "stop")
-    else:
-        call = {"index": 0, "id": f"call_{turn}", "type": "function"}
-        yield chunk({"tool_calls": [{**call, "function": {"name": step.name, "arguments": ""}}]})
-        text = json.dumps(step.args)
-        yield chunk({"tool_calls": [{"index": 0, "function": {"arguments": text}}]})
-        yield chunk({}, "tool_calls")
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    yield _event({**base, "choices": [], "usage": usage})
-    yield b"data: [DONE]\n\n"
+    del body
+    yield sse(chat_stream(_as_turn(step, turn)))
 
 
 def _messages(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
-    usage = {"input_tokens": 10, "output_tokens": 1}
-    message = {
-        "id": f"msg_{turn}", "type": "message", "role": "assistant", "model": body.get("model"),
-        "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage,
-    }  # fmt: skip
-    yield _event({"type": "message_start", "message": message}, "message_start")
-    block: dict[str, Any]
-    if isinstance(step, Say):
-        block = {"type": "text", "text": ""}
-        deltas = [{"type": "text_delta", "text": word} for word in re.findall(r"\S+\s*", step.text)]
-        reason = "end_turn"
-    else:
-        block = {"type": "tool_use", "id": f"toolu_{turn}", "name": step.name, "input": {}}
-        deltas = [{"type": "input_json_delta", "partial_json": json.dumps(step.args)}]
-        reason = "tool_use"
-    yield _event(
-        {"type": "content_block_start", "index": 0, "content_block": block}, "content_block_start"
-    )
-    for delta in deltas:
-        yield _event(
-            {"type": "content_block_delta", "index": 0, "delta": delta}, "content_block_delta"
-        )
-    yield _event({"type": "content_block_stop", "index": 0}, "content_block_stop")
-    ended = {"stop_reason": reason, "stop_sequence": None}
-    yield _event(
-        {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 5}}, "message_delta"
-    )
-    yield _event({"type": "message_stop"}, "message_stop")
+    del body
+    yield sse(anthropic_stream(_as_turn(step, turn)))
 
 
 def _gemini_body(step: Say | CallTool) -> dict[str, Any]:
@@ -504,4 +395,4 @@ def _gemini_body(step: Say | CallTool) -> dict[str, Any]:
 
 def _gemini(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
     del body, turn
-    yield _event(_gemini_body(step))
+    yield sse([("", _gemini_body(step))])

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.agents.llm import Seen
+from tests.agents.llm import ModelRequest
 
 _TOKEN = re.compile(rb"[A-Za-z0-9_-]{20,}")
 _SECONDS = 60
@@ -35,7 +35,7 @@ def gateway_hashes(home: Path) -> set[str]:
         return {row for (row,) in database.execute("SELECT gateway_hash FROM sessions")}
 
 
-def nothing_of_ours(seen: Seen, hashes: set[str]) -> None:
+def nothing_of_ours(seen: ModelRequest, hashes: set[str]) -> None:
     """Fail if a request holds our prefix, a gateway token, or a header of ours."""
     assert b"/gw/" not in seen.raw
     words = {hashlib.sha256(word).hexdigest() for word in _TOKEN.findall(seen.raw)}

@@ -1,23 +1,22 @@
 """`aileron run`: a model on the real wire, its calls through the gate, a person who answers."""
 
-import contextlib
 import http.server
 import json
 import os
 import signal
 import subprocess
-import tempfile
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.agents.agents_bench import CLI, KEYS, Bench, CallTool, Say, ScriptedLlm, until, workbench
-from tests.agents.llm import Conversation, Script
+from tests.agents.agents_bench import CLI, KEYS, Bench, CallTool, Say, bench_of, silent
+from tests.agents.llm import Conversation
 from tests.agents.test_model_keys import ENDING, KEY, bench_with_keys
 from tests.support.core_harness import DRAFT
+from tests.support.processes import eventually
 from tests.support.terminal import Pty
 
 MODELS = ["gpt-test", "claude-test"]
@@ -32,15 +31,6 @@ def sends_what_it_lists(conversation: Conversation) -> Say | CallTool:
     ]
     done = len(conversation.results)
     return steps[done] if done < len(steps) else Say(text=f"FINAL {conversation.results[-1][:60]}")
-
-
-@contextlib.contextmanager
-def bench_of(script: Script) -> Generator[Bench]:
-    with (
-        tempfile.TemporaryDirectory(prefix="ail-") as folder,
-        workbench(Path(folder), ScriptedLlm(script)) as bench,
-    ):
-        yield bench
 
 
 def start(
@@ -66,6 +56,13 @@ def end(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
     return out, err
 
 
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    """One workbench for the tests that bring a model of their own."""
+    with bench_of(silent) as running:
+        yield running
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_a_prompt_is_answered_by_calls_through_the_gate(model: str) -> None:
     """Through the gateway with the key of the environment; a person is waited for."""
@@ -88,7 +85,7 @@ def test_a_prompt_is_answered_by_calls_through_the_gate(model: str) -> None:
         }
         assert sent.removeprefix("Bearer ") in KEYS.values()
         bench.all_passed()
-        assert [each["event"] for each in bench.console.records()].count("session.ended") == 1
+        assert bench.events().count("session.ended") == 1
 
 
 def test_a_key_in_the_vault_is_used_and_never_seen_here(tmp_path: Path) -> None:
@@ -144,34 +141,42 @@ def test_a_hangup_does_not_end_what_nohup_started(bench: Bench) -> None:
     with _Model(says("Hello."), before=lambda _: hung_up.wait(30)) as model:
         words = ("--model", "local", "--base-url", model.url, "Hello?")
         process = start(bench, *words, through=("nohup",))
-        until(lambda: bool(model.asked))
+        eventually(lambda: bool(model.asked))
         process.send_signal(signal.SIGHUP)
         hung_up.set()
         assert end(process)[0] == "Hello.\n"
 
 
-def test_ctrl_c_before_the_console_has_answered_withdraws_the_call_too(bench: Bench) -> None:
-    """Only its answer has the id of what a later approval would run."""
+def test_ctrl_c_before_the_console_has_answered_leaves_nothing_to_approve() -> None:
+    """The console reads the model's call and that nobody waits for it any more at once."""
 
     def stop_the_console(asked: int) -> None:
         if asked == 2:
             os.kill(bench.console.process.pid, signal.SIGSTOP)
 
-    send = calls(("send_draft", json.dumps({"draft_id": DRAFT})))
-    with _Model(calls(("list_drafts", "{}")), send, before=stop_the_console) as model:
+    send = tool_calls(("send_draft", json.dumps({"draft_id": DRAFT})))
+    listed = tool_calls(("list_drafts", "{}"))
+    # A console of its own: it stands still meanwhile.
+    with bench_of(silent) as bench, _Model(listed, send, before=stop_the_console) as model:
         process = start(bench, "--model", "local", "--base-url", model.url, "Send it.")
-        until(lambda: len(model.asked) == 2)
-        # The call is on a thread of its own, beside those of the program and of the session.
-        until(lambda: len(list(Path(f"/proc/{process.pid}/task").iterdir())) == 3)
+        eventually(lambda: len(model.asked) == 2)
         process.send_signal(signal.SIGINT)
         os.kill(bench.console.process.pid, signal.SIGCONT)
         _, err = end(process, 130)
-    assert called(err) == [["list-drafts:", "completed"], ["send-draft:", "withdrawn"]]
+        assert called(err)[0] == ["list-drafts:", "completed"]
+        asked = [each for each in bench.console.records() if each["event"] == "approval.requested"]
+        assert all(bench.console.state(each["approval_id"], "withdrawn") for each in asked)
 
 
 def test_a_conversation_goes_on_after_ctrl_c_and_ends_with_ctrl_d() -> None:
-    """Each prompt's request has all that was said before, calls with what came of them."""
-    with bench_of(sends_what_it_lists) as bench:
+    """The next prompt's request says where it was stopped, and what had come of the calls."""
+    asked: list[Conversation] = []
+
+    def stops(conversation: Conversation) -> Say | CallTool:
+        asked.append(conversation)
+        return Say(text="FINAL") if len(asked) > 2 else sends_what_it_lists(conversation)
+
+    with bench_of(stops) as bench:
         command = [*CLI, "run", "--home", str(bench.console.home), "--model", "claude-test"]
         terminal = Pty(command, environment=bench.environment({}), cwd=str(bench.project))
         try:
@@ -189,9 +194,9 @@ def test_a_conversation_goes_on_after_ctrl_c_and_ends_with_ctrl_d() -> None:
         finally:
             terminal.close()
         messages = bench.llm.seen[-1].body["messages"]
-        assert [each["role"][0] for each in messages] == [*"uauauau"]
-        assert "withdrawn" in json.dumps(messages[4])
-        assert "Stopped here" in messages[5]["content"]
+        assert "Stopped here" in messages[1]["content"]
+        assert "send-draft: withdrawn" in messages[1]["content"]
+        assert messages[2] == {"role": "user", "content": "And now?"}
         assert bench.llm.seen[-1].body["tools"] == bench.llm.seen[0].body["tools"]
 
 
@@ -255,7 +260,7 @@ def says(text: str, finish: str = "stop") -> list[dict[str, Any]]:
     return [{"delta": {"role": "assistant", "content": text}}, {"finish": finish}]
 
 
-def calls(*asked: tuple[str, str]) -> list[dict[str, Any]]:
+def tool_calls(*asked: tuple[str, str]) -> list[dict[str, Any]]:
     """Return an answer that calls several functions at once."""
     found = [
         {"index": n, "id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": args}}
@@ -264,79 +269,72 @@ def calls(*asked: tuple[str, str]) -> list[dict[str, Any]]:
     return [{"delta": {"role": "assistant", "tool_calls": found}}, {"finish": "tool_calls"}]
 
 
-def ask(bench: Bench, model: _Model, *words: str, code: int = 0, **more: Any) -> tuple[str, str]:
+def ask_agent(
+    bench: Bench, model: _Model, *words: str, code: int = 0, **more: Any
+) -> tuple[str, str]:
     base = ("--model", "local", "--base-url", model.url)
     return end(start(bench, *base, *(words or ("Go.",)), **more), code)
 
 
-def test_several_calls_of_one_turn_are_answered_in_their_order(bench: Bench) -> None:
+def test_several_calls_of_one_turn_are_each_answered(bench: Bench) -> None:
     """What is no tool, no JSON or not of the schema is the model's to mend; each call has its reply."""
-    asked = calls(
+    asked = tool_calls(
         ("get_draft", '{"id": "r-0"}'), ("nope", "{}"), ("list_drafts", "{"), ("list_drafts", "")
     )
     with _Model(asked, says("Done.")) as model:
-        out, err = ask(bench, model)
+        out, err = ask_agent(bench, model)
     assert out == "Done.\n"
     replies = [each for each in model.asked[1]["messages"] if each["role"] == "tool"]
-    assert [each["tool_call_id"] for each in replies] == [f"call_{n}" for n in range(4)]
-    for reply, words in zip(
-        replies, ("status: failed", "There is no tool 'nope'", "JSON", '"completed"'), strict=True
-    ):
-        assert words in reply["content"]
+    said = {each["tool_call_id"]: each["content"] for each in replies}
+    for n, words in enumerate(("failed", "There is no tool 'nope'", "JSON", '"completed"')):
+        assert words in said[f"call_{n}"]
     assert "get-draft: failed" in err
     assert "authorization" not in model.headers[0]
 
 
-def test_calls_that_are_announced_and_not_there_are_an_error(bench: Bench) -> None:
-    with _Model(says("", finish="tool_calls")) as model:
-        assert "announced calls (tool_calls) but made none" in ask(bench, model, code=1)[1]
-
-
 def test_calls_without_end_are_an_error_and_what_ran_is_said(bench: Bench) -> None:
-    with _Model(calls(("list_drafts", "{}"))) as model:
-        _, err = ask(bench, model, "--max-turns", "3", "Go.", code=1)
-        assert "was asked 3 times and still makes calls" in err
-        assert called(err) == [["list-drafts:", "completed"]] * 3
-        out, err = ask(bench, model, "--json", "--max-turns", "2", "Go.", code=1)
+    with _Model(tool_calls(("list_drafts", "{}"))) as model:
+        _, err = ask_agent(bench, model, "Go.", code=1)
+        assert "the model was asked 32 times for it" in err
+        assert called(err) == [["list-drafts:", "completed"]] * 32
+        out, err = ask_agent(bench, model, "--json", "Go again.", code=1)
     said = json.loads(out)
     assert err == ""
-    assert (said["status"], said["error"]["class"]) == ("failed", "resource_limit_exceeded")
-    assert [(call["action"], call["status"]) for call in said["calls"]] == [
+    assert said["status"] == "failed"
+    assert {(call["action"], call["status"]) for call in said["calls"]} == {
         ("list-drafts", "completed")
-    ] * 2
+    }
 
 
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
 def test_a_call_of_an_answer_that_was_cut_off_is_not_made(bench: Bench, finish: str) -> None:
     """Its arguments may lack what the model was about to write."""
-    cut = [*calls(("list_drafts", ""))[:1], {"finish": finish}]
-    with _Model(cut, says("I see.")) as model:
-        out, err = ask(bench, model)
-    assert (out, err) == ("I see.\n", "")
-    (reply,) = [each for each in model.asked[1]["messages"] if each["role"] == "tool"]
-    assert "cut off before this call was complete" in reply["content"]
+    cut = [*tool_calls(("list_drafts", ""))[:1], {"finish": finish}]
+    with _Model(cut) as model:
+        out, err = ask_agent(bench, model, "--json", "Go.")
+    assert (json.loads(out)["calls"], json.loads(out)["stop"]) == ([], finish)
+    assert err == ""
 
 
 def test_a_text_that_was_cut_off_is_said_to_be(bench: Bench) -> None:
     for finish in ("length", "content_filter"):
         with _Model(says("Half", finish=finish)) as model:
-            said = ask(bench, model)
+            said = ask_agent(bench, model)
         assert said == ("Half\n", f"aileron: The answer was cut off ({finish}).\n")
 
 
-def test_an_answer_without_a_proper_end_is_an_error(bench: Bench) -> None:
-    with _Model(b'data: {"choices": [{"index": 0, "delta": {"content": "Hel') as model:
-        assert "The stream ended with it." in ask(bench, model, code=1)[1]
-    with _Model(says("Half", finish="error")) as model:
-        assert "local failed: error" in ask(bench, model, code=1)[1]
-
-
-NO_ANSWERS: list[tuple[bytes, dict[str, Any], str]] = [
+EVENTS = {"media": "text/event-stream"}
+NO_ANSWERS: list[tuple[Any, dict[str, Any], str]] = [
     (b'{"error": {"message": "No such \\u001b[31mmodel"}}', {"status": 404}, "with 404: No such ‹ESC›[31mmodel"),
     (b'{"detail": "no model"}', {"status": 422}, 'with 422: {"detail": "no model"}'),
     (b"x" * 100_000, {"status": 500}, f"with 500: {'x' * 500}\n"),
-    (b"<p>Sign in</p>", {"media": "text/html"}, "answered with a web page"),
+    (b"<p>Sign in</p>", {"media": "text/html"}, "did not stream its answer"),
+    (b"{}", {}, "did not stream its answer"),
     (b"\x1f\x8b", {"coding": "gzip"}, "compressed its answer, although it was asked not to"),
+    (b'data: {"choices": [{"index": 0, "delta": {"content": "Hel', EVENTS, "The stream ended with it."),
+    (says("Half", finish="error"), EVENTS, "local failed: error"),
+    (says("", finish="tool_calls"), EVENTS, "announced calls (tool_calls) but made none"),
+    (tool_calls(("nope", "{}")), EVENTS, "still calls tools that do not exist"),
 ]  # fmt: skip
 
 
@@ -344,25 +342,15 @@ def test_what_is_no_answer_of_a_model_is_an_error_that_says_what_it_is(bench: Be
     for answer, more, words in NO_ANSWERS:
         given: dict[str, Any] = {"media": "application/json"} | more
         with _Model(answer, **given) as model:
-            assert words in ask(bench, model, code=1)[1]
+            assert words in ask_agent(bench, model, code=1)[1]
         assert model.headers[0]["accept-encoding"] == "identity"
 
 
 def test_a_server_that_is_not_there_is_named(bench: Bench) -> None:
     with _Model(says("")) as model:
         pass
-    assert f"at {model.url[7:-3]} could not be reached" in ask(bench, model, code=1)[1]
-
-
-def test_a_server_that_does_not_stream_is_read_too(bench: Bench) -> None:
-    message = {"role": "assistant", "content": "All at once."}
-    whole = {
-        "id": "c",
-        "object": "chat.completion",
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-    }
-    with _Model(json.dumps(whole).encode(), media="application/json") as model:
-        assert ask(bench, model)[0] == "All at once.\n"
+    host, _, port = model.url[7:-3].partition(":")
+    assert f"{host} cannot be reached on port {port}" in ask_agent(bench, model, code=1)[1]
 
 
 def test_a_terminal_obeys_nothing_that_a_model_says(bench: Bench) -> None:
@@ -370,15 +358,15 @@ def test_a_terminal_obeys_nothing_that_a_model_says(bench: Bench) -> None:
     pieces = ["One \x1b]0;", "title\x07 two\r", "\n", "\u202eevil ", "x" * 500, "\tend\n"]
     answer = [*({"delta": {"content": piece}} for piece in pieces), {"finish": "stop"}]
     with _Model(answer) as model:
-        out, _ = ask(bench, model)
+        out, _ = ask_agent(bench, model)
     assert out.startswith("One ‹ESC›]0;title‹BEL› two\n‹RLO›evil ")
     assert out.endswith(f"{'x' * 500}    end\n")
     assert not [char for char in out if char != "\n" and not char.isprintable()]
 
 
 def test_one_object_in_json(bench: Bench) -> None:
-    with _Model(calls(("list_drafts", "{}")), says("Two drafts.")) as model:
-        out, err = ask(bench, model, "--json", "Go.")
+    with _Model(tool_calls(("list_drafts", "{}")), says("Two drafts.")) as model:
+        out, err = ask_agent(bench, model, "--json", "Go.")
     assert err == ""
     said = json.loads(out)
     assert (said["status"], said["text"]) == ("completed", "Two drafts.")
@@ -391,29 +379,30 @@ SECRET = "canary-key"
 
 
 def test_a_key_comes_from_a_variable_and_goes_to_that_server_alone(bench: Bench) -> None:
-    """Not to a proxy of the environment, which has it with what else goes to this machine's own server."""
+    """A word that asks for calls to be told goes no further than the console: who knows it could invent some."""
     words = ("--key-variable", "MY_KEY", "Hello?")
-    with _Model(says("No.")) as proxy, _Model(says("Hello.")) as model:
-        assert "MY_KEY is not set" in ask(bench, model, *words, code=2)[1]
-        env = {"MY_KEY": SECRET, "HTTP_PROXY": proxy.url, "ALL_PROXY": proxy.url}
-        assert ask(bench, model, *words, env=env)[0] == "Hello.\n"
-        assert [each["authorization"] for each in model.headers] == [f"Bearer {SECRET}"]
-    assert proxy.asked == []
+    with _Model(says("Hello.")) as model:
+        assert "MY_KEY is not set" in ask_agent(bench, model, *words, code=2)[1]
+        assert ask_agent(bench, model, *words, env={"MY_KEY": SECRET})[0] == "Hello.\n"
+        (sent,) = model.headers
+        assert sent["authorization"] == f"Bearer {SECRET}"
+        assert not {"aileron-calls", "connection"} & {*sent}
 
 
 def test_a_key_that_cannot_be_sent_is_not_quoted(bench: Bench) -> None:
     with _Model(says("Hello.")) as model:
         for end_, words in (("\r", ("--json",)), (" ", ()), ("\n", ()), ("é", ())):
             words = ("--key-variable", "MY_KEY", *words, "Hi")
-            said = "".join(ask(bench, model, *words, code=2, env={"MY_KEY": SECRET + end_}))
+            said = "".join(ask_agent(bench, model, *words, code=2, env={"MY_KEY": SECRET + end_}))
             assert SECRET not in said
             assert "that no key has" in said
 
 
 def test_where_a_key_may_not_go_is_refused_before_a_session(bench: Bench) -> None:
     asked = ("--model", "m", "--base-url", "http://models.example/v1", "--key-variable", "MY_KEY")
+    before = bench.events().count("session.opened")
     assert "unencrypted" in end(start(bench, *asked, "Hi", env={"MY_KEY": SECRET}), 2)[1]
-    assert "session.opened" not in [each["event"] for each in bench.console.records()]
+    assert bench.events().count("session.opened") == before
 
 
 def test_options_that_would_do_nothing_are_refused(bench: Bench) -> None:
@@ -436,5 +425,5 @@ def test_the_system_prompt_is_a_file_and_the_prompt_may_come_on_standard_input(
         "Be brief.",
         "Are you there?",
     ]
-    assert "empty" in ask(bench, model, " ", code=2)[1]
-    assert "not UTF-8" in ask(bench, model, "caf\udcc3", code=2)[1]
+    assert "empty" in ask_agent(bench, model, " ", code=2)[1]
+    assert "not UTF-8" in ask_agent(bench, model, "caf\udcc3", code=2)[1]

@@ -13,7 +13,7 @@ from tests.support.variants import variants
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can try as root")
 
 
-def said(*words: str) -> "subprocess.CompletedProcess[str]":
+def run_as_root(*words: str) -> "subprocess.CompletedProcess[str]":
     """Run `aileron` as root, with a program on its PATH that tells of itself, in a project."""
     with tempfile.TemporaryDirectory(prefix="ail-") as folder:
         program = Path(folder, "bin", "codex")
@@ -39,7 +39,7 @@ def said(*words: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize("how", variants(["on", "offline"]))
 def test_root_is_told_how_an_ordinary_user_starts_it(how: str, words: list[str]) -> None:
     """Refused before anything is looked at further, with the words to type instead."""
-    done = said("launch", "codex", f"--sandbox={how}", *words)
+    done = run_as_root("launch", "codex", f"--sandbox={how}", *words)
     assert done.returncode != 0
     assert "STARTED" not in done.stdout
     assert "Aileron cannot sandbox an agent that runs as root" in done.stderr
@@ -49,12 +49,12 @@ def test_root_is_told_how_an_ordinary_user_starts_it(how: str, words: list[str])
 
 def test_without_a_sandbox_root_starts_what_root_likes() -> None:
     """Typed by a person, who then knows."""
-    done = said("launch", "codex", "--no-sandbox", "--dry-run")
+    done = run_as_root("launch", "codex", "--no-sandbox", "--dry-run")
     assert "as root" not in done.stderr
     assert done.returncode == 0, done.stderr
 
 
 def test_the_doctor_says_it_too() -> None:
     """It is what a launch would find."""
-    done = said("doctor")
+    done = run_as_root("doctor")
     assert "Aileron cannot sandbox an agent that runs as root" in done.stdout

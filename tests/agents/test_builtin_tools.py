@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,19 +10,18 @@ from typing import Any
 
 import pytest
 
-from tests.agents.agents_bench import Bench, processes, until
+from tests.agents.agents_bench import Bench
 from tests.agents.at_terminal import Terminal
+from tests.support.processes import eventually, running_with
 
 AGENT = Path(__file__).parent / "mcp_agent.py"
 
 
-def calls(bench: Bench, *made: tuple[str, dict[str, Any]], options: tuple[str, ...] = ()) -> Any:
+def launched_calling(
+    bench: Bench, *made: tuple[str, dict[str, Any]], options: tuple[str, ...] = ()
+) -> Any:
     """Launch an agent that makes these calls; a context manager of what runs."""
-    bin_ = bench.folder / "bin"
-    bin_.mkdir(exist_ok=True)
-    (bin_ / "codex").write_text(f"#!/usr/bin/env python3\n{AGENT.read_text()}")
-    (bin_ / "codex").chmod(0o755)
-    env = {"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
+    env = bench.stand_in(f"#!/usr/bin/env python3\n{AGENT.read_text()}")
     return bench.launched("codex", json.dumps(made), options=options, env=env)
 
 
@@ -59,11 +59,11 @@ def test_a_read_runs_unasked_a_write_is_asked_with_its_difference_and_a_secret_i
         ("Write", {"file_path": "a.txt", "content": "one\nthree\n"}),
         ("Bash", {"command": "cat a.txt; date +%s%N | tee made; ls -A $HOME"}),
     )
-    with calls(bench, *made, options=("--builtins",)) as running:
+    with launched_calling(bench, *made, options=("--builtins",)) as agent:
         approve_next(bench, "Write")
         approve_next(bench, "Bash", lambda: not (bench.project / "made").exists())
         approved = time.time_ns()
-        ended = running.end()
+        ended = agent.end()
     listed, read, secret, found, _wrote, ran = answers(ended.output)
     assert {"Read", "Write", "Edit", "Bash", "Glob", "Grep"} <= {*listed["tools"]}
     assert "two" in read["text"]
@@ -92,10 +92,10 @@ def test_a_path_that_leads_out_is_asked_and_a_launch_says_that_nothing_is_rehear
         ("Bash", {"command": "cat folder/hidden; echo it ran > made"}),
     )
     options = ("--builtins", "--hide", "folder/hidden")
-    with calls(bench, *made, options=options) as running:
+    with launched_calling(bench, *made, options=options) as agent:
         approve_next(bench, "Read")
         approve_next(bench, "Bash", lambda: not (bench.project / "made").exists())
-        ended = running.end()
+        ended = agent.end()
     _listed, system, home, _ran = answers(ended.output)
     assert Path("/usr/lib/os-release").read_text().splitlines()[0] in system["text"]
     assert "no tool may touch this" in home["text"]
@@ -135,9 +135,41 @@ def test_nothing_of_a_running_command_outlives(
     terminal = Terminal(bench, begin + AGENT.read_text(), "--builtins", *options)
     try:
         approve_next(bench, "Bash")
-        until((bench.project / "running").exists)
-        until(lambda: len(processes(f"sleep\0{seconds}")) == 3)
+        eventually((bench.project / "running").exists)
+        eventually(lambda: len(running_with(f"sleep\0{seconds}")) == 3)
         ends(bench, terminal)
-        until(lambda: not processes(f"sleep\0{seconds}"))
+        eventually(lambda: not running_with(f"sleep\0{seconds}"))
+    finally:
+        terminal.close()
+
+
+def kill_both(bench: Bench, terminal: Terminal) -> None:
+    kill_launcher(bench, terminal)
+    kill_console(bench, terminal)
+
+
+@pytest.mark.parametrize("ends", [kill_launcher, kill_console, kill_both])
+def test_a_commit_that_was_under_way_is_made_or_taken_back(
+    bench: Bench, ends: Callable[[Bench, Terminal], None]
+) -> None:
+    """By what goes on, or by the next console; nothing of it is left beside the files."""
+    files = [bench.project / f"{each}" for each in range(150)]
+    for each in files:
+        each.write_text("old\n")
+    made = json.dumps([("Bash", {"command": "for i in $(seq 0 149); do echo new > $i; done"})])
+    begin = f"#!/usr/bin/env python3\nimport sys\nsys.argv.append({made!r})\n"
+    terminal = Terminal(bench, begin + AGENT.read_text(), "--builtins")
+    inode = files[75].stat().st_ino
+    try:
+        approve_next(bench, "Bash")
+        eventually(lambda: files[75].stat().st_ino != inode)
+        ends(bench, terminal)
+        if ends is not kill_launcher:
+            bench.console.end(signal.SIGKILL)
+            bench.console.start()
+        eventually(lambda: not running_with(str(bench.project)))
+        eventually(lambda: not [*bench.console.home.glob("commits/*")])
+        assert {each.read_text() for each in files} in ({"old\n"}, {"new\n"})
+        assert not [*bench.project.glob(".aileron-*")]
     finally:
         terminal.close()

@@ -36,54 +36,47 @@ def names_hook(bench: Bench, *commands: str) -> None:
     bench.write(".codex/config.toml", f"[[hooks.PreToolUse]]\n{hooks}")
 
 
-def install(bench: Bench, name: str, text: str) -> Path:
+def install_at_home(bench: Bench, name: str, text: str) -> Path:
     bench.write(name, text)
     (bench.home / name).chmod(0o755)
     return bench.home / name
 
 
-def launched(bench: Bench, *options: str) -> tuple[int, str]:
+def launch_with_checks(bench: Bench, *options: str) -> tuple[int, str]:
     """Launch the script above as Codex, without a terminal; return exit code and what was printed."""
-    bin_ = bench.folder / "bin"
-    bin_.mkdir(exist_ok=True)
-    (bin_ / "codex").write_text(AGENT)
-    (bin_ / "codex").chmod(0o755)
-    own = f"{bench.home / 'bin'}{os.pathsep}{bin_}{os.pathsep}{os.environ['PATH']}"
-    with bench.launched("codex", options=options, env={"PATH": own}) as running:
-        ended = running.end()
+    path = f"{bench.home / 'bin'}{os.pathsep}{bench.stand_in(AGENT)['PATH']}"
+    ended = bench.launch(AGENT, options=options, PATH=path)
     return ended.code, ended.output
 
 
 def test_a_check_of_yours_runs_in_the_sandbox(bench: Bench) -> None:
     """By its path, read-only, and by its name on PATH; nothing beside it, and nothing that the project names."""
-    install(bench, "tools/check", CHECK)
-    install(bench, "tools/other", CHECK)
-    install(bench, "bin/named", CHECK)
+    install_at_home(bench, "tools/check", CHECK)
+    install_at_home(bench, "tools/other", CHECK)
+    install_at_home(bench, "bin/named", CHECK)
     names_hook(bench, "~/tools/check", "named")
     (bench.project / ".codex").mkdir()
     (bench.project / ".codex" / "config.toml").write_text(
         "[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\n"
         f"type = 'command'\ncommand = '{bench.home}/tools/other'\n"
     )
-    code, output = launched(bench, "--accept-project")
+    code, output = launch_with_checks(bench, "--accept-project")
     assert code == 0, output
     assert output.count("hook 2 refused by a check of yours") == 2
     assert "home has ['bin/named', 'go/pkg', 'tools/check']" in output
     assert "not written: " in output
-    assert (
-        f"{bench.home}/tools/other (.codex/config.toml: hooks.PreToolUse.hooks.command). " in output
-    )
+    assert f"{bench.home}/tools/other (.codex/config.toml: hooks.PreToolUse). " in output
     assert "Not in the sandbox: ~" not in output
     assert (bench.home / "tools" / "check").read_text() == CHECK
-    code, output = launched(bench, "--write", str(bench.home / "tools"))
+    code, output = launch_with_checks(bench, "--write", str(bench.home / "tools"))
     assert (code, "runs outside too. Nothing was started" in output) == (77, True)
 
 
 def test_a_missing_check_stops_the_launch_until_somebody_said_yes(bench: Bench) -> None:
     """Once; said again at each launch, asked again when the check changes, and recorded."""
-    install(bench, "bin/check", CHECK)
+    install_at_home(bench, "bin/check", CHECK)
     names_hook(bench, "~/bin/check | tee log")
-    code, output = launched(bench)
+    code, output = launch_with_checks(bench)
     assert code == 77, output
     assert (
         "May not work in the sandbox: ~/.codex/config.toml, hooks.PreToolUse (~/bin/check | tee log)"
@@ -92,11 +85,11 @@ def test_a_missing_check_stops_the_launch_until_somebody_said_yes(bench: Bench) 
     assert "this check does not run" in output
     assert "--accept-missing-checks" in output
     assert "home has" not in output
-    assert launched(bench, "--accept-missing-checks")[0] == 0
-    code, output = launched(bench)
+    assert launch_with_checks(bench, "--accept-missing-checks")[0] == 0
+    code, output = launch_with_checks(bench)
     assert (code, "this check does not run" in output) == (0, True)
     names_hook(bench, "~/bin/check | tee log2")
-    assert launched(bench)[0] == 77
+    assert launch_with_checks(bench)[0] == 77
     records = [each for each in bench.console.records() if each["event"] == "library.accepted"]
     assert [each["summary"] for each in records if "checks" in each["summary"]] == [
         "Accepted that checks of codex do not run in the sandbox"
@@ -129,7 +122,7 @@ def calls_bash(conversation: Conversation) -> Say | CallTool:
 def test_claude_code_asks_a_check_in_the_home_and_starts_without_none(tmp_path: Path) -> None:
     """The real agent: its PreToolUse hook in ~/bin refuses inside; one that cannot be there stops it."""
     with workbench(tmp_path, ScriptedLlm(calls_bash)) as bench:
-        install(bench, "bin/check", "#!/bin/sh\necho no files today >&2\nexit 2\n")
+        install_at_home(bench, "bin/check", "#!/bin/sh\necho no files today >&2\nexit 2\n")
         hooks = [{"matcher": "Bash", "hooks": [{"type": "command", "command": "~/bin/check"}]}]
         settings = {"hooks": {"PreToolUse": hooks}, "permissions": {"allow": ["Bash"]}}
         bench.write(".claude/settings.json", json.dumps(settings))

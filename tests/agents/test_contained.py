@@ -3,7 +3,6 @@
 import ctypes
 import errno
 import json
-import os
 import secrets
 import shutil
 import socket
@@ -15,20 +14,11 @@ from typing import Any
 
 import pytest
 
-from tests.agents.agents_bench import DRAFT, Bench, Say, ScriptedLlm, processes, workbench
+from tests.agents.agents_bench import DRAFT, Bench, ScriptedLlm, found_by, silent, workbench
+from tests.support.processes import running_with
 from tests.support.variants import variants
 
 PROBE = Path(__file__).parent / "probe.py"
-
-
-def _as_agent(bench: Bench, folder: Path) -> dict[str, str]:
-    """Put the probe on the PATH as `codex`; return the environment in which it is found first."""
-    bin_ = folder / "bin"
-    bin_.mkdir(exist_ok=True)
-    program = bin_ / "codex"
-    program.write_text(f"#!/usr/bin/env python3\n{PROBE.read_text()}")
-    program.chmod(0o755)
-    return {"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
 
 
 def _project(bench: Bench) -> None:
@@ -38,8 +28,8 @@ def _project(bench: Bench) -> None:
 
 
 def _run(bench: Bench, given: dict[str, Any], *options: str) -> tuple[dict[str, Any], str]:
-    env = {**_as_agent(bench, bench.folder), "CODEX_API_KEY": json.dumps(given)}
     hostile = {
+        "CODEX_API_KEY": json.dumps(given),
         "TMUX": "/tmp/tmux-0/default,1,0",
         "DBUS_SESSION_BUS_ADDRESS": "unix:path=/run/user/0/bus",
         "SSH_AUTH_SOCK": given["pathname"],
@@ -47,11 +37,9 @@ def _run(bench: Bench, given: dict[str, Any], *options: str) -> tuple[dict[str, 
         "DISPLAY": ":0",
         "WAYLAND_DISPLAY": "wayland-0",
     }
-    with bench.launched("codex", options=options, env={**env, **hostile}) as running:
-        ended = running.end()
-    assert "PROBE " in ended.output, ended.output
-    line = next(line for line in ended.output.splitlines() if line.startswith("PROBE "))
-    return json.loads(line.removeprefix("PROBE ")), ended.output
+    program = f"#!/usr/bin/env python3\n{PROBE.read_text()}"
+    output = bench.launch(program, options=options, **hostile).output
+    return found_by("PROBE", output), output
 
 
 @pytest.fixture(scope="module", params=variants(("on", "offline", "hosts"), usual=2))
@@ -66,7 +54,7 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     listeners[2].bind(("127.0.0.1", 0))
     for listener in listeners:
         listener.listen()
-    with workbench(folder, ScriptedLlm(lambda _: Say(text="nothing"))) as bench:
+    with workbench(folder, ScriptedLlm(silent)) as bench:
         _project(bench)
         victim = bench.console.session()
         asked = bench.console.run("send-draft", {"draft_id": DRAFT}, victim["token"]).json
@@ -87,7 +75,7 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
         probed, output = _run(bench, given, f"--sandbox={request.param}")
         probed["kind"] = request.param
         probed["output"] = output
-        probed["left"] = processes(f"start.py\0{bench.console.port}\0")
+        probed["left"] = running_with(f"start.py\0{bench.console.port}\0")
         probed["sent"] = bench.mailbox.state()["sent"]
         probed["changed"] = {
             name

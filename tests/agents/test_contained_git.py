@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.agents.agents_bench import Bench, until
+from tests.agents.agents_bench import Bench
 from tests.support.ordinary import USER
+from tests.support.processes import eventually
 
 AGENT = """\
 #!/bin/sh -e
@@ -41,12 +42,8 @@ def git(bench: Bench, *words: str) -> str:
     return done.stdout.strip()
 
 
-def agent(bench: Bench, then: str) -> dict[str, str]:
-    bin_ = bench.folder / "bin"
-    bin_.mkdir(exist_ok=True)
-    (bin_ / "codex").write_text(AGENT.replace("{then}", then))
-    (bin_ / "codex").chmod(0o755)
-    return {"PATH": f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+def committing_agent(bench: Bench, then: str) -> dict[str, str]:
+    return bench.stand_in(AGENT.replace("{then}", then))
 
 
 def sessions(bench: Bench) -> list[Path]:
@@ -55,13 +52,13 @@ def sessions(bench: Bench) -> list[Path]:
 
 def test_it_arrives_while_the_agent_runs_and_the_rest_at_its_end(bench: Bench) -> None:
     """The launcher follows the refs; what is left in the project is disarmed and told."""
-    env = agent(bench, "until [ -e go ]; do sleep 0.1; done; echo st > st; git add st")
+    env = committing_agent(bench, "until [ -e go ]; do sleep 0.1; done; echo st > st; git add st")
     with bench.launched("codex", env=env) as running:
-        until(lambda: git(bench, "log", "--format=%s") == "second\nfirst")
-        until(lambda: git(bench, "status", "--porcelain", "-uno") == "")
+        eventually(lambda: git(bench, "log", "--format=%s") == "second\nfirst")
+        eventually(lambda: git(bench, "status", "--porcelain", "-uno") == "")
         (bench.project / "go").touch()
         ended = running.end()
-    assert "The agent's commits are in your repository: main." in ended.output
+    assert "The agent's commits are in your repository: refs/heads/main." in ended.output
     assert "nested/.git is a new repository" in ended.output
     assert git(bench, "status", "--porcelain", "-uno") == "A  st"
     assert sessions(bench) == []
@@ -69,16 +66,15 @@ def test_it_arrives_while_the_agent_runs_and_the_rest_at_its_end(bench: Bench) -
 
 def test_after_a_kill_the_console_brings_it_back_and_the_next_launch_tells(bench: Bench) -> None:
     """SIGKILL of the launcher: nothing of it runs any more; its session's end is what starts that."""
-    env = agent(bench, "echo 3 > st; git add st; touch up; exec sleep 600")
+    env = committing_agent(bench, "echo 3 > st; git add st; touch up; exec sleep 600")
     with bench.launched("codex", env=env) as running:
-        until((bench.project / "up").exists)
-        running.process.kill()
-        running.process.communicate(timeout=60)
-    until(lambda: sessions(bench) == [])
+        eventually((bench.project / "up").exists)
+        running.kill()
+    eventually(lambda: sessions(bench) == [])
     assert git(bench, "log", "--format=%s") == "second\nfirst"
     assert git(bench, "status", "--porcelain", "-uno") == "A  st"
     assert (bench.project / "nested" / ".git.disarmed").is_dir()
-    with bench.launched("codex", env=agent(bench, "true")) as running:
+    with bench.launched("codex", env=committing_agent(bench, "true")) as running:
         ended = running.end()
     assert "from a launch that was killed: nested/.git is a new repository" in ended.output
     assert ended.output.count("from a launch that was killed: nested") == 1

@@ -2,15 +2,13 @@
 
 import re
 import signal
-import tempfile
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.agents.agents_bench import Say, ScriptedLlm, workbench
+from tests.agents.agents_bench import Bench
 from tests.agents.at_terminal import Terminal
+from tests.support.processes import alive, eventually, with_descendants
 from tests.support.variants import variants
 
 AGENT = """\
@@ -57,17 +55,11 @@ ONE_WAY = pytest.mark.parametrize("terminal", variants([CONTAINED, UNCONTAINED])
 
 
 @pytest.fixture(params=[CONTAINED, UNCONTAINED])
-def terminal(request: pytest.FixtureRequest) -> Iterator[Terminal]:
-    with (
-        tempfile.TemporaryDirectory(prefix="ail-") as folder,
-        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="nothing"))) as bench,
-    ):
-        found = Terminal(bench, AGENT, *request.param)
-        found.bench = bench  # type: ignore[attr-defined]
-        try:
-            yield found
-        finally:
-            found.close()
+def terminal(request: pytest.FixtureRequest, bench: Bench) -> Iterator[Terminal]:
+    found = Terminal(bench, AGENT, *request.param)
+    found.bench = bench  # type: ignore[attr-defined]
+    yield found
+    found.close()
 
 
 def test_it_has_a_terminal_of_its_own_with_the_size_of_ours(terminal: Terminal) -> None:
@@ -150,37 +142,10 @@ def test_a_signal_to_the_launcher_ends_agent_and_session(
 def test_a_killed_launcher_leaves_no_agent_and_no_session(terminal: Terminal) -> None:
     """SIGKILL included: the agent dies with it, its session seconds later."""
     terminal.until("size 24x80")
-    children = _descendants(terminal.process.pid)
+    children = with_descendants({terminal.process.pid}) - {terminal.process.pid}
     assert children
     terminal.process.kill()
     terminal.process.wait(60)
     console = terminal.bench.console  # type: ignore[attr-defined]
-    deadline = time.monotonic() + 60
-    while [r["event"] for r in console.records()].count("session.ended") != 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    while any(_alive(pid) for pid in children):  # killed, each ends in its own turn
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def _descendants(pid: int) -> set[int]:
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                text = (entry / "stat").read_text()
-                parents[int(entry.name)] = int(text.rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    found = {pid}
-    while more := {each for each, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {pid}
+    eventually(lambda: [r["event"] for r in console.records()].count("session.ended") == 1)
+    eventually(lambda: not children & alive())  # killed, each ends in its own turn

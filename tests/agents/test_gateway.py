@@ -1,14 +1,13 @@
 """How a launch sends model traffic through the gateway, and when it leaves it alone."""
 
 import json
-import os
-import subprocess
 from typing import Any
 
 import pytest
 
 from aileron_core.text import escape
-from tests.agents.agents_bench import CLI, Bench, processes, until
+from tests.agents.agents_bench import Bench
+from tests.support.processes import eventually, running_with
 from tests.support.variants import variants
 
 SAYS = """\
@@ -40,42 +39,24 @@ for _ in range(400):
 """
 
 
-def codex(bench: Bench, program: str) -> dict[str, str]:
-    """Put a script in the place of Codex; return the environment in which it is found."""
-    bin_ = bench.folder / "bin"
-    bin_.mkdir(exist_ok=True)
-    (bin_ / "codex").write_text(program)
-    (bin_ / "codex").chmod(0o755)
-    return {"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
-
-
-def launched(bench: Bench, *options: str, **env: str) -> str:
-    with bench.launched("codex", options=options, env={**codex(bench, SAYS), **env}) as running:
-        ended = running.end()
+def launch_and_read(bench: Bench, *options: str, **env: str) -> str:
+    ended = bench.launch(SAYS, options=options, **env)
     assert ended.code == 0, ended.output
     return ended.output
 
 
 def run_json(bench: Bench, *words: str) -> Any:
     """Return what a command that starts nothing prints."""
-    done = subprocess.run(
-        [*CLI, *words, "--home", str(bench.console.home), "--json"],
-        env=bench.environment(codex(bench, "#!/bin/sh\necho 0.169.0\n")),
-        cwd=bench.project,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return json.loads(done.stdout)
+    env = bench.stand_in("#!/bin/sh\necho 0.169.0\n")
+    return json.loads(bench.aileron(*words, "--json", env=env).stdout)
 
 
 def test_it_is_the_default_and_one_word_turns_it_off(bench: Bench) -> None:
     """`launch` sets it; `--no-gateway` leaves the agent's own way, and needs no sentence."""
-    output = launched(bench)
+    output = launch_and_read(bench)
     assert "AT True None None" in output
     assert "pass" not in output
-    output = launched(bench, "--no-gateway")
+    output = launch_and_read(bench, "--no-gateway")
     assert "AT False" in output
     assert "pass" not in output
 
@@ -83,11 +64,11 @@ def test_it_is_the_default_and_one_word_turns_it_off(bench: Bench) -> None:
 def test_a_provider_of_ones_own_stays_and_a_sentence_says_so(bench: Bench) -> None:
     """Never break an agent: its settings count, and the person reads which one."""
     bench.write(".codex/config.toml", 'model_provider = "mine"\n')
-    output = launched(bench)
+    output = launch_and_read(bench)
     assert "AT False" in output
     sentence = "Codex's model traffic bypasses Aileron's gateway: ~/.codex/config.toml sets model_provider."
     assert f"aileron: {sentence}" in output
-    assert "cannot reach a model" in launched(bench, "--sandbox=offline")
+    assert "cannot reach a model" in launch_and_read(bench, "--sandbox=offline")
 
 
 def test_what_a_project_names_is_shown_with_visible_marks(bench: Bench) -> None:
@@ -96,7 +77,7 @@ def test_what_a_project_names_is_shown_with_visible_marks(bench: Bench) -> None:
     (bench.project / ".codex" / "config.toml").write_text(
         'profile = "a\\u001b[31m"\n[profiles."a\\u001b[31m"]\nmodel_provider = "x"\n'
     )
-    output = launched(bench, "--accept-project")
+    output = launch_and_read(bench, "--accept-project")
     assert "bypasses Aileron's gateway" in output
     assert escape("profiles.a\x1b[31m.model_provider") in output
 
@@ -129,16 +110,16 @@ def test_a_proxy_of_yours_is_not_asked_for_the_gateway(
 ) -> None:
     """The token and your key would go to it; whatever else it was not asked for stays so."""
     proxy = {"HTTPS_PROXY": "http://192.0.2.1:9", "NO_PROXY": "mine.example"}
-    assert "AT True mine.example,127.0.0.1 mine.example,127.0.0.1" in launched(
+    assert "AT True mine.example,127.0.0.1 mine.example,127.0.0.1" in launch_and_read(
         bench, *options, **proxy
     )
 
 
 def test_offline_the_way_to_the_model_survives_a_restart_of_the_console(bench: Bench) -> None:
     """A restart is no error: the same base URL and the same token."""
-    env = codex(bench, ASKS)
+    env = bench.stand_in(ASKS)
     with bench.launched("codex", options=("--sandbox=offline",), env=env) as running:
-        until((bench.project / "first").exists)
+        eventually((bench.project / "first").exists)
         bench.console.end()
         bench.console.start()
         (bench.project / "again").touch()
@@ -149,11 +130,10 @@ def test_offline_the_way_to_the_model_survives_a_restart_of_the_console(bench: B
 
 def test_a_killed_launcher_takes_the_way_to_the_gateway_with_it(bench: Bench) -> None:
     """What carries the bytes ends with the sandbox, however that ends."""
-    env = codex(bench, ASKS)
+    env = bench.stand_in(ASKS)
     with bench.launched("codex", options=("--sandbox=offline",), env=env) as running:
-        until((bench.project / "first").exists)
+        eventually((bench.project / "first").exists)
         words = f"start.py\0{bench.console.port}\0"
-        assert processes(words)
-        running.process.kill()
-        running.process.communicate(timeout=60)
-    until(lambda: not processes(words))
+        assert running_with(words)
+        running.kill()
+    eventually(lambda: not running_with(words))

@@ -1,6 +1,5 @@
 """Repositories that an agent makes, in a real launch: out of the person's sight while it runs."""
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -10,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from aileron_core.containment.git.hidden_repositories import README
-from tests.agents.agents_bench import Bench, Running, until
+from tests.agents.agents_bench import Bench, Running
 from tests.agents.test_contained_git import AS_PERSON
+from tests.support.processes import eventually
 from tests.support.variants import variants
 
 QUIET = "git -c core.fsmonitor=false"
@@ -30,16 +30,12 @@ until [ -e go ]; do sleep 0.1; done
 
 
 @contextmanager
-def launched(bench: Bench, first: str, then: str = "true") -> Iterator[Running]:
+def armed_launch(bench: Bench, first: str, then: str = "true") -> Iterator[Running]:
     """Launch an agent that makes the armed repository `sub`, and have it done before the body."""
     bench.write(".codex/auth.json", '{"token": "x"}')
-    bin_ = bench.folder / "bin"
-    bin_.mkdir(exist_ok=True)
-    (bin_ / "codex").write_text(agent_script(bench, first, then))
-    (bin_ / "codex").chmod(0o755)
-    env = {"PATH": f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+    env = bench.stand_in(agent_script(bench, first, then))
     with bench.launched("codex", env=env) as running:
-        until((bench.project / "made").exists)
+        eventually((bench.project / "made").exists)
         yield running
 
 
@@ -73,8 +69,8 @@ def test_the_agent_goes_on_with_it_and_nothing_of_it_runs_outside(bench: Bench) 
         f"cd sub; echo 2 > f; {QUIET} commit -qam two; {QUIET} switch -qc more; cd ..;"
         f"{QUIET} clone -q sub copy; {QUIET} -C copy log --format='copy has %s'"
     )
-    with launched(bench, "true", then) as running:
-        until(lambda: stand_in(bench.project / "sub"))
+    with armed_launch(bench, "true", then) as running:
+        eventually(lambda: stand_in(bench.project / "sub"))
         assert "not a git repository" in looks(bench, "sub")
         (bench.project / "go").touch()
         ended = running.end()
@@ -99,11 +95,11 @@ def test_a_repository_under_another_name(bench: Bench) -> None:
         f"{QUIET} --git-dir=g symbolic-ref HEAD refs/heads/some;"
         "cat g/commondir"
     )
-    with launched(bench, first, then) as running:
+    with armed_launch(bench, first, then) as running:
         for name in ("x.git", "y"):
-            until(lambda name=name: not list((bench.project / name / "refs").glob("*")))
+            eventually(lambda name=name: not list((bench.project / name / "refs").glob("*")))
             assert "not a git repository" in looks(bench, name)
-        until(lambda: (bench.project / "g" / "commondir").stat().st_size == 0)
+        eventually(lambda: (bench.project / "g" / "commondir").stat().st_size == 0)
         assert "commondir" in looks(bench, "g")
         assert (bench.project / "y" / "mine").exists()
         (bench.project / "go").touch()
@@ -118,11 +114,10 @@ def test_a_repository_under_another_name(bench: Bench) -> None:
 
 def test_a_folder_that_can_be_entered_and_not_listed(bench: Bench) -> None:
     """Git needs no more, and looks through a project do: the folder is opened to be looked through."""
-    with launched(bench, "cp -r sub closed; chmod 0300 closed") as running:
-        until(lambda: stand_in(bench.project / "closed"))
+    with armed_launch(bench, "cp -r sub closed; chmod 0300 closed") as running:
+        eventually(lambda: stand_in(bench.project / "closed"))
         looks(bench, "closed")
-        running.process.kill()
-        running.process.communicate(timeout=60)
+        running.kill()
 
 
 def test_a_file_that_leads_to_where_it_is_kept(bench: Bench) -> None:
@@ -132,10 +127,10 @@ def test_a_file_that_leads_to_where_it_is_kept(bench: Bench) -> None:
         'echo "gitdir: $where" > tree/.git; echo "it is $where"; touch led;'
         "until [ -e end ]; do sleep 0.1; done"
     )
-    with launched(bench, "true", then) as running:
-        until(lambda: stand_in(bench.project / "sub"))
+    with armed_launch(bench, "true", then) as running:
+        eventually(lambda: stand_in(bench.project / "sub"))
         (bench.project / "go").touch()
-        until((bench.project / "led").exists)
+        eventually((bench.project / "led").exists)
         assert "not a git repository" in looks(bench, "tree")
         (bench.project / "end").touch()
         ended = running.end()
@@ -145,12 +140,11 @@ def test_a_file_that_leads_to_where_it_is_kept(bench: Bench) -> None:
 
 def test_after_a_kill_of_the_launcher_it_is_put_back(bench: Bench) -> None:
     """SIGKILL while repositories are hidden: the console puts them back, the next launch says so."""
-    with launched(bench, "git init -q --bare x.git", "exec sleep 600") as running:
-        until(lambda: stand_in(bench.project / "sub"))
-        until(lambda: not list((bench.project / "x.git" / "refs").glob("*")))
-        running.process.kill()
-        running.process.communicate(timeout=60)
-    until(lambda: not list((bench.console.home / "git").glob("[!.]*")))
+    with armed_launch(bench, "git init -q --bare x.git", "exec sleep 600") as running:
+        eventually(lambda: stand_in(bench.project / "sub"))
+        eventually(lambda: not list((bench.project / "x.git" / "refs").glob("*")))
+        running.kill()
+    eventually(lambda: not list((bench.console.home / "git").glob("[!.]*")))
     assert (bench.project / "sub" / ".git.disarmed" / "HEAD.disarmed").exists()
     assert not (bench.project / "sub" / ".git").exists()
     assert (bench.project / "x.git" / "HEAD.disarmed").exists()
@@ -160,7 +154,7 @@ def test_after_a_kill_of_the_launcher_it_is_put_back(bench: Bench) -> None:
     shutil.rmtree(bench.project / "sub")
     shutil.rmtree(bench.project / "x.git")
     (bench.project / "go").touch()
-    with launched(bench, "true") as running:
+    with armed_launch(bench, "true") as running:
         ended = running.end()
     assert "from a launch that was killed: sub/.git is a new repository" in ended.output
 

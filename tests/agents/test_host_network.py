@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.agents_bench import Say, ScriptedLlm, workbench
+from tests.agents.agents_bench import Bench
 from tests.support.ordinary import AS_ORDINARY, OWNS, ordinary_folder
 from tests.support.tls import certificate
 
@@ -139,27 +139,22 @@ def test_a_host_that_is_allowed_while_the_sandbox_runs_is_reached_at_once(
     assert result["uid"] != 0
 
 
-def test_a_launched_agents_refused_host_reaches_the_person_who_allows_it(tmp_path: Path) -> None:
+def test_a_launched_agents_refused_host_reaches_the_person_who_allows_it(bench: Bench) -> None:
     """From the sandbox over launcher and console to a person, and back: from then on the name is looked up."""
-    with workbench(tmp_path, ScriptedLlm(lambda _: Say(text="nothing"))) as bench:
-        program = tmp_path / "bin" / "codex"
-        program.parent.mkdir()
-        program.write_text(LOOKS_UP)
-        program.chmod(0o755)
-        path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-        env = {"PATH": path, "HTTPS_PROXY": "http://proxy.invalid:3128", "CODEX_API_KEY": "x"}
-        hosts = bench.console.hosts
-        with bench.launched("codex", options=("--sandbox=hosts",), env=env) as running:
-            assert bench.console.until(lambda: bool(hosts), 60)
-            (session,) = hosts
-            assert hosts[session]["refused"] == {"late.invalid:443": ""}
-            bench.console.tell(session=session, allow_host="late.invalid:443")
-            ended = running.end()
-        assert ended.code == 0, ended.output
-        assert f"FIRST {socket.EAI_NONAME}" in ended.output
-        assert f"NOW {socket.EAI_AGAIN} []" in ended.output, (
-            "it is asked for outside, where nobody knows it"
-        )
-        assert "Hosts that the agent could not reach: other.invalid:443." in ended.output
-        events = [record["event"] for record in bench.console.records()]
-        assert events.index("session.host_refused") < events.index("session.host_allowed")
+    env = {"HTTPS_PROXY": "http://proxy.invalid:3128", "CODEX_API_KEY": "x"}
+    env |= bench.stand_in(LOOKS_UP)
+    hosts = bench.console.hosts
+    with bench.launched("codex", options=("--sandbox=hosts",), env=env) as running:
+        assert bench.console.until(lambda: bool(hosts), 60)
+        (session,) = hosts
+        assert hosts[session]["refused"] == {"late.invalid:443": ""}
+        bench.console.tell(session=session, allow_host="late.invalid:443")
+        ended = running.end()
+    assert ended.code == 0, ended.output
+    assert f"FIRST {socket.EAI_NONAME}" in ended.output
+    assert f"NOW {socket.EAI_AGAIN} []" in ended.output, (
+        "it is asked for outside, where nobody knows it"
+    )
+    assert "Hosts that the agent could not reach: other.invalid:443." in ended.output
+    events = bench.events()
+    assert events.index("session.host_refused") < events.index("session.host_allowed")

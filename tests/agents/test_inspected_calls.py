@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.agents_bench import Bench, CallTool, Say, ScriptedLlm, until, workbench
+from tests.agents.agents_bench import Bench, CallTool, Say, ScriptedLlm, workbench
 from tests.agents.llm import Conversation, Script
+from tests.support.processes import eventually
 from tests.support.variants import variants
 
 pytestmark = pytest.mark.timeout(300)
@@ -32,7 +33,7 @@ ARGS = {
 }
 
 
-def calls(*steps: CallTool) -> Script:
+def one_after_another(*steps: CallTool) -> Script:
     """Call one after the other, then end."""
 
     def script(conversation: Conversation) -> Say | CallTool:
@@ -42,7 +43,7 @@ def calls(*steps: CallTool) -> Script:
     return script
 
 
-def run(bench: Bench, agent: str, options: Sequence[str]) -> None:
+def run_agent(bench: Bench, agent: str, options: Sequence[str]) -> None:
     bench.configure(agent)
     args = ARGS[agent]
     if "--intercept-builtins" in options:
@@ -70,7 +71,7 @@ def counts(bench: Bench) -> dict[str, int]:
         ]
         return bool(records)
 
-    until(counted)  # written by the clock, of which no event tells
+    eventually(counted)  # written by the clock, of which no event tells
     return records[0]["calls"]
 
 
@@ -87,8 +88,8 @@ def test_a_native_call_of_an_agent_whose_tools_were_intercepted_is_seen(
 ) -> None:
     """The agent refuses it, and what is on record is that the model called it; no argument, no text."""
     native = NATIVE[agent]
-    with workbench(tmp_path, ScriptedLlm(calls(OURS, native)), inspect=True) as bench:
-        run(bench, agent, ["--intercept-builtins"])
+    with workbench(tmp_path, ScriptedLlm(one_after_another(OURS, native)), inspect=True) as bench:
+        run_agent(bench, agent, ["--intercept-builtins"])
         ours = {"codex": "mcp__aileron.list_drafts", "claude": "mcp__aileron__list_drafts"}
         assert counts(bench) == {native.name: 1, ours[agent]: 1}
         assert marks(bench) == [native.name]
@@ -101,8 +102,8 @@ def test_a_native_call_of_an_agent_whose_tools_were_intercepted_is_seen(
 def test_a_native_call_that_writes_is_seen_in_any_session(agent: str, tmp_path: Path) -> None:
     """Here it runs. Nothing asked a person."""
     native = NATIVE[agent]
-    with workbench(tmp_path, ScriptedLlm(calls(native)), inspect=True) as bench:
-        run(bench, agent, [])
+    with workbench(tmp_path, ScriptedLlm(one_after_another(native)), inspect=True) as bench:
+        run_agent(bench, agent, [])
         assert (bench.project / "made.txt").read_text() == f"{CANARY}\n"
         assert counts(bench) == {native.name: 1}
         assert marks(bench) == [native.name]
@@ -110,7 +111,7 @@ def test_a_native_call_that_writes_is_seen_in_any_session(agent: str, tmp_path: 
 
 @pytest.mark.parametrize("agent", variants(NATIVE))
 def test_an_agent_that_calls_ailerons_tools_alone_is_not_marked(agent: str, tmp_path: Path) -> None:
-    with workbench(tmp_path, ScriptedLlm(calls(OURS)), inspect=True) as bench:
-        run(bench, agent, ["--intercept-builtins"])
+    with workbench(tmp_path, ScriptedLlm(one_after_another(OURS)), inspect=True) as bench:
+        run_agent(bench, agent, ["--intercept-builtins"])
         assert sum(counts(bench).values()) == 1
         assert marks(bench) == []

@@ -63,7 +63,7 @@ export default (pi) =>
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class OwnToolsCase:
     """One agent, with settings and arguments that would bring its own tools back."""
 
     prefix: str
@@ -89,8 +89,8 @@ def named(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-CASES: Mapping[str, Case] = {
-    "codex": Case(
+CASES: Mapping[str, OwnToolsCase] = {
+    "codex": OwnToolsCase(
         prefix="mcp__aileron.",
         own=named("exec_command write_stdin view_image"),
         stays=named(
@@ -106,7 +106,7 @@ CASES: Mapping[str, Case] = {
         calls=CallTool(name="apply_patch", args={"input": PATCH}),
         told="blocked by read-only sandbox",
     ),
-    "opencode": Case(
+    "opencode": OwnToolsCase(
         prefix="aileron_",
         own=named("bash edit glob grep read write"),
         stays=named("skill task todowrite webfetch"),
@@ -117,7 +117,7 @@ CASES: Mapping[str, Case] = {
         ),
         told="FINAL",
     ),
-    "claude": Case(
+    "claude": OwnToolsCase(
         prefix="mcp__aileron__",
         own=named("Bash Edit EnterWorktree ExitWorktree Monitor NotebookEdit Read Workflow Write"),
         stays=named(
@@ -139,7 +139,7 @@ CASES: Mapping[str, Case] = {
         ),
         told="FINAL",
     ),
-    "goose": Case(
+    "goose": OwnToolsCase(
         prefix="aileron-mcp__",
         own=named(
             "analyze apps__create_app apps__delete_app apps__iterate_app apps__list_apps delegate edit "
@@ -159,14 +159,14 @@ CASES: Mapping[str, Case] = {
             )
         },
     ),
-    "pi": Case(
+    "pi": OwnToolsCase(
         prefix="mcp__aileron__",
         own=named("bash edit read write"),
         stays=frozenset(),
         args=("-p", "--provider", "anthropic", "--model", "claude-sonnet-4-5", "go"),
         home={".pi/agent/extensions/mine.js": PIS_OWN},
     ),
-    "gemini": Case(
+    "gemini": OwnToolsCase(
         prefix="mcp_aileron_",
         own=named("glob grep_search list_directory read_file replace run_shell_command write_file"),
         stays=named(

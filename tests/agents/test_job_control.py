@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.agents_bench import CLI, KEYS, Bench, Say, ScriptedLlm, until, workbench
+from tests.agents.agents_bench import CLI, KEYS, Bench, Say, bench_of
 from tests.agents.at_shell import READY, SHELLS, Shell
 from tests.process.tmux import shell
 from tests.support.ordinary import AS_ORDINARY
+from tests.support.processes import eventually, running_with, states
 from tests.support.variants import ALL
 
 pytestmark = pytest.mark.timeout(300)
@@ -62,7 +63,7 @@ SHELLS_OWN = {"alternate_on": "0", "mouse_any_flag": "0", "cursor_flag": "1"}
 AGENTS_OWN = {"alternate_on": "1", "mouse_any_flag": "1", "cursor_flag": "0"}
 
 
-class Person:
+class AgentAtShell:
     """A shell in which an agent is run, without a console."""
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -79,13 +80,13 @@ class Person:
 
     def shows(self, flags: dict[str, str]) -> None:
         """Wait until the terminal is in these modes."""
-        until(lambda: self.shell.flags(*flags) == flags)
+        eventually(lambda: self.shell.flags(*flags) == flags)
 
 
 @contextlib.contextmanager
-def person(name: str) -> Iterator[Person]:
+def agent_at_shell(name: str) -> Iterator[AgentAtShell]:
     with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        found = Person(name, Path(folder))
+        found = AgentAtShell(name, Path(folder))
         try:
             yield found
         finally:
@@ -98,7 +99,7 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_goes_on(name: str) -> None:
 
     In the background it stops as it wants the terminal, and so does one that was started there.
     """
-    with person(name) as at:
+    with agent_at_shell(name) as at:
         at.launch("group", background=True)
         assert "DRAWN" not in at.shell.until_stopped()
         at.shell.run("fg")
@@ -127,11 +128,11 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_goes_on(name: str) -> None:
 
 def test_a_stop_from_outside_stops_an_agent_that_knows_nothing_of_it() -> None:
     """It had no time to reset its modes: they are reset for the shell, set again for it, and it draws anew."""
-    with person("bash") as at:
+    with agent_at_shell("bash") as at:
         at.launch("deaf")
         at.shell.until("DRAWN by")
         at.shows(AGENTS_OWN)
-        (launcher,) = running("-I\0launch.py\0", at.agent)
+        (launcher,) = running_with("-I\0launch.py\0", at.agent)
         os.kill(launcher, signal.SIGTSTP)
         at.shows(SHELLS_OWN)
         assert "DRAWN" not in at.shell.at_prompt()
@@ -145,7 +146,7 @@ def test_a_stop_from_outside_stops_an_agent_that_knows_nothing_of_it() -> None:
 
 def test_what_is_printed_in_the_background_is_shown_until_it_wants_to_read() -> None:
     """As with any program; what is typed at the prompt stays the shell's."""
-    with person("bash") as at:
+    with agent_at_shell("bash") as at:
         at.launch("reads", background=True)
         at.shell.until("PRINTED")
         assert "line" not in at.shell.until_stopped()
@@ -156,41 +157,13 @@ def test_what_is_printed_in_the_background_is_shown_until_it_wants_to_read() -> 
         at.shell.at_prompt()
 
 
-def running(*words: str) -> list[int]:
-    """Return the processes whose command line holds all of *words*."""
-    found: list[int] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):  # it has ended
-            line = path.read_bytes().decode("utf-8", "replace")
-            if all(word in line for word in words):
-                found.append(int(path.parent.name))
-    return found
-
-
-def states(*pids: int) -> set[str]:
-    """Return the states of the processes that are there."""
-    found: set[str] = set()
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            found.add(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
-    return found
-
-
 @contextlib.contextmanager
 def at_work(
     name: str, program: str | None = None, agent: str | None = None
 ) -> Iterator[tuple[Bench, Shell]]:
     """A person's own shell in a project, beside a console."""
-    with (
-        tempfile.TemporaryDirectory(prefix="ail-") as folder,
-        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="BANANA"))) as bench,
-    ):
-        env: dict[str, str] = {}
-        if program is not None:
-            (bench.folder / "bin").mkdir()
-            (bench.folder / "bin" / "codex").write_text(program)
-            (bench.folder / "bin" / "codex").chmod(0o755)
-            env["PATH"] = f"{bench.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    with bench_of(lambda _: Say(text="BANANA")) as bench:
+        env = {} if program is None else bench.stand_in(program)
         if agent is not None:
             bench.configure(agent)
             for path, text in TRUSTED[agent](bench).items():
@@ -208,7 +181,7 @@ def launch(bench: Bench, at: Shell, agent: str, *options: str) -> int:
     command = (*CLI[len(AS_ORDINARY) :], "launch", agent, "--home", str(bench.console.home))
     at.run(shell(*command, *options))
     found: list[int] = []
-    until(lambda: found.extend(running("\0launch\0", str(bench.console.home))) or found)
+    eventually(lambda: found.extend(running_with("\0launch\0", str(bench.console.home))) or found)
     return min(found)
 
 
@@ -250,7 +223,7 @@ def test_nothing_runs_in_the_sandbox_while_its_launcher_is_stopped(ending: str) 
             at.tmux.type(name)
             at.press("Enter")
             at.at_prompt()
-            inside = running(f"python3\0{bench.folder / 'bin' / 'codex'}")
+            inside = running_with(f"python3\0{bench.folder / 'bin' / 'codex'}")
             assert len(inside) >= 3
             assert states(launcher, *inside) == {"T"}
             assert [each.name for each in (bench.project / name / ".git").iterdir()] == [
@@ -260,14 +233,14 @@ def test_nothing_runs_in_the_sandbox_while_its_launcher_is_stopped(ending: str) 
             if name != "new3":
                 at.run("fg")
                 at.until("WENT ON")
-                until(lambda: (bench.project / "count").stat().st_size > counted)  # noqa: B023
-        assert "session.ended" not in [record["event"] for record in bench.console.records()]
+                eventually(lambda: (bench.project / "count").stat().st_size > counted)  # noqa: B023
+        assert "session.ended" not in bench.events()
         if ending == "killed":  # nothing of it ran once more
             os.kill(launcher, signal.SIGKILL)
         else:
             at.close()
-        until(lambda: states(launcher, *inside) <= {"Z"})
-        until(lambda: "session.ended" in [record["event"] for record in bench.console.records()])
+        eventually(lambda: states(launcher, *inside) <= {"Z"})
+        eventually(lambda: "session.ended" in bench.events())
         assert ending == "hung up" or (bench.project / "count").stat().st_size == counted
 
 
@@ -299,7 +272,7 @@ if os.environ.get("AILERON_TEST_ALL"):
     ]
 
 
-def typed(at: Shell, text: str) -> None:
+def type_until_there(at: Shell, text: str) -> None:
     """Type *text* until it is there: an agent that starts, or goes on, drops what is typed meanwhile."""
 
     def there() -> bool:
@@ -308,7 +281,7 @@ def typed(at: Shell, text: str) -> None:
             return bool(at.until(text, 1.0))
         return False
 
-    until(there)
+    eventually(there)
 
 
 @pytest.mark.parametrize(("agent", "name", "options"), REAL, ids=lambda value: "".join(value))
@@ -318,7 +291,7 @@ def test_a_real_agent_stops_and_goes_on(agent: str, name: str, options: tuple[st
         launcher = launch(bench, at, agent, *options)
         at.until(UP[agent])
         for text in ("xjx", "qzq"):
-            typed(at, text)
+            type_until_there(at, text)
             at.press("C-z")
             shown = at.at_prompt()
             assert text not in shown
@@ -326,9 +299,9 @@ def test_a_real_agent_stops_and_goes_on(agent: str, name: str, options: tuple[st
             assert at.flags(*SHELLS_OWN) == SHELLS_OWN
             at.run("fg")
             at.until(text)
-        typed(at, "say it")
-        until(lambda: at.press("Enter") or "BANANA" in at.tmux.pane())
-        assert [each["event"] for each in bench.console.records()].count("session.opened") == 1
+        type_until_there(at, "say it")
+        eventually(lambda: at.press("Enter") or "BANANA" in at.tmux.pane())
+        assert bench.events().count("session.opened") == 1
 
 
 @pytest.mark.skipif(not ALL, reason="one of the six agents that make test-all launches")

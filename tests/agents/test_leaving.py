@@ -1,13 +1,11 @@
 """What is left of a launch when it has ended, or was killed."""
 
-import contextlib
 import json
-import os
-from pathlib import Path
 
 import pytest
 
-from tests.agents.agents_bench import Bench, until
+from tests.agents.agents_bench import Bench, found_by
+from tests.support.processes import eventually, running_with
 
 WAITS = '#!/bin/sh\necho up > "{mark}"\nexec sleep 600\n'
 LOOKS = """\
@@ -34,30 +32,19 @@ def bench(bench: Bench) -> Bench:
     return bench
 
 
-def program(bench: Bench, name: str, text: str) -> dict[str, str]:
-    bin_ = bench.folder / "bin"
-    bin_.mkdir(exist_ok=True)
-    (bin_ / name).write_text(text.replace("{mark}", str(bench.folder / "mark")))
-    (bin_ / name).chmod(0o755)
-    return {"PATH": f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin"}
-
-
 def killed(bench: Bench, agent: str) -> str:
     """Launch without a sandbox, kill the launcher as it runs; return the session's token."""
     mark = bench.folder / "mark"
-    env = program(bench, agent, WAITS)
+    env = bench.stand_in(WAITS.replace("{mark}", str(mark)), agent)
     with bench.launched(agent, options=("--no-sandbox",), env=env) as running:
-        until(mark.exists)
+        eventually(mark.exists)
         (token,) = bench.tokens()
         (file,) = (bench.console.home / "run" / "launched").glob("*/token")
         assert file.stat().st_mode & 0o777 == 0o600
         assert file.parent.stat().st_mode & 0o777 == 0o700
         assert bench.console.get("/v1/actions", token=token).status == 200
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):  # one that has just ended
-                assert token.encode() not in path.read_bytes()
-        running.process.kill()
-        running.process.communicate(timeout=60)
+        assert not running_with(token)
+        running.kill()
     mark.unlink()
     return token
 
@@ -65,8 +52,8 @@ def killed(bench: Bench, agent: str) -> str:
 def test_the_token_of_a_killed_launcher_goes_with_its_session(bench: Bench) -> None:
     """No file with a token outlives the session: the console sweeps what nobody else can."""
     token = killed(bench, "codex")
-    until(lambda: bench.console.get("/v1/actions", token=token).status == 401)
-    until(lambda: bench.left_behind() == [])
+    eventually(lambda: bench.console.get("/v1/actions", token=token).status == 401)
+    eventually(lambda: bench.left_behind() == [])
 
 
 def test_a_killed_gemini_leaves_its_extension_and_the_next_launch_repairs_it(bench: Bench) -> None:
@@ -76,7 +63,7 @@ def test_a_killed_gemini_leaves_its_extension_and_the_next_launch_repairs_it(ben
     extension = bench.home / ".gemini" / "extensions" / "aileron"
     killed(bench, "gemini")
     assert extension.exists()
-    env = program(bench, "gemini", '#!/bin/sh\nls "$HOME/.gemini/extensions/aileron"\n')
+    env = bench.stand_in('#!/bin/sh\nls "$HOME/.gemini/extensions/aileron"\n', "gemini")
     with bench.launched("gemini", options=("--no-sandbox",), env=env) as running:
         ended = running.end()
     assert "gemini-extension.json" in ended.output
@@ -102,29 +89,24 @@ def test_what_the_agent_of_a_killed_launcher_left_is_moved_aside_by_the_console(
     bench: Bench,
 ) -> None:
     """Nobody is left to do it at the session's end; the person's next `cd` runs nothing."""
-    with bench.launched("codex", env=program(bench, "codex", ARMS)) as running:
-        until((bench.project / "mark").exists)
-        running.process.kill()
-        running.process.communicate(timeout=60)
-    until(lambda: {each.name for each in bench.project.iterdir()} == {"mark"})
+    with bench.launched("codex", env=bench.stand_in(ARMS)) as running:
+        eventually((bench.project / "mark").exists)
+        running.kill()
+    eventually(lambda: {each.name for each in bench.project.iterdir()} == {"mark"})
     aside = bench.console.home / "aside"
-    until(lambda: not list((aside / "watched").iterdir()))
-    until(lambda: bench.left_behind() == [])
+    eventually(lambda: not list((aside / "watched").iterdir()))
+    eventually(lambda: bench.left_behind() == [])
     login = json.loads((bench.home / ".codex/auth.json").read_text())
     assert login == {"token": "renewed"}
     assert {each.name for each in aside.glob("ses-*/*")} == {".envrc", ".vscode"}
-    with bench.launched("codex", env=program(bench, "codex", "#!/bin/sh\n")) as running:
-        assert "The agent created .envrc. It was moved to" in running.end().output
+    assert "The agent created .envrc. It was moved to" in bench.launch("#!/bin/sh\n").output
 
 
 def test_a_hook_of_one_sandboxed_launch_is_gone_in_the_next(bench: Bench) -> None:
     """The agent's own folder is a copy; the login alone comes back, and history stays in Aileron's home."""
-    env = program(bench, "codex", LOOKS)
     for _ in range(2):
-        with bench.launched("codex", env=env) as running:
-            ended = running.end()
-        line = next(line for line in ended.output.splitlines() if line.startswith("FOUND "))
-        assert json.loads(line.removeprefix("FOUND ")) == sorted((*HISTORY, "auth.json"))
+        found = found_by("FOUND", bench.launch(LOOKS).output)
+        assert found == sorted((*HISTORY, "auth.json"))
     own = bench.home / ".codex"
     assert [each.name for each in own.iterdir()] == ["auth.json"]
     assert json.loads((own / "auth.json").read_text()) == {"token": "renewed"}

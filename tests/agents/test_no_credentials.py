@@ -1,8 +1,6 @@
 """Nothing of an account or of the vault is within reach of a contained agent, as an ordinary user meets it."""
 
 import asyncio
-import json
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from aileron_core.credentials.oauth import TokenEndpoint
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
-from tests.agents.agents_bench import Bench, Say, ScriptedLlm, workbench
+from tests.agents.agents_bench import Bench, ScriptedLlm, found_by, silent, workbench
 from tests.core.runs.test_canaries import KINDS, MANIFEST
 from tests.support.scripted_guest import FQN, furnish_guest
 from tests.support.variants import variants
@@ -136,16 +134,7 @@ def needs(kind: str) -> str:
 
 def searched(bench: Bench, more: str = "", **env: str) -> dict[str, Any]:
     """Search as an agent would, after the lines *more*; return what was found."""
-    bin_ = bench.folder / "bin"
-    bin_.mkdir()
-    (bin_ / "codex").write_text(SEARCH.replace("MORE\n", more))
-    (bin_ / "codex").chmod(0o755)
-    env |= {"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
-    with bench.launched("codex", env=env) as running:
-        output = running.end().output
-    lines = [line for line in output.splitlines() if line.startswith("SEARCH ")]
-    assert lines, output
-    return json.loads(lines[0].removeprefix("SEARCH "))
+    return found_by("SEARCH", bench.launch(SEARCH.replace("MORE\n", more), **env).output)
 
 
 @pytest.mark.parametrize("kind", variants(KINDS))
@@ -156,16 +145,15 @@ def test_a_contained_agent_finds_nothing_of_an_account_it_acts_with(kind: str) -
         request = {"url": f"https://{HOST}/x", "credential": kind}
         hash_ = furnish_guest(home, [request], [HOST], more=needs(kind))
         asyncio.run(bind(home, kind, hash_))
-        with workbench(Path(folder), ScriptedLlm(lambda _: Say(text="nothing"))) as bench:
+        with workbench(Path(folder), ScriptedLlm(silent)) as bench:
             console = bench.console
-            unlocked = console.post("/v1/vault/unlock", {"passphrase": PHRASE}, local=True)
-            assert unlocked.status == 200
+            assert console.unlock(PHRASE).status == 200
             result = searched(bench)
             assert result["found"] == []
             assert result["read"] > 20
             for asked, status in result["statuses"].items():
                 assert (status in (401, 403, 404)) == ("/v1/actions" not in asked), (asked, status)
-            assert console.get("/v1/vault", local=True).json["state"] == "unlocked"
+            assert console.vault == "unlocked"
             (bound,) = console.get("/v1/bindings", local=True).json["items"]
             assert (bound["kind"], bound["problem"]) == (kind, "")
             kept = [path for path in console.home.rglob("*") if path.is_file()]

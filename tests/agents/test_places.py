@@ -1,6 +1,5 @@
 """Launches in unusual places: worktrees, blanks and letters in paths, a linked home, nvm, a venv inside."""
 
-import json
 import os
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.agents_bench import CLI, Bench
+from tests.agents.agents_bench import CLI, Bench, found_by
 from tests.support.ordinary import AS_ORDINARY
 
 AGENT = """\
@@ -49,7 +48,7 @@ def bench(bench: Bench) -> Bench:
     return bench
 
 
-def run(
+def launch_in(
     bench: Bench,
     project: Path,
     bin_: Path,
@@ -69,11 +68,7 @@ def run(
         timeout=60,
         check=False,
     )
-    line = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
-    assert line, done.stdout + done.stderr
-    found = json.loads(line[0].removeprefix("FOUND "))
-    assert isinstance(found, dict)
-    return found
+    return found_by("FOUND", done.stdout + done.stderr)
 
 
 def script(folder: Path) -> Path:
@@ -96,7 +91,7 @@ def test_a_worktree_with_blanks_and_a_home_that_is_a_link(bench: Bench) -> None:
     )
     link = bench.folder / "link"
     link.symlink_to(bench.home)
-    found = run(bench, tree, script(bench.home / ".local" / "bin"), home=link)
+    found = launch_in(bench, tree, script(bench.home / ".local" / "bin"), home=link)
     assert found == {
         "cwd": str(tree),
         "home": str(link),
@@ -122,7 +117,7 @@ def test_an_agent_under_nvm_with_its_own_interpreter(bench: Bench) -> None:
     package = script(node / "lib" / "node_modules" / "@openai" / "codex" / "bin")
     (node / "bin").mkdir(parents=True)
     (node / "bin" / "codex").symlink_to(package / "codex")
-    found = run(bench, bench.project, node / "bin")
+    found = launch_in(bench, bench.project, node / "bin")
     assert found["cwd"] == str(bench.project)
     assert found["login"]
     assert not found["others"]
@@ -138,6 +133,6 @@ def test_aileron_in_a_venv_inside_the_project_cannot_be_changed(bench: Bench) ->
     (packages / "here.pth").write_text(f"{sysconfig.get_path('purelib')}\n{root}\n")
     command = (*AS_ORDINARY, str(python), "-I", "-m", "aileron_tui.cli")
     tried = f"{packages}:{venv / 'bin'}"
-    found = run(bench, bench.project, script(bench.folder / "bin"), tried, command=command)
+    found = launch_in(bench, bench.project, script(bench.folder / "bin"), tried, command=command)
     assert found["aileron"] == [30, 30]
     assert found["work"] == 1

@@ -22,7 +22,7 @@ if not ALL:
 
 
 @contextlib.contextmanager
-def at_work(agent: str, folder: Path, **settings: object) -> Iterator[Bench]:
+def configured(agent: str, folder: Path, **settings: object) -> Iterator[Bench]:
     with workbench(folder, ScriptedLlm(sends_a_draft), **settings) as bench:
         bench.configure(agent)
         yield bench
@@ -37,7 +37,7 @@ def test_an_approved_call_runs_and_the_model_reads_its_result(
     agent: str, options: tuple[str, ...], tmp_path: Path
 ) -> None:
     """Agent, approval, yes, effect, result, final answer; nothing of the person's is changed."""
-    with at_work(agent, tmp_path) as bench:
+    with configured(agent, tmp_path) as bench:
         before = bench.fingerprint()
         with bench.launched(agent, *bench.prompt(agent), options=options, watched=True) as running:
             approval = bench.asked()
@@ -59,8 +59,7 @@ def test_an_approved_call_runs_and_the_model_reads_its_result(
         assert not [line for line in ended.command_lines for token in tokens if token in line]
         assert bench.shows_gateway(ended) == (agent == "codex")
         bench.all_passed()
-        events = [record["event"] for record in bench.console.records()]
-        assert events.count("approval.approved") == 1
+        assert bench.events().count("approval.approved") == 1
         opened, ended_as = (
             next(each["containment"] for each in bench.console.records() if each["event"] == event)
             for event in ("session.opened", "session.ended")
@@ -77,7 +76,7 @@ def test_an_approved_call_runs_and_the_model_reads_its_result(
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_denied_call_tells_the_model_the_persons_reason(agent: str, tmp_path: Path) -> None:
     """No, with a reason: nothing is sent, and the model reads why."""
-    with at_work(agent, tmp_path) as bench:
+    with configured(agent, tmp_path) as bench:
         with bench.launched(agent, *bench.prompt(agent)) as running:
             approval = bench.asked()
             bench.console.tell(deny=approval, reason="wrong list, use the new one")
@@ -92,7 +91,7 @@ def test_a_denied_call_tells_the_model_the_persons_reason(agent: str, tmp_path: 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_decision_after_the_hold_is_fetched_by_another_call(agent: str, tmp_path: Path) -> None:
     """Human time is not execution time: pending, then check_action_status, then the result."""
-    with at_work(agent, tmp_path, hold_seconds=1) as bench:
+    with configured(agent, tmp_path, hold_seconds=1) as bench:
         with bench.launched(agent, *bench.prompt(agent)) as running:
             approval = bench.asked()
             bench.wait_for_result("pending_approval")
@@ -113,7 +112,7 @@ def test_without_a_common_network_the_model_and_the_actions_are_reached(
     agent: str, sandbox: str, tmp_path: Path
 ) -> None:
     """`--sandbox=offline` and `hosts`: the same base URL leads through the session's own socket."""
-    with at_work(agent, tmp_path) as bench:
+    with configured(agent, tmp_path) as bench:
         before = bench.fingerprint()
         options = (f"--sandbox={sandbox}",)
         with bench.launched(agent, *bench.prompt(agent), options=options) as running:

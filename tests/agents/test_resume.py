@@ -3,12 +3,11 @@
 Codex here; the others with AILERON_TEST_ALL set.
 """
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.agents.agents_bench import CLI, Bench, Say, ScriptedLlm, workbench
+from tests.agents.agents_bench import Bench, Say, ScriptedLlm, workbench
 from tests.support.variants import variants
 
 pytestmark = pytest.mark.timeout(300)
@@ -31,11 +30,7 @@ DATABASES = ("goose", "opencode")
 def exported(bench: Bench, agent: str, name: str) -> Path:
     """Have a person take the newest conversation out; return its file."""
     out = bench.folder / name
-    export = ["launch", agent, "--home", str(bench.console.home), "--export-session", str(out)]
-    done = subprocess.run(
-        [*CLI, *export], cwd=bench.project, env=bench.environment({}), capture_output=True,
-        text=True, check=True,
-    )  # fmt: skip
+    done = bench.aileron("launch", agent, "--export-session", str(out))
     assert "may contain turns that never happened" in done.stdout
     (found,) = out.iterdir()
     return found

@@ -1,7 +1,5 @@
 """Your settings and the project's, as the agent gets them; who is asked, and when again."""
 
-import os
-
 import pytest
 
 from tests.agents.agents_bench import Bench
@@ -17,15 +15,9 @@ print("colour", os.environ.get("NO_COLOR"), "mine", os.environ.get("MINE"))
 ASKS = '[launch.codex]\nargs = ["--model=theirs"]\nenv = { NO_COLOR = "1" }\n'
 
 
-def launched(bench: Bench, *options: str) -> tuple[int, str]:
+def launch_typed(bench: Bench, *options: str) -> tuple[int, str]:
     """Launch without a terminal; return exit code and what was printed."""
-    bin_ = bench.folder / "bin"
-    bin_.mkdir(exist_ok=True)
-    (bin_ / "codex").write_text(AGENT)
-    (bin_ / "codex").chmod(0o755)
-    path = f"{bin_}{os.pathsep}{os.environ['PATH']}"
-    with bench.launched("codex", "typed", options=options, env={"PATH": path}) as running:
-        ended = running.end()
+    ended = bench.launch(AGENT, "typed", options=options)
     return ended.code, ended.output
 
 
@@ -39,7 +31,7 @@ def test_yours_come_first_then_the_projects_then_what_is_typed(bench: Bench) -> 
         '[launch.codex]\nargs = ["--search"]\nenv = { MINE = "yes", NO_COLOR = "0" }\n'
     )
     (bench.project / "aileron.toml").write_text(ASKS)
-    code, output = launched(bench, "--accept-project")
+    code, output = launch_typed(bench, "--accept-project")
     assert code == 0, output
     assert "args ['--search', '--model=theirs', 'typed']" in output
     assert "colour 1 mine yes" in output
@@ -50,27 +42,27 @@ def test_without_a_terminal_nothing_starts_until_somebody_said_yes(bench: Bench)
     """A sentence that shows what is asked for; after a yes, these bytes ask no more; others do."""
     file = bench.project / "aileron.toml"
     file.write_text(ASKS)
-    code, output = launched(bench)
+    code, output = launch_typed(bench)
     assert code == 77, output
     assert "argument  --model=theirs; variable  NO_COLOR=1" in output
     assert "--accept-project" in output
     assert accepted(bench) == []
-    assert launched(bench, "--accept-project")[0] == 0
+    assert launch_typed(bench, "--accept-project")[0] == 0
     assert [each["path"] for each in accepted(bench)] == [str(bench.project)]
-    assert launched(bench)[0] == 0
+    assert launch_typed(bench)[0] == 0
     file.write_text(ASKS + "# changed\n")
-    assert launched(bench)[0] == 77
+    assert launch_typed(bench)[0] == 77
 
 
 def test_a_changed_file_is_shown_beside_what_was_accepted(bench: Bench) -> None:
     """First what it asks for more, then the lines that differ; the copy is in the home."""
     file = bench.project / "aileron.toml"
     file.write_text(ASKS)
-    code, output = launched(bench, "--accept-project")
+    code, output = launch_typed(bench, "--accept-project")
     assert code == 0, output
     assert '┃ args = ["--model=theirs"]' in output
     file.write_text(ASKS.replace("theirs", "dearer"))
-    code, output = launched(bench, "--accept-project")
+    code, output = launch_typed(bench, "--accept-project")
     assert code == 0, output
     wider = output.index("+ option for the agent --model=dearer")
     removed = output.index('− args = ["--model=theirs"]')
@@ -81,12 +73,11 @@ def test_a_changed_file_is_shown_beside_what_was_accepted(bench: Bench) -> None:
 def test_a_project_that_asks_for_too_much_starts_nothing_whatever_is_typed(bench: Bench) -> None:
     """No yes makes a project's file more than it may be."""
     (bench.project / "aileron.toml").write_text('[launch.codex]\nenv = { LD_PRELOAD = "x" }\n')
-    code, output = launched(bench, "--accept-project")
+    code, output = launch_typed(bench, "--accept-project")
     assert code == 1
     assert "aileron.toml: launch.codex.env.LD_PRELOAD" in output
     assert "args" not in output.replace(".args", "")
-    events = [record["event"] for record in bench.console.records()]
-    assert "session.opened" not in events
+    assert "session.opened" not in bench.events()
 
 
 @pytest.mark.parametrize(("answer", "code"), variants([("y", 0), ("", 77), ("n", 77)], 2))
@@ -111,10 +102,10 @@ def test_settings_of_the_agent_that_take_the_wiring_away_are_asked_for_alike(ben
     (bench.project / ".codex").mkdir()
     file = bench.project / ".codex" / "config.toml"
     file.write_text('[mcp_servers.aileron]\ncommand = "evil"\n')
-    code, output = launched(bench)
+    code, output = launch_typed(bench)
     assert code == 77
     assert ".codex/config.toml sets mcp_servers.aileron" in output
-    assert launched(bench, "--accept-project")[0] == 0
-    assert launched(bench)[0] == 0
+    assert launch_typed(bench, "--accept-project")[0] == 0
+    assert launch_typed(bench)[0] == 0
     file.write_text('[mcp_servers.aileron]\ncommand = "more evil"\n')
-    assert launched(bench)[0] == 77
+    assert launch_typed(bench)[0] == 77

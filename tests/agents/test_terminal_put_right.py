@@ -1,7 +1,6 @@
 """A terminal after an agent that left everything set, in a real tmux: as it was before."""
 
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -34,15 +33,6 @@ FLAGS = {
 }  # fmt: skip
 
 
-def shown(socket: Path, flags: dict[str, str]) -> dict[str, str]:
-    asked = "\n".join(f"{name}=#{{{name}}}" for name in flags)
-    done = subprocess.run(
-        ["tmux", "-S", str(socket), "display-message", "-p", asked],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return dict(line.split("=") for line in done.stdout.split())
-
-
 @pytest.mark.parametrize("alternate", [True, False], ids=["alternate", "main"])
 def test_everything_is_put_right(alternate: bool) -> None:
     """Modes, screen, characters; no answer is left to be read; what stood there before still does."""
@@ -58,7 +48,7 @@ def test_everything_is_put_right(alternate: bool) -> None:
         try:
             screen = tmux.until("after")
             assert [line for line in screen.splitlines() if line][:2] == ["before", "lqk after"]
-            assert shown(here / "t", FLAGS) == FLAGS
+            assert tmux.flags(*FLAGS) == FLAGS
             tmux.press("x", "Enter")
             assert "lqk after\nx\nx\n" in tmux.until("x\nx\n")
         finally:

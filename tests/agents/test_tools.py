@@ -1,12 +1,11 @@
 """A day's work in the sandbox: the person's tools, caches that stay, paths that they named, and a commit."""
 
-import json
 import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.agents.agents_bench import CLI, Bench
+from tests.agents.agents_bench import Bench, found_by
 
 AGENT = """\
 #!/usr/bin/env python3
@@ -66,16 +65,10 @@ path = extra.inc
 """
 
 
-def launched(bench: Bench, *options: str, path: str) -> tuple[dict[str, Any], str]:
+def launch_days_work(bench: Bench, *options: str, path: str) -> tuple[dict[str, Any], str]:
     """Return what the agent found, and what the launcher said."""
-    done = subprocess.run(
-        [*CLI, "launch", "codex", "--home", str(bench.console.home), *options],
-        cwd=bench.project, env=bench.environment({"PATH": path}), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    line = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
-    assert line, done.stdout + done.stderr
-    return json.loads(line[0].removeprefix("FOUND ")), done.stderr
+    done = bench.aileron("launch", "codex", *options, env={"PATH": path})
+    return found_by("FOUND", done.stdout), done.stderr
 
 
 def test_a_days_work_contained(bench: Bench) -> None:
@@ -104,7 +97,7 @@ def test_a_days_work_contained(bench: Bench) -> None:
     subprocess.run(["git", "init", "-q", "-b", "trunk", str(project)], check=True)
     path = os.pathsep.join([str(evil.parent), str(bench.home / "bin"), "/usr/bin", "/bin"])
     options = ("--write", str(bench.home / "scratch"), "--hide", ".env")
-    found, said = launched(bench, *options, path=path)
+    found, said = launch_days_work(bench, *options, path=path)
     assert found["own tool"] == "mine"
     assert found["in login shells"] == ["mine"] * 3  # Codex runs each command in one
     assert found["interpreter"].startswith("/usr/bin/python3")
@@ -127,7 +120,7 @@ def test_a_days_work_contained(bench: Bench) -> None:
     assert not any(each.startswith((".vscode", "new/.git/")) for each in left)
     assert _files(bench.home / ".cache") == [bench.home / ".cache/uv/wheel"]
     assert not (bench.home / ".npm").exists()
-    found, said = launched(bench, path=path)
+    found, said = launch_days_work(bench, path=path)
     assert found["cache before"] == ["by-agent", "wheel"]
     assert found["write"][0] == 1  # of its own home: the folder was named for one launch
     assert (bench.home / "scratch" / "a").read_text() == "x"

@@ -60,7 +60,7 @@ def does(task: Sequence[tuple[str, dict[str, str]]], prefix: str) -> Script:
     return script
 
 
-def approve(bench: Bench, *actions: str) -> None:
+def approve_each(bench: Bench, *actions: str) -> None:
     """Approve these calls, each once a person could; no other may be asked."""
     answered: set[str] = set()
 
@@ -132,7 +132,7 @@ def test_a_whole_task_is_done_with_ailerons_tools(
     # To a model that it does not know, Codex offers sub-agents at once.
     args = case.args if agent == "codex" else bench.prompt(agent)
     with bench.launched(agent, *args, options=options) as running:
-        approve(bench, *ASKED)
+        approve_each(bench, *ASKED)
         assert at_work_in(bench.project)
         ended = running.end()
     assert at_work_in(bench.project) == []

@@ -1,41 +1,33 @@
-"""A core of its own for each test that asks for one; the example connector is compiled once."""
+"""A core of its own for each test that asks for one; the example connectors are compiled once."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from functools import wraps
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import wasmtime
 
-from aileron_core.connectors.wasm.modules import CompiledModules, _deserialized
-from tests.support.core_harness import ROOT, Core, Mailbox, install_examples
+from tests.support.core_harness import (
+    ROOT,
+    Core,
+    Mailbox,
+    Start,
+    compiled_once,
+    install_examples,
+    protected_home,
+)
+from tests.support.frozen_clock import FrozenClock
 from tests.support.vaults import cheap_passphrases
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "core: options of the cores that this test opens")
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _the_example_connector_is_compiled_once() -> Iterator[None]:
-    """Hundreds of cores run the same module: what wasmtime made of it once is what it makes again."""
-    example = (ROOT / "examples" / "connectors" / "mail-drafts" / "connector.wasm").read_bytes()
-    made: list[bytes] = []
-    load = CompiledModules.load
-
-    @wraps(load)
-    def load_once(
-        modules: CompiledModules, name: str, module: Callable[[], bytes], **named: Any
-    ) -> wasmtime.Module:
-        # An engine without a compiler is a trial's, and may compile it otherwise. With a vault's key
-        # the compiled form is a file, which tests look at.
-        if modules._compiler is None or modules._key() is not None or module() != example:
-            return load(modules, name, module, **named)
-        if made:
-            return _deserialized(modules._engine, made[0])
-        compiled = load(modules, name, module, **named)
-        made.append(bytes(compiled.serialize()))
-        return compiled
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CompiledModules, "load", load_once)
+def _the_examples_are_compiled_once() -> Iterator[None]:
+    """Hundreds of cores run the same modules."""
+    with compiled_once(*(ROOT / "examples" / "connectors").glob("*/connector.wasm")):
         yield
 
 
@@ -47,18 +39,39 @@ def _passphrases_are_tried_quickly() -> Iterator[None]:
 
 
 @pytest.fixture
-def mailbox() -> Iterator[Mailbox]:
-    """The mail service of the example."""
-    with Mailbox() as running:
-        yield running
+def clock() -> FrozenClock:
+    """The clock of the cores of a test that asks for it; those of others have the system's."""
+    return FrozenClock()
 
 
 @pytest.fixture
-async def core(home: Path, mailbox: Mailbox, request: pytest.FixtureRequest) -> AsyncIterator[Core]:
-    """A core on the example and its mailbox; closing it sends nothing."""
+def library(home: Path, request: pytest.FixtureRequest) -> None:
+    """What lies in the home: the example, and what the mark `actions` adds. Modules have others."""
     marker = request.node.get_closest_marker("actions")
     install_examples(home, **(marker.kwargs if marker else {}))
-    async with Core.open(home, mailbox) as running:
+
+
+@pytest.fixture
+async def protected(home: Path, library: None) -> None:
+    """A home whose files were accepted under a vault's key; no core accepts others unasked."""
+    await protected_home(home)
+
+
+@pytest.fixture
+def start(home: Path, mailbox: Mailbox, library: None, request: pytest.FixtureRequest) -> Start:
+    """Opens a core on the home, as often as a test likes, with what the mark `core` says."""
+    options: dict[str, Any] = {"accept": False} if "protected" in request.fixturenames else {}
+    for marker in request.node.iter_markers("core"):
+        options = marker.kwargs | options
+    if "clock" in request.fixturenames:
+        options["clock"] = request.getfixturevalue("clock")
+    return partial(Core.open, home, mailbox, **options)
+
+
+@pytest.fixture
+async def core(start: Start, mailbox: Mailbox) -> AsyncIterator[Core]:
+    """A core that runs; closing it sends nothing."""
+    async with start() as running:
         yield running
         sent = mailbox.state()["sent"]
     assert mailbox.state()["sent"] == sent

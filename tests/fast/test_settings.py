@@ -32,6 +32,11 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
     assert Settings().console == ConsoleSettings(arm_ms=400, lock_minutes=0, bell=True)
 
 
+def test_a_file_that_is_nested_too_deeply_is_refused_as_one_that_is_no_toml(tmp_path: Path) -> None:
+    """The parser gives up in another way than at a fault."""
+    assert "cannot be read" in refused(tmp_path, "a = " + "[" * 5000)[""]
+
+
 def test_the_command_of_a_notification_is_read_word_by_word(tmp_path: Path) -> None:
     """A list, as a program gets it: no shell will split it."""
     text = '[notify]\nosc9 = "never"\ncommand = ["notify-send", "a b", "{count}"]'

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 
 from examples.mailbox.server import Mailbox
 from tests.process.attended import ScreenConsole
+from tests.support.installing import Installed, build_wheel
 from tests.support.server_harness import ROOT, Attend, Attended, Console, Serve, aileron
+from tests.support.vaults import PHRASE, make_vault
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +29,18 @@ def furnished() -> Iterator[Path]:
         yield home
 
 
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """A virtual environment that holds it."""
+    return Installed(tmp_path_factory.mktemp("environment") / "venv", wheel)
+
+
 @pytest.fixture
 def home(furnished: Path) -> Iterator[Path]:
     """A furnished home of the test's own, with a path short enough for a socket."""
@@ -33,13 +48,6 @@ def home(furnished: Path) -> Iterator[Path]:
         path = Path(folder) / "home"
         shutil.copytree(furnished, path)
         yield path
-
-
-@pytest.fixture
-def mailbox() -> Iterator[Mailbox]:
-    """The service behind the example connector, with its five drafts."""
-    with Mailbox() as running:
-        yield running
 
 
 @pytest.fixture
@@ -60,6 +68,15 @@ def serve(home: Path) -> Iterator[Serve]:
 def console(serve: Serve, mailbox: Mailbox) -> Console:
     """`aileron serve` with everything accepted and the mailbox behind it."""
     return serve(mailbox)
+
+
+@pytest.fixture
+def unlocked(home: Path, serve: Serve) -> Console:
+    """`aileron serve` on the test's home, with everything accepted and the vault unlocked."""
+    make_vault(home, PHRASE)
+    console = serve()
+    assert console.unlock(PHRASE).status == 200
+    return console
 
 
 @pytest.fixture
@@ -103,18 +120,38 @@ def shared_mailbox() -> Iterator[Mailbox]:
         yield running
 
 
-@pytest.fixture(scope="session")
-def shared(furnished: Path, shared_mailbox: Mailbox) -> Iterator[Console]:
-    """One `aileron serve` for the tests that leave no trace which another would mind."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        path = Path(folder) / "home"
-        shutil.copytree(furnished, path)
-        running = Console(path, shared_mailbox)
-        yield running
-        running.close()
-
-
 @pytest.fixture
 def token(shared: Console) -> str:
     """A session's token at `shared`."""
     return shared.session()["token"]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """An empty folder, with a path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as made:
+        yield Path(made)
+
+
+@contextmanager
+def _serving(furnished: Path, mailbox: Mailbox) -> Iterator[Console]:
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        path = Path(folder) / "home"
+        shutil.copytree(furnished, path)
+        running = Console(path, mailbox)
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="session")
+def shared(furnished: Path, shared_mailbox: Mailbox) -> Iterator[Console]:
+    """One `aileron serve` for the tests that leave no trace which another would mind."""
+    with _serving(furnished, shared_mailbox) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def own_console(furnished: Path, shared_mailbox: Mailbox) -> Iterator[Console]:
+    """One for the tests of a file that leave it as it was."""
+    with _serving(furnished, shared_mailbox) as running:
+        yield running

@@ -17,11 +17,10 @@ from aileron_core.connectors.store import ConnectorStore
 from tests.support.scripted_guest import FQN, furnish_guest
 from tests.support.server_harness import CLI, Console, Serve, aileron, aileron_json
 from tests.support.terminal import Pty
-from tests.support.vaults import make_vault
+from tests.support.vaults import KNOWN, PHRASE
 
-PHRASE, KEY = "correct horse battery", "canary-key-51ab90"
+KEY = "canary-key-51ab90"
 HOST = "api.example:443"
-KNOWN = {"AILERON_VAULT_PASSPHRASE": PHRASE}
 NEEDS_KEY = (
     '[capabilities.credential]\nkind = "api_key"\nscope = "all of \\u202eit"\nheader = "X-Key"\n'
     'format = "{key}"\n'
@@ -45,12 +44,8 @@ def install(home: Path, *hosts: str, version: str = "1.0.0") -> str:
 
 
 @pytest.fixture
-def console(home: Path, serve: Serve) -> Console:
-    """A console that accepted what is installed, its vault unlocked."""
-    make_vault(home, PHRASE)
-    console = serve()
-    aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
-    return console
+def console(unlocked: Console) -> Console:
+    return unlocked
 
 
 def setup(
@@ -152,22 +147,18 @@ def test_a_remembered_choice_is_shown_and_forgotten(home: Path, console: Console
 
 def test_a_wrong_passphrase_is_asked_for_again(home: Path, console: Console) -> None:
     """What was typed for the account is not lost with it."""
-    terminal = ask(home, "setup", "scripted")
-    terminal.shows("Passphrase of the vault:")
-    terminal.type(b"not the passphrase\n")
-    terminal.shows("Your name for this account")
-    terminal.type(b"ana@example.com\n")
-    terminal.shows("Key (not shown):")
-    terminal.type(KEY.encode() + b"\n")
+    terminal = binding_terminal(home, "setup", "scripted")
+    terminal.answer("Passphrase of the vault:", "not the passphrase")
+    terminal.answer("Your name for this account", "ana@example.com")
+    terminal.answer("Key (not shown):", KEY)
     terminal.shows("That is not the vault's passphrase.")
     terminal.until(
         lambda: terminal.cells.text.count("Passphrase of the vault:") == 2, "asked again"
     )
     terminal.type(PHRASE.encode() + b"\n")
-    assert terminal.ended() == 0
-    assert f"ana@example.com ({NAME}) is bound" in terminal.cells.text
+    said = terminal.text_at_end()
+    assert f"ana@example.com ({NAME}) is bound" in said
     assert PHRASE.encode() not in terminal.raw
-    terminal.close()
 
 
 def test_what_cannot_be_bound_says_why_before_it_asks(home: Path, console: Console) -> None:
@@ -204,13 +195,13 @@ def test_a_connector_that_changed_is_bound_again_after_a_yes(
     shutil.rmtree(home / "store")
     install(home, "more.example:443")
     console.start()
-    aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    console.unlock(PHRASE)
     said = aileron("binding", "list", home=home).stdout
     assert "cannot be used: the connector can now reach more.example:443" in said
     assert f"`aileron binding rebind {NAME}`" in said
     assert "no account" in aileron("action", "list", home=home).stdout
     assert console.run("see", {}, console.session()["token"]).status == 202
-    assert f"`aileron binding rebind {NAME}`." in status(home)
+    assert f"`aileron binding rebind {NAME}`." in status_text(home)
     done = aileron("binding", "rebind", NAME, "--yes", home=home, env=KNOWN).stdout
     assert "newly sent to more.example:443" in done
     (listed,) = aileron_json("binding", "list", home=home)["items"]
@@ -225,41 +216,22 @@ def test_what_waits_for_an_account_is_said(home: Path, console: Console) -> None
     assert f"No account: `aileron binding setup {FQN}`" in listed
     token = console.session()["token"]
     waits = console.run("act", {}, token).json
-    assert f"1 of them waits for an account: `aileron binding setup {FQN}`." in status(home)
+    assert f"1 of them waits for an account: `aileron binding setup {FQN}`." in status_text(home)
     (need,) = aileron_json("status", home=home)["account_needs"]
     assert (need["approval_id"], need["reason"]) == (waits["approval_id"], "unbound")
     aileron("vault", "lock", home=home)
-    aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    console.unlock(PHRASE)
     setup(home)
     setup(home, "--identity", "work")
     second = console.run("act", {"region": "x"}, token).json
     assert second["status"] == "pending_approval"
-    assert f"until you pick an account for {FQN}" in status(home)
+    assert f"until you pick an account for {FQN}" in status_text(home)
     aileron("vault", "lock", home=home)
-    assert "for the vault: `aileron vault unlock`." in status(home)
+    assert "for the vault: `aileron vault unlock`." in status_text(home)
 
 
-def status(home: Path) -> str:
+def status_text(home: Path) -> str:
     return aileron("status", home=home).stdout
-
-
-def test_the_routes_are_for_the_homes_socket_alone(home: Path, console: Console) -> None:
-    """No session learns that there are accounts, nor changes one."""
-    token = console.session()["token"]
-    bound = {"passphrase": PHRASE, "connector": FQN, "identity": "x", "secret": KEY}
-    asked: list[tuple[str, str, Any]] = [
-        ("GET", "/v1/bindings", None),
-        ("POST", "/v1/bindings", bound),
-        ("POST", "/v1/bindings/rebind", {"passphrase": PHRASE, "name": NAME}),
-        ("POST", "/v1/bindings/revoke", {"name": NAME}),
-    ]
-    setup(home)
-    for method, path, body in asked:
-        assert console.request(method, path, body).status == 401
-        assert console.request(method, path, body, token=token).status == 403
-        assert console.request(method, path, body, token=token, local=True).status == 403
-    (listed,) = aileron_json("binding", "list", home=home)["items"]
-    assert listed["name"] == NAME
 
 
 def test_no_secret_is_anywhere_but_in_the_request(home: Path, console: Console) -> None:
@@ -298,43 +270,34 @@ def test_the_secret_is_typed_unseen_into_a_vault_that_is_made_for_it(
 ) -> None:
     """Who has no vault gets one; who has it locked is asked for its passphrase."""
     console = serve()
-    terminal = ask(home, "setup", "scripted")
+    terminal = binding_terminal(home, "setup", "scripted")
     terminal.shows("asks for an account")
     for prompt in ("Passphrase for a new vault", "The same again"):
-        terminal.shows(prompt)
-        terminal.type(PHRASE.encode() + b"\n")
-    terminal.shows("Your name for this account")
-    terminal.type(b"ana@example.com\n")
-    terminal.shows("Key (not shown):")
-    terminal.type(KEY.encode() + b"\n")
-    assert terminal.ended() == 0
-    assert f"ana@example.com ({NAME}) is bound" in terminal.cells.text
+        terminal.answer(prompt, PHRASE)
+    terminal.answer("Your name for this account", "ana@example.com")
+    terminal.answer("Key (not shown):", KEY)
+    said = terminal.text_at_end()
+    assert f"ana@example.com ({NAME}) is bound" in said
     assert KEY.encode() not in terminal.raw
     assert PHRASE.encode() not in terminal.raw
-    terminal.close()
 
     assert console.post("/v1/vault/lock", local=True).status == 200
-    terminal = ask(home, "revoke", NAME)
-    terminal.shows("Delete ana@example.com")
-    terminal.type(b"n\n")
-    assert terminal.ended() == 1
-    terminal.close()
-    terminal = ask(home, "revoke", NAME)
-    terminal.shows("[y/N]")
-    terminal.type(b"y\n")
-    terminal.shows("Passphrase of the vault")
-    terminal.type(PHRASE.encode() + b"\n")
-    assert terminal.ended() == 0
-    assert "revoke it there as well" in terminal.cells.text
-    terminal.close()
+    terminal = binding_terminal(home, "revoke", NAME)
+    terminal.answer("Delete ana@example.com", "n")
+    said = terminal.text_at_end(1)
+    terminal = binding_terminal(home, "revoke", NAME)
+    terminal.answer("[y/N]", "y")
+    terminal.answer("Passphrase of the vault", PHRASE)
+    said = terminal.text_at_end()
+    assert "revoke it there as well" in said
 
 
-def ask(home: Path, *words: str) -> Pty:
+def binding_terminal(home: Path, *words: str) -> Pty:
     return Pty([*CLI, "binding", *words, "--home", str(home)])
 
 
 def test_nobody_at_a_terminal_is_told_what_to_do(home: Path, serve: Serve) -> None:
-    serve()
+    console = serve()
     words = [*CLI, "binding", "setup", "scripted", "--home", str(home)]
 
     def run(*more: str, **options: Any) -> str:
@@ -349,22 +312,10 @@ def test_nobody_at_a_terminal_is_told_what_to_do(home: Path, serve: Serve) -> No
     aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE, code=0)
     aileron("vault", "lock", home=home)
     assert "`aileron vault unlock`" in run("--secret-fd", "0", input=KEY)
-    aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    console.unlock(PHRASE)
     assert "--passphrase-fd or --passphrase-file" in run("--secret-fd", "0", input=KEY)
     typed = {**os.environ, **KNOWN}
     assert "--secret-fd or --secret-file" in run(stdin=subprocess.DEVNULL, env=typed)
-
-
-def test_a_secret_file_that_others_can_read_is_refused(
-    home: Path, console: Console, tmp_path: Path
-) -> None:
-    file = tmp_path / "key"
-    file.write_text(KEY + "\n")
-    file.chmod(0o644)
-    words = ("binding", "setup", "scripted", "--secret-file", str(file))
-    assert "Others can read" in aileron(*words, home=home, code=2, env=KNOWN).stderr
-    file.chmod(0o600)
-    aileron(*words, home=home, env=KNOWN)
 
 
 def test_a_shell_completes_connectors_and_accounts(home: Path, console: Console) -> None:

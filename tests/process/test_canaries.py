@@ -70,7 +70,7 @@ class EchoedConsole(ScreenConsole):
 
 
 @dataclasses.dataclass
-class Place:
+class WatchedPlace:
     """A home, its console on a terminal, and the service that it asks."""
 
     home: Path
@@ -107,7 +107,7 @@ class Place:
 
 
 @pytest.fixture(params=variants(KINDS, 2))
-def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest) -> Iterator[WatchedPlace]:
     with tempfile.TemporaryDirectory(prefix="ail-") as folder:
         base, kind = Path(folder), str(request.param)
         for name in ("server", "home", "cores"):
@@ -134,7 +134,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
             words += ("--home", str(base / "home"), "--accept-installed")
             console = EchoedConsole(base / "home", dumping(base / "cores", *words))
             try:
-                yield Place(base / "home", kind, server, console, [])
+                yield WatchedPlace(base / "home", kind, server, console, [])
             finally:
                 console.close()
 
@@ -148,7 +148,9 @@ VIEWS = (
 )
 
 
-def test_the_canary_is_on_no_screen_and_in_no_file_process_or_core_dump(place: Place) -> None:
+def test_the_canary_is_on_no_screen_and_in_no_file_process_or_core_dump(
+    place: WatchedPlace,
+) -> None:
     """The console's terminal, byte by byte, is all that its screens ever showed, and every snapshot of one."""
     processes = Processes()
     processes.start()
@@ -166,19 +168,19 @@ def test_the_canary_is_on_no_screen_and_in_no_file_process_or_core_dump(place: P
         pty.settle(0.3)
     for view, word in VIEWS:
         pty.press(view, lambda word=word: word in pty.cells.text, word)
-    approve(place)
-    files(place)
+    press_until_run(place)
+    search_files(place)
     place.console.process.send_signal(signal.SIGABRT)
     assert place.console.pty.ended() == -signal.SIGABRT
     assert [each.name for each in (place.home.parent / "cores").iterdir()] == []
-    files(place)
+    search_files(place)
     assert processes.end() == set()
     assert found_in(place.console.pty.raw) == []
     for answer in place.answered:
         assert found_in(answer) == []
 
 
-def approve(place: Place) -> None:
+def press_until_run(place: WatchedPlace) -> None:
     """Press the key until the call has run: it counts only once all was on the screen for a while."""
     before, deadline = len(place.server.service.seen), time.monotonic() + 40
     while len(place.server.service.seen) < before + 2:  # the recheck, the effect
@@ -187,7 +189,7 @@ def approve(place: Place) -> None:
         place.console.pty.settle(0.7)
 
 
-def files(place: Place) -> None:
+def search_files(place: WatchedPlace) -> None:
     """Search every file of the home: database and its log, history, audit, log, vault, settings."""
     looked: set[str] = set()
     for path in place.home.rglob("*"):

@@ -267,14 +267,6 @@ def test_wrong_usage_with_json_is_an_error_body_and_2(
     assert not (tmp_path / "home").exists()
 
 
-def test_words_of_the_command_line_are_drawn_escaped(tmp_path: Path) -> None:
-    """Whoever wrote the line that was pasted: no control character of it reaches the terminal."""
-    for words in (("no\x1b[2Jpe",), ("status", "--no\x07pe"), ("status", "b\u202e\x07\x9b")):
-        done = aileron(*words, home=tmp_path, code=2)
-        assert done.stdout == ""
-        assert not set(done.stderr) & set("\x1b\x07\x9b\u202e")
-
-
 # Removing a connector
 
 

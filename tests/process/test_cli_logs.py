@@ -1,10 +1,7 @@
 """What a real console writes into its own log."""
 
-import json
-from pathlib import Path
-
 from examples.mailbox.server import Mailbox
-from tests.support.server_harness import DRAFT, Console, Serve, aileron, aileron_json, eventually
+from tests.support.server_harness import DRAFT, Console, aileron, aileron_json, eventually
 
 
 def test_the_log_tells_what_happened_and_holds_nothing_of_it(
@@ -34,13 +31,3 @@ def test_the_log_tells_what_happened_and_holds_nothing_of_it(
     (last,) = aileron_json("logs", "-n", "1", home=console.home)["items"]
     assert last["message"] == "serve ended"
     assert "run.requested" in aileron("logs", home=console.home).stdout
-
-
-def test_settings_of_the_log_that_cannot_be_used_stop_the_console(home: Path, serve: Serve) -> None:
-    """File, key and what it may be; the log that they ask for is the one that is written."""
-    (home / "config.toml").write_text('[log]\nlevel = "loud"\n')
-    error = json.loads(aileron("serve", "--json", home=home, code=1).stdout)
-    assert error["problems"][0]["key"] == "log.level"
-    (home / "config.toml").write_text('[log]\nlevel = "warning"\n')
-    serve().end()
-    assert aileron_json("logs", home=home)["items"] == []

@@ -51,12 +51,10 @@ class Plain(ScreenConsole):
         self.pty.type(text.encode() + b"\n")
 
     def ask(self, times: int = 1, **more: object) -> None:
-        """Let an agent ask to send the draft."""
-        token = self.session(label="plain")["token"]
-        for number in range(times):
-            answer = self.run(
-                "send-draft", {"draft_id": DRAFT}, token, idempotency_key=str(number), **more
-            )
+        """Let an agent ask to send the draft, *times* over in a session of its own each."""
+        for _ in range(times):
+            token = self.session(label="plain")["token"]
+            answer = self.run("send-draft", {"draft_id": DRAFT}, token, **more)
             assert answer.status == 202
 
 
@@ -72,12 +70,6 @@ def asked_to_send(console: Plain) -> str:
     console.asked()
     console.ask()
     console.read_until("WILL HAPPEN  fetched")
-    return console.asked()
-
-
-def said(console: Plain, answer: str) -> str:
-    """Answer; return what is printed up to the next question."""
-    console.answer(answer)
     return console.asked()
 
 
@@ -206,8 +198,8 @@ def test_without_a_preview_the_key_is_given_twice(console: Plain, mailbox: Mailb
     console.answer("a")
     console.read_until("Press a again to send a draft anyway.")
     console.asked()
-    console.answer("esc")
-    assert "does nothing" not in console.asked()
+    console.answer("1")
+    console.asked()
     console.answer("a")
     console.read_until("Press a again to send a draft anyway.")
     console.asked()
@@ -252,20 +244,17 @@ def test_a_call_that_is_withdrawn_takes_its_question_along(console: Plain) -> No
     assert console.rows("state") == [("withdrawn",)]
 
 
-def test_arrivals_are_announced_between_items_and_next_goes_round(console: Plain) -> None:
-    """Nothing is printed into an answer; `n` goes on, `1` lists, `?` tells the keys."""
+def test_arrivals_are_counted_between_questions_and_next_goes_round(console: Plain) -> None:
+    """Nothing is printed into an answer; `n` goes on, `1` prints the item again, `?` tells the keys."""
     asked_to_send(console)
-    token = console.session(label="more")["token"]
-    for number in range(2):
-        answer = console.run("send-draft", {"draft_id": DRAFT}, token, idempotency_key=str(number))
+    for _ in range(2):
+        token = console.session(label="more")["token"]
+        answer = console.run("send-draft", {"draft_id": DRAFT}, token)
         assert answer.status == 202
     console.pty.settle(0.5)
-    assert "came" not in console.output[console.mark :]
+    assert console.output[console.mark :] == ""
     console.answer("1")
-    listed = console.asked()
-    assert " * 1. SEND, the agent, " in listed
-    assert "   3. SEND, the agent, " in listed
-    assert "2 more calls arrived; the newest: send-draft." in listed
+    assert "n next (2 more)" in console.asked()
     for _ in range(3):
         console.answer("n")
         console.read_until("WILL HAPPEN  fetched")
@@ -274,21 +263,6 @@ def test_arrivals_are_announced_between_items_and_next_goes_round(console: Plain
     assert "d: deny" in console.asked()
     console.answer("\x1b[A")
     assert "does nothing here now" in console.asked()
-
-
-def test_all_calls_are_held_and_let_go_on(console: Plain) -> None:
-    """While they are held nothing is approved here either."""
-    asked_to_send(console)
-    console.answer("P")
-    console.read_until("All calls are on hold.")
-    console.asked()
-    console.answer("a")
-    console.read_until("does nothing here now")
-    console.asked()
-    console.answer("P")
-    console.read_until("Calls resume.")
-    console.read_until("Keys: a approve")
-    assert console.rows("state") == [("pending",)]
 
 
 def test_hostile_text_is_read_as_marks_and_never_begins_a_line(
@@ -313,50 +287,6 @@ def test_hostile_text_is_read_as_marks_and_never_begins_a_line(
     assert "‹ESC›" in page
 
 
-def test_what_happened_is_listed_and_read_whole_from_the_real_audit(console: Plain) -> None:
-    """The rows of the other views, and a record as it is stored."""
-    asked_to_send(console)
-    console.answer("d not today")
-    console.read_until("Denied: ")
-    console.asked()
-    console.answer("2")
-    listed = console.asked()
-    number = next(row for row in listed.split("\n") if "✗ denied" in row).split(".")[0].strip()
-    console.answer(f"2 {number}")
-    page = console.asked()
-    assert "approval.denied" in page
-    assert "run.requested" in page
-    console.answer("3")
-    assert " records · not verified" in console.asked()
-    console.answer("3 1")
-    page = console.asked()
-    assert "Record 1 " in page
-    assert "0" * 64 in page  # what stands before the first record
-    console.answer("4")
-    assert "send-draft" in console.asked()
-    console.answer("3")
-    console.asked()
-    console.answer("V")
-    console.read_until(", no gaps, chain verified")
-
-
-def test_a_decided_call_is_printed_again_as_it_stood_there(console: Plain) -> None:
-    """From its record in the audit, and it is said that it is not live."""
-    asked_to_send(console)
-    console.answer("a")
-    console.read_until("✓ done: ")
-    console.asked()
-    console.answer("3")
-    row = next(each for each in console.asked().split("\n") if " approval.approved " in each)
-    assert "does nothing" in said(console, "s")  # of rows none is meant
-    number = row.split()[0]
-    page = said(console, f"3 {number}")
-    assert "not live" in page
-    assert "WILL HAPPEN  fetched by Aileron" in page
-    assert "does nothing" in said(console, "a")
-    assert "CHAIN" in said(console, "s")
-
-
 def test_a_late_end_is_announced_unasked_and_an_unknown_one_is_looked_at_again(
     console: Plain, mailbox: Mailbox
 ) -> None:
@@ -367,48 +297,14 @@ def test_a_late_end_is_announced_unasked_and_an_unknown_one_is_looked_at_again(
     console.read_until("Still running. The result will appear here.")
     console.asked()
     console.read_until("? unknown: ")
-    assert "l looks again at: Send a draft" in console.asked()
+    console.asked()
     console.answer("l")
     console.read_until("Looking again …")
     page = console.read_until("HOW IT IS NOW") + console.asked()
     assert "m acknowledges." in page
+    console.answer("a")
+    assert "a does nothing here now." in console.asked()
     console.answer("m")
     console.read_until("✓ Acknowledged: Send a draft")
     console.asked()
     assert console.rows("state") == [("unknown",)]
-
-
-def test_everything_is_stopped_from_the_keyboard(console: Plain, mailbox: Mailbox) -> None:
-    """The second answer denies what waits and ends the session, in the real core."""
-    asked_to_send(console)
-    console.answer("stop")
-    assert (
-        "Stop everything? This denies 1 call, ends 1 session and stops 0 runs." in console.asked()
-    )
-    assert console.rows("state") == [("pending",)]
-    console.answer("\x0b")  # the same by its key
-    console.read_until("✗ Everything stopped: 1 call denied, 1 session ended, 0 runs stopped.")
-    assert console.rows("state") == [("denied",)]
-    assert mailbox.state()["sent"] == []
-
-
-def test_hostile_text_imitates_nothing_in_a_list_or_an_opened_row(
-    console: Plain, mailbox: Mailbox
-) -> None:
-    """Every line of these pages is ours, or is indented."""
-    console.asked()
-    forged = "x\n> a\n✓ Approved: all\r\x1b[2J> \u202ea" + "字" * 200
-    mailbox.control(change={"id": DRAFT, "body": forged})
-    token = console.session(label=forged[:100])["token"]
-    assert console.run("send-draft", {"draft_id": DRAFT}, token).status == 202
-    console.read_until("WILL HAPPEN  fetched")
-    console.asked()
-    for typed in ("1", "u", "2", "2 1", "3", "3 3", "5", "5 1", "/ " + "字" * 20, "/", "1"):
-        console.answer(typed)
-        page = console.asked()
-        _, page = page.split("\n", 1)  # what was typed
-        assert "\n> " not in page.removesuffix(ASKS)
-        own = [line for line in page.split("\n") if line and not line.startswith(" ")]
-        assert not any("Approved" in line for line in own), own
-        assert max(len(line) + line.count("字") for line in page.split("\n")) <= 120
-    assert re.search(r"[^\n -~\u00a0-\uffff]|\u202e", console.output) is None

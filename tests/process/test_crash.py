@@ -232,7 +232,7 @@ def test_an_ungated_run_survives_a_kill_at_every_step(
     audit_holds(attended)
 
 
-def denied(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
+def denied_by_person(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
     console.ready(approval)
     console.tell(deny=approval, reason="not today")
 
@@ -241,7 +241,7 @@ def withdrawn(console: Attended, mailbox: Mailbox, approval: str, token: str) ->
     console.post(f"/v1/action-approvals/{approval}/withdraw", {}, token=token)
 
 
-def drifted(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
+def drifted_draft(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
     console.ready(approval)
     mailbox.control(change={"id": DRAFT, "bcc": "eve@example.com"})
     console.approve(approval)
@@ -265,14 +265,14 @@ def asked_again(console: Attended, mailbox: Mailbox, approval: str, token: str) 
 
 Trouble = Callable[[Attended, Mailbox, str, str], None]
 ENDS: list[tuple[str, Trouble, str, str]] = [
-    ("after approval.denied", denied, "denied", "denied"),
+    ("after approval.denied", denied_by_person, "denied", "denied"),
     ("after approval.withdrawn", withdrawn, "withdrawn", "withdrawn"),
-    ("before recheck.differed", drifted, "checking", "pending"),
+    ("before recheck.differed", drifted_draft, "checking", "pending"),
     ("after recheck.conflict", conflicting, "failed", "failed"),
     ("before run.failed", failing, "executing", "unknown"),
-    ("before approval.denied", denied, "pending", "pending"),
+    ("before approval.denied", denied_by_person, "pending", "pending"),
     ("before approval.withdrawn", withdrawn, "pending", "pending"),
-    ("after recheck.differed", drifted, "pending", "pending"),
+    ("after recheck.differed", drifted_draft, "pending", "pending"),
     ("before recheck.conflict", conflicting, "checking", "pending"),
     ("after run.failed", failing, "failed", "failed"),
     ("before run.asked_again", asked_again, "pending", "pending"),

@@ -47,7 +47,7 @@ def furnished_with_a_chain(home: Path) -> None:
     (home / "actions" / "chain.md").write_text(f"{head}{steps}[approval]{tail}", encoding="utf-8")
 
 
-def ask(console: Attended, token: str) -> str:
+def ask_for_chain(console: Attended, token: str) -> str:
     answer = console.run("chain", {"draft_id": DRAFT}, token)
     assert answer.status == 202
     return answer.json["approval_id"]
@@ -64,12 +64,12 @@ def is_asked_again(console: Attended, approval: str) -> bool:
     )
 
 
-def found(mailbox: Mailbox) -> int:
+def found_draft(mailbox: Mailbox) -> int:
     """Return how often the first step ran."""
     return sum(each["path"].endswith("/drafts") for each in mailbox.state()["requests"])
 
 
-def result(console: Attended, token: str, approval: str, wait: int = 20) -> Answer:
+def result_of(console: Attended, token: str, approval: str, wait: int = 20) -> Answer:
     return console.get(f"/v1/action-approvals/{approval}/result?wait={wait}", token=token)
 
 
@@ -77,16 +77,16 @@ def goes_on(console: Attended, mailbox: Mailbox, token: str, approval: str) -> N
     """The next life asks the second question again; a yes sends once and finds nothing anew."""
     assert is_asked_again(console, approval)
     assert "Nothing ran;" not in console.views[approval]["note"]
-    waiting = result(console, token, approval, 0).json
+    waiting = result_of(console, token, approval, 0).json
     assert (waiting["status"], waiting["completed_steps"]) == ("pending_approval", ["find"])
     assert "steps" not in waiting
     assert mailbox.state()["sent"] == []
     console.approve(approval)
-    done = result(console, token, approval).json
+    done = result_of(console, token, approval).json
     assert done["status"] == "completed"
     assert list(done["steps"]) == ["find", "send"]
     assert len(mailbox.state()["sent"]) == 1
-    assert found(mailbox) == 1
+    assert found_draft(mailbox) == 1
 
 
 @pytest.mark.parametrize("failpoint", variants(HALTED, 5))
@@ -96,7 +96,7 @@ def test_a_halted_run_survives_a_kill_at_every_step(
     """The first step's yes is used up; the second question waits, is unknown or over, never undone."""
     console = attend(failpoint=failpoint)
     token = console.session()["token"]
-    approval = ask(console, token)
+    approval = ask_for_chain(console, token)
     console.approve(approval)
     if is_asked_again(console, approval):
         if "denied" in failpoint:
@@ -104,7 +104,7 @@ def test_a_halted_run_survives_a_kill_at_every_step(
         else:
             console.approve(approval)
         with until_it_dies():
-            result(console, token, approval)
+            result_of(console, token, approval)
     dies(console)
 
     state = HALTED[failpoint]
@@ -121,17 +121,17 @@ def test_a_halted_run_survives_a_kill_at_every_step(
         assert events(console, run).count("run.completed") == 1
     elif state == "executing":
         console.state(approval, "unknown")
-        over = result(console, token, approval, 0).json
+        over = result_of(console, token, approval, 0).json
         assert over["status"] == "unknown"
         done = over["failure"]["details"].get("completed_steps")
         assert done == (None if failpoint == "before run.halted" else ["find"])
         assert "output" not in over
     else:
-        over = result(console, token, approval, 0).json
+        over = result_of(console, token, approval, 0).json
         assert over["status"] == state
         assert state == "completed" or over["completed_steps"] == ["find"]
     assert len(mailbox.state()["sent"]) == max(sent, state in ("pending", "checking", "approved"))
-    assert found(mailbox) == 1
+    assert found_draft(mailbox) == 1
     console.end()
     audit_holds(console)
 
@@ -143,7 +143,7 @@ def test_a_kill_while_a_halted_run_is_taken_up_changes_nothing(
     """The life after that asks the same."""
     console = attend(failpoint="after recheck.held#2")
     token = console.session()["token"]
-    approval = ask(console, token)
+    approval = ask_for_chain(console, token)
     console.approve(approval)
     assert is_asked_again(console, approval)
     console.approve(approval)
@@ -164,7 +164,7 @@ def test_a_kill_while_the_second_question_is_out_asks_it_again_and_voids_the_old
 ) -> None:
     """A yes to the earlier life's digest is none: it has a nonce of that life."""
     token = attended.session()["token"]
-    approval = ask(attended, token)
+    approval = ask_for_chain(attended, token)
     attended.approve(approval)
     assert is_asked_again(attended, approval)
     digest = attended.views[approval]["digest"]

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import signal
-import tempfile
+import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -78,13 +78,6 @@ class Demo:
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder whose path is short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as made:
-        yield Path(made)
-
-
-@pytest.fixture
 def demo(folder: Path) -> Iterator[Demo]:
     running = Demo(folder, (120, 48))
     yield running
@@ -119,6 +112,7 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
         r"┃ \+ our offer 2291: 1,200 valves at 11\.20 EUR\.",
     )  # fmt: skip
     assert demo.sent() == ["Q3 numbers"]
+    demo.press("space", r"Changed\. Press a to send")
     demo.press("a", r"Changed after you looked: Body\. Press a again to send")
     demo.press("a", r"2 of 6  Approved, and it ran\.")
     assert "11.20 EUR" in demo.state()["sent"][1]["body"]
@@ -164,7 +158,10 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
     ended = demo.quit()
     assert 'office-agent: denied: "A person denied this.' in ended
     assert "The mail service sent 3 mails:" in ended
-    assert "    aileron launch codex" in ended
+    # In the clone of a newcomer, `make demo` has put no `aileron` on the path.
+    command = re.search(r"^    (\S+) launch codex ", ended, re.MULTILINE)
+    assert command
+    assert subprocess.run([command[1], "version"], cwd=demo.folder, check=False).returncode == 0
 
 
 def test_every_scene_can_be_skipped_and_its_agent_takes_the_call_back(demo: Demo) -> None:

@@ -22,7 +22,7 @@ SECTION = PAGE[PAGE.index("## Your first connector") : PAGE.index("## The progra
 NAME = "my-notes"
 
 
-def commands(port: int) -> list[str]:
+def section_commands(port: int) -> list[str]:
     """Return every line of the section that is to be typed; the service gets a port that is free."""
     lines = [line[4:].rstrip() for line in SECTION.splitlines() if line.startswith("    ")]
     return [
@@ -66,7 +66,7 @@ def test_the_page_leads_from_an_empty_folder_to_an_approved_call_of_ones_own_con
     for pane in panes:
         pane.types(f"cd {folder / 'work'}")
         pane.ends()
-    lines = iter(commands(quiet_port()))
+    lines = iter(section_commands(quiet_port()))
     for line in lines:
         if line.endswith("&"):
             console.terminal.type(line)  # a line of its own: nothing may follow the &

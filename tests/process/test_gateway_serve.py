@@ -3,7 +3,6 @@
 import http.server
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,7 +67,7 @@ def gateway(home: Path, model: _Model, serve: Serve) -> Console:
     return serve()
 
 
-def ask(console: Console, token: str) -> Any:
+def ask_model(console: Console, token: str) -> Any:
     """Send a request below the token's prefix; return the connection and the answer, begun."""
     connection = console.connection()
     headers = {"x-api-key": CANARY, "Content-Type": "application/json"}
@@ -79,7 +78,7 @@ def ask(console: Console, token: str) -> Any:
 def test_each_event_passes_a_real_console_when_it_was_said(gateway: Console, model: _Model) -> None:
     """The next is said only once the one before was read; nothing of it is kept."""
     opened = gateway.session()
-    connection, answer = ask(gateway, opened["gateway_token"])
+    connection, answer = ask_model(gateway, opened["gateway_token"])
     assert answer.status == 200
     for number in range(5):
         model.go.release()
@@ -109,41 +108,8 @@ def test_a_gateway_token_lives_through_a_restart_of_the_console(
     token = gateway.session()["gateway_token"]
     gateway.end()
     gateway.start()
-    connection, answer = ask(gateway, token)
+    connection, answer = ask_model(gateway, token)
     for _ in range(5):
         model.go.release()
     assert answer.read().count(CANARY.encode()) == 5
-    connection.close()
-
-
-def test_a_console_that_is_stopped_breaks_its_streams_and_ends(
-    gateway: Console, model: _Model
-) -> None:
-    """Within the time that requests have to end; the upstream is hung up on."""
-    connection, answer = ask(gateway, gateway.session()["gateway_token"])
-    model.go.release()
-    answer.readline()
-    began = time.monotonic()
-    assert gateway.end() == 0
-    assert time.monotonic() - began < 30
-    for _ in range(5):
-        model.go.release()
-    assert model.broken.wait(10)
-    connection.close()
-
-
-def test_an_unreachable_upstream_is_an_error_that_the_client_understands(
-    home: Path, serve: Serve
-) -> None:
-    """Nothing listens there."""
-    (home / "config.toml").write_text(
-        '[gateway]\nanthropic = "http://127.0.0.1:1"\n',
-        encoding="utf-8",
-    )
-    console = serve()
-    connection, answer = ask(console, console.session()["gateway_token"])
-    assert answer.status == 502
-    said = json.loads(answer.read())
-    assert said["type"] == "error"
-    assert "127.0.0.1 cannot be reached on port 1" in said["error"]["message"]
     connection.close()

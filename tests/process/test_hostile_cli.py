@@ -3,12 +3,8 @@
 import contextlib
 import json
 import os
-import pty
-import re
-import select
 import shutil
 import sqlite3
-import subprocess
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,34 +14,11 @@ import wasmtime
 
 from examples.mailbox.server import Mailbox
 from tests.support.attacks import ATTACKS, CANARY, RAW, everything, printed
-from tests.support.server_harness import CLI, DRAFT, ROOT, Attended, Serve
+from tests.support.server_harness import DRAFT, ROOT, Attended, Serve, on_a_terminal
 from tests.support.variants import variants
 
 ARGUMENT = everything(2_400).replace("\x00", "").encode("utf-8", "surrogatepass")
 """All attacks as one word of a command line, which cannot hold NUL; lone surrogates as their bytes."""
-
-
-def on_a_terminal(*words: str | bytes, home: Path, keys: bytes = b"") -> bytes:
-    """Run a command with a terminal for all three streams; return what the terminal was sent."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [*CLI, *words, "--home", str(home)],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={k: v for k, v in os.environ.items() if k != "NO_COLOR"},
-    ) as process:
-        os.close(theirs)
-        found = b""
-        if keys:
-            os.write(ours, keys)
-        with contextlib.suppress(OSError):  # EIO: the other end is closed
-            while select.select([ours], [], [], 60)[0] and (data := os.read(ours, 65536)):
-                found += data
-        process.wait(60)
-    os.close(ours)
-    # A console says on its first line what it opens, and takes it back before anything else.
-    return re.sub(rb"^aileron: opening [^\r\n]*\r +\r", b"", found)
 
 
 def safe(*words: str | bytes, home: Path) -> str:
@@ -75,7 +48,7 @@ def action(name: str, more: str = "", head: str = "# Title\n") -> str:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
+def hostile_files(tmp_path: Path) -> Path:
     """Action files that say every attack: as keys, values, names, headings, and as bytes."""
     folder = tmp_path / "files"
     folder.mkdir()
@@ -105,20 +78,22 @@ def files(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def hostile(files: Path, home: Path) -> Path:
+def hostile(hostile_files: Path, home: Path) -> Path:
     """A home in which those files lie, and a connector's folder of each attack."""
-    for path in files.iterdir():
+    for path in hostile_files.iterdir():
         shutil.copy(path, home / "actions")
     return home
 
 
-def test_checking_adding_and_listing_hostile_files_shows_marks(files: Path, home: Path) -> None:
+def test_checking_adding_and_listing_hostile_files_shows_marks(
+    hostile_files: Path, home: Path
+) -> None:
     """Every problem quotes what it is about; none of it reaches the terminal as it is."""
-    output = safe("action", "check", str(files), home=home)
+    output = safe("action", "check", str(hostile_files), home=home)
     assert "‹ESC›" in output
     assert "‹RLO›" in output
-    safe("action", "check", str(files), "--portable", home=home)
-    safe("action", "add", str(files), home=home)
+    safe("action", "check", str(hostile_files), "--portable", home=home)
+    safe("action", "add", str(hostile_files), home=home)
     shown = safe("action", "list", home=home)
     assert "head-0" in shown
     for word in (ARGUMENT, b"\x1b]0;x\x07"):

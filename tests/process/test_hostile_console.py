@@ -6,31 +6,22 @@ send, and sees some glyphs wider than the console does.
 """
 
 import re
-import unicodedata
 from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 
 import pytest
-from rich.cells import get_character_cell_size
 
 from examples.mailbox.server import Mailbox
 from tests.process.attended import ScreenConsole
 from tests.process.test_hostile_cli import action, toml
 from tests.support.attacks import ATTACKS, CANARY, LONG, Attack, everything, harmless
 from tests.support.server_harness import DRAFT
+from tests.support.terminal import joins_nothing
 from tests.support.variants import variants
 
 SIZES = ((120, 36), (80, 24), (200, 60))
 BARS = ("┃", "┊", "│")
-
-
-def joins_nothing(char: str) -> int:
-    """A terminal on which modifiers, vowel signs and flags have cells of their own."""
-    size = get_character_cell_size(char)
-    if 0x1F1E6 <= ord(char) <= 0x1F3FF:
-        return 2
-    return 1 if unicodedata.category(char) == "Mc" or 0x1160 <= ord(char) <= 0x11FF else size
 
 
 def sendable(text: str) -> str:
@@ -99,7 +90,7 @@ def test_a_hostile_world_is_shown_and_never_obeyed(
         agent, label = sendable(next(turn).text)[:64], sendable(next(turn).text)[:128]
         opened = console.session(agent=agent, label=label, cwd="/" + sendable(next(turn).text))
         args = {"draft_id": DRAFT if number % 3 else sendable(next(turn).text)}
-        asked = console.run("send-draft", args, opened["token"], idempotency_key=str(number))
+        asked = console.run("send-draft", args, opened["token"])
         assert asked.status == 202
         console.pty.settle(0.5)
     console.pty.until(lambda: " 6 " in console.pty.cells.lines[0], "all wait")
@@ -129,13 +120,13 @@ def test_no_preview_forges_a_heading_on_a_terminal_that_sees_other_widths(
 ) -> None:
     """The bar stands in its column on every line; left of it stand our own words."""
     console = sit(size=size, width_of=joins_nothing)
-    token = console.session(label="forger")["token"]
-    for number, attack in enumerate(ATTACKS[::4]):
+    for attack in ATTACKS[::4]:
+        token = console.session(label="forger")["token"]
         spoil(
             mailbox,
             sendable(f"{CANARY} {attack.text[:300]}\n🏽{CANARY}\n\u0903WILL HAPPEN  {CANARY}"),
         )
-        console.run("send-draft", {"draft_id": DRAFT}, token, idempotency_key=str(number))
+        console.run("send-draft", {"draft_id": DRAFT}, token)
         console.pty.settle(0.4)
         console.pty.type(b"j")
         console.pty.settle(0.8)

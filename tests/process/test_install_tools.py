@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.installing import ROOT, build_wheel, new_environment, run
+from tests.support.installing import ROOT, build_wheel, new_environment, run_tool
 from tests.support.variants import ALL
 
 pytestmark = pytest.mark.skipif(not ALL, reason="fetches packages: make test-all")
@@ -18,7 +18,7 @@ MINUTES = 15 * 60
 def tool(folder: Path, name: str) -> Path:
     """Install the installer *name* into an environment of its own and return its program."""
     python = new_environment(folder / name)
-    run(sys.executable, "-m", "pip", "--python", python, "install", "-q", name)
+    run_tool(sys.executable, "-m", "pip", "--python", python, "install", "-q", name)
     return python.parent / name
 
 
@@ -27,7 +27,7 @@ def works(programs: Path, home: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "AILERON_HOME": str(home / "a")}
 
     def said(*words: str) -> str:
-        return run(*words, cwd=home, env=environment)
+        return run_tool(*words, cwd=home, env=environment)
 
     assert said(programs / "aileron", "version").startswith("aileron ")
     assert "config.toml" in said(programs / "aileron", "init", "--example")
@@ -40,8 +40,8 @@ def test_pip_installs_the_wheel_with_what_it_depends_on(tmp_path: Path) -> None:
     wheel = build_wheel(ROOT, tmp_path)
     python = new_environment(tmp_path / "venv")
     pip = (sys.executable, "-m", "pip", "--python", str(python))
-    run(*pip, "install", "-q", wheel, timeout=MINUTES)
-    assert "No broken requirements" in run(*pip, "check")
+    run_tool(*pip, "install", "-q", wheel, timeout=MINUTES)
+    assert "No broken requirements" in run_tool(*pip, "check")
     works(python.parent, tmp_path)
 
 
@@ -49,7 +49,7 @@ def test_pipx_installs_the_checkout(tmp_path: Path) -> None:
     """`pipx install .`"""
     pipx = tool(tmp_path, "pipx")
     environment = {**os.environ, "PIPX_HOME": str(tmp_path / "p"), "PIPX_BIN_DIR": str(tmp_path / "b")}  # fmt: skip
-    run(
+    run_tool(
         pipx, "install", "--python", sys.executable, ".", cwd=ROOT, env=environment, timeout=MINUTES
     )
     works(tmp_path / "b", tmp_path)
@@ -72,7 +72,7 @@ def test_uv_installs_the_checkout_as_a_tool(tmp_path: Path) -> None:
     """`uv tool install .`, as the README has it: no file is one of uv's cache."""
     uv = tool(tmp_path, "uv")
     environment = uv_environment(tmp_path, UV_LINK_MODE="copy")
-    run(uv, "tool", "install", ".", cwd=ROOT, env=environment, timeout=MINUTES)
+    run_tool(uv, "tool", "install", ".", cwd=ROOT, env=environment, timeout=MINUTES)
     works(tmp_path / "b", tmp_path)
     assert linked(tmp_path / "t") == 0
 
@@ -81,7 +81,7 @@ def test_a_tool_that_uv_linked_from_its_cache_is_reported_and_mended(tmp_path: P
     """The doctor says so with the command that mends it, and that command does."""
     uv = tool(tmp_path, "uv")
     environment = uv_environment(tmp_path, UV_LINK_MODE="hardlink")
-    run(uv, "tool", "install", ".", cwd=ROOT, env=environment, timeout=MINUTES)
+    run_tool(uv, "tool", "install", ".", cwd=ROOT, env=environment, timeout=MINUTES)
     assert linked(tmp_path / "t") > 1000
     own = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "AILERON_HOME": str(tmp_path / "a")}
     doctor = [str(tmp_path / "b" / "aileron"), "doctor", "--json"]
@@ -90,6 +90,6 @@ def test_a_tool_that_uv_linked_from_its_cache_is_reported_and_mended(tmp_path: P
     command = finding["text"].split("`")[1]
     assert command == "UV_LINK_MODE=copy uv tool upgrade --reinstall aileron"
     path = {"PATH": f"{uv.parent}:{os.environ['PATH']}"}
-    run("sh", "-c", command, env={**environment, **path}, timeout=MINUTES)
+    run_tool("sh", "-c", command, env={**environment, **path}, timeout=MINUTES)
     assert linked(tmp_path / "t") == 0
     works(tmp_path / "b", tmp_path)

@@ -24,26 +24,6 @@ from tests.support.server_harness import eventually
 from tests.support.variants import ALL, variants
 
 PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
-DRAFT = "r-8842190447"
-FILES = (
-    "connector local://aileron/mail-drafts@0.1.0",
-    "action get-draft",
-    "action list-drafts",
-    "action send-draft",
-)
-"""What a person accepts of the example, in the order in which the console shows it."""
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout."""
-    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """A virtual environment that holds it."""
-    return Installed(tmp_path_factory.mktemp("environment") / "venv", wheel)
 
 
 @pytest.fixture
@@ -53,7 +33,7 @@ def home() -> Iterator[Path]:
         yield Path(folder) / "home"
 
 
-def call(
+def run_installed(
     installed: Installed, home: Path, *words: str, code: int = 0, **more: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run one of the wheel's programs in the home's own folder."""
@@ -66,7 +46,7 @@ def call(
     return done
 
 
-def files(wheel: Path) -> set[str]:
+def names_in(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as opened:
         return set(opened.namelist())
 
@@ -87,7 +67,7 @@ def sources() -> set[str]:
 
 def test_the_wheel_holds_the_three_packages_with_their_data_and_nothing_else(wheel: Path) -> None:
     """Words, styles, types, settings and the example; no tests, no compiled leftovers."""
-    inside = {name for name in files(wheel) if not re.match(r"aileron-[^/]*\.dist-info/", name)}
+    inside = {name for name in names_in(wheel) if not re.match(r"aileron-[^/]*\.dist-info/", name)}
     scripts = {name for name in inside if re.match(r"aileron-[^/]*\.data/scripts/", name)}
     assert {name.rpartition("/")[2] for name in scripts} == {"aileron", "aileron-mcp"}
     assert inside - scripts == sources()
@@ -124,9 +104,9 @@ def test_the_wheel_of_the_source_distribution_is_the_same(wheel: Path, tmp_path:
         assert (source / name).is_file(), name
     (tmp_path / "again").mkdir()
     again = build_wheel(source, tmp_path / "again")
-    assert files(again) == files(wheel)
+    assert names_in(again) == names_in(wheel)
     with zipfile.ZipFile(again) as ours, zipfile.ZipFile(wheel) as theirs:
-        for name in files(wheel):
+        for name in names_in(wheel):
             if name.startswith(PACKAGES):
                 assert ours.read(name) == theirs.read(name), name
 
@@ -135,9 +115,9 @@ def test_the_programs_run_from_the_wheel_and_not_from_the_checkout(
     installed: Installed, home: Path
 ) -> None:
     """Every package that they import lies in the environment."""
-    text = call(installed, home, "aileron", "version").stdout
+    text = run_installed(installed, home, "aileron", "version").stdout
     assert re.fullmatch(r"aileron \d+\.\d+\.\d+\S*\n", text)
-    assert "aileron-mcp" in call(installed, home, "aileron-mcp", "--help").stdout
+    assert "aileron-mcp" in run_installed(installed, home, "aileron-mcp", "--help").stdout
     asked = (
         "import aileron_core, aileron_mcp, aileron_tui.app, sys; print(sys.path); "
         "print([p.__path__[0] for p in (aileron_core, aileron_mcp, aileron_tui)])"
@@ -214,7 +194,7 @@ def test_the_programs_are_found_through_links_and_blanks(
     assert said.returncode == 127
     assert "does not exist, or you cannot run it" in said.stderr
     spaced = Installed(home.parent / "in a blank", wheel)
-    assert call(spaced, home, name, word).stdout.startswith(f"{name} ")
+    assert run_installed(spaced, home, name, word).stdout.startswith(f"{name} ")
 
 
 def test_the_relay_runs_isolated_too(installed: Installed, home: Path) -> None:
@@ -258,81 +238,16 @@ class Service:
         return self.process.returncode
 
 
-@pytest.fixture
-def mail(installed: Installed, home: Path) -> Iterator[Service]:
-    """The example mail service, as the wheel carries it."""
-    service = Service(installed, home, "example", "--port", "0")
-    yield service
-    service.process.kill()
-    service.process.communicate()
-
-
-def test_an_agents_calls_go_through_the_wheel(
-    installed: Installed, home: Path, mail: Service
-) -> None:
-    """init, serve and aileron-mcp: tools are listed, an ungated one answers, a gated one waits."""
-    made = json.loads(call(installed, home, "aileron", "init", "--example", "--json").stdout)
-    assert made["example"]["actions"] == ["get-draft", "list-drafts", "send-draft"]
-    console = Service(
-        installed, home, "serve", "--accept-installed", "--route", mail.said["route"]
-    )  # fmt: skip
-    command = Path(f"/proc/{console.process.pid}/cmdline")
-    if command.exists():
-        words = command.read_bytes().split(b"\0")
-        assert words[1:4] == [b"-I", b"-m", b"aileron_tui.cli"]
-    relay = subprocess.Popen(
-        [str(installed.bin / "aileron-mcp")], cwd=home.parent, env=installed.environment(home),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert relay.stdin is not None
-    assert relay.stdout is not None
-
-    def ask(number: int, method: str, **params: Any) -> dict[str, Any]:
-        assert relay.stdin is not None
-        assert relay.stdout is not None
-        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-        relay.stdin.write(json.dumps(message) + "\n")
-        relay.stdin.flush()
-        while True:
-            answer = json.loads(relay.stdout.readline())
-            if answer.get("id") == number:
-                return answer["result"]
-
-    client = {"name": "test", "version": "1"}
-    ask(1, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
-    relay.stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
-    relay.stdin.flush()
-    names = {tool["name"] for tool in ask(2, "tools/list")["tools"]}
-    assert {"get_draft", "list_drafts", "send_draft", "check_action_status"} <= names
-    listed = ask(3, "tools/call", name="list_drafts", arguments={})
-    assert listed["isError"] is False
-    assert listed["structuredContent"]["output"]["drafts"][0]["id"] == DRAFT
-    relay.stdin.close()
-    assert relay.wait(60) == 0
-    pending = call(
-        installed, home, "aileron", "action", "run", "send-draft", "--arg", f"draft_id={DRAFT}",
-        "--json", code=75,
-    )  # fmt: skip
-    assert json.loads(pending.stdout)["status"] == "pending_approval"
-    assert console.end() == 0
-    verified = json.loads(call(installed, home, "aileron", "audit", "verify", "--json").stdout)
-    assert verified["ok"] is True
-    assert mail.end() == 0
-    for stream in (relay.stdout, relay.stderr):
-        assert stream is not None
-        stream.close()
-
-
-SUITE = ("tests/process/test_serve_wire.py",)
+SUITE = ("tests/process/test_serve_wire.py", "tests/process/test_mcp_real.py")
 WHOLE = (*SUITE, "tests/fast/cli", "tests/fast/storage", "tests/fast/server",
-         "tests/process/test_cli_commands.py", "tests/process/test_mcp_real.py")  # fmt: skip
+         "tests/process/test_cli_commands.py")  # fmt: skip
 
 
 @pytest.mark.timeout(600)  # each of its tests has its own limit, and names itself there
 def test_the_suite_passes_against_the_wheel(installed: Installed, tmp_path: Path) -> None:
     """Tests and examples without the packages beside them: what they import is the wheel's.
 
-    The wire in `make test`, much more in `make test-all`.
+    The wire and the relay in `make test`, much more in `make test-all`.
     """
     for name in ("tests", "examples"):
         shutil.copytree(
@@ -372,7 +287,9 @@ def test_a_newcomer_comes_from_nothing_to_a_first_approval(
     """`aileron init --example` and then exactly the lines that it prints, in three panes."""
     environment = installed.environment(home, LANG="C.UTF-8")
     environment["PATH"] = f"{installed.bin}:{environment['PATH']}"
-    said = call(installed, home, "aileron", "init", "--example").stdout
+    said = run_installed(
+        installed, home, "aileron", "init", "--example", PATH=environment["PATH"]
+    ).stdout
     service_line, console_line, run_line = (
         line.strip() for line in said.splitlines() if line.strip().startswith("aileron ")
     )
@@ -383,9 +300,13 @@ def test_a_newcomer_comes_from_nothing_to_a_first_approval(
         home.parent / "t", console_line.replace(":8025", f":{port}"), environment, home.parent
     )
     try:
-        for number, file in enumerate(FILES, 1):
-            accept(console, file)
-            assert count_accepted(home) == number
+        accept(console, "connector local://aileron/mail-drafts@0.1.0")
+        assert count_accepted(home) == 1
+        # One item, not one after the other.
+        console.until("Accept these 3 actions?")
+        console.read_on(re.compile(r"^ ✓ All seen\.", re.MULTILINE))
+        console.press_at_rest("t", "Accepted: 3 actions.")
+        assert count_accepted(home) == 4
         run = subprocess.Popen(
             run_line, shell=True, cwd=home.parent, env=environment, stdout=subprocess.PIPE,
             text=True,

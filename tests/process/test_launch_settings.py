@@ -10,7 +10,7 @@ MINE = '[launch.codex]\nargs = ["--mine"]\n'
 REFUSED = "config.toml has settings for this launch"
 
 
-def launch(home: Path, *options: str) -> str:
+def launch_codex(home: Path, *options: str) -> str:
     return aileron("launch", "codex", *options, home=home, code=None).stderr
 
 
@@ -21,16 +21,16 @@ def test_a_launch_is_refused_until_its_settings_have_verified(home: Path) -> Non
     config.write_text(MINE, encoding="utf-8")
     make_vault(home, PHRASE)
     console = Console(home)
-    assert REFUSED in launch(home)
+    assert REFUSED in launch_codex(home)
     aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
-    assert REFUSED not in launch(home)
+    assert REFUSED not in launch_codex(home)
     config.write_text(MINE.replace("--mine", "--its-own"), encoding="utf-8")
-    assert REFUSED in launch(home)
+    assert REFUSED in launch_codex(home)
     config.write_text('[launch]\nhosts = ["github.com"]\n', encoding="utf-8")
-    assert REFUSED in launch(home, "--sandbox=hosts")
-    assert REFUSED not in launch(home)
+    assert REFUSED in launch_codex(home, "--sandbox=hosts")
+    assert REFUSED not in launch_codex(home)
     config.write_text("", encoding="utf-8")
-    assert REFUSED not in launch(home, "--sandbox=hosts")
+    assert REFUSED not in launch_codex(home, "--sandbox=hosts")
     console.end()
 
 
@@ -41,11 +41,11 @@ def test_a_path_that_is_hidden_no_more_is_a_change_like_others(home: Path) -> No
     config.write_text('[launch]\nhide = [".env"]\n', encoding="utf-8")
     make_vault(home, PHRASE)
     console = Console(home)
-    assert REFUSED in launch(home)
+    assert REFUSED in launch_codex(home)
     aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
-    assert REFUSED not in launch(home)
+    assert REFUSED not in launch_codex(home)
     config.write_text("", encoding="utf-8")
-    assert REFUSED in launch(home)
+    assert REFUSED in launch_codex(home)
     (home / "store" / "accepted-config.toml").unlink()
-    assert REFUSED in launch(home)
+    assert REFUSED in launch_codex(home)
     console.end()

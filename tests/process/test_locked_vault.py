@@ -10,9 +10,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from examples.mailbox.server import Mailbox
-from tests.process.test_vault import PHRASE, init, state, unlock
-from tests.support.server_harness import Console, Serve, eventually
+from tests.support.server_harness import Console, Serve, aileron, eventually
 from tests.support.variants import variants
+from tests.support.vaults import PHRASE, make_vault
 
 DRAFT = "r-8842190447"
 
@@ -22,9 +22,9 @@ def locked(home: Path, serve: Serve, mailbox: Mailbox) -> Console:
     """The example's files were accepted before there was a vault, which signed them; it is locked."""
     (home / "config.toml").write_text("[mcp]\nhold_seconds = 0\n")
     serve(mailbox).end()
-    init(home)
+    make_vault(home, PHRASE)
     console = serve(mailbox, accept=False)
-    assert state(console) == "locked"
+    assert console.vault == "locked"
     return console
 
 
@@ -49,11 +49,19 @@ def test_over_rest_each_action_is_listed_and_each_run_waits(
         ("list-drafts", "awaiting_vault"),
         ("send-draft", "awaiting_vault"),
     ]
+    assert [each.json["waits_for"] for each in (read, gated)] == ["the vault"] * 2
+    assert "Then it runs without approval" in read.json["message"]
+    assert "A person has to approve it after that" in gated.json["message"]
+    said = aileron("status", home=locked.home).stdout
+    assert "waiting for approval" not in said
+    assert said.count("waits for the vault or an account") == 2
     assert mailbox.state()["requests"] == []
-    assert unlock(locked, PHRASE).status == 200
+    assert locked.unlock(PHRASE).status == 200
     result = f"/v1/action-approvals/{read.json['approval_id']}/result?wait=20"
     assert locked.get(result, token=token).json["status"] == "completed"
     eventually(lambda: runs(locked.home)[1][1] == "pending", "the gated call is asked about")
+    of_gated = f"/v1/action-approvals/{gated.json['approval_id']}/result"
+    assert locked.get(of_gated, token=token).json["waits_for"] == "a person's approval"
     assert mailbox.state()["sent"] == []
 
 
@@ -74,12 +82,14 @@ async def test_over_mcp_each_tool_is_listed_and_each_call_waits(
             for each in (read, gated):
                 assert each.structured_content is not None
                 assert each.structured_content["status"] == "pending_approval"
+                assert each.structured_content["waits_for"] == "the vault"
+                assert "waits for the vault" in str(each.content)
             assert runs(locked.home) == [
                 ("list-drafts", "awaiting_vault"),
                 ("send-draft", "awaiting_vault"),
             ]
             assert mailbox.state()["requests"] == []
-            assert unlock(locked, PHRASE).status == 200
+            assert locked.unlock(PHRASE).status == 200
             asked = {"approval_id": read.structured_content["approval_id"], "wait_seconds": 20}
             end = await client.call_tool("check_action_status", asked)
             assert end.structured_content is not None
@@ -106,7 +116,7 @@ def test_what_another_program_accepts_while_it_is_locked_is_not_listed_and_does_
         names = {each["name"] for each in locked.get("/v1/actions", token=token).json["items"]}
         assert "evil" not in names
         assert locked.run("evil", {"draft_id": DRAFT}, token).status in (404, 409)
-        assert unlock(locked, PHRASE).status in (200, 409)
+        assert locked.unlock(PHRASE).status in (200, 409)
     # The row that was added is found: nothing of the set counts any more.
     eventually(
         lambda: locked.get("/v1/actions", token=token).json["items"] == [], "the alarm counts"

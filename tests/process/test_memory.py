@@ -21,6 +21,8 @@ from tests.support.tls_service import Request, TlsService, tls_service
 PHRASE, KEY = "qx7canary-phrase-3d81", "qx7canary-key-90ab44"
 ENTRY = ROOT / "tests" / "process" / "oauth_console.py"
 NEEDS_KEY = '[capabilities.credential]\nkind = "api_key"\nheader = "X-Key"\nformat = "{key}"\n'
+HOME = "h" * 100
+"""So long that the socket goes through /proc/self/fd, which a closed process must still have."""
 DUMPING = 'cd "$1" && shift && { ulimit -c unlimited || ulimit -S -c "$(ulimit -H -c)"; } 2>&- && exec "$@"'
 HOLDING = f"import sys; held = bytearray({KEY.encode()!r}) * 50; print('held', flush=True); sys.stdin.read()"
 
@@ -31,7 +33,7 @@ def dumping(cores: Path, *command: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def holding(cores: Path) -> Iterator[subprocess.Popen[str]]:
+def holding_secret(cores: Path) -> Iterator[subprocess.Popen[str]]:
     """A program that holds the secret and does nothing about its memory."""
     command = dumping(cores, *AS_ORDINARY, sys.executable, "-I", "-c", HOLDING)
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as process:
@@ -44,7 +46,7 @@ def holding(cores: Path) -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture
 def folder() -> Iterator[Path]:
     with ordinary_folder() as made:
-        for name in ("home", "cores", "others"):
+        for name in (HOME, "cores", "others"):
             (made / name).mkdir(mode=0o700)
         give(made)
         yield made
@@ -53,7 +55,7 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def cores(folder: Path) -> Path:
     """A folder in which this machine leaves the core dump of a program; without one nothing is shown."""
-    with holding(folder / "others") as process:
+    with holding_secret(folder / "others") as process:
         process.send_signal(signal.SIGABRT)
         process.wait()
     if not any(KEY.encode() in each.read_bytes() for each in (folder / "others").iterdir()):
@@ -64,7 +66,7 @@ def cores(folder: Path) -> Path:
 @contextmanager
 def in_use(folder: Path) -> Iterator[Console]:
     """A console in the middle of a request that carries the key; its service does not answer."""
-    home, go_on = folder / "home", threading.Event()
+    home, go_on = folder / HOME, threading.Event()
     (folder / "tls").mkdir()
 
     def wait(_: Request) -> object:
@@ -117,17 +119,16 @@ def test_a_console_that_crashes_while_a_secret_is_in_use_leaves_no_core_dump(
         assert console.end(sent) == -number
     assert list(cores.iterdir()) == []
     assert KEY.encode() not in b"".join(
-        each.read_bytes() for each in (folder / "home").rglob("*") if each.is_file()
+        each.read_bytes() for each in (folder / HOME).rglob("*") if each.is_file()
     )
 
 
 def test_the_command_that_asks_for_a_passphrase_leaves_no_core_dump(
     folder: Path, cores: Path
 ) -> None:
-    command = dumping(cores, *AS_ORDINARY, *CLI, "vault", "init", "--home", str(folder / "home"))
+    command = dumping(cores, *AS_ORDINARY, *CLI, "vault", "init", "--home", str(folder / HOME))
     terminal = Pty(command)
-    terminal.shows("at least 8 characters")
-    terminal.type(f"{KEY}\n".encode())
+    terminal.answer("at least 8 characters", KEY)
     terminal.shows("The same again")
     terminal.process.send_signal(signal.SIGABRT)
     assert terminal.ended() == -signal.SIGABRT
@@ -138,7 +139,9 @@ def test_the_command_that_asks_for_a_passphrase_leaves_no_core_dump(
 @pytest.mark.skipif(sys.platform != "linux", reason="the switch is the kernel's of Linux")
 def test_other_programs_of_the_user_do_not_read_a_console(folder: Path) -> None:
     """Memory, environment, descriptors: as they do with any program that does nothing about it."""
-    names = ("environ", "maps", "mem", "auxv", "fd", "cwd", "task/{pid}/environ", "task/{pid}/mem")
+    links = ("cwd", "exe", "root")
+    names = ("environ", "maps", "mem", "auxv", "io", "fd", *links)
+    names = (*names, "task/{pid}/environ", "task/{pid}/mem")
 
     def refused(pid: int) -> set[str]:
         found = set[str]()
@@ -147,7 +150,7 @@ def test_other_programs_of_the_user_do_not_read_a_console(folder: Path) -> None:
             try:
                 if name == "fd":
                     list(path.iterdir())
-                elif name == "cwd":
+                elif name in links:
                     path.readlink()
                 else:
                     path.open("rb").close()
@@ -165,7 +168,7 @@ def test_other_programs_of_the_user_do_not_read_a_console(folder: Path) -> None:
         assert libc.ptrace(attach, pid, 0, 0) == -1
         assert ctypes.get_errno() == 1  # EPERM
 
-    with holding(folder / "others") as process, in_use(folder) as console:
+    with holding_secret(folder / "others") as process, in_use(folder) as console:
         other, pid = process.pid, console.process.pid
         as_ordinary(open_)
         as_ordinary(closed)

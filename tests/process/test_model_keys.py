@@ -1,35 +1,20 @@
 """`aileron gateway key`: providers' keys in the vault of a real console."""
 
 import contextlib
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.server_harness import CLI, Console, Serve, aileron, aileron_json
+from tests.support.server_harness import CLI, Console, aileron, aileron_json
 from tests.support.terminal import Pty
-from tests.support.vaults import make_vault
+from tests.support.vaults import KNOWN, PHRASE
 
-PHRASE, KEY = "correct horse battery", "sk-canary-51ab90"
-KNOWN = {"AILERON_VAULT_PASSPHRASE": PHRASE}
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        path = Path(folder) / "home"
-        path.mkdir()
-        yield path
+KEY = "sk-canary-51ab90"
 
 
 @pytest.fixture
-def console(home: Path, serve: Serve) -> Console:
-    """A console whose vault is unlocked."""
-    make_vault(home, PHRASE)
-    console = serve()
-    aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
-    return console
+def console(unlocked: Console) -> Console:
+    return unlocked
 
 
 def test_a_key_is_stored_listed_and_removed_with_the_passphrase_asked_each_time(
@@ -92,7 +77,7 @@ def test_a_key_that_config_sends_elsewhere_later_is_named_and_not_used(
     assert "not used: requests to openai go to https://models.example now" in shown
     (home / "config.toml").write_text('[gateway]\nopenai = "http://models.example"\n')
     console.start()
-    aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
+    console.unlock(PHRASE)
     assert "placeholder" not in console.session(key_providers=["openai"])
     refused = aileron("gateway", "key", "set", "openai", home=home, code=None)
     assert "http://models.example is not https" in refused.stderr
@@ -103,10 +88,8 @@ def test_the_key_is_typed_unseen(home: Path, console: Console) -> None:
     """Like a passphrase; both are asked for."""
     terminal = Pty([*CLI, "gateway", "key", "set", "anthropic", "--home", str(home)])
     with contextlib.closing(terminal):
-        terminal.shows("Passphrase of the vault")
-        terminal.type(PHRASE.encode() + b"\r")
-        terminal.shows("Key (not shown)")
-        terminal.type(KEY.encode() + b"\r")
+        terminal.answer("Passphrase of the vault", PHRASE)
+        terminal.answer("Key (not shown)", KEY)
         terminal.shows("is in the vault")
         assert KEY.encode() not in terminal.raw
         assert PHRASE.encode() not in terminal.raw

@@ -5,9 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,6 @@ LANGUAGES = [
 ]
 DEBIAN_CRATES = Path("/usr/share/cargo/registry")
 EDIT = {"id": "1", "text": "Milk, bread and 🧂\n"}
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder to work in, with a path short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as made:
-        yield Path(made)
 
 
 @pytest.fixture
@@ -143,6 +135,17 @@ def test_nothing_is_overwritten(folder: Path) -> None:
     assert [each.name for each in (folder / "there").iterdir()] == ["manifest.toml"]
     assert (folder / "there" / "manifest.toml").read_text() == "mine"
     assert not (folder / "nowhere").exists()
+
+
+def test_what_cannot_be_written_whole_leaves_nothing_behind(
+    folder: Path, type_line: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """A disk that is full: the same command works once there is room."""
+    done = type_line("ulimit -f 16; aileron connector new my-notes")
+    assert done.returncode != 0
+    assert "Created" not in done.stdout
+    assert not (folder / "my-notes").exists()
+    assert type_line("aileron connector new my-notes").returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.process.tmux import Tmux, shell
-
-ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
+from tests.support.processes import alive
+from tests.support.server_harness import ROOT, eventually
 
 
 @pytest.fixture
@@ -67,15 +65,6 @@ def leave(console: Tmux) -> str:
     return console.until("Body was shown in less, as shown here.")
 
 
-def gone(pid: int) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while Path(f"/proc/{pid}").exists():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)  # nothing tells of the end of a process that is no child of ours
-    return True
-
-
 def test_the_pager_shows_the_field_as_drawn_and_the_console_comes_back_unarmed(
     console: Tmux,
 ) -> None:
@@ -110,7 +99,7 @@ def test_a_console_that_is_ended_ends_its_pager_and_gives_the_terminal_back(
     (pager,) = children(pid)
     os.kill(pid, signal.SIGTERM)
     console.until(f"ended with {128 + signal.SIGTERM}")
-    assert gone(pager)
+    eventually(lambda: pager not in alive(), "it has ended")
 
 
 @pytest.mark.parametrize("paging", [False, True])
@@ -121,4 +110,4 @@ def test_a_console_whose_terminal_goes_ends(console: Tmux, paging: bool) -> None
         read(console)
     pid = console_pid(console)
     console.close()
-    assert gone(pid)
+    eventually(lambda: pid not in alive(), "it has ended")

@@ -51,19 +51,6 @@ def test_a_row_alone_takes_no_project_in(home: Path) -> None:
     console.end()
 
 
-def test_only_the_homes_socket_takes_a_project_in(home: Path) -> None:
-    """No session, by whatever way, says yes for a person; nor does the port."""
-    console = Console(home)
-    token = console.session()["token"]
-    for method in ("GET", "POST"):
-        body = ASKED if method == "POST" else None
-        assert console.request(method, "/v1/projects", body).status == 401
-        assert console.request(method, "/v1/projects", body, token=token).status == 403
-        assert console.request(method, "/v1/projects", body, token=token, local=True).status == 403
-    assert items(console) == []
-    console.end()
-
-
 WRONG: tuple[dict[str, object], ...] = (
     {"agent": "vim"},
     {"digest": "AB" * 32},

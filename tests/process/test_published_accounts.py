@@ -16,7 +16,6 @@ from tests.support.authorization_server import CLIENT_ID, CLIENT_SECRET
 from tests.support.published import CORPUS, SUITES, needs_corpus, unpack
 from tests.support.published.services import (
     ACCESS_KEY_ID,
-    LINEAR_KEY,
     QUERY,
     SECRET_ACCESS_KEY,
     Published,
@@ -24,17 +23,15 @@ from tests.support.published.services import (
 )
 from tests.support.server_harness import CLI, ROOT, Console, aileron, aileron_json
 from tests.support.terminal import Pty
-from tests.support.vaults import make_vault
+from tests.support.vaults import KNOWN, PHRASE, make_vault
 
 pytestmark = needs_corpus
-PHRASE = "correct horse battery"
-KNOWN = {"AILERON_VAULT_PASSPHRASE": PHRASE}
 ENTRY = ROOT / "tests" / "process" / "oauth_console.py"
 STOP = {"region": "eu-west-1", "query_execution_id": QUERY}
 
 
 @dataclass
-class Place:
+class PublishedPlace:
     """A console with one published connector and its suite, accepted."""
 
     home: Path
@@ -52,7 +49,7 @@ class Place:
 
 
 @contextmanager
-def opened(mailbox: Mailbox, kind: str) -> Generator[Place]:
+def opened_published(mailbox: Mailbox, kind: str) -> Generator[PublishedPlace]:
     with tempfile.TemporaryDirectory(prefix="ail-") as folder, ExitStack() as stack:
         base = Path(folder)
         (base / "service").mkdir()
@@ -67,73 +64,45 @@ def opened(mailbox: Mailbox, kind: str) -> Generator[Place]:
         words = (str(services.service.port), str(base / "service" / "both.pem"), "serve")
         console = Console(home, command=(sys.executable, "-I", str(ENTRY), *words))
         stack.callback(console.close)
-        aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
-        yield Place(home, services, console)
+        console.unlock(PHRASE)
+        yield PublishedPlace(home, services, console)
 
 
 @pytest.fixture
-def place(mailbox: Mailbox) -> Iterator[Callable[[str], Place]]:
+def place(mailbox: Mailbox) -> Iterator[Callable[[str], PublishedPlace]]:
     with ExitStack() as stack:
-        yield lambda kind: stack.enter_context(opened(mailbox, kind))
+        yield lambda kind: stack.enter_context(opened_published(mailbox, kind))
 
 
-def ended(terminal: Pty, code: int = 0) -> str:
-    assert terminal.ended() == code, terminal.cells.text
-    text = terminal.cells.text
-    terminal.close()
-    return text
-
-
-def test_a_key_of_linear(place: Callable[[str], Place]) -> None:
-    """Typed unseen; the action runs with it."""
-    at = place("api_key")
-    terminal = at.setup("aileron-connector-linear")
-    terminal.shows("a key, in the header Authorization")
-    terminal.shows("Your name for this account")
-    terminal.type(b"ana\n")
-    terminal.shows("Key (not shown)")
-    terminal.type(f"{LINEAR_KEY}\n".encode())
-    shown = ended(terminal)
-    assert "ana (api_key/aileron-connector-linear/default) is bound" in shown
-    assert LINEAR_KEY not in shown
-    answer = at.run("organization")
-    assert answer.status == 200, answer.raw
-    assert b"octo" in answer.raw
-
-
-def test_a_login_at_google(place: Callable[[str], Place]) -> None:
+def test_a_login_at_google(place: Callable[[str], PublishedPlace]) -> None:
     """With a client of one's own. Without it nobody is sent to log in, since the manifest's client has no secret."""
     at = place("oauth2")
-    refused = ended(at.setup("aileron-connector-google"), 2)
+    refused = at.setup("aileron-connector-google").text_at_end(2)
     assert "bound-at-release is in place of its client's secret" in refused
     assert "--client-id" in refused
     terminal = at.setup("aileron-connector-google", "--client-id", CLIENT_ID)
-    terminal.shows("Client secret")
-    terminal.type(f"{CLIENT_SECRET}\n".encode())
+    terminal.answer("Client secret", CLIENT_SECRET)
     terminal.shows("Waiting for the browser")
     found = re.search(r"https://accounts\.google\.com/\S+", terminal.raw.decode())
     assert found is not None
     assert "auth%2Fgmail.compose" in found[0]
     assert at.services.google.server.browse(found[0]) == 200
-    terminal.shows("account    │ ana@example.com")
-    terminal.type(b"y\n")
-    assert "ana@example.com (oauth2/aileron-connector-google/default)" in ended(terminal)
+    terminal.answer("account    │ ana@example.com", "y")
+    assert "ana@example.com (oauth2/aileron-connector-google/default)" in terminal.text_at_end()
     answer = at.run("get-draft", id="r-8842190447")
     assert answer.status == 200, answer.raw
     assert b"Q3 numbers" in answer.raw
 
 
-def test_an_access_key_of_aws(place: Callable[[str], Place]) -> None:
+def test_an_access_key_of_aws(place: Callable[[str], PublishedPlace]) -> None:
     """One key for every region; a region of its own narrows the hosts that it is sent to, and signs nowhere else."""
     at = place("aws_sigv4")
     words = ("--access-key-id", ACCESS_KEY_ID, "--account", "ana")
     terminal = at.setup("aileron-connector-athena", *words, "--region", "eu-west-1")
     terminal.shows("sent to  athena.eu-west-1.amazonaws.com:443, over TLS, and to no other host")
-    terminal.shows("Secret access key (not shown)")
-    terminal.type(f"{SECRET_ACCESS_KEY}\n".encode())
-    terminal.shows("Session token")
-    terminal.type(b"\n")
-    assert "is bound" in ended(terminal)
+    terminal.answer("Secret access key (not shown)", SECRET_ACCESS_KEY)
+    terminal.answer("Session token", "")
+    assert "is bound" in terminal.text_at_end()
     (bound,) = aileron_json("binding", "list", home=at.home)["items"]
     assert (bound["region"], bound["hosts"]) == (
         "eu-west-1",

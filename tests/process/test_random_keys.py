@@ -55,11 +55,11 @@ def _one_key(burst: bytes) -> bool:
         return False
 
 
-def ask(console: ScreenConsole, times: int) -> None:
-    """Let an agent ask *times* for the same, each under a key of its own."""
-    token = console.session(label="random keys")["token"]
-    for number in range(times):
-        answer = console.run("send-draft", {"draft_id": DRAFT}, token, idempotency_key=str(number))
+def propose(console: ScreenConsole, times: int) -> None:
+    """Let *times* agents ask for the same."""
+    for _ in range(times):
+        token = console.session(label="random keys")["token"]
+        answer = console.run("send-draft", {"draft_id": DRAFT}, token)
         assert answer.status == 202
     console.pty.until(lambda: f" {times} " in console.pty.cells.lines[0], "all wait")
 
@@ -81,7 +81,7 @@ def test_random_bytes_in_bursts_decide_nothing(
 ) -> None:
     """No row changes; and the same console decides exactly one call for one key of a hand at rest."""
     console = sit(answers=seed % 2 == 0)
-    ask(console, WAITING)
+    propose(console, WAITING)
     before = decided(console)
     late = 0
     for number, (burst, rest) in enumerate(bursts(seed)):

@@ -15,7 +15,7 @@ from tests.process.tmux import REST, Tmux, shell
 from tests.support.server_harness import ROOT
 from tests.support.variants import ALL
 
-FIRST_LINES = 40
+FIRST_LINES = 33
 """As many lines as a screen shows of a page."""
 PROMPT = r"[$#] *$"
 MINUTES = 8 * 60
@@ -24,14 +24,14 @@ ENDED = r"exit=\d+ *$"
 """What is printed where a line has ended; a `q` too many may stand before it."""
 
 
-def commands() -> list[str]:
+def readme_commands() -> list[str]:
     """Return every command line on the first screen of the README."""
     page = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:FIRST_LINES]
     return [line[4:].partition("  #")[0].rstrip() for line in page if line.startswith("    ")]
 
 
 def test_the_first_screen_leads_from_the_clone_to_a_console() -> None:
-    assert commands() == [
+    assert readme_commands() == [
         "make demo",
         "python3 -m venv ~/aileron-venv",
         ". ~/aileron-venv/bin/activate",
@@ -81,7 +81,7 @@ def terminal(machine: Path) -> Iterator[Tmux]:
     running.close()
 
 
-class Person:
+class Newcomer:
     """Types a line, waits for what it does, and goes on."""
 
     def __init__(self, terminal: Tmux) -> None:
@@ -110,9 +110,9 @@ def test_every_line_of_the_first_screen_works_as_it_is_written(
 
     What `make demo` does before `aileron demo` is done by whoever types `make test`.
     """
-    person = Person(terminal)
+    person = Newcomer(terminal)
     person.sees(PROMPT)
-    for command in commands() if ALL else commands()[1:]:
+    for command in readme_commands() if ALL else readme_commands()[1:]:
         person.types(command)
         if command == "make demo":
             person.sees("^Collecting |^ +━|^Installing collected packages")

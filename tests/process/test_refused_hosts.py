@@ -14,7 +14,7 @@ def report(console: Attended, session: str, host: str, problem: str = "", **more
     return console.post(f"/v1/sessions/{session}/refused-hosts", body, **more).status
 
 
-def events(console: Attended) -> list[tuple[str, str]]:
+def host_events(console: Attended) -> list[tuple[str, str]]:
     return [
         (record["event"], record["host"])
         for record in console.records()
@@ -39,7 +39,7 @@ def test_a_person_allows_a_refused_host_and_the_launcher_learns_it(attended: Att
         assert console.until(lambda: console.hosts[name]["allowed"] == [HOST])
         assert held.readline() == b"\n"
         assert json.loads(held.readline().removeprefix(b"data:")) == {"host_allowed": HOST}
-    assert events(console) == [
+    assert host_events(console) == [
         ("session.host_refused", HOST),
         ("session.host_refused", "meta.example:443"),
         ("session.host_allowed", HOST),
@@ -71,7 +71,7 @@ def test_what_was_allowed_is_known_to_a_console_that_starts_again(attended: Atte
     assert console.post(f"/v1/sessions/{name}/end", {}, local=True).status == 204
     console.tell(session=name, allow_host=OTHER)
     assert console.until(lambda: bool(console.refusals))
-    assert len(events(console)) == 3
+    assert len(host_events(console)) == 3
 
 
 def test_a_flood_of_names_is_bounded_and_each_is_plain_or_cannot_be_allowed(
@@ -92,5 +92,5 @@ def test_a_flood_of_names_is_bounded_and_each_is_plain_or_cannot_be_allowed(
     assert report(console, name, "a\x1b[31m:443", "it is not a host name", local=True) == 204
     for number in range(70):
         assert report(console, name, f"host-{number}.example:443", local=True) == 204
-    eventually(lambda: len(events(console)) == 64, "64 records")
+    eventually(lambda: len(host_events(console)) == 64, "64 records")
     assert console.until(lambda: len(console.hosts.get(name, {}).get("refused", ())) == 64)

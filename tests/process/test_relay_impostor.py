@@ -7,13 +7,10 @@ old port, edit `daemon.json`, pass questions on to the real console.
 import contextlib
 import json
 import os
-import select
 import socket
 import ssl
 import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.impostors import listening, locked_by_another_process
 from tests.support.mcp_harness import (
     NEW,
     TOKEN,
@@ -34,39 +32,19 @@ from tests.support.mcp_harness import (
 SHORT = {"AILERON_WAIT_SECONDS": "0.2"}
 
 
-class Listener:
-    """Takes every connection, keeps every byte, and answers each request with *answer*."""
-
-    def __init__(self, sock: socket.socket, answer: bytes = b"") -> None:
-        self._sock = sock
-        self._answer = answer
-        self.heard: list[bytes] = []
-        self._thread = threading.Thread(target=self._serve)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self._sock.accept()
-                self.heard.append(b"")
-                with connection, contextlib.suppress(OSError):
-                    connection.settimeout(5)
-                    while data := connection.recv(65536):
-                        self.heard[-1] += data
-                        connection.sendall(self._answer)
-
-    def close(self) -> bytes:
-        while self._thread.is_alive() and select.select([self._sock], [], [], 0)[0]:
-            time.sleep(0.01)  # who has come is heard
-        with contextlib.suppress(OSError):
-            self._sock.shutdown(socket.SHUT_RDWR)
-        self._sock.close()
-        self._thread.join(60)
-        return b"".join(self.heard)
+@pytest.fixture
+def console(tmp_path: Path) -> Iterator[ThreadConsole]:
+    running = ThreadConsole(tmp_path / "home")
+    yield running
+    running.stop()
 
 
 def health(**more: Any) -> bytes:
-    body = json.dumps({"status": "ok", **more}).encode()
+    return http(status="ok", **more)
+
+
+def http(**content: Any) -> bytes:
+    body = json.dumps(content).encode()
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     return head % len(body) + body
 
@@ -84,35 +62,16 @@ def refused(home: Path, **environment: str) -> str:
     return said
 
 
-@contextlib.contextmanager
-def locked_by_another_process(home: Path) -> Iterator[None]:
-    home.mkdir(mode=0o700)
-    program = (
-        "import fcntl, os, sys; f = os.open(sys.argv[1], os.O_RDONLY);"
-        "fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
-    )
-    holder = subprocess.Popen(
-        [sys.executable, "-c", program, str(home)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    with holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-        yield
-        assert holder.stdin is not None
-        holder.stdin.close()
-
-
 def test_a_socket_of_another_process_than_the_locks_gets_not_one_byte(tmp_path: Path) -> None:
     """The kernel says who listens, before anything is sent."""
     home = tmp_path / "home"
-    with locked_by_another_process(home):
-        listener = Listener(listen_unix(home / "run" / "console.sock"), health())
+    with (
+        locked_by_another_process(home),
+        listening(listen_unix(home / "run" / "console.sock"), health()) as listener,
+    ):
         said = refused(home, AILERON_TOKEN=TOKEN)
-        heard = listener.close()
     assert listener.heard, "it was connected to"
-    assert heard == b""
+    assert b"".join(listener.heard) == b""
     assert "is not the console" in said
 
 
@@ -120,9 +79,8 @@ def test_a_socket_in_a_home_that_nobody_holds_is_not_even_connected_to(tmp_path:
     """What a dead console left, or somebody put there, is no console."""
     home = tmp_path / "home"
     home.mkdir()
-    listener = Listener(listen_unix(home / "run" / "console.sock"), health())
-    said = refused(home, AILERON_TOKEN=TOKEN)
-    listener.close()
+    with listening(listen_unix(home / "run" / "console.sock"), health()) as listener:
+        said = refused(home, AILERON_TOKEN=TOKEN)
     assert listener.heard == []
     assert "No console is running on" in said
 
@@ -135,9 +93,8 @@ def test_a_shared_lock_is_not_the_consoles(tmp_path: Path) -> None:
     home.mkdir()
     descriptor = os.open(home, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
-    listener = Listener(listen_unix(home / "run" / "console.sock"), health())
-    refused(home, AILERON_TOKEN=TOKEN)
-    listener.close()
+    with listening(listen_unix(home / "run" / "console.sock"), health()) as listener:
+        refused(home, AILERON_TOKEN=TOKEN)
     os.close(descriptor)
     assert listener.heard == []
 
@@ -146,18 +103,14 @@ def test_a_listener_that_an_edited_daemon_json_names_is_never_asked(tmp_path: Pa
     """The file is no authority: neither its url nor its pid nor its socket."""
     home = tmp_path / "home"
     home.mkdir()
-    tcp, unix = Listener(listen_tcp(), health()), Listener(listen_unix(tmp_path / "s"), health())
-    port = tcp._sock.getsockname()[1]
-    entry = {
-        "version": 1,
-        "url": f"http://127.0.0.1:{port}",
-        "socket": str(tmp_path / "s"),
-        "pid": os.getpid(),
-    }
-    (home / "daemon.json").write_text(json.dumps(entry))
-    refused(home, AILERON_TOKEN=TOKEN)
-    tcp.close()
-    unix.close()
+    with (
+        listening(listen_tcp(), health()) as tcp,
+        listening(listen_unix(tmp_path / "s"), health()) as unix,
+    ):
+        url, socket_ = f"http://127.0.0.1:{tcp.port}", str(tmp_path / "s")
+        entry = {"version": 1, "url": url, "socket": socket_, "pid": os.getpid()}
+        (home / "daemon.json").write_text(json.dumps(entry))
+        refused(home, AILERON_TOKEN=TOKEN)
     assert (tcp.heard, unix.heard) == ([], [])
 
 
@@ -178,11 +131,10 @@ def test_a_listener_on_the_old_port_gets_a_question_and_no_token(
     tmp_path: Path, answer: bytes
 ) -> None:
     """It cannot prove that it knows the token, whatever it answers."""
-    sock = listen_tcp()
-    port = sock.getsockname()[1]
-    listener = Listener(sock, answer)
-    said = refused(tmp_path / "home", AILERON_URL=f"http://127.0.0.1:{port}", AILERON_TOKEN=TOKEN)
-    heard = listener.close()
+    with listening(listen_tcp(), answer) as listener:
+        url = f"http://127.0.0.1:{listener.port}"
+        said = refused(tmp_path / "home", AILERON_URL=url, AILERON_TOKEN=TOKEN)
+    heard = b"".join(listener.heard)
     assert heard.startswith(b"GET /v1/health HTTP/1.1\r\n")
     assert b"Aileron-Challenge: " in heard
     assert TOKEN.encode() not in heard
@@ -192,42 +144,30 @@ def test_a_listener_on_the_old_port_gets_a_question_and_no_token(
     assert "no token was sent" in said
 
 
-def test_the_old_port_is_not_asked_while_a_console_holds_the_home(tmp_path: Path) -> None:
+def test_the_old_port_is_not_asked_while_a_console_holds_the_home(console: ThreadConsole) -> None:
     """AILERON_URL may name a port that is somebody else's by now: the socket is taken instead."""
-    console = ThreadConsole(tmp_path / "home")
-    sock = listen_tcp()
-    listener = Listener(sock, health())
-    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-    try:
+    with listening(listen_tcp(), health()) as listener:
+        url = f"http://127.0.0.1:{listener.port}"
         relay = RawRelay(console.home, AILERON_URL=url, AILERON_TOKEN=TOKEN)
         assert "result" in relay.handshake()
         assert relay.end() == (0, "")
-    finally:
-        listener.close()
-        console.stop()
     assert listener.heard == []
 
 
-def test_the_real_console_proves_itself_on_its_port(tmp_path: Path) -> None:
+def test_the_real_console_proves_itself_on_its_port(console: ThreadConsole, tmp_path: Path) -> None:
     """Where only the port can be reached, the session goes on over it."""
-    console = ThreadConsole(tmp_path / "home")
-    try:
-        relay = RawRelay(
-            tmp_path / "elsewhere",
-            AILERON_URL=f"http://127.0.0.1:{console.port}",
-            AILERON_TOKEN=TOKEN,
-        )
-        assert "result" in relay.handshake()
-        relay.send("tools/call", 1, name="read_inbox", arguments={})
-        assert relay.answer(1)["result"]["isError"] is False
-        assert relay.end() == (0, "")
-    finally:
-        console.stop()
+    url = f"http://127.0.0.1:{console.port}"
+    relay = RawRelay(tmp_path / "elsewhere", AILERON_URL=url, AILERON_TOKEN=TOKEN)
+    assert "result" in relay.handshake()
+    relay.send("tools/call", 1, name="read_inbox", arguments={})
+    assert relay.answer(1)["result"]["isError"] is False
+    assert relay.end() == (0, "")
 
 
-def test_passing_the_question_on_to_the_real_console_proves_nothing(tmp_path: Path) -> None:
+def test_passing_the_question_on_to_the_real_console_proves_nothing(
+    console: ThreadConsole, tmp_path: Path
+) -> None:
     """The port stands in the proof, so one for another port is worthless."""
-    console = ThreadConsole(tmp_path / "home")
     sock = listen_tcp()
     heard: list[bytes] = []
 
@@ -254,7 +194,6 @@ def test_passing_the_question_on_to_the_real_console_proves_nothing(tmp_path: Pa
         sock.shutdown(socket.SHUT_RDWR)
         sock.close()
         thread.join(60)
-        console.stop()
     assert b"Aileron-Challenge" in heard[0]
     assert TOKEN.encode() not in b"".join(heard)
 
@@ -294,18 +233,17 @@ def test_over_tls_the_certificate_is_the_pinned_one_or_nothing_is_sent(
     pin = sha256(der).hexdigest() if right_pin else "0" * 64
     tcp = listen_tcp()
     url = f"https://127.0.0.1:{tcp.getsockname()[1]}"
-    body = b'{"jsonrpc":"2.0","id":1,"result":{"from":"tls"}}'
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    listener = Listener(context.wrap_socket(tcp, server_side=True), head % len(body) + body)
     environment = {"AILERON_URL": url, "AILERON_TOKEN": TOKEN, "AILERON_CERT_SHA256": pin.upper()}
-    if right_pin:
-        relay = RawRelay(tmp_path / "home", **environment)
-        relay.send("server/discover", 1, _meta=NEW)
-        assert relay.answer(1)["result"] == {"from": "tls"}
-        assert relay.end() == (0, "")
-    else:
-        assert "is not the one" in refused(tmp_path / "home", **environment)
-    assert (TOKEN.encode() in listener.close()) == right_pin
+    answer = http(jsonrpc="2.0", id=1, result={"from": "tls"})
+    with listening(context.wrap_socket(tcp, server_side=True), answer) as listener:
+        if right_pin:
+            relay = RawRelay(tmp_path / "home", **environment)
+            relay.send("server/discover", 1, _meta=NEW)
+            assert relay.answer(1)["result"] == {"from": "tls"}
+            assert relay.end() == (0, "")
+        else:
+            assert "is not the one" in refused(tmp_path / "home", **environment)
+    assert (TOKEN.encode() in b"".join(listener.heard)) == right_pin
 
 
 def test_a_home_of_another_user_is_refused(tmp_path: Path) -> None:
@@ -314,10 +252,9 @@ def test_a_home_of_another_user_is_refused(tmp_path: Path) -> None:
         pytest.skip("giving a folder away needs root")
     home = tmp_path / "home"
     descriptor = lock_home(home)
-    listener = Listener(listen_unix(home / "run" / "console.sock"), health())
-    os.chown(home, 12345, 12345)
-    said = refused(home, AILERON_TOKEN=TOKEN)
-    listener.close()
+    with listening(listen_unix(home / "run" / "console.sock"), health()) as listener:
+        os.chown(home, 12345, 12345)
+        said = refused(home, AILERON_TOKEN=TOKEN)
     os.close(descriptor)
     assert listener.heard == []
     assert "another user" in said

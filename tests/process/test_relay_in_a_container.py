@@ -1,4 +1,4 @@
-"""The relay as one file where nothing else of Aileron is: the recipe of docs/launch.md#containers.
+"""The relay as one file where nothing else of Aileron is: the recipe of docs/containers.md#containers.
 
 The container is bubblewrap's: a root of its own with an interpreter, the file and the session's
 socket, no network, no process of ours.

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from aileron_core.audit.head import JOURNAL
-from tests.process.test_vault import PHRASE, init, state, unlock
 from tests.support.server_harness import Console, Serve, aileron, eventually
 from tests.support.variants import variants
+from tests.support.vaults import PHRASE, make_vault
 
 PROGRAM = Path(__file__).parent / "rewriting_program.py"
 WHOLE_RECORD = ("aileron.db", "aileron.db-wal", "aileron.db-shm", "audit.head")
@@ -39,17 +39,17 @@ def with_sessions(console: Console, count: int = 2) -> None:
 @pytest.fixture
 def signed(home: Path, serve: Serve) -> Console:
     """A console whose record is signed: its vault is unlocked."""
-    init(home)
+    make_vault(home, PHRASE)
     console = serve()
-    assert unlock(console, PHRASE).status == 200
+    assert console.unlock(PHRASE).status == 200
     with_sessions(console)
     return console
 
 
 def restart_and_unlock(console: Console) -> None:
     console.start()
-    assert state(console) == "locked"
-    assert unlock(console, PHRASE).status == 200
+    assert console.vault == "locked"
+    assert console.unlock(PHRASE).status == 200
     eventually(
         lambda: "audit.rewritten" in [each["event"] for each in console.records()],
         "the unlock finds it",
@@ -90,7 +90,7 @@ def test_an_older_copy_of_the_whole_record_is_found_at_the_unlock(
         if (home / name).exists():
             shutil.copy(home / name, tmp_path / name)
     signed.start()
-    assert unlock(signed, PHRASE).status == 200
+    assert signed.unlock(PHRASE).status == 200
     with_sessions(signed)
     signed.end()
     for name in WHOLE_RECORD:

@@ -1,6 +1,5 @@
 """A suite of 515 files at a real console: added, accepted with one key, and offered as the settings say."""
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +26,6 @@ from tests.support.suites import FIRST, GATED, READS, write_actions
 from tests.support.variants import variants
 
 ALL = GATED + READS + FIRST
-CORPUS = Path(os.environ.get("AILERON_CORPUS", ROOT.parent / "shared" / "corpus"))
 
 
 @pytest.fixture
@@ -78,30 +76,6 @@ def test_a_suite_is_added_while_the_console_runs_and_accepted_with_one_key(
     assert set(listed(home).values()) == {"ready"}
     verified = aileron_json("audit", "verify", home=home)
     assert verified["ok"] is True
-
-
-def test_another_key_leaves_those_to_look_at_and_what_no_add_brought(
-    home: Path, console: Tmux, tmp_path: Path
-) -> None:
-    """Both stay unaccepted, each an item of its own."""
-    aileron(
-        "action", "add", str(write_actions(tmp_path / "few", gated=3, reads=2, first=2)), home=home
-    )
-    (home / "actions" / "late.md").write_text(
-        (home / "actions" / "gated-000.md").read_text().replace("gated-000", "late")
-    )
-    console.until(lambda text: "7 actions from" in text and "late" in text)
-    console.press_at_rest("j", "Accept these 7 actions?")
-    console.until("not seen yet")
-    console.press_at_rest("T", "lines not seen. Press T again")
-    console.press_at_rest("T", "Accepted: 5 actions.")
-    console.press_at_rest("j", "Accept this action?")
-    console.until("FILE   first-005")
-    states = listed(home)
-    assert {name for name, state in states.items() if state == "held_back"} == {
-        "first-005", "first-006", "late",
-    }  # fmt: skip
-    assert sum(state == "ready" for state in states.values()) == 5
 
 
 class Unaccepted(Plain):
@@ -174,24 +148,3 @@ async def test_agents_get_the_tools_that_the_settings_name_and_call_no_other(
     get_draft = next(line for line in text.splitlines() if "get-draft" in line)
     assert get_draft.endswith("no tool")
     assert text.splitlines()[-1] == f"Agents get 4 tools ({taken / 1000:,.1f} kB)."
-
-
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus beside the checkout")
-@pytest.mark.parametrize(
-    ("suite", "refused"), variants([("google", 1), ("athena", 0), ("linear-sample", 0)])
-)
-def test_published_suites_are_one_item_each(home: Path, suite: str, refused: int) -> None:
-    """Bound and brought together; the one file that wants another version is named and left out."""
-    folder = CORPUS / suite
-    manifest = (folder / "connector.manifest.toml").read_text()
-    installed = home.parent / "connector"
-    installed.mkdir()
-    (installed / "manifest.toml").write_text(manifest)
-    module = (ROOT / "examples" / "connectors" / "mail-drafts" / "connector.wasm").read_bytes()
-    (installed / "connector.wasm").write_bytes(module)
-    aileron("connector", "install", str(installed), home=home)
-    added = aileron_json("action", "add", str(folder), home=home, code=1 if refused else 0)
-    (listing,) = (home / "suites").iterdir()
-    assert len(json.loads(listing.read_text())["files"]) == len(added["items"]) > 10
-    assert len(added["problems"]) == refused
-    assert all(each["bound"] for each in added["items"])

@@ -31,38 +31,26 @@ def phrase_file(tmp_path: Path) -> Path:
     return file
 
 
-def init(home: Path, phrase: str = PHRASE) -> None:
-    make_vault(home, phrase)
-
-
-def unlock(console: Console, phrase: str) -> Any:
-    return console.post("/v1/vault/unlock", {"passphrase": phrase}, local=True)
-
-
-def state(console: Console) -> str:
-    return console.get("/v1/vault", local=True).json["state"]
-
-
-def events(console: Console) -> list[tuple[str, str]]:
+def vault_events(console: Console) -> list[tuple[str, str]]:
     found = [each for each in console.records() if each["event"].startswith("vault.")]
     return [(each["event"], each["actor"]) for each in found]
 
 
 def test_the_vault_of_a_console_from_its_creation_to_a_restart(home: Path, serve: Serve) -> None:
     """Created without a console, unlocked in one, counted, told, locked, and locked after a restart."""
-    init(home)
+    make_vault(home, PHRASE)
     console = serve()
-    assert state(console) == "locked"
-    wrong = unlock(console, WRONG)
+    assert console.vault == "locked"
+    wrong = console.unlock(WRONG)
     assert (wrong.status, wrong.error["details"]["attempts"]) == (403, 1)
     done = aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
     assert "The vault is unlocked" in done.stdout
     assert "1 wrong passphrase was given since" in done.stdout
-    assert state(console) == "unlocked"
+    assert console.vault == "unlocked"
     aileron("vault", "lock", home=home)
-    assert state(console) == "locked"
-    assert unlock(console, PHRASE).json["failed_attempts"] == 0
-    assert events(console) == [
+    assert console.vault == "locked"
+    assert console.unlock(PHRASE).json["failed_attempts"] == 0
+    assert vault_events(console) == [
         ("vault.created", "person"),
         ("vault.unlock_failed", "person"),
         ("vault.unlocked", "person"),
@@ -71,23 +59,7 @@ def test_the_vault_of_a_console_from_its_creation_to_a_restart(home: Path, serve
     ]
     console.end()
     console.start()
-    assert state(console) == "locked", "a console never unlocks it by itself"
-
-
-def test_the_vault_is_for_the_homes_socket_alone(home: Path, serve: Serve) -> None:
-    init(home)
-    console = serve()
-    token = console.session()["token"]
-    asked = [("GET", "/v1/vault", None), ("POST", "/v1/vault/lock", None)]
-    asked += [("POST", "/v1/vault", {"passphrase": PHRASE})]
-    asked += [("POST", "/v1/vault/unlock", {"passphrase": PHRASE})]
-    asked += [("POST", "/v1/vault/change-passphrase", {"old": PHRASE, "new": OTHER})]
-    for method, path, body in asked:
-        assert console.request(method, path, body).status == 401
-        assert console.request(method, path, body, token=token).status == 403
-        assert console.request(method, path, body, token=token, local=True).status == 403
-    assert state(console) == "locked"
-    assert events(console) == [("vault.created", "person")]
+    assert console.vault == "locked", "a console never unlocks it by itself"
 
 
 def spellings(secret: str) -> Iterator[bytes]:
@@ -101,9 +73,9 @@ def spellings(secret: str) -> Iterator[bytes]:
 
 def test_no_passphrase_is_anywhere_but_in_the_request(home: Path, serve: Serve) -> None:
     """Log, audit, database, files, errors, command lines, and the environment of any process."""
-    init(home)
+    make_vault(home, PHRASE)
     console = serve()
-    said = [unlock(console, WRONG).raw, unlock(console, PHRASE).raw, unlock(console, OTHER).raw]
+    said = [console.unlock(WRONG).raw, console.unlock(PHRASE).raw, console.unlock(OTHER).raw]
     said.append(console.post("/v1/vault", {"passphrase": PHRASE}, local=True).raw)
     for body in ({"passphrase": PHRASE, "x": 1}, {"passphrase": [PHRASE]}, {"old": PHRASE}):
         said += [
@@ -132,23 +104,16 @@ def test_no_passphrase_is_anywhere_but_in_the_request(home: Path, serve: Serve) 
             assert all(spelling not in each for each in said)
 
 
-def test_a_console_leaves_no_core_dump(home: Path, serve: Serve) -> None:
-    console = serve()
-    limits = Path(f"/proc/{console.process.pid}/limits").read_text().splitlines()
-    core = next(line for line in limits if line.startswith("Max core file size"))
-    assert core.split()[4:6] == ["0", "0"]
-
-
 # Unattended
 
 
 def test_a_console_is_unlocked_by_a_file_and_says_that_nobody_did_it(
     home: Path, serve: Serve, phrase_file: Path
 ) -> None:
-    init(home)
+    make_vault(home, PHRASE)
     console = serve(None, "--passphrase-file", str(phrase_file))
     assert console.get("/v1/vault", local=True).json["unattended"] is True
-    assert events(console)[-1] == ("vault.unlocked", "aileron")
+    assert vault_events(console)[-1] == ("vault.unlocked", "aileron")
     for command in (("vault", "status"), ("status",)):
         assert "unattended" in aileron(*command, home=home).stdout
         assert aileron_json(*command, home=home)["unattended"] is True
@@ -159,14 +124,14 @@ def test_a_console_is_unlocked_by_a_file_and_says_that_nobody_did_it(
     # Whoever has the file can lock and unlock it: it stays what it was.
     aileron("vault", "lock", home=home)
     assert aileron_json("status", home=home)["unattended"] is False
-    assert unlock(console, PHRASE).status == 200
+    assert console.unlock(PHRASE).status == 200
     assert aileron_json("status", home=home)["unattended"] is True
 
 
 def test_a_passphrase_decides_nothing(home: Path, serve: Serve, phrase_file: Path) -> None:
     """Not over the home's socket, not beside a session's token, and no route that takes one decides."""
     install_examples(home)
-    init(home)
+    make_vault(home, PHRASE)
     console = serve(None, "--accept-installed", "--passphrase-file", str(phrase_file))
     token = console.session()["token"]
     asked = console.run("send-draft", {"draft_id": DRAFT}, token)
@@ -199,7 +164,7 @@ def test_a_passphrase_of_an_unattended_start_widens_nothing(
     home: Path, serve: Serve, phrase_file: Path
 ) -> None:
     """Also after the vault was locked and unlocked with it; what takes away, and its status, still work."""
-    init(home)
+    make_vault(home, PHRASE)
     console = serve(None, "--passphrase-file", str(phrase_file))
     account = {"connector": "x", "identity": "mine", "secret": "a-key-of-mine"}
     key = {"provider": "anthropic", "base_url": "https://api.anthropic.com", "secret": "a-key"}
@@ -216,10 +181,10 @@ def test_a_passphrase_of_an_unattended_start_widens_nothing(
             assert (answer.status, answer.error["class"]) == (403, "forbidden"), path
             assert "from a file, a descriptor or a variable" in answer.error["message"]
         aileron("vault", "lock", home=home)
-        assert unlock(console, PHRASE).status == 200
+        assert console.unlock(PHRASE).status == 200
     console.end()
     attended = serve()
-    assert unlock(attended, PHRASE).status == 200
+    assert attended.unlock(PHRASE).status == 200
     for path, body in widening[:3]:
         answer = attended.post(path, {**body, "passphrase": PHRASE}, local=True)
         assert answer.error["class"] == "not_found", path
@@ -227,23 +192,23 @@ def test_a_passphrase_of_an_unattended_start_widens_nothing(
 
 def test_the_keyring_is_not_asked_over_the_socket(home: Path, serve: Serve) -> None:
     """It is turned on with the passphrase, and this machine's says that it has none."""
-    init(home)
+    make_vault(home, PHRASE)
     console = serve()
     no_passphrase = console.post("/v1/vault/unlock", {}, local=True)
     assert no_passphrase.status == 400
     assert console.post("/v1/vault/keyring", {"on": True}, local=True).status == 400
     wrong = console.post("/v1/vault/keyring", {"on": True, "passphrase": WRONG}, local=True)
     assert (wrong.status, wrong.error["details"]["attempts"]) == (403, 1)
-    assert state(console) == "locked"
+    assert console.vault == "locked"
     assert console.get("/v1/vault", local=True).json["keyring"] is False
 
 
 def test_the_variable_is_overwritten_in_the_process_and_no_child_gets_it(
     home: Path, serve: Serve
 ) -> None:
-    init(home)
+    make_vault(home, PHRASE)
     console = serve(env={"AILERON_VAULT_PASSPHRASE": PHRASE})
-    assert state(console) == "unlocked"
+    assert console.vault == "unlocked"
     environ = Path(f"/proc/{console.process.pid}/environ").read_bytes()
     assert b"AILERON_VAULT_PASSPHRASE=\0" in environ, "the name is there, so this is what is meant"
     assert PHRASE.encode() not in environ
@@ -295,7 +260,7 @@ def test_a_file_that_others_may_have_read_is_refused(
     file.write_text(PHRASE)
     file.chmod(0o600)
     spoil(file)
-    init(home)
+    make_vault(home, PHRASE)
     done = aileron("serve", "--passphrase-file", str(file), home=home, code=2)
     assert sentence in done.stderr
     assert PHRASE not in done.stderr
@@ -304,7 +269,7 @@ def test_a_file_that_others_may_have_read_is_refused(
 def test_a_wrong_or_useless_passphrase_ends_the_start(home: Path) -> None:
     absent = aileron("serve", "--passphrase-fd", "0", home=home, stdin=PHRASE, code=1)
     assert "aileron vault init" in absent.stderr
-    init(home)
+    make_vault(home, PHRASE)
     wrong = aileron("serve", "--passphrase-fd", "0", home=home, stdin=WRONG, code=77)
     assert "not the vault's passphrase" in wrong.stderr
     both = {"AILERON_VAULT_PASSPHRASE": PHRASE}
@@ -320,32 +285,27 @@ def test_the_passphrase_is_typed_unseen_and_twice(home: Path, serve: Serve) -> N
         return Pty([*CLI, "vault", *words, "--home", str(home)])
 
     terminal = ask("init")
-    terminal.shows("New passphrase")
-    terminal.type(PHRASE.encode() + b"\n")
-    terminal.shows("The same again")
-    terminal.type(OTHER.encode() + b"\n")
+    terminal.answer("New passphrase", PHRASE)
+    terminal.answer("The same again", OTHER)
     assert terminal.ended() == 2
     assert "two passphrases differ" in terminal.cells.text
     assert not (home / "vault.json").exists()
 
     terminal = ask("init")
     for prompt in ("New passphrase", "The same again"):
-        terminal.shows(prompt)
-        terminal.type(PHRASE.encode() + b"\n")
+        terminal.answer(prompt, PHRASE)
     assert terminal.ended() == 0
     assert PHRASE.encode() not in terminal.raw
 
     console = serve()
     terminal = ask("change-passphrase")
-    terminal.shows("Passphrase of the vault")
-    terminal.type(PHRASE.encode() + b"\n")
+    terminal.answer("Passphrase of the vault", PHRASE)
     for prompt in ("New passphrase", "The same again"):
-        terminal.shows(prompt)
-        terminal.type(OTHER.encode() + b"\n")
+        terminal.answer(prompt, OTHER)
     assert terminal.ended() == 0
     assert OTHER.encode() not in terminal.raw
-    assert unlock(console, PHRASE).status == 403
-    assert unlock(console, OTHER).status == 200
+    assert console.unlock(PHRASE).status == 403
+    assert console.unlock(OTHER).status == 200
 
 
 def test_without_a_terminal_or_a_console_it_says_what_to_do(home: Path) -> None:
@@ -369,9 +329,9 @@ def test_without_a_terminal_or_a_console_it_says_what_to_do(home: Path) -> None:
 
 
 def test_a_damaged_vault_is_said_where_it_is_looked_at(home: Path, serve: Serve) -> None:
-    init(home)
+    make_vault(home, PHRASE)
     console = serve()
-    assert unlock(console, PHRASE).status == 200
+    assert console.unlock(PHRASE).status == 200
     changed = {"old": PHRASE, "new": OTHER}  # writes the previous file as well
     assert console.post("/v1/vault/change-passphrase", changed, local=True).status == 200
     console.end()
@@ -380,7 +340,7 @@ def test_a_damaged_vault_is_said_where_it_is_looked_at(home: Path, serve: Serve)
         aileron("vault", "status", home=home).stdout
     )
     console.start()
-    answer = unlock(console, OTHER).json
+    answer = console.unlock(OTHER).json
     assert "vault.json.previous" in answer["vault"]["problem"]
     recorded = [each for each in console.records() if each["event"] == "vault.unlocked"]
     assert "vault.json.previous" in json.dumps(recorded[-1])

@@ -1,6 +1,5 @@
 """A tmux server of a test's own: real panes, real keys, the screen as text."""
 
-import contextlib
 import re
 import shlex
 import shutil
@@ -10,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.support.processes import alive, with_descendants
 
 PATIENCE = 60.0
 ENDING = 10.0
@@ -129,6 +130,13 @@ class Tmux:
             # tmux has no way to wait for a screen; each look starts a process, so a long wait looks seldom.
             time.sleep(min(0.05 + waited / 50, 0.5))
 
+    def flags(self, *names: str) -> dict[str, str]:
+        """Return what tmux says of the terminal: `alternate_on`, `mouse_any_flag` and the like."""
+        said = self._tmux(
+            "display-message", "-p", "\n".join(f"{name}=#{{{name}}}" for name in names)
+        )
+        return dict(line.split("=") for line in said.split())
+
     def close(self) -> None:
         """End the server and everything in it; what writes at its end does so before its folder goes."""
         panes = subprocess.run(
@@ -137,10 +145,10 @@ class Tmux:
             text=True,
             check=False,
         )
-        inside = _with_descendants({int(pid) for pid in panes.stdout.split()})
+        inside = with_descendants({int(pid) for pid in panes.stdout.split()})
         subprocess.run(["tmux", "-S", str(self._socket), "kill-server"], check=False)
         deadline = time.monotonic() + ENDING
-        while inside & _processes().keys() and time.monotonic() < deadline:
+        while inside & alive() and time.monotonic() < deadline:
             time.sleep(0.05)  # nothing tells of the end of a process that is no child of ours
 
 
@@ -148,24 +156,6 @@ def _holds(wanted: Shown, shown: str) -> bool:
     if isinstance(wanted, str):
         return wanted in shown
     return bool(wanted.search(shown) if isinstance(wanted, re.Pattern) else wanted(shown))
-
-
-def _processes() -> dict[int, int]:
-    """Return the parent of every process that has not ended."""
-    found: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
-            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
-            if state not in "ZX":
-                found[int(stat.parent.name)] = int(parent)
-    return found
-
-
-def _with_descendants(pids: set[int]) -> set[int]:
-    parents = _processes()
-    while more := {pid for pid, parent in parents.items() if parent in pids} - pids:
-        pids = pids | more
-    return pids
 
 
 def shell(*words: str) -> str:

@@ -4,24 +4,39 @@ import asyncio
 import unicodedata
 from collections.abc import Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_from_key
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from aileron_core.console_port import ApprovalView, NotAcceptedView, PreviewView, Snapshot
+from aileron_core.console_port import Intent, Snapshot
 from aileron_tui.app import AileronApp
 from aileron_tui.screens.base import ConsoleScreen
 from aileron_tui.screens.reading import SEEN_SECONDS
+from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
 from aileron_tui.widgets.document import Document
+from aileron_tui.widgets.rows import RowList
 from tests.screen.fake_port import RecordingPort
-from tests.support.screens.calls import NOW, approval, snapshot
+from tests.support.frozen_clock import FrozenClock
+from tests.support.screens.states import NOW, denied, key_of, mail, short, start
+
+__all__ = [
+    "NOW",
+    "Console",
+    "app_on",
+    "console",
+    "denied",
+    "key_of",
+    "mail",
+    "resting",
+    "short",
+    "start",
+]
 
 _TYPED = {
     " ": "space", ":": "colon", ">": "greater_than_sign", "/": "slash", "<": "less_than_sign",
@@ -34,24 +49,7 @@ SPINS = 200
 """How many turns go by without a wait."""
 
 
-class OwnedClock:
-    """Stands still until the test moves it."""
-
-    def __init__(self) -> None:
-        self._now, self._at = NOW, 1000.0
-
-    def now(self) -> float:
-        return self._now
-
-    def monotonic(self) -> float:
-        return self._at
-
-    def advance(self, seconds: float) -> None:
-        self._now += seconds
-        self._at += seconds
-
-
-def app_on(clock: OwnedClock, port: RecordingPort, **options: Any) -> AileronApp:
+def app_on(clock: FrozenClock, port: RecordingPort, **options: Any) -> AileronApp:
     """Return the App on the test's clock alone: how late a busy machine handles a key is not on it."""
     app = AileronApp(port, clock=clock, **options)
     app._key_timing.pressed_at = lambda _: clock.monotonic()
@@ -61,7 +59,7 @@ def app_on(clock: OwnedClock, port: RecordingPort, **options: Any) -> AileronApp
 class Console:
     """One running console: what it shows, what it asked the core for."""
 
-    def __init__(self, app: AileronApp, port: RecordingPort, clock: OwnedClock) -> None:
+    def __init__(self, app: AileronApp, port: RecordingPort, clock: FrozenClock) -> None:
         self.app, self.port, self.clock = app, port, clock
         self.pilot: Pilot[int]
 
@@ -83,25 +81,36 @@ class Console:
         return self.lines[-2]
 
     @property
-    def selected(self) -> str | None:
+    def model(self) -> Model:
         assert self.app._model is not None
-        return self.app._model.queue.selected
+        return self.app._model
+
+    @property
+    def selected(self) -> str | None:
+        return self.model.queue.selected
+
+    @property
+    def waiting(self) -> list[str]:
+        """The keys of the rows of the waiting list."""
+        return [item.key for item in self.model.queue.items]
+
+    @property
+    def document(self) -> Document:
+        return self.app.screen.query_one("#document", Document)
+
+    @property
+    def queue(self) -> RowList:
+        return self.app.screen.query_one("#queue", RowList)
 
     @property
     def armed(self) -> bool:
-        model = self.app._model
-        assert model is not None
-        return situation_of(model, self.clock.now(), self.clock.monotonic()).armed
+        return situation_of(self.model, self.clock.now(), self.clock.monotonic()).armed
 
     @property
     def drawn(self) -> bool:
         """Whether rest alone is missing until a key would count."""
-        model = self.app._model
-        assert model is not None
-        return (
-            model.arming.seconds_until_armed(model.screen_version, self.clock.monotonic())
-            is not None
-        )
+        arming, version = self.model.arming, self.model.screen_version
+        return arming.seconds_until_armed(version, self.clock.monotonic()) is not None
 
     # What comes is handled
 
@@ -190,8 +199,7 @@ class Console:
         """Wait until what is in view counts as seen and everything was drawn."""
 
         def seen() -> bool:
-            model = self.app._model
-            assert model is not None
+            model = self.model
             page = self.app._screens[model.view]
             if not page.is_current or model.too_small or not model.document_shown:
                 return True
@@ -221,11 +229,11 @@ class Console:
             self.app.post_message(_event_of(key))
             await self.settled()
 
-    async def press_alone(self, key: str) -> None:
-        """Press one key, and be silent after it for long enough."""
+    async def press_alone(self, key: str, text: str = "") -> None:
+        """Press one key, be silent after it for long enough, and wait until *text* is shown."""
         await self.press(key)
         self.clock.advance(0.03)
-        await self.settled()
+        await self.shows(text)
 
     async def type(self, text: str) -> None:
         """Type *text* at a person's pace, some time after what asked for it was opened."""
@@ -236,11 +244,32 @@ class Console:
             self.clock.advance(0.1)
         await self.settled()
 
+    async def press_rested(self, key: str, text: str = "") -> None:
+        """Rest before what is drawn, and press one key; wait until *text* is shown."""
+        await self.rest()
+        await self.press_alone(key, text)
+
+    async def asks(self, *intents: Intent) -> None:
+        """Wait until exactly *intents* were asked of the core; without any, until one was."""
+        await self.until(lambda: bool(self.port.intents), "something is asked of the core")
+        assert not intents or self.port.intents == [*intents]
+
+    async def asks_nothing(self) -> None:
+        """Let time pass: nothing is asked of the core, nor was before."""
+        await self.passes(1)
+        assert self.port.intents == []
+
+    def paste(self, *events: Key | Paste) -> None:
+        """Have the terminal's driver read *events* in one breath."""
+        driver = self.app._driver
+        assert driver is not None
+        for event in events:
+            driver.process_message(event)
+
     async def go(self, key: str, text: str) -> None:
         """Press one key at rest and wait until *text* is shown."""
         self.clock.advance(0.5)
-        await self.press_alone(key)
-        await self.shows(text)
+        await self.press_alone(key, text)
 
     async def resize(self, columns: int, rows: int) -> None:
         await self.pilot.resize_terminal(columns, rows)
@@ -285,43 +314,12 @@ def _event_of(key: str) -> Key:
     return Key(name, char)
 
 
-def start(
-    *views: ApprovalView, held: tuple[NotAcceptedView, ...] = (), **changes: object
-) -> Snapshot:
-    """Return a snapshot with exactly *views*."""
-    return replace(snapshot(NOW), approvals=views, not_accepted=held, **changes)
-
-
-def mail(number: int = 1, **changes: object) -> ApprovalView:
-    return approval(number, NOW, **changes)
-
-
-def short(number: int = 1, **changes: object) -> ApprovalView:
-    """A mail that fits any screen, so that it is read as soon as it is drawn."""
-    view = mail(number)
-    brief = replace(view.preview, fields=view.preview.fields[:3])
-    return replace(view, **{"preview": brief, **changes})
-
-
-def denied(number: int, **changes: object) -> ApprovalView:
-    """A call that an earlier console decided: what was shown of it is not kept."""
-    ended: dict[str, object] = {
-        "state": "denied",
-        "decided_at": NOW - 500,
-        "decided_by": "person",
-        "ended_at": NOW - 500,
-        "reason": "not to the board",
-        "preview": PreviewView(status="none"),
-    }
-    return replace(short(number), **(ended | changes))
-
-
 @asynccontextmanager
 async def console(
     state: Snapshot, size: tuple[int, int] = (120, 36), *, answers: bool = False, **options: Any
 ):
     """Run a console. *answers*: what is asked of the core happens. *options*: the App's."""
-    clock = OwnedClock()
+    clock = FrozenClock()
     port = RecordingPort(state, clock=clock, answers=answers)
     app = app_on(clock, port, **options)
     shown = Console(app, port, clock)
@@ -330,3 +328,11 @@ async def console(
         await shown.settled()
         yield shown
     port.close()
+
+
+@asynccontextmanager
+async def resting(state: Snapshot, size: tuple[int, int] = (120, 36), **options: Any):
+    """Run a console on which what is selected is at rest: the next key counts."""
+    async with console(state, size, **options) as shown:
+        await shown.rest()
+        yield shown

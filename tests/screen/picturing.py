@@ -9,8 +9,9 @@ import pytest
 
 from aileron_core.console_port import Snapshot
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
-from tests.screen.driving import NOW, Console, OwnedClock, app_on
+from tests.screen.driving import NOW, Console, app_on
 from tests.screen.fake_port import RecordingPort
+from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.calls import snapshot
 
 Snap = Callable[..., bool]
@@ -44,7 +45,7 @@ def picture(
     *state*: what it starts from, the fixtures unless given. *answers*: what is asked of the core
     happens. *options*: the App's.
     """
-    clock = OwnedClock()
+    clock = FrozenClock()
     start = state if state is not None else snapshot(NOW)
     port = RecordingPort(start, clock=clock, answers=answers)
     app = app_on(clock, port, **options)

@@ -1,7 +1,6 @@
 """A person who reads a console without a screen from the top, and types lines."""
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support.terminal import Pty
@@ -10,20 +9,15 @@ __all__ = ["Reader"]
 
 CHILD = Path(__file__).parent / "plain_child.py"
 ASKS = "\n> "
-NO_BROWSER = {"DISPLAY": "", "WAYLAND_DISPLAY": ""}
 
 
 class Reader:
     """The child on a pseudo-terminal; what was read once is not read again."""
 
-    def __init__(
-        self, folder: Path, *options: str, environment: Mapping[str, str] = NO_BROWSER
-    ) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self._intents = folder / "intents"
         self._intents.touch()
-        self.pty = Pty(
-            [sys.executable, str(CHILD), str(self._intents), *options], environment=environment
-        )
+        self.pty = Pty([sys.executable, "-I", str(CHILD), str(self._intents), *options])
         self._mark = 0
 
     @property

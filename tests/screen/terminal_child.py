@@ -1,6 +1,6 @@
 """The console on fixtures, for tests that drive it through a pseudo-terminal.
 
-    python terminal_child.py INTENTS CONTROL [ITEMS]
+    python -I terminal_child.py INTENTS CONTROL [ITEMS]
 
 Each intent becomes a line of the file INTENTS. Each line of the pipe CONTROL makes something happen:
 `arrive`, `drift`, `theme`, `fault`. ITEMS is how many short calls wait at the start.

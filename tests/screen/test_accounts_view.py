@@ -1,6 +1,8 @@
 """The accounts in the console: listed with why one cannot be used; bound, bound again, logged in to, deleted."""
 
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,25 +22,43 @@ from aileron_core.console_port import (
     VaultStatus,
 )
 from tests.screen.bound_accounts import ANA, CHANGED, DRIVE, ENDED, LOGIN, MAIL, accounts
-from tests.screen.driving import Console, console, start
+from tests.screen.driving import Console, console, resting, start
 from tests.screen.test_vault_and_accounts import held, need
 
 KEY = "canary of the key"
 UNLOCKED = VaultStatus(state="unlocked", entries=2)
-SIZES = [(80, 24), (120, 36), (200, 60)]
-
-
-def opened(
-    *bound: BoundAccountView, vault: VaultStatus = UNLOCKED, size: tuple[int, int] = (120, 36)
-):  # type: ignore[no-untyped-def]
-    return console(start(vault=vault, accounts=accounts(*bound)), size)
 
 
 async def go(shown: Console) -> None:
+    await shown.press_rested("6", " status ")
     await shown.rest()
-    await shown.press_alone("6")
-    await shown.shows(" status ")
-    await shown.rest()
+
+
+@asynccontextmanager
+async def listed(*bound: BoundAccountView, vault: VaultStatus = UNLOCKED, **options: Any):
+    """A console at the list of accounts."""
+    async with console(start(vault=vault, accounts=accounts(*bound)), **options) as shown:
+        await go(shown)
+        yield shown
+
+
+@asynccontextmanager
+async def logging_in(size: tuple[int, int] = (120, 36)):
+    """A console in which a login for an account that ended was begun."""
+    async with listed(ENDED, size=size) as shown:
+        await shown.press_alone("l")
+        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+        yield shown
+
+
+@asynccontextmanager
+async def binding():
+    """A console that asks for the secret of a new account."""
+    async with listed() as shown:
+        await shown.press_alone("B", "Your name for this account")
+        await give(shown, "")
+        await shown.shows("Key:")
+        yield shown
 
 
 def asked(shown: Console, kind: type) -> list[object]:
@@ -52,36 +72,10 @@ async def give(shown: Console, text: str) -> None:
     await shown.press_alone("enter")
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_each_account_is_listed_with_its_status_and_why(size: tuple[int, int]) -> None:
-    """And each connector that has none it could use; what others wrote is drawn as such."""
-    async with opened(ANA, CHANGED, ENDED, size=size) as shown:
-        await go(shown)
-        assert "3 accounts, 2 cannot be used" in shown.text
-        for each in (
-            "✓ active",
-            "▲ cannot be used",
-            "▲ login ended",
-            "ana@example.com",
-            "2 h",
-            "never",
-        ):
-            assert each in shown.text, each
-        assert "○ no account" in shown.text  # drive has none that it could use
-        await shown.press_alone("enter")
-        await shown.shows("ACCOUNT")
-        text = " ".join(shown.text.split())
-        assert "Remembered for" in text
-        assert "send-mail" in text
-        assert "\u202e" not in shown.text
-
-
 async def test_an_account_is_bound_with_its_secret_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the connector of the row, in exactly the bytes that were shown; nothing of the key is drawn."""
-    async with opened(CHANGED) as shown:
-        await go(shown)
-        await shown.press_alone("B")
-        await shown.shows("Your name for this account")
+    async with listed(CHANGED) as shown:
+        await shown.press_alone("B", "Your name for this account")
         assert "X-Key" in shown.text
         assert "api.mail.example:443, new.mail.example:443" in " ".join(shown.text.split())
         await give(shown, "ana@example.com")
@@ -99,12 +93,7 @@ async def test_an_account_is_bound_with_its_secret_unseen(monkeypatch: pytest.Mo
 
 
 async def test_a_refused_secret_is_typed_again() -> None:
-    async with opened() as shown:
-        await go(shown)
-        await shown.press_alone("B")
-        await shown.shows("Your name for this account")
-        await give(shown, "")
-        await shown.shows("Key:")
+    async with binding() as shown:
         await give(shown, "short")
         await shown.until(lambda: bool(asked(shown, BindAccount)), "sent")
         shown.port.tell(AccountRefused(message="The secret has 5 bytes; it needs 8."))
@@ -115,12 +104,7 @@ async def test_a_refused_secret_is_typed_again() -> None:
 
 
 async def test_escape_forgets_what_was_typed() -> None:
-    async with opened() as shown:
-        await go(shown)
-        await shown.press_alone("B")
-        await shown.shows("Your name for this account")
-        await give(shown, "ana")
-        await shown.shows("Key:")
+    async with binding() as shown:
         await shown.type(KEY)
         await shown.press_alone("escape")
         await shown.until(lambda: "Key:" not in shown.text, "closed")
@@ -128,13 +112,10 @@ async def test_escape_forgets_what_was_typed() -> None:
         assert shown.app.screen.query_one("#passphrase").is_empty  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_a_rebind_says_what_is_new_and_asks(size: tuple[int, int]) -> None:
+async def test_a_rebind_says_what_is_new_and_asks() -> None:
     """Each host, and the hash; the yes is about exactly that."""
-    async with opened(CHANGED, size=size) as shown:
-        await go(shown)
-        await shown.press_alone("R")
-        await shown.shows("Let github://aileron/mail@1.1.0 use api_key/mail/home?")
+    async with listed(CHANGED, size=(80, 24)) as shown:
+        await shown.press_alone("R", "Let github://aileron/mail@1.1.0 use api_key/mail/home?")
         for each in (
             "+ new.mail.example:443",
             "− old.mail.example:443",
@@ -142,40 +123,33 @@ async def test_a_rebind_says_what_is_new_and_asks(size: tuple[int, int]) -> None
             "− sha256:aaa",
         ):
             assert each in shown.text, each
-        await shown.rest()
-        await shown.press_alone("y")
+        await shown.press_rested("y")
         wanted = RebindAccount(name=CHANGED.name, connector_hash=MAIL.hash)
         await shown.until(lambda: wanted in shown.port.intents, "asked")
 
 
 async def test_a_rebind_that_changes_is_asked_anew() -> None:
-    async with opened(CHANGED) as shown:
-        await go(shown)
-        await shown.press_alone("R")
-        await shown.shows("Let github://aileron/mail@1.1.0 use")
+    async with listed(CHANGED) as shown:
+        await shown.press_alone("R", "Let github://aileron/mail@1.1.0 use")
         shown.port.tell(accounts(replace(CHANGED, hosts=())))
         await shown.until(lambda: "Let github" not in shown.text, "closed")
         assert not asked(shown, RebindAccount)
 
 
 async def test_an_account_is_deleted_after_a_yes() -> None:
-    async with opened(ANA) as shown:
-        await go(shown)
-        await shown.press_alone("x")
-        await shown.shows("Delete ana@example.com (api_key/mail/work)?")
+    async with listed(ANA) as shown:
+        await shown.press_alone("x", "Delete ana@example.com (api_key/mail/work)?")
         await shown.press_alone("y")
         assert "Too soon" in shown.text
         assert not asked(shown, RevokeAccount)
-        await shown.rest()
-        await shown.press_alone("y")
+        await shown.press_rested("y")
         await shown.until(
             lambda: asked(shown, RevokeAccount) == [RevokeAccount(name=ANA.name)], "asked"
         )
 
 
 async def test_a_remembered_choice_is_forgotten_by_a_key() -> None:
-    async with opened(ANA) as shown:
-        await go(shown)
+    async with listed(ANA) as shown:
         await shown.press_alone("F")
         wanted = ForgetChoice(name=ANA.name, action="send-mail")
         await shown.until(lambda: wanted in shown.port.intents, "asked")
@@ -183,10 +157,7 @@ async def test_a_remembered_choice_is_forgotten_by_a_key() -> None:
 
 async def test_a_login_is_shown_before_it_is_stored() -> None:
     """Its address whole, then whose account it is; nothing is stored before a yes."""
-    async with opened(ENDED, size=(120, 36)) as shown:
-        await go(shown)
-        await shown.press_alone("l")
-        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+    async with logging_in() as shown:
         (begun,) = asked(shown, BeginLogin)
         assert begun == BeginLogin(connector_hash=DRIVE.hash, replaces=ENDED.name, device=True)
         for each in ("files.read, files.‹RLO›write", DRIVE.login_host, DRIVE.token_host):
@@ -194,8 +165,7 @@ async def test_a_login_is_shown_before_it_is_stored() -> None:
         shown.port.tell(LoginUpdated(login=LOGIN))
         await shown.shows("Log in at this address")
         assert LOGIN.url in shown.text
-        await shown.rest()
-        await shown.press_alone("y")
+        await shown.press_rested("y")
         assert not asked(shown, FinishLogin)
         known = replace(
             LOGIN, state="authorized", account="ana@\u202eexample.com", missing=("files.write",)
@@ -204,17 +174,13 @@ async def test_a_login_is_shown_before_it_is_stored() -> None:
         await shown.shows("Is this the account you mean?")
         assert "ana@‹RLO›example.com" in shown.text
         assert "files.write" in shown.text
-        await shown.rest()
-        await shown.press_alone("y")
+        await shown.press_rested("y")
         wanted = FinishLogin(login_id="login-1", account=known.account)
         await shown.until(lambda: wanted in shown.port.intents, "stored")
 
 
 async def test_a_no_forgets_a_login() -> None:
-    async with opened(ENDED) as shown:
-        await go(shown)
-        await shown.press_alone("l")
-        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+    async with logging_in() as shown:
         shown.port.tell(LoginUpdated(login=LOGIN))
         await shown.shows("Log in at this address")
         await shown.press_alone("escape")
@@ -225,10 +191,7 @@ async def test_a_no_forgets_a_login() -> None:
 
 
 async def test_a_strangers_token_host_is_typed() -> None:
-    async with opened(ENDED) as shown:
-        await go(shown)
-        await shown.press_alone("l")
-        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+    async with logging_in() as shown:
         shown.port.tell(AccountRefused(message="Nothing says so.", token_host="evil.example:443"))
         await shown.shows("Type the host")
         await give(shown, "evil.example:443")
@@ -240,13 +203,9 @@ async def test_a_strangers_token_host_is_typed() -> None:
         await shown.shows("Type the host")  # it was not the host, and can be typed again
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_a_person_names_the_account_where_the_service_does_not(size: tuple[int, int]) -> None:
+async def test_a_person_names_the_account_where_the_service_does_not() -> None:
     """In a field; then it is shown like any other, and stored after a yes."""
-    async with opened(ENDED, size=size) as shown:
-        await go(shown)
-        await shown.press_alone("l")
-        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+    async with logging_in((80, 24)) as shown:
         known = replace(LOGIN, state="authorized", missing=("files.write",))
         shown.port.tell(LoginUpdated(login=known))
         await shown.shows("The service does not say whose account this is.")
@@ -258,19 +217,14 @@ async def test_a_person_names_the_account_where_the_service_does_not(size: tuple
         assert "ana@example.com" in shown.text
         await shown.press_alone("y")
         assert not asked(shown, FinishLogin)  # too soon
-        await shown.rest()
-        await shown.press_alone("y")
+        await shown.press_rested("y")
         wanted = FinishLogin(login_id="login-1", account="ana@example.com")
         await shown.until(lambda: wanted in shown.port.intents, "stored")
         assert len(asked(shown, BeginLogin)) == 1
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_a_device_code_is_shown_with_its_address(size: tuple[int, int]) -> None:
-    async with opened(ENDED, size=size) as shown:
-        await go(shown)
-        await shown.press_alone("l")
-        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+async def test_a_device_code_is_shown_with_its_address() -> None:
+    async with logging_in((80, 24)) as shown:
         device = replace(LOGIN, url="https://login.drive.example/device", user_code="WDJB-MJHT")
         shown.port.tell(LoginUpdated(login=device))
         await shown.shows("Open this address on any device, and enter the code:")
@@ -279,10 +233,7 @@ async def test_a_device_code_is_shown_with_its_address(size: tuple[int, int]) ->
 
 
 async def test_an_address_that_has_no_room_names_the_command() -> None:
-    async with opened(ENDED, size=(80, 24)) as shown:
-        await go(shown)
-        await shown.press_alone("l")
-        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+    async with logging_in((80, 24)) as shown:
         shown.port.tell(LoginUpdated(login=replace(LOGIN, url=LOGIN.url + "x" * 2000)))
         await shown.shows("too long for this window")
         assert "aileron binding reauthorize oauth2/drive/ana" in " ".join(
@@ -311,8 +262,7 @@ async def test_a_region_is_asked_for_where_nothing_names_one() -> None:
 
 
 async def test_nothing_is_done_while_the_vault_is_locked() -> None:
-    async with opened(ANA, vault=VaultStatus(state="locked")) as shown:
-        await go(shown)
+    async with listed(ANA, vault=VaultStatus(state="locked")) as shown:
         for key in ("B", "x", "F"):
             await shown.press_alone(key)
             assert f"{key} did nothing: the vault is locked; unlock it first." in shown.status_line
@@ -321,9 +271,7 @@ async def test_nothing_is_done_while_the_vault_is_locked() -> None:
 async def test_a_call_without_an_account_leads_to_its_connector() -> None:
     """By one key; the row is the one to bind."""
     view = held(need("unbound"))
-    async with console(start(view, vault=UNLOCKED, accounts=accounts(ENDED))) as shown:
-        await shown.rest()
+    async with resting(start(view, vault=UNLOCKED, accounts=accounts(ENDED))) as shown:
         assert "6" in shown.text
         await go(shown)
-        await shown.press_alone("B")
-        await shown.shows("api_key/mail/default for github://aileron/mail@1.1.0.")
+        await shown.press_alone("B", "api_key/mail/default for github://aileron/mail@1.1.0.")

@@ -3,106 +3,20 @@
 from dataclasses import replace
 
 from aileron_core.console_port import (
-    AuditVerified,
     IntentRefused,
     ReadRecord,
     ReadRecords,
-    Recorded,
-    RecordRead,
     RecordsRead,
-    RecordView,
     VerifyAudit,
 )
-from aileron_tui.widgets.rows import RowList
-from tests.screen.driving import NOW, console, short, start
-from tests.support.screens.home import records
+from tests.screen.driving import console, short, start
+from tests.support.screens.states import record, recorded
 
 TOTAL = 2_000
 
 
-def record(seq: int, event: str = "run.started", run: str | None = None) -> RecordView:
-    return RecordView(
-        seq=seq,
-        at=NOW - 5_000 + seq,
-        event=event,
-        run_id=run or f"run-{seq:026d}",
-        session_id=None,
-        action="send-draft",
-        actor="aileron",
-        agent="codex",
-        summary=f"this is record {seq}",
-    )
-
-
-def recorded(seq: int, event: str = "run.started", run: str | None = None) -> Recorded:
-    return Recorded(record=record(seq, event, run), head_words=("olive", "pixel"))
-
-
 LONG = start(short(), records=tuple(record(seq) for seq in range(1, TOTAL + 1)))
 """What the core has; a console begins with the newest 500 of it."""
-
-
-async def test_one_row_for_each_call_with_what_became_of_it() -> None:
-    """Not a row for each record: state in glyph and word, why it ran, who answered."""
-    async with console(start(short(), records=records(NOW))) as shown:
-        await shown.go("2", "8 calls in the last hour · 2 not gated · 4 approved by you · 2 denied")
-        assert "median wait 20 s" in shown.text
-        lines = "\n".join(shown.lines)
-        assert "✓ done" in lines
-        assert "? unknown" in lines
-        assert "✗ denied" in lines
-        assert "not gated · 10.0 s" in lines
-        assert "you, 20 s" in lines
-        assert sum("send-draft" in line for line in shown.lines) == 6
-
-
-async def test_a_row_keeps_its_place_while_its_call_goes_on() -> None:
-    """New rows come in above; a state that changes moves nothing."""
-    async with console(start(short(), records=records(NOW))) as shown:
-        await shown.go("2", "Newest first.")
-        await shown.go("j", "follow")
-        below = shown.row
-        shown.port.tell(
-            recorded(101, "run.requested", "run-a"), recorded(102, "run.requested", "run-b")
-        )
-        await shown.shows("2 new above; f jumps to the newest.")
-        assert shown.row == below
-        shown.port.tell(recorded(103, "run.completed", "run-a"))
-        calls = [line for line in shown.lines if "send-draft" in line]
-        await shown.until(lambda: "✓ done" in [x for x in shown.lines if "send-draft" in x][1])
-        assert "● waiting" in calls[0]
-        assert shown.row == below
-
-
-async def test_f_follows_the_newest_again() -> None:
-    """On at the start, off once the cursor moves; offered only while it is off."""
-    async with console(start(short(), records=records(NOW))) as shown:
-        await shown.go("2", "Newest first.")
-        assert "f follow" not in shown.keys
-        shown.port.tell(recorded(101, "run.requested", "run-a"))
-        await shown.until(lambda: "● waiting" in shown.row)
-        await shown.go("j", "f follow")
-        shown.port.tell(recorded(102, "run.requested", "run-b"))
-        await shown.shows("1 new above; f jumps to the newest.")
-        await shown.go("f", "Newest first.")
-        assert shown.app.screen.query_one("#list", RowList)._selected == 0
-        assert "f follow" not in shown.keys
-
-
-async def test_an_opened_call_tells_its_whole_story_and_esc_goes_back_to_its_row() -> None:
-    """Every record of it with time, who and number; the page stays on it while others come in."""
-    async with console(start(short(), records=records(NOW))) as shown:
-        await shown.go("2", "Newest first.")
-        await shown.go("j", "f follow")
-        row = shown.row
-        await shown.go("enter", "HISTORY")
-        for words in ("waits for a person", "approved send-draft", "outcome unknown"):
-            assert words in shown.text
-        shown.port.tell(recorded(101, "run.requested", "run-a"))
-        await shown.settled()
-        assert "outcome unknown" in shown.text
-        await shown.go("escape", "new above")
-        assert shown.row == row
 
 
 async def test_the_audit_has_its_whole_length_and_reads_what_comes_into_view() -> None:
@@ -131,53 +45,17 @@ async def test_records_that_come_in_do_not_move_the_one_that_is_read() -> None:
         assert shown.lines.index(row) == place
 
 
-async def test_the_name_of_a_field_of_a_record_is_not_broken_at_80_columns() -> None:
-    """A longer one has a line of its own; one that no record of ours has is folded in its column."""
-    body = '{"action":"send","connectors":["mail"],"Approved by the person":"no"}'
-    async with console(LONG, size=(80, 24)) as shown:
-        await shown.go("3", "2,000 records")
-        await shown.go("s", "AS STORED")
-        shown.port.tell(RecordRead(seq=TOTAL, body=body, hash="ab" * 32, prev="cd" * 32))
-        await shown.shows("abab")
-        lines = [each.rstrip(" █┃│") for each in shown.lines]
-        at = lines.index(" connectors")
-        assert lines[at - 1].startswith(" action    │ send")
-        assert lines[at + 1].startswith('           │ ["mail"]')
-        assert lines[at + 2].startswith(" Approve   │ no")
-
-
-async def test_s_shows_a_record_whole_as_it_is_stored() -> None:
-    """Its parts, its place in the chain, and the very text that was hashed, hostile or not."""
-    body = '{"event":"run.started","note":"\x1b[2J\u202eevil [b]x[/]","seq":2000}'
-
-    async with console(LONG) as shown:
-        await shown.go("3", "2,000 records")
-        await shown.go("s", "AS STORED")
-        assert shown.port.reads == [ReadRecord(seq=TOTAL)]
-        whole = RecordRead(seq=TOTAL, body=body, hash="ab" * 32, prev="cd" * 32)
-        shown.port.tell(whole)
-        await shown.shows("abab")
-        assert "cdcd" in shown.text
-        assert "‹ESC›[2J‹RLO›evil [b]x[/]" in shown.text
-        assert "\x1b" not in shown.text
-        assert "u code points" in shown.keys
-        await shown.go("u", "‹U+202E RLO›")
-        await shown.go("j", "Record 1,999")
-        await shown.until(lambda: shown.port.reads[-1] == ReadRecord(seq=TOTAL - 1))
-
-
-async def test_verify_runs_in_the_background_and_its_result_stays_on_the_line() -> None:
-    """While it runs it is said; what it found names each problem."""
+async def test_keys_show_a_record_as_it_is_stored_the_next_one_and_whether_all_hold() -> None:
+    """Each is read when it is asked for; what a verification found stays on the line."""
     async with console(LONG) as shown:
         await shown.go("3", "not verified since the console started")
+        await shown.go("s", "AS STORED")
+        assert shown.port.reads == [ReadRecord(seq=TOTAL)]
+        await shown.go("j", "Record 1,999")
+        await shown.until(lambda: shown.port.reads[-1] == ReadRecord(seq=TOTAL - 1))
+        await shown.press_alone("escape")
         await shown.go("V", "✓ 2,000 records, no gaps, chain verified")
         assert VerifyAudit() in shown.port.reads
-        problems = ("Record 7 was changed after it was written.", "Record 9 is missing.")
-        found = AuditVerified(records=TOTAL, problems=problems, at=NOW, seconds=1.25)
-        shown.port.tell(found)
-        await shown.shows("✗ 2 problems")
-        assert "Record 7 was changed after it was written." in shown.text
-        assert "Record 9 is missing." in shown.text
 
 
 async def test_a_refused_reading_is_said_and_may_be_tried_again() -> None:
@@ -190,16 +68,6 @@ async def test_a_refused_reading_is_said_and_may_be_tried_again() -> None:
         shown.port.tell(IntentRefused(call_id="", message="The database is busy."))
         await shown.shows("The database is busy.")
         await shown.until(lambda: "V verify" in shown.keys)
-
-
-async def test_a_gap_in_the_numbers_is_shown_where_it_is() -> None:
-    """A record that is not there is not skipped over."""
-    gap = replace(LONG, records=tuple(r for r in LONG.records if r.seq != 3))
-
-    async with console(gap) as shown:
-        await shown.go("3", "2,000 records")
-        await shown.go("end", "✗ no such record")
-        assert any("this is record 2 " in line for line in shown.lines)
 
 
 async def test_a_filter_reads_on_to_the_first_record_and_says_how_far_it_looked() -> None:
@@ -238,13 +106,3 @@ async def test_a_copy_of_the_whole_audit_is_reported_with_its_place() -> None:
         )
         assert shown.port.intents == []
         assert "export" in shown.keys
-
-
-async def test_an_opened_row_says_who_did_what_no_agent_did() -> None:
-    accepted = replace(
-        record(1, "library.accepted"), run_id=None, actor="person", agent="", action=None
-    )
-    async with console(start(records=(accepted,))) as shown:
-        await shown.go("2", "library.accepted")
-        await shown.go("enter", "HISTORY")
-        assert "by you" in shown.text

@@ -16,7 +16,7 @@ async def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
     """One reading brings the rest, each once; the cursor stays."""
     async with console(start(*MANY)) as shown:
         await shown.shows("1 Waiting  700")
-        queue = shown.app._model.queue
+        queue = shown.model.queue
         await shown.until(lambda: len(queue.items) == len(MANY), "all calls")
         assert [item.key for item in queue.items] == IDS
         assert (queue.waiting, queue.unread_count) == (700, 0)

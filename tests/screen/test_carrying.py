@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aileron_core.console_port import FieldView, PreviewView
-from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.screen.driving import NOW, Console, console, mail, resting, short, start
 from tests.support.screens.calls import HOSTILE
 
 INVOICE = PreviewView(
@@ -40,8 +40,7 @@ def copies(written: list[str]) -> list[str]:
 
 async def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
     """The status line says which, how much, and that marks are in it; the raw text never leaves."""
-    async with console(start(mail(preview=INVOICE))) as shown:
-        await shown.rest()
+    async with resting(start(mail(preview=INVOICE))) as shown:
         written = listen(shown)
         await shown.go("y", "Copied To, as shown here: 17 characters. y again copies the next.")
         assert copies(written) == ["sam@helio.example"]
@@ -57,8 +56,7 @@ async def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> Non
 
 async def test_a_copy_goes_around_tmux_as_well() -> None:
     """tmux takes the plain sequence only where it is told to; the wrapped one it hands on."""
-    async with console(start(mail()), environment={"TMUX": "/tmp/tmux-0/default,1,0"}) as shown:
-        await shown.rest()
+    async with resting(start(mail()), environment={"TMUX": "/tmp/tmux-0/default,1,0"}) as shown:
         written = listen(shown)
         await shown.go("y", "Copied To")
         text = "".join(written)
@@ -82,8 +80,7 @@ async def test_a_copy_that_terminals_drop_is_said_to_be_too_long() -> None:
     """A silent failure would be believed."""
     long = replace(INVOICE, fields=(FieldView(label="Log", value="x" * 90_000, multiline=True),))
 
-    async with console(start(mail(preview=long))) as shown:
-        await shown.rest()
+    async with resting(start(mail(preview=long))) as shown:
         listen(shown)
         await shown.go("y", "90 kB may be more than the terminal accepts.")
 
@@ -93,8 +90,7 @@ async def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
     async with console(start(mail(preview=INVOICE)), size=(200, 60)) as shown:
         await shown.read_all()
         assert "u code points" in shown.keys
-        await shown.press_alone("u")
-        await shown.shows("‹U+202E RLO›")
+        await shown.press_alone("u", "‹U+202E RLO›")
         assert "‹U+200B ZWSP›‹U+200B ZWSP›‹U+200B ZWSP›" in shown.text
         assert not shown.armed
         await shown.rest()
@@ -120,22 +116,19 @@ async def test_o_opens_the_page_of_the_call_at_the_consoles_own_address(tmp_path
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", str(tmp_path), prepend=":")
-        async with console(start(short()), environment={"DISPLAY": ":0"}) as shown:
-            await shown.rest()
+        async with resting(start(short()), environment={"DISPLAY": ":0"}) as shown:
             await shown.go("O", "Opened http://127.0.0.1:8517/review/act-")
             assert got.read_text() == f"http://127.0.0.1:8517/review/{mail().approval_id}"
 
 
 async def test_without_a_browser_the_address_is_said() -> None:
     """The console's terminal is never given to one that draws in it."""
-    async with console(start(short()), environment={}) as shown:
-        await shown.rest()
+    async with resting(start(short()), environment={}) as shown:
         url = f"http://127.0.0.1:8517/review/{mail().approval_id}"
         await shown.go("O", f"{url} (no browser here)")
 
 
 async def test_a_terminal_that_cannot_be_lent_says_so() -> None:
     """Nothing is lost, and nothing hangs."""
-    async with console(start(short()), environment={}) as shown:
-        await shown.rest()
+    async with resting(start(short()), environment={}) as shown:
         await shown.go("p", "A pager cannot be opened in this terminal.")

@@ -13,66 +13,49 @@ from aileron_core.console_port import (
     Deny,
     IntentRefused,
     LibraryUpdated,
-    NotAcceptedView,
     PreviewView,
     StorageHealth,
 )
 from aileron_tui.draw.bars import footer_line
 from aileron_tui.input.situation import Situation
 from aileron_tui.widgets.line_input import LineInput
-from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.screen.driving import NOW, Console, console, mail, resting, short, start
+from tests.support.screens.home import not_accepted
 
-HELD = NotAcceptedView(
-    kind="action",
-    name="post-invoice",
-    file="actions/post-invoice.md",
-    digest="ab" * 32,
-    change="new",
-    gated=True,
-    connector="billing",
-    hosts=("api.billing.example:443",),
-)
+HELD = not_accepted()
 
 
 async def test_approve_names_the_digest_that_stood_on_screen(shown: Console) -> None:
     """A read item at rest is approved by one press, for exactly its digest."""
     assert "  a  approve" in shown.keys
     await shown.press_alone("a")
-    await shown.until(lambda: bool(shown.port.intents))
+    await shown.asks()
     view = shown.port.snapshot.approvals[0]
     assert shown.port.intents == [
         Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=0)
     ]
 
 
-async def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
+@pytest.mark.parametrize("key", ["a", "A"])
+async def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved(key: str) -> None:
     """A key that was on its way when the item appeared hits nothing."""
-    async with console(start(short())) as shown:
+    async with console(start(short(can_be_remembered=True))) as shown:
         await shown.shows("WILL HAPPEN")
         await shown.passes(0.3)
-        assert "[a]" not in shown.keys
-        await shown.press_alone("a")
-        await shown.passes(1)
-        assert shown.port.intents == []
+        await shown.press_alone(key)
+        await shown.asks_nothing()
 
 
 async def test_moving_and_approving_in_one_breath_does_nothing() -> None:
     """`j a` leaves both items waiting."""
-    async with console(start(short(1), short(2))) as shown:
-        await shown.rest()
+    async with resting(start(short(1), short(2))) as shown:
         await shown.press("j", "a")
-        await shown.passes(1)
-        assert shown.port.intents == []
+        await shown.asks_nothing()
 
 
 async def test_a_paste_that_begins_with_the_decide_key_decides_nothing(shown: Console) -> None:
     """Keys that come at once are a paste; the status line says how many were dropped."""
-    driver = shown.app._driver
-    assert driver is not None
-    for char in "approve it now":
-        key = "space" if char == " " else char
-        event = events.Key(key, char)
-        driver.process_message(event)
+    shown.paste(*(events.Key("space" if c == " " else c, c) for c in "approve it now"))
     await shown.settled()
     shown.clock.advance(0.05)
     await shown.shows("keys arrived at once. Nothing was decided.")
@@ -81,18 +64,19 @@ async def test_a_paste_that_begins_with_the_decide_key_decides_nothing(shown: Co
 
 async def test_a_bracketed_paste_before_the_key_makes_the_key_rest(shown: Console) -> None:
     """A paste counts as a key."""
-    driver = shown.app._driver
-    assert driver is not None
-    driver.process_message(events.Paste("a"))
+    shown.paste(events.Paste("a"))
     await shown.settled()
     await shown.press_alone("a")
     assert shown.port.intents == []
 
 
 async def test_a_pane_without_focus_decides_nothing(shown: Console) -> None:
-    """Keys that come while the pane is not in focus were not typed into it."""
+    """It says so; keys that come while the pane is not in focus were not typed into it."""
     shown.app.post_message(events.AppBlur())
-    await shown.until(lambda: not shown.armed)
+    await shown.shows(
+        "Your terminal reports that another pane has the focus, so no key decides here."
+    )
+    assert "All seen." not in shown.status_line
     shown.clock.advance(1)
     await shown.press_alone("a")
     assert shown.port.intents == []
@@ -100,46 +84,28 @@ async def test_a_pane_without_focus_decides_nothing(shown: Console) -> None:
     await shown.until(lambda: "All seen." in shown.status_line)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_a_pane_without_focus_says_why_no_key_decides(size: tuple[int, int]) -> None:
-    """It said what the key would do, and the key did nothing."""
-    async with console(start(short()), size=size) as shown:
-        await shown.read_all()
-        assert "All seen." in shown.status_line
-        shown.app.post_message(events.AppBlur())
-        await shown.until(lambda: "All seen." not in shown.status_line)
-        assert (
-            "Your terminal reports that another pane has the focus, so no key decides here."
-            in shown.status_line
-        )
-
-
 async def test_a_press_without_focus_is_not_the_first_of_two() -> None:
     """It was not typed into this pane: the second, typed into it, would decide alone."""
-    async with console(start(mail()), size=(80, 24)) as shown:
-        await shown.rest()
+    async with resting(start(mail()), size=(80, 24)) as shown:
         shown.app.post_message(events.AppBlur())
         await shown.settled()
         await shown.press_alone("a")
         shown.app.post_message(events.AppFocus())
         await shown.rest()
-        assert shown.app._model.pressed_once == ""
-        await shown.press_alone("a")
-        await shown.shows("Press a again")
+        assert shown.model.pressed_once == ""
+        await shown.press_alone("a", "Press a again")
         assert shown.port.intents == []
 
 
 async def test_unread_lines_want_a_second_press_and_are_counted() -> None:
     """The first `a` says how many lines are unread; the second approves and reports them."""
     async with console(start(mail()), size=(80, 24)) as shown:
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.shows("lines not seen. Press a again to send a mail draft anyway.")
+        await shown.press_rested("a", "lines not seen. Press a again to send a mail draft anyway.")
         assert shown.port.intents == []
         await shown.rest()
         assert "lines unread" in shown.keys
         await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents))
+        await shown.asks()
         intent = shown.port.intents[0]
         assert isinstance(intent, Approve)
         assert intent.unseen_lines > 0
@@ -164,14 +130,10 @@ def test_what_is_left_unread_is_counted_as_a_person_says_it(unseen: int, expecte
 async def test_another_key_takes_the_first_press_back() -> None:
     """After a look elsewhere the question is asked anew."""
     async with console(start(mail()), size=(80, 24)) as shown:
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.shows("Press a again")
+        await shown.press_rested("a", "Press a again")
         await shown.press("b")
         await shown.until(lambda: "Press a again" not in shown.text)
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.shows("Press a again")
+        await shown.press_rested("a", "Press a again")
         assert shown.port.intents == []
 
 
@@ -181,7 +143,7 @@ async def test_reading_to_the_end_makes_one_press_enough() -> None:
         await shown.read_all()
         assert "✓ All seen." in shown.status_line
         await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents))
+        await shown.asks()
         assert shown.port.intents[0] == Approve(
             approval_id=mail().approval_id, digest=mail().digest, unseen_lines=0
         )
@@ -193,96 +155,46 @@ async def test_approve_without_a_preview_wants_the_key_twice() -> None:
 
     async with console(start(short(preview=gone))) as shown:
         await shown.shows("Preview unavailable: timed out")
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.shows("Press a again to send a mail draft anyway.")
+        await shown.press_rested("a", "Press a again to send a mail draft anyway.")
         assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents))
-
-
-async def test_while_a_connector_is_prepared_the_service_is_not_said_to_be_asked() -> None:
-    """Compiling takes longer than a preview may; it has no limit on the screen."""
-    preparing = PreviewView(
-        status="fetching",
-        host="api.github.com",
-        updated_at=NOW - 12,
-        limit_seconds=5,
-        preparing=True,
-    )
-
-    async with console(start(short(preview=preparing))) as shown:
-        await shown.shows("preparing the connector … 12 s")
-        assert "of at most" not in shown.text
-        assert "approve" not in shown.keys
-
-
-async def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() -> None:
-    """Nobody approves before the first answer."""
-    looking = PreviewView(status="fetching", host="api.github.com", updated_at=NOW - 1)
-
-    async with console(start(short(preview=looking, digest=""))) as shown:
-        await shown.shows("asking api.github.com … 1 s of at most 5 s")
-        await shown.passes(1)
-        assert "approve" not in shown.keys
-        assert "deny…" in shown.keys
-        assert "Fetching the preview. You can approve once it arrives" in shown.status_line
-        await shown.press_alone("a")
-        assert shown.port.intents == []
+        await shown.press_rested("a")
+        await shown.asks()
 
 
 async def test_deny_tells_the_agent_the_reason_that_was_typed(shown: Console) -> None:
-    """`d`, a reason, `enter` after a rest."""
-    await shown.press_alone("d")
-    await shown.shows('Deny "Send a mail draft". Reason (codex will read it):')
+    """`d`, a reason, `enter` after a rest of its own: an unbracketed paste ends in one too."""
+    await shown.press_alone("d", 'Deny "Send a mail draft". Reason (codex will read it):')
     shown.clock.advance(0.1)
-    await shown.press(*"wrong", "space", *"list")
+    await shown.press(*"wrong", "space", *"list", "enter")
     await shown.shows("wrong list")
-    await shown.rest()
-    await shown.press_alone("enter")
-    await shown.until(lambda: bool(shown.port.intents))
-    assert shown.port.intents == [Deny(approval_id=mail().approval_id, reason="wrong list")]
+    await shown.asks_nothing()
+    await shown.press_rested("enter")
+    await shown.asks(Deny(approval_id=mail().approval_id, reason="wrong list"))
 
 
-async def test_enter_right_after_typing_does_not_deny(shown: Console) -> None:
-    """An unbracketed paste turns line ends into `enter`: it needs its own rest."""
-    await shown.press_alone("d")
-    await shown.shows("Reason (codex will read it):")
-    shown.clock.advance(0.1)
-    await shown.press("x", "enter")
-    await shown.passes(1)
-    assert shown.port.intents == []
-
-
-async def test_a_burst_that_opens_the_panel_writes_nothing_into_it(shown: Console) -> None:
-    """What was pasted around the `d` does not become a reason."""
-    driver = shown.app._driver
-    assert driver is not None
-    for char in "deny":
-        driver.process_message(events.Key(char, char))
+async def test_what_comes_at_once_with_the_key_that_asks_is_no_reason_and_escape_leaves_it_waiting(
+    shown: Console,
+) -> None:
+    """What is typed after a moment is one; leaving the panel decides nothing, and the keys are back."""
+    shown.paste(*(events.Key(char, char) for char in "deny"))
     await shown.shows("Reason (codex will read it):")
     await shown.shows("optional")
-
-
-async def test_escape_leaves_it_waiting_and_approve_works_afterwards(shown: Console) -> None:
-    """Leaving the panel decides nothing, and the keys are back."""
-    await shown.press_alone("d")
-    await shown.shows("Reason (codex will read it):")
+    field = shown.app.screen.query_one("#reason", LineInput)
+    assert field.value == ""
+    await shown.type("no")
+    assert field.value == "no"
     await shown.press_alone("escape")
     await shown.until(lambda: "Reason (codex will read it):" not in shown.text)
     assert shown.port.intents == []
-    await shown.rest()
-    await shown.press_alone("a")
-    await shown.until(lambda: bool(shown.port.intents))
+    await shown.press_rested("a")
+    await shown.asks()
 
 
 async def test_drift_disarms_and_shows_both_readings() -> None:
     """What changed after the person looked is shown, and must be looked at anew."""
     from tests.support.screens.calls import drifted
 
-    async with console(start(short())) as shown:
-        await shown.rest()
+    async with resting(start(short())) as shown:
         assert shown.armed
         changed = replace(short(), version=2, drift=drifted(NOW), digest="f" * 64)
         shown.port.tell(ApprovalUpdated(view=changed))
@@ -296,9 +208,8 @@ async def test_drift_disarms_and_shows_both_readings() -> None:
 async def test_after_a_decision_the_next_item_is_selected_and_unarmed() -> None:
     """The cursor goes to the next waiting item, which rests anew; the status line reports the decision."""
     async with console(start(short(1), short(2), short(3))) as shown:
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents))
+        await shown.press_rested("a")
+        await shown.asks()
         done = replace(short(1), state="approved", decided_at=NOW, decided_by="person")
         shown.port.tell(ApprovalUpdated(view=replace(short(1), state="checking")))
         shown.port.tell(ApprovalUpdated(view=done))
@@ -313,15 +224,8 @@ async def test_a_deadline_within_a_second_takes_no_approval() -> None:
     async with console(start(short(expires_at=NOW + 3))) as shown:
         await shown.passes(2.5)
         assert "it expires and does not run" in shown.status_line
-        await shown.press_alone("a")
-        await shown.shows("a did nothing: its deadline has passed.")
+        await shown.press_alone("a", "a did nothing: its deadline has passed.")
         assert shown.port.intents == []
-
-
-async def test_a_near_deadline_is_shown_as_what_it_is() -> None:
-    """Nobody denies what nobody answered: it expires, and that is what its agent reads."""
-    async with console(start(short(expires_at=NOW + 30))) as shown:
-        await shown.shows("Expires in 30 s.")
 
 
 async def test_an_audit_that_cannot_be_written_stops_every_decision(shown: Console) -> None:
@@ -337,8 +241,7 @@ async def test_an_audit_that_cannot_be_written_stops_every_decision(shown: Conso
 
 async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
     """Decide keys are off, one sentence says it, and quitting reports it."""
-    async with console(start(short())) as shown:
-        await shown.rest()
+    async with resting(start(short())) as shown:
         shown.port.tell(CoreLost(message="The core's thread ended."))
         await shown.shows("THE SERVER HAS STOPPED")
         shown.clock.advance(1)
@@ -350,54 +253,36 @@ async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
 
 
 async def test_a_file_is_accepted_by_its_digest() -> None:
-    """One key accepts exactly what was shown."""
+    """One key accepts exactly what was shown; a refusal that is about a file gives its key back."""
+    accept = Accept(kind="action", name="post-invoice", digest=HELD.digest)
     async with console(start(held=(HELD,))) as shown:
         await shown.shows("Accept this action?")
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.until(lambda: bool(shown.port.intents))
-        assert shown.port.intents == [
-            Accept(kind="action", name="post-invoice", digest=HELD.digest)
-        ]
+        await shown.press_rested("t")
+        await shown.asks(accept)
+        shown.port.tell(IntentRefused(call_id="", message="The file differs by now."))
+        await shown.shows("The file differs by now.")
+        await shown.press_rested("t")
+        await shown.until(lambda: shown.port.intents == [accept, accept])
         shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=8))
         await shown.shows("✓ Accepted: post-invoice.")
-        await shown.press_alone("j")
-        await shown.shows("Nothing is waiting.")
-
-
-async def test_a_file_that_changes_on_disk_must_be_looked_at_anew() -> None:
-    """Other bytes are another question: the key rests, and names the new digest."""
-    async with console(start(held=(HELD,))) as shown:
-        await shown.rest()
-        other = replace(HELD, digest="cd" * 32)
-        shown.port.tell(LibraryUpdated(not_accepted=(other,), problems=(), actions_ready=7))
-        await shown.shows("cdcdcd")
-        assert not shown.armed
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.until(lambda: bool(shown.port.intents))
-        assert shown.port.intents[0] == Accept(
-            kind="action", name="post-invoice", digest=other.digest
-        )
+        await shown.press_alone("j", "Nothing is waiting.")
 
 
 async def test_a_refused_decision_is_said_and_can_be_made_again(shown: Console) -> None:
     """The core's sentence stands in the status line; the item still waits."""
     await shown.press_alone("a")
-    await shown.until(lambda: bool(shown.port.intents))
+    await shown.asks()
     refused = IntentRefused(call_id=short().approval_id, message="Answered elsewhere.")
     shown.port.tell(refused)
     await shown.shows("Answered elsewhere.")
-    await shown.rest()
-    await shown.press_alone("a")
+    await shown.press_rested("a")
     await shown.until(lambda: len(shown.port.intents) == 2)
 
 
 async def test_quit_asks_once_while_something_waits() -> None:
     """The first `q` says what stays behind."""
     async with console(start(short())) as shown:
-        await shown.rest()
-        await shown.press_alone("q")
+        await shown.press_rested("q")
         await shown.shows(
             "1 call is waiting. It keeps waiting and expires on time. Press q again to quit."
         )
@@ -421,30 +306,4 @@ async def test_a_resize_makes_the_key_rest(shown: Console) -> None:
     await shown.resize(100, 30)
     await shown.until(lambda: not shown.armed)
     await shown.press_alone("a")
-    assert shown.port.intents == []
-
-
-async def test_a_file_that_was_not_accepted_can_be_tried_again() -> None:
-    """A refusal that is about a file gives its key back."""
-    async with console(start(held=(HELD,))) as shown:
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.until(lambda: bool(shown.port.intents))
-        shown.port.tell(IntentRefused(call_id="", message="The file differs by now."))
-        await shown.shows("The file differs by now.")
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.until(lambda: len(shown.port.intents) == 2)
-
-
-async def test_what_comes_in_one_breath_with_the_key_that_asks_is_not_written_into_the_field(
-    shown: Console,
-) -> None:
-    """Typed ahead or pasted: the rest of it is no reason; what is typed after a moment is."""
-    await shown.press("d", "a", "p", "p")
-    field = shown.app.screen.query_one("#reason", LineInput)
-    await shown.shows('Deny "Send a mail draft"')
-    assert field.value == ""
-    await shown.type("no")
-    assert field.value == "no"
     assert shown.port.intents == []

@@ -1,7 +1,7 @@
 """The deny panel's other keys: equal calls too, and reasons that were given before."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from typing import Any
 
 import pytest
 from textual import events
@@ -18,26 +18,16 @@ def equal(number: int, **changes: object) -> ApprovalView:
     return short(number, **{"args_sha256": SAME, **changes})
 
 
-def keys(shown: Console) -> set[str]:
+def denied_ids(shown: Console) -> set[str]:
     """Return which calls were denied."""
     return {each.approval_id for each in shown.port.intents if isinstance(each, Deny)}
 
 
 async def ask(shown: Console, text: str = "") -> None:
     """Open the panel on what is selected, and write *text*."""
-    await shown.rest()
-    await shown.press_alone("d")
-    await shown.shows("(codex will read it)")
+    await shown.press_rested("d", "(codex will read it)")
     await shown.type(text)
     await shown.rest()
-
-
-async def deny(shown: Console, reason: str) -> None:
-    """Deny what is selected for *reason*, and wait for the answer."""
-    before = shown.selected
-    await ask(shown, reason)
-    await shown.press_alone("enter")
-    await shown.until(lambda: shown.selected != before, "the next call")
 
 
 def field(shown: Console) -> str:
@@ -58,6 +48,7 @@ async def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None
         equal(5, action="drop-draft"),
         equal(6),
         equal(7, state="checking"),
+        equal(8, expires_at=NOW + 2),  # a no that would lose the race is not promised
     )
 
     async with console(start(*views)) as shown:
@@ -65,7 +56,7 @@ async def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None
         await shown.shows("2 identical calls of this session wait too.")
         assert " ctrl+s  identical calls too" in shown.keys
         await shown.press_alone("ctrl+s")
-        await shown.until(lambda: bool(shown.port.intents))
+        await shown.asks()
         wanted = [views[0], views[1], views[5]]
         assert shown.port.intents == [
             Deny(approval_id=view.approval_id, reason="wrong list", on_screen=view is views[0])
@@ -73,14 +64,53 @@ async def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None
         ]
 
 
-async def test_enter_denies_one_call_and_leaves_equal_ones_waiting() -> None:
-    """Only the key that says so takes others along."""
+async def test_the_calls_of_ended_sessions_are_denied_together() -> None:
+    """Nobody waits for them any more; a call whose agent is still there stays, and nothing is ever approved."""
+    gone: dict[str, Any] = {"requester_gone": True}
+    views = (
+        equal(1, **gone),
+        equal(2, session_id="ses-00000000000000000000000002", action="drop-draft", **gone),
+        equal(3),
+        equal(4, args_sha256=OTHER, **gone),
+        equal(5, state="checking", **gone),
+        equal(6, state="awaiting_vault", **gone),
+    )
+    async with console(start(*views)) as shown:
+        await ask(shown)
+        await shown.shows("3 other calls of ended sessions wait too.")
+        assert " ctrl+s  all of ended sessions" in shown.keys
+        await shown.press_alone("ctrl+s")
+        await shown.asks()
+        wanted = [views[0], views[1], views[3], views[5]]
+        assert shown.port.intents == [
+            Deny(approval_id=view.approval_id, reason="", on_screen=view is views[0])
+            for view in wanted
+        ]
+
+
+async def test_a_session_that_ends_meanwhile_is_counted_with_the_next_panel() -> None:
+    """The number does not grow under the hand that presses."""
+    async with console(start(equal(1, requester_gone=True), equal(2, args_sha256=OTHER))) as shown:
+        await ask(shown)
+        assert "ended sessions wait" not in shown.text
+        shown.port.tell(
+            ApprovalUpdated(view=equal(2, args_sha256=OTHER, requester_gone=True, version=9))
+        )
+        await shown.shows("session ended")
+        await shown.press_alone("ctrl+s")
+        await shown.asks_nothing()
+
+
+async def test_a_click_on_the_key_decides_nothing_and_enter_denies_one_call() -> None:
+    """The mouse says which key to press; only the key that says so takes others along."""
     async with console(start(equal(1), equal(2))) as shown:
         await ask(shown)
         await shown.shows("1 identical call of this session waits too.")
-        await shown.press_alone("enter")
-        await shown.until(lambda: bool(shown.port.intents))
-        assert keys(shown) == {equal(1).approval_id}
+        await shown.click("#panelkeys", offset=(shown.keys.index("identical calls too"), 0))
+        await shown.asks_nothing()
+        await shown.press_rested("enter")
+        await shown.asks()
+        assert denied_ids(shown) == {equal(1).approval_id}
 
 
 @pytest.mark.parametrize("other", [{"args_sha256": OTHER}, {"args_sha256": ""}])
@@ -92,8 +122,7 @@ async def test_without_an_equal_call_the_key_is_not_there(other: dict[str, objec
         await ask(shown)
         assert "equal" not in shown.text
         await shown.press_alone("ctrl+s")
-        await shown.passes(1)
-        assert shown.port.intents == []
+        await shown.asks_nothing()
 
 
 async def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
@@ -106,10 +135,9 @@ async def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() ->
             ApprovalUpdated(view=equal(2, state="withdrawn", ended_at=NOW)),
         )
         await shown.shows("1 identical call of this session waits too.")
-        await shown.rest()
-        await shown.press_alone("ctrl+s")
-        await shown.until(lambda: bool(shown.port.intents))
-        assert keys(shown) == {equal(1).approval_id, equal(3).approval_id}
+        await shown.press_rested("ctrl+s")
+        await shown.asks()
+        assert denied_ids(shown) == {equal(1).approval_id, equal(3).approval_id}
 
 
 async def test_the_key_wants_a_rest_as_enter_does() -> None:
@@ -119,24 +147,17 @@ async def test_the_key_wants_a_rest_as_enter_does() -> None:
         await shown.press("x", "ctrl+s")
         shown.clock.advance(0.2)
         await shown.press_alone("ctrl+s")
-        await shown.passes(1)
-        assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("ctrl+s")
+        await shown.asks_nothing()
+        await shown.press_rested("ctrl+s")
         await shown.until(lambda: len(shown.port.intents) == 2)
 
 
 def _burst(shown: Console) -> None:
-    driver = shown.app._driver
-    assert driver is not None
-    driver.process_message(events.Key("ctrl+s", None))
-    driver.process_message(events.Key("a", "a"))
+    shown.paste(events.Key("ctrl+s", None), events.Key("a", "a"))
 
 
 def _paste(shown: Console) -> None:
-    driver = shown.app._driver
-    assert driver is not None
-    driver.process_message(events.Paste("never\x13\r\x1b[A"))
+    shown.paste(events.Paste("never\x13\r\x1b[A"))
 
 
 @pytest.mark.parametrize("come", [_burst, _paste])
@@ -149,8 +170,7 @@ async def test_a_burst_or_a_paste_that_carries_the_key_denies_nothing(
         come(shown)
         await shown.until(lambda: field(shown) in ("a", "never"), "it is text")
         await shown.passes(0.05)
-        await shown.passes(1)
-        assert shown.port.intents == []
+        await shown.asks_nothing()
 
 
 async def test_the_status_line_says_how_many_were_denied() -> None:
@@ -161,7 +181,7 @@ async def test_the_status_line_says_how_many_were_denied() -> None:
         await ask(shown, "wrong list")
         await shown.press_alone("ctrl+s")
         await shown.shows(
-            '✗ Denied: Send a mail draft, 3 identical calls. codex will read: "wrong list"'
+            '✗ Denied: Send a mail draft, 3 calls together. codex will read: "wrong list"'
         )
         assert shown.selected == short(4).approval_id
         assert not shown.armed
@@ -172,7 +192,7 @@ async def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> 
     async with console(start(equal(1), short(2))) as shown:
         await ask(shown)
         await shown.press_alone("enter")
-        await shown.until(lambda: bool(shown.port.intents))
+        await shown.asks()
         shown.port.tell(ApprovalUpdated(view=equal(1, state="withdrawn", ended_at=NOW)))
         await shown.shows("withdrawn, not by you")
         assert "✓ Approved" not in shown.text
@@ -182,12 +202,18 @@ async def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> 
 
 
 async def test_earlier_reasons_come_back_newest_first_and_each_once() -> None:
-    """Up goes back to the first, down comes forward to what the person had written."""
-    async with console(start(*(short(number) for number in range(1, 6))), answers=True) as shown:
-        for reason in ("wrong list", "too early", "wrong list"):
-            await deny(shown, reason)
+    """Up goes back to the first, down comes forward to what the person had written.
+
+    Without one the key is not there, and a no without a reason leaves none behind.
+    """
+    async with console(start(*(short(number) for number in range(1, 7))), answers=True) as shown:
+        for at, reason in enumerate(("", "wrong list", "too early", "wrong list")):
+            before = shown.selected
+            await ask(shown, reason)
+            assert ("↑ earlier" in shown.keys) is (at > 1)
+            await shown.press_alone("enter")
+            await shown.until(lambda b=before: shown.selected != b, "the next call")
         await ask(shown, "dr")
-        assert "↑ earlier" in shown.keys
         seen: list[str] = []
         for key in ("up", "up", "up", "down", "down", "down"):
             shown.clock.advance(0.1)
@@ -197,71 +223,30 @@ async def test_earlier_reasons_come_back_newest_first_and_each_once() -> None:
         assert "↑ earlier" in shown.keys
 
 
-async def test_without_an_earlier_reason_the_key_is_not_there() -> None:
-    """A no without a reason leaves none behind; a new console knows of none."""
-    async with console(start(short(1), short(2)), answers=True) as shown:
-        await ask(shown)
-        assert "earlier" not in shown.keys
-        await shown.press_alone("enter")
-        await shown.shows("gets no reason")
-        await ask(shown)
-        assert "earlier" not in shown.keys
-
-
 async def test_a_reason_that_came_back_has_to_rest_before_it_goes_out() -> None:
-    """What stands there now was not read yet; after a rest it is what the agent is told."""
+    """By a key or a click: what stands there now was not read yet. A burst brings none back."""
     async with console(start(short(1), short(2), short(3)), answers=True) as shown:
-        await deny(shown, "wrong list")
+        await ask(shown, "wrong list")
+        await shown.press_alone("enter")
+        await shown.until(lambda: shown.selected == short(2).approval_id, "the next call")
         await ask(shown)
+        await shown.press("x", "up")
+        await shown.until(lambda: field(shown) == "x", "typed")
+        shown.clock.advance(0.1)
         await shown.press_alone("up")
-        assert field(shown) == "wrong list"
         await shown.press_alone("enter")
         await shown.passes(1)
+        assert field(shown) == "wrong list"
         assert len(shown.port.intents) == 1
+        await shown.press_alone("down")
+        assert field(shown) == "x"
         await shown.rest()
-        await shown.press_alone("enter")
-        await shown.until(lambda: len(shown.port.intents) == 2)
-        assert shown.port.intents[1] == Deny(approval_id=short(2).approval_id, reason="wrong list")
-
-
-async def test_a_reason_that_a_click_brought_back_has_to_rest_as_well() -> None:
-    """No key came before `enter`: what stands there is new all the same."""
-    async with console(start(short(1), short(2), short(3)), answers=True) as shown:
-        await deny(shown, "wrong list")
-        await ask(shown)
         await shown.click("#panelkeys", offset=(shown.keys.index("earlier"), 0))
         await shown.until(lambda: field(shown) == "wrong list", "it is back")
         shown.clock.advance(0.1)
         await shown.press_alone("enter")
         await shown.rest()
-        assert field(shown) == "wrong list"
         assert len(shown.port.intents) == 1
-
-
-async def test_a_burst_brings_nothing_back() -> None:
-    """Arrows that came at once with something else leave what is written as it is."""
-    async with console(start(short(1), short(2), short(3)), answers=True) as shown:
-        await deny(shown, "wrong list")
-        await ask(shown)
-        await shown.press("x", "up")
-        await shown.until(lambda: field(shown) == "x", "typed")
-        assert field(shown) == "x"
-
-
-async def test_a_click_on_the_key_decides_nothing() -> None:
-    """The mouse says which key to press."""
-    async with console(start(equal(1), equal(2))) as shown:
-        await ask(shown)
-        column = shown.keys.index("identical calls too")
-        await shown.click("#panelkeys", offset=(column, 0))
-        await shown.passes(1)
-        assert shown.port.intents == []
-
-
-async def test_an_equal_call_whose_deadline_is_here_is_not_counted() -> None:
-    """A no that would lose the race is not promised."""
-
-    late = replace(equal(2), expires_at=NOW + 2)
-    async with console(start(equal(1), late, equal(3))) as shown:
-        await ask(shown)
-        await shown.shows("1 identical call of this session waits too.")
+        await shown.press_alone("enter")
+        await shown.until(lambda: len(shown.port.intents) == 2)
+        assert shown.port.intents[1] == Deny(approval_id=short(2).approval_id, reason="wrong list")

@@ -1,21 +1,21 @@
 """Files that need a person, and what stands on screen where there is little room."""
 
+from dataclasses import replace
+from typing import Literal
+
 import pytest
 
 from aileron_core.console_port import (
     ApprovalUpdated,
     LibraryUpdated,
     NotAcceptedView,
-    RecordView,
 )
 from aileron_core.errors import Problem
 from aileron_tui.draw.bars import top_bar
-from aileron_tui.draw.text import cell_width, plain_text
+from aileron_tui.draw.text import plain_text
 from aileron_tui.state.queue import Queue
-from aileron_tui.state.tables.activity import ActivityTable
-from aileron_tui.widgets.document import Document
-from aileron_tui.widgets.rows import RowList
-from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.screen.driving import NOW, Console, console, mail, resting, short, start
+from tests.support.screens.home import not_accepted
 from tests.support.variants import variants
 
 PROBLEMS = (
@@ -26,46 +26,8 @@ PROBLEMS = (
 )
 
 
-def held(kind: str, name: str) -> NotAcceptedView:
-    return NotAcceptedView(
-        kind="action" if kind == "action" else "connector",
-        name=name,
-        file=f"{kind}s/{name}",
-        digest="ab" * 32,
-        change="changed",
-        gated=True,
-        connector="gmail",
-        hosts=(),
-    )
-
-
-def document(shown: Console) -> Document:
-    return shown.app.screen.query_one("#document", Document)
-
-
-@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 36)])
-async def test_the_top_bar_leads_to_every_problem_of_a_file(size: tuple[int, int]) -> None:
-    """The key it names goes there; file, line, key and message are read in full."""
-    async with console(
-        start(short(1), held=(held("action", "a"),), problems=PROBLEMS), size=size
-    ) as shown:
-        await shown.rest()
-        assert "press end" in shown.lines[0] or ": end" in shown.lines[0]
-        assert "1 Waiting" in shown.lines[0]
-        assert shown.lines[0].startswith(" aileron   1 Waiting  1   2 Activity") or size[0] < 80
-        await shown.press_alone("end")
-        await shown.shows("It is not valid TOML.")
-        assert "connectors/billing/manifest.toml" in shown.text
-        assert "approve" not in shown.keys
-        assert "deny" not in shown.keys
-        await shown.press_alone("k")
-        await shown.shows("actions/pay.md:12")
-        assert "execute.op" in shown.text
-        assert "The connector has no such op." in shown.text
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.press_alone("t")
-        assert shown.port.intents == []
+def changed_file(kind: Literal["action", "connector"], name: str) -> NotAcceptedView:
+    return replace(not_accepted(), kind=kind, name=name, file=f"{kind}s/{name}", change="changed")
 
 
 async def test_a_problem_that_is_mended_leaves_the_list_at_the_next_key() -> None:
@@ -80,8 +42,7 @@ async def test_a_problem_that_is_mended_leaves_the_list_at_the_next_key() -> Non
         await shown.shows("It is not valid TOML.")
         shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=2))
         await shown.shows("no longer a problem")
-        await shown.press_alone("j")
-        await shown.shows("Nothing is waiting.")
+        await shown.press_alone("j", "Nothing is waiting.")
 
 
 def test_the_way_to_the_problems_is_shown_from_every_view() -> None:
@@ -102,7 +63,11 @@ def test_the_way_to_the_problems_is_shown_from_every_view() -> None:
 def test_an_unaccepted_connector_stands_before_the_actions_that_use_it() -> None:
     """Calls, then connectors, then actions, then problems."""
     queue = Queue()
-    files = (held("action", "a"), held("connector", "z"), held("action", "b"))
+    files = (
+        changed_file("action", "a"),
+        changed_file("connector", "z"),
+        changed_file("action", "b"),
+    )
     queue.load((short(1),), files, PROBLEMS[:1])
     assert [item.key.rpartition(":")[0] or item.key for item in queue.items][1:4] == [
         "held:connector",
@@ -113,25 +78,6 @@ def test_an_unaccepted_connector_stands_before_the_actions_that_use_it() -> None
     assert queue.items[-1].problem == PROBLEMS[0]
 
 
-async def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
-    """As soon as the file counts no more; the key rests anew, for the item looks different."""
-    warning = "Its action file has changed; approving would run nothing"
-
-    async with console(start(short(1))) as shown:
-        await shown.rest()
-        assert warning not in shown.text
-        other = held("connector", "send-draft"), held("action", "send-other")
-        shown.port.tell(LibraryUpdated(not_accepted=other, problems=(), actions_ready=1))
-        await shown.shows("send-other")
-        assert warning not in shown.text
-        changed = (held("action", "send-draft"),)
-        shown.port.tell(LibraryUpdated(not_accepted=changed, problems=(), actions_ready=1))
-        await shown.shows(f"▲ {warning}")
-        assert not shown.armed
-        shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=1))
-        await shown.until(lambda: warning not in shown.text)
-
-
 @pytest.mark.parametrize("waiting", [1, 2, 9])
 async def test_the_document_keeps_five_rows_in_the_smallest_pane(waiting: int) -> None:
     """With two banners and warnings in the head; the list has no more rows than calls."""
@@ -139,18 +85,16 @@ async def test_the_document_keeps_five_rows_in_the_smallest_pane(waiting: int) -
     views = [mail(n, requester_gone=True, self_opened=True) for n in range(1, waiting + 1)]
     routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
     state = start(*views, routes=routes, accepted_installed=True)
-    async with console(state, size=(60, 16)) as shown:
-        await shown.rest()
-        assert document(shown).size.height >= 5
-        queue = shown.app.screen.query_one("#queue", RowList)
+    async with resting(state, size=(60, 16)) as shown:
+        assert shown.document.size.height >= 5
+        queue = shown.queue
         assert 1 <= queue.size.height <= min(waiting, 3)
 
 
 async def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
     """In the compact layout an arrival moves the item down by a row; up to five, then no more."""
-    async with console(start(short(1)), size=(80, 40)) as shown:
-        await shown.rest()
-        queue = shown.app.screen.query_one("#queue", RowList)
+    async with resting(start(short(1)), size=(80, 40)) as shown:
+        queue = shown.queue
         assert queue.size.height == 1
         shown.port.tell(ApprovalUpdated(view=short(2)))
         await shown.until(lambda: queue.size.height == 2)
@@ -172,71 +116,30 @@ async def test_the_sentence_of_a_pane_that_is_too_small_is_wrapped() -> None:
 
 async def test_reading_on_is_offered_only_where_there_is_more() -> None:
     """An item that fits its pane has nothing to read on to."""
-    async with console(start(short(1)), size=(120, 60)) as shown:
-        await shown.rest()
+    async with resting(start(short(1)), size=(120, 60)) as shown:
         assert "approve" in shown.keys
         assert "read on" not in shown.keys
         await shown.resize(80, 20)
         await shown.until(lambda: "space read on" in shown.keys)
-    async with console(start(mail(1)), size=(80, 24)) as shown:
-        await shown.rest()
+    async with resting(start(mail(1)), size=(80, 24)) as shown:
         assert "space read on" in shown.keys
-
-
-def record(summary: str) -> RecordView:
-    return RecordView(
-        seq=7,
-        at=NOW,
-        event="run.failed",
-        run_id=None,
-        session_id=None,
-        action="an-action-with-a-name-that-is-longer-than-its-column",
-        actor="aileron",
-        agent="codex",
-        summary=summary,
-    )
-
-
-async def test_the_summary_of_the_selected_record_is_read_whole() -> None:
-    """Also what its row drops or cuts at 80 columns: agent and action."""
-    summary = (
-        "Nothing ran: the action file changed on disk after it was shown for approval. Ask again"
-    )
-
-    async with console(start(short(1), records=(record(summary),)), size=(80, 24)) as shown:
-        await shown.rest()
-        await shown.press_alone("2")
-        await shown.shows("Newest first.")
-        on_screen = " ".join(shown.text.split())
-        assert summary in on_screen
-        assert "action an-action-with-a-name-that-is-longer-than-its-column" in on_screen
-
-
-def test_a_summary_beyond_three_rows_is_visibly_cut() -> None:
-    """Three rows, no wider than the pane, an ellipsis at the end."""
-    rows = ActivityTable((record("word " * 200),), NOW).detail(80, NOW)
-    assert len(rows) == 3
-    assert all(cell_width(row) < 80 for row in rows)
-    assert plain_text(rows[-1]).endswith("…")
 
 
 async def test_another_width_of_the_same_layout_makes_the_key_rest_anew(shown: Console) -> None:
     """Every line may stand elsewhere now; a hand that was on its way decides nothing."""
     await shown.resize(130, 36)
-    await shown.until(lambda: shown.app._model.size == (130, 36), "the new size")
+    await shown.until(lambda: shown.model.size == (130, 36), "the new size")
     assert not shown.armed
     await shown.press_alone("a")
     assert shown.port.intents == []
-    await shown.rest()
-    await shown.press_alone("a")
-    await shown.until(lambda: bool(shown.port.intents))
+    await shown.press_rested("a")
+    await shown.asks()
 
 
 async def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
     """A line counts once it stood there for 100 ms, however fast one scrolls."""
-    async with console(start(mail()), size=(80, 24)) as shown:
-        await shown.rest()
-        model = shown.app._model
+    async with resting(start(mail()), size=(80, 24)) as shown:
+        model = shown.model
         before = model.reading.unseen
         assert before > 0
         await shown.press("space")
@@ -260,14 +163,13 @@ async def test_what_a_small_terminal_says_of_hidden_rows_goes_when_it_grows(colu
 @pytest.mark.parametrize("wander", [["end"], ["end", "k"], ["pagedown", "pagedown", "k"]])
 async def test_a_list_begins_with_a_whole_row(rows: int, wander: list[str]) -> None:
     """Rows have two lines there; half of one on top had no glyph, no effect and no name."""
-    async with console(start(*(short(n) for n in range(1, 40))), size=(120, rows)) as shown:
-        await shown.rest()
+    async with resting(start(*(short(n) for n in range(1, 40))), size=(120, rows)) as shown:
         for key in wander:
             await shown.go(key, "▴")
         await shown.resize(120, rows - 1)
-        assert shown.app.screen.query_one("#queue", RowList).scroll_offset.y % 2 == 0
+        assert shown.queue.scroll_offset.y % 2 == 0
         await shown.resize(120, rows)
-        queue = shown.app.screen.query_one("#queue", RowList)
+        queue = shown.queue
         first, height = queue.region.y, queue.size.height
         drawn = [line[:45] for line in shown.lines[first : first + height]]
         assert drawn[0].startswith((" ● SEND", "▌● SEND"))

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import ApprovalUpdated, Approve
+from aileron_core.console_port import Approve
 from aileron_tui.state.filter import parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
 from aileron_tui.state.queue import Queue
-from tests.screen.driving import NOW, console, mail, short, start
+from tests.screen.driving import NOW, console, mail, resting, short, start
 from tests.support.screens.home import library, not_accepted, sessions
 
 
@@ -26,14 +26,13 @@ def narrowed(text: str, *calls: object, now: float = NOW) -> Queue:
     return queue
 
 
-def keys(queue: Queue) -> list[str]:
+def agents(queue: Queue) -> list[str]:
     return [item.approval.agent if item.approval else item.key for item in queue.items]
 
 
 async def test_the_list_follows_every_key_and_the_cursor_goes_to_the_first_match() -> None:
     """Two goose calls; the others are counted, not shown, and none of them is under the cursor."""
-    async with console(start(*CALLS)) as shown:
-        await shown.rest()
+    async with resting(start(*CALLS)) as shown:
         await shown.go("slash", "Show rows that match:")
         await shown.type("agent:goose")
         await shown.shows("2 of 5 match")
@@ -60,16 +59,15 @@ def test_a_filter_puts_the_cursor_on_the_first_match_although_another_one_matche
 
 
 async def test_a_filter_makes_the_keys_rest_although_the_item_stays() -> None:
-    """Rows moved under the hand: `enter` and `a` in one breath decide nothing."""
-    async with console(start(*CALLS)) as shown:
-        await shown.rest()
+    """Rows moved under the hand: `enter` and `a` in one breath decide nothing, nor do letters of a filter."""
+    async with resting(start(*CALLS)) as shown:
         await shown.go("slash", "Show rows that match:")
         await shown.type("agent:codex")
+        await shown.asks_nothing()
         await shown.press_alone("enter")
         assert shown.selected == CALLS[0].approval_id
         assert not shown.armed
-        await shown.press_alone("a")
-        await shown.shows("Press a again.")
+        await shown.press_alone("a", "Press a again.")
         assert shown.port.intents == []
 
 
@@ -78,8 +76,7 @@ async def test_a_filter_that_nothing_matches_says_so_and_the_way_back() -> None:
     async with console(start(*CALLS)) as shown:
         await shown.go("slash", "Show rows that match:")
         await shown.type("agent:codex effect:pay")
-        await shown.press_alone("enter")
-        await shown.shows("No item matches agent:codex effect:pay. esc shows all 5.")
+        await shown.press_alone("enter", "No item matches agent:codex effect:pay. esc shows all 5.")
         assert shown.selected is None
         assert "WILL HAPPEN" not in shown.text
         await shown.go("a", "a did nothing: no item is selected.")
@@ -101,44 +98,26 @@ async def test_what_is_not_understood_is_explained_and_loses_nothing() -> None:
         await shown.go("escape", "oldest first")
 
 
-async def test_keys_that_decide_are_text_while_one_types() -> None:
-    """An `a` in a filter approves nothing, nor does the `enter` that keeps it."""
-    async with console(start(*CALLS)) as shown:
-        await shown.rest()
-        await shown.go("slash", "Show rows that match:")
-        await shown.type("aadt")
-        await shown.rest()
-        await shown.press_alone("enter")
-        await shown.passes(1)
-        assert shown.port.intents == []
-
-
 async def test_after_a_decision_the_cursor_goes_on_among_what_matches() -> None:
     """Who filtered for one agent goes on with that agent."""
     async with console(start(*CALLS), answers=True) as shown:
         await shown.go("slash", "Show rows that match:")
         await shown.type("agent:codex")
         await shown.press_alone("enter")
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents))
+        await shown.press_rested("a")
+        await shown.asks()
         assert isinstance(shown.port.intents[0], Approve)
         await shown.until(lambda: shown.selected == CALLS[2].approval_id)
         assert not shown.armed
 
 
-async def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -> None:
-    """The badge says all that waits; nothing moves."""
-    async with console(start(*CALLS)) as shown:
-        await shown.go("slash", "Show rows that match:")
-        await shown.type("agent:codex")
-        await shown.press_alone("enter")
-        await shown.shows("2 of 5 match")
-        shown.port.tell(ApprovalUpdated(view=call(6, "goose")))
-        await shown.shows("2 of 6 match")
-        assert "Waiting  6 " in shown.lines[0]
-        shown.port.tell(ApprovalUpdated(view=call(7, "codex")))
-        await shown.shows("3 of 7 match")
+def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -> None:
+    """Nothing moves."""
+    queue = narrowed("agent:codex")
+    for number, agent, matching in ((6, "goose", 2), (7, "codex", 3)):
+        queue.update(call(number, agent), NOW)
+        assert (queue.matching, queue.total, queue.waiting) == (matching, number + 1, number)
+    assert queue.selected == CALLS[0].approval_id
 
 
 @pytest.mark.parametrize(
@@ -164,9 +143,9 @@ async def test_every_list_has_a_filter_of_its_own(
 
 def test_words_find_what_an_item_is_about() -> None:
     """Title, gist, agent, action, host, arguments, state; ages count from the asking."""
-    assert keys(narrowed("agent:goose")) == ["goose", "goose"]
-    assert keys(narrowed("DO-PI")) == ["pi"]
-    assert keys(narrowed("action:do-goose")) == ["goose", "goose"]
+    assert agents(narrowed("agent:goose")) == ["goose", "goose"]
+    assert agents(narrowed("DO-PI")) == ["pi"]
+    assert agents(narrowed("action:do-goose")) == ["goose", "goose"]
     assert narrowed("gmail.googleapis").matching == 5
     assert narrowed("r-8842190447").matching == 5
     assert narrowed('state:"not accepted"').matching == 1

@@ -10,6 +10,7 @@ from tests.support.terminal import Pty
 from tests.support.variants import variants
 
 ROOT = Path(__file__).parents[2]
+CHILD = Path(__file__).with_name("fixture_child.py")
 SCREENS = {
     "waiting": "WILL HAPPEN",
     "activity": "Newest first.",
@@ -44,7 +45,7 @@ def test_no_screen_is_forgotten() -> None:
 @pytest.mark.parametrize("name", variants(SCREENS, 2))
 def test_a_screen_is_shown_on_fixtures_and_quits(name: str) -> None:
     """It stands there without a home, a server or an agent, and `q` twice ends it well."""
-    terminal = Pty([sys.executable, "-m", "tests.support.screens", name], cwd=str(ROOT))
+    terminal = Pty([sys.executable, "-I", str(CHILD), name])
     try:
         terminal.shows(SCREENS[name])
         if name in LEAVES:

@@ -6,7 +6,7 @@ from itertools import product
 from aileron_core.console_port import PreviewView
 from aileron_tui.draw.bars import footer_line
 from aileron_tui.draw.text import cell_width, plain_text
-from aileron_tui.input.commands import COMMANDS, DEFAULT_REGISTRY, PANEL_CONTEXTS
+from aileron_tui.input.commands import COMMANDS, DEFAULT_REGISTRY, PANEL_CONTEXTS, VIEW_CONTEXTS
 from aileron_tui.input.situation import Situation, availability
 from tests.screen.driving import NOW, console, mail, short, start
 
@@ -64,16 +64,7 @@ def test_the_footer_names_only_keys_that_do_something() -> None:
 
 def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
     """One key decides one thing, and leaving never decides."""
-    for context in (
-        "waiting",
-        "activity",
-        "audit",
-        "library",
-        "sessions",
-        "accounts",
-        "deny",
-        "help",
-    ):
+    for context in (*VIEW_CONTEXTS, "deny", "help"):
         keys = [key for each in COMMANDS if context in each.contexts for key in each.keys]
         # A pause and its end share a key, and filter and search: never is each of them there.
         shared = [key for key in ("P", "slash") if key in keys]
@@ -93,7 +84,7 @@ async def test_the_key_is_filled_on_screen_exactly_while_it_decides() -> None:
         await shown.rest()
         await shown.until(lambda: "  a  approve " in shown.keys)
         await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents))
+        await shown.asks()
         await shown.until(lambda: "approve" not in shown.keys)
         assert "Sending your decision" in shown.status_line
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from aileron_tui.draw.guide import GuideLine
 from aileron_tui.input.commands import COMMANDS, NEXT_SCENE, CommandRegistry
-from tests.screen.driving import console, short, start
+from tests.screen.driving import console, resting, short, start
 
 REGISTRY = CommandRegistry((*COMMANDS, NEXT_SCENE))
 
@@ -27,8 +27,7 @@ class Leader:
 async def test_a_demo_says_its_line_above_the_status_line_and_goes_on_with_its_key() -> None:
     """`S` is the demo's alone; it decides nothing about the call."""
     leader = Leader()
-    async with console(start(short()), guide=leader, registry=REGISTRY) as shown:
-        await shown.rest()
+    async with resting(start(short()), guide=leader, registry=REGISTRY) as shown:
         assert shown.lines[-3].startswith("  1 of 6  A plain mail.")
         assert "S next scene" in shown.keys
         await shown.press("S")
@@ -62,8 +61,7 @@ async def test_what_service_and_agent_say_stands_right_of_a_bar() -> None:
 
 
 async def test_no_other_console_has_the_key() -> None:
-    async with console(start(short())) as shown:
-        await shown.rest()
+    async with resting(start(short())) as shown:
         assert "S" not in {key for each in COMMANDS for key in each.keys}
         await shown.press("question_mark")
         await shown.settled()

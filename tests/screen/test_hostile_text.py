@@ -44,7 +44,7 @@ RULES: dict[str, Rule] = {
     "queue": _from(10),
     "decided": _from(9),
     "head": _after(
-        r"^ +[A-Z?]+  |^ (?:the agent|agent|opened|file|via|by|[Rr]ecord \d+|(?:action|connector) · file) |^ [·✓✗?▶●▲–←◇○!][ a-z]*  |▲ | ┊ "
+        r"^ +[A-Z?]+  |^ (?:the agent|agent|opened|file|via|by|[Rr]ecord \d+|(?:action|connector) · file) |^ [·✓✗?▶●▲–←◇○!][ a-z]*  |▲ | [┊↳] "
     ),
     "rail": _from(3),
     "status": _after(r"Press \S+ (?:again )?to "),
@@ -59,7 +59,7 @@ RULES: dict[str, Rule] = {
 """Where outside text may stand; in a widget that is not named here it may not stand at all."""
 
 
-def check(shown: Console, width: int) -> int:
+def check_cells(shown: Console, width: int) -> int:
     """Check every cell of the screen; return how many held outside text."""
     grid, count = Grid(shown), 0
     wrong: list[Cell] = []
@@ -77,17 +77,15 @@ def check(shown: Console, width: int) -> int:
 async def walk_items(shown: Console, width: int) -> None:
     """Look at every item that waits, and at the question of the panel."""
     await shown.shows("fetched by Aileron")
-    model = shown.app._model
-    assert model is not None
+    model = shown.model
     seen = 0
     for _ in range(len(model.queue.items)):
-        seen += check(shown, width)
+        seen += check_cells(shown, width)
         await shown.press("j")
     await shown.press("home")
     shown.clock.advance(60)  # this screen takes seconds to draw, and a key's time is when it came
-    await shown.press_alone("d")
-    await shown.shows('Deny "')
-    check(shown, width)
+    await shown.press_alone("d", 'Deny "')
+    check_cells(shown, width)
     await shown.press_alone("escape")
     assert seen > 200
 
@@ -100,7 +98,7 @@ async def walk_pages(shown: Console, width: int) -> None:
         for key in (page, "enter", "escape", "question_mark", "escape"):
             shown.clock.advance(60)
             await shown.press_alone(key)
-            seen += check(shown, width)
+            seen += check_cells(shown, width)
     assert seen > 50
 
 

@@ -47,7 +47,7 @@ class Person:
         self._intents, self._control = folder / "intents", folder / "control"
         self._intents.touch()
         os.mkfifo(self._control)
-        command = [sys.executable, CHILD, str(self._intents), str(self._control), str(items)]
+        command = [sys.executable, "-I", CHILD, str(self._intents), str(self._control), str(items)]
         # So tall that a call is whole on screen whatever was decided before: else nothing is armed.
         self.pty = Pty(command, **{"size": (120, 60), **options})
 

@@ -30,7 +30,7 @@ async def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
 ) -> None:
     """It came within the silence after the press: what was pressed on stands there no more."""
     await shown.press("a")
-    assert shown.app._model.arming.awaits_silence
+    assert shown.model.arming.awaits_silence
     happen(shown)
     shown.clock.advance(0.03)
     shown.app._screens["waiting"].settle(shown.clock.monotonic())
@@ -89,14 +89,11 @@ async def test_what_a_pager_had_covered_rests_anew_before_a_key_counts() -> None
             return f"{name} was read, {len(text)} characters."
 
         shown.app._handoff.show_in_pager = lend
-        await shown.rest()
-        await shown.press_alone("p")
-        await shown.shows(" was read, ")
+        await shown.press_rested("p", " was read, ")
         assert not shown.armed
         await shown.press_alone("a")
         assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("a")
+        await shown.press_rested("a")
         await shown.until(lambda: len(shown.port.intents) == 1)
 
 

@@ -26,27 +26,12 @@ async def to(shown: Console, name: str) -> None:
         await shown.until(lambda b=before: shown.row != b, "another row")
 
 
-async def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
-    """Ready, not accepted with why, in error; gated or not; hosts."""
-    async with console(STATE) as shown:
-        await shown.go("4", "● 3 ready · ▲ 1 not accepted · ! 1 invalid")
-        text = shown.text
-        for name, gated in (("list-drafts", "▲ no"), ("send-draft", "yes")):
-            (row,) = (each for each in text.splitlines() if f" action     {name} " in each)
-            assert f" {gated} " in row
-        assert "gmail.googleapis.com" in text
-        await to(shown, "post-invoice")
-        assert "It has not been accepted." in shown.text
-
-
 async def test_accept_shows_the_facts_first_and_then_accepts_exactly_that_digest() -> None:
     """In the list `t` opens; hosts, digest, gated, effect and preview stand there; `t` again decides."""
     async with console(STATE, answers=True) as shown:
         await to(shown, "post-invoice")
         assert "t accept…" in shown.keys
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.shows("THE FILE")
+        await shown.press_rested("t", "THE FILE")
         assert shown.port.intents == []
         for fact in (HELD.digest, "api.billing.example:443", "CREATE", "billing.get_invoice"):
             assert fact in shown.text
@@ -56,10 +41,7 @@ async def test_accept_shows_the_facts_first_and_then_accepts_exactly_that_digest
         await shown.rest()
         assert " t  accept" in shown.keys
         await shown.press_alone("t")
-        await shown.until(lambda: bool(shown.port.intents))
-        assert shown.port.intents == [
-            Accept(kind="action", name="post-invoice", digest=HELD.digest)
-        ]
+        await shown.asks(Accept(kind="action", name="post-invoice", digest=HELD.digest))
         await shown.shows("✓ Accepted: post-invoice.")
         assert "● ready" in shown.text
 
@@ -68,16 +50,11 @@ async def test_withdrawing_takes_what_is_ready_away_from_agents() -> None:
     """`x` shows the facts first as well, and says what it would do."""
     async with console(STATE, answers=True) as shown:
         await to(shown, "send-draft")
-        await shown.rest()
-        await shown.press_alone("x")
-        await shown.shows("THE FILE")
+        await shown.press_rested("x", "THE FILE")
         await shown.rest()
         assert "x withdraws acceptance: agents can no longer see send-draft." in shown.status_line
         await shown.press_alone("x")
-        await shown.until(lambda: bool(shown.port.intents))
-        assert shown.port.intents == [
-            WithdrawAcceptance(kind="action", name="send-draft", digest=READY.digest)
-        ]
+        await shown.asks(WithdrawAcceptance(kind="action", name="send-draft", digest=READY.digest))
         await shown.shows("✓ Acceptance withdrawn: send-draft.")
 
 
@@ -98,29 +75,11 @@ async def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_accepte
         await shown.passes(0.03)
         assert shown.port.intents == []
         assert not shown.armed
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.until(lambda: bool(shown.port.intents))
+        await shown.press_rested("t")
+        await shown.asks()
         assert shown.port.intents[0] == Accept(
             kind="action", name="post-invoice", digest=other.digest
         )
-
-
-async def test_a_file_in_error_offers_nothing_and_says_its_problems() -> None:
-    """Line, key and message; neither accept nor withdraw."""
-    async with console(STATE) as shown:
-        await to(shown, "pay")
-        await shown.go("enter", "PROBLEMS")
-        assert "line 12" in shown.text
-        assert "execute.op" in shown.text
-        assert "it has post_invoice" in shown.text
-        await shown.rest()
-        for key in ("t", "x"):
-            await shown.press_alone(key)
-        await shown.passes(1)
-        assert shown.port.intents == []
-        assert "accept" not in shown.keys
-        assert "withdraw" not in shown.keys
 
 
 async def test_unread_facts_want_a_second_press() -> None:
@@ -134,13 +93,10 @@ async def test_unread_facts_want_a_second_press() -> None:
     async with console(replace(STATE, library=items), size=(80, 24)) as shown:
         await to(shown, "post-invoice")
         await shown.go("enter", "THE FILE")
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.shows("Press t again to accept it anyway.")
+        await shown.press_rested("t", "Press t again to accept it anyway.")
         assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.until(lambda: bool(shown.port.intents))
+        await shown.press_rested("t")
+        await shown.asks()
 
 
 async def test_what_is_hidden_in_a_file_wants_a_second_press_here_too() -> None:
@@ -155,26 +111,8 @@ async def test_what_is_hidden_in_a_file_wants_a_second_press_here_too() -> None:
         await to(shown, "post-invoice")
         await shown.go("enter", "THE FILE")
         await shown.read_all()
-        await shown.press_alone("t")
-        await shown.shows("RLO. Press t again")
+        await shown.press_alone("t", "RLO. Press t again")
         assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.until(lambda: bool(shown.port.intents))
+        await shown.press_rested("t")
+        await shown.asks()
         assert isinstance(shown.port.intents[0], Accept)
-
-
-async def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
-    """Also where nobody has moved yet."""
-    new = replace(READY, name="a-new-one", digest="ee" * 32)
-
-    async with console(STATE) as shown:
-        await shown.go("4", "invalid")
-        before = shown.row
-        items = (new, *STATE.library)
-        update = LibraryUpdated(
-            not_accepted=STATE.not_accepted, problems=(), actions_ready=3, library=items
-        )
-        shown.port.tell(update)
-        await shown.shows("a-new-one")
-        assert shown.row == before

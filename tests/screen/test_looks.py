@@ -36,8 +36,7 @@ def test_a_file_that_is_not_accepted(snap_compare: Snap) -> None:
 @picture_of(size=LARGE)
 async def test_the_reason_for_a_no(shown: Console) -> None:
     """The item stays readable above the question."""
-    await shown.rest()
-    await shown.press_alone("d")
+    await shown.press_rested("d")
     shown.clock.advance(0.1)
     await shown.press(*"wrong")
     await shown.rest()
@@ -46,15 +45,13 @@ async def test_the_reason_for_a_no(shown: Console) -> None:
 @picture_of(size=LARGE)
 async def test_activity(shown: Console) -> None:
     """Records newest first; at 80 columns columns drop, none is squeezed."""
-    await shown.rest()
-    await shown.press_alone("2")
+    await shown.press_rested("2")
 
 
 @picture_of(size=LARGE)
 async def test_help(shown: Console) -> None:
     """Every key of the page, from the registry."""
-    await shown.rest()
-    await shown.press_alone("question_mark")
+    await shown.press_rested("question_mark")
 
 
 @picture_of(

@@ -4,15 +4,9 @@ import pytest
 from textual.events import MouseScrollDown
 
 from aileron_core.console_port import RefreshPreview
-from aileron_tui.widgets.document import Document
-from aileron_tui.widgets.rows import RowList
-from tests.screen.driving import Console, console, mail, short, start
+from tests.screen.driving import Console, console, key_of, mail, resting, short, start
 
 SIZES = [(80, 24), (120, 36), (200, 60)]
-
-
-def key(number: int) -> str:
-    return mail(number).approval_id
 
 
 async def click(shown: Console, x: int, y: int) -> None:
@@ -28,14 +22,13 @@ def place(shown: Console, row: int, text: str) -> tuple[int, int]:
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[int, int]) -> None:
     """On either line of a row; the item that is selected so is not armed."""
-    async with console(start(*(short(n) for n in range(1, 4))), size=size) as shown:
-        await shown.rest()
-        region = shown.app.screen.query_one("#queue", RowList).region
+    async with resting(start(*(short(n) for n in range(1, 4))), size=size) as shown:
+        region = shown.queue.region
         height = 1 if size[0] < 110 else 2
         for number in (3, 1, 2):
             for part in range(height):
                 await click(shown, region.x + 5, region.y + (number - 1) * height + part)
-                assert shown.selected == key(number)
+                assert shown.selected == key_of(number)
         assert not shown.armed
         assert shown.port.intents == []
 
@@ -48,39 +41,33 @@ async def test_a_click_on_a_key_that_decides_says_which_to_press(size: tuple[int
         assert " a  approve" in shown.keys
         await click(shown, *place(shown, -1, "approve"))
         assert "Press a to approve. The mouse decides nothing." in shown.status_line
-        await shown.passes(1)
-        assert shown.port.intents == []
+        await shown.asks_nothing()
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_a_click_on_a_key_that_asks_asks_and_its_answer_wants_a_key(
-    size: tuple[int, int],
-) -> None:
+async def test_a_click_on_a_key_that_asks_asks_and_its_answer_wants_a_key() -> None:
     """What takes the footer's place is clicked in the same way."""
-    async with console(start(short(1)), size=size) as shown:
+    async with console(start(short(1)), size=(80, 24)) as shown:
         await shown.read_all()
         await click(shown, *place(shown, -1, "deny"))
-        assert shown.app._model.panel == "deny"
+        assert shown.model.panel == "deny"
         await shown.rest()
         await click(shown, *place(shown, -1, "deny"))
-        assert shown.app._model.panel == "deny"
+        assert shown.model.panel == "deny"
         assert shown.port.intents == []
         await click(shown, *place(shown, -1, "leave it waiting"))
-        assert shown.app._model.panel == "none"
-        await shown.passes(1)
-        assert shown.port.intents == []
+        assert shown.model.panel == "none"
+        await shown.asks_nothing()
 
 
 async def test_a_click_on_any_other_key_does_what_the_key_does() -> None:
     """It decides nothing, so a hand on the mouse may do it."""
-    async with console(start(short(1), short(2)), size=(200, 60)) as shown:
-        await shown.rest()
+    async with resting(start(short(1), short(2)), size=(200, 60)) as shown:
         await click(shown, *place(shown, -1, "refetch"))
-        assert shown.port.intents == [RefreshPreview(approval_id=key(1))]
+        assert shown.port.intents == [RefreshPreview(approval_id=key_of(1))]
         await click(shown, *place(shown, -1, "filter"))
-        assert shown.app._model.panel == "filter"
+        assert shown.model.panel == "filter"
         await click(shown, *place(shown, -1, "show all"))
-        assert shown.app._model.panel == "none"
+        assert shown.model.panel == "none"
         await click(shown, *place(shown, -1, "commands"))
         await shown.shows("every command by name")
 
@@ -88,28 +75,25 @@ async def test_a_click_on_any_other_key_does_what_the_key_does() -> None:
 async def test_a_click_takes_back_the_first_of_two_presses() -> None:
     """As any other key does: the second press follows the first."""
     async with console(start(mail(1)), size=(80, 24)) as shown:
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.shows("Press a again")
+        await shown.press_rested("a", "Press a again")
         await click(shown, *place(shown, -1, "refetch"))
-        assert shown.app._model.pressed_once == ""
+        assert shown.model.pressed_once == ""
 
 
 async def test_a_click_on_a_view_shows_it_and_one_on_help_the_keys(shown: Console) -> None:
     """What only looks elsewhere may be clicked."""
     await click(shown, *place(shown, 0, "Activity"))
-    await shown.until(lambda: shown.app._model.view == "activity")
+    await shown.until(lambda: shown.model.view == "activity")
     await click(shown, *place(shown, 0, "Waiting"))
-    await shown.until(lambda: shown.app._model.view == "waiting")
+    await shown.until(lambda: shown.model.view == "waiting")
     await click(shown, *place(shown, -1, "help"))
     await shown.shows("fetch the preview again")
 
 
 async def test_a_click_on_read_on_reads_on() -> None:
     """It only scrolls; what comes in view must rest there to count as seen."""
-    async with console(start(mail(1)), size=(80, 24)) as shown:
-        await shown.rest()
-        document = shown.app.screen.query_one("#document", Document)
+    async with resting(start(mail(1)), size=(80, 24)) as shown:
+        document = shown.document
         await click(shown, *place(shown, -1, "read on"))
         assert document.scroll_offset.y == document.size.height - 2
 
@@ -117,23 +101,20 @@ async def test_a_click_on_read_on_reads_on() -> None:
 async def test_a_click_changes_nothing_while_a_question_is_asked() -> None:
     """Neither the row nor the view: what the person writes is about what stands there."""
     async with console(start(short(1), short(2))) as shown:
-        await shown.rest()
-        await shown.press_alone("d")
-        await shown.shows("Reason (codex will read it):")
-        region = shown.app.screen.query_one("#queue", RowList).region
+        await shown.press_rested("d", "Reason (codex will read it):")
+        region = shown.queue.region
         await click(shown, region.x + 5, region.y + 2)
-        assert shown.selected == key(1)
+        assert shown.selected == key_of(1)
         await click(shown, *place(shown, 0, "Activity"))
-        assert shown.app._model.view == "waiting"
-        assert shown.app._model.panel == "deny"
+        assert shown.model.view == "waiting"
+        assert shown.model.panel == "deny"
 
 
 async def test_the_wheel_scrolls_what_is_under_it_and_moves_no_cursor() -> None:
     """The list or the document, and what is out of sight is counted anew."""
-    async with console(start(*(mail(n) for n in range(1, 61)))) as shown:
-        await shown.rest()
-        rows = shown.app.screen.query_one("#queue", RowList)
-        document = shown.app.screen.query_one("#document", Document)
+    async with resting(start(*(mail(n) for n in range(1, 61)))) as shown:
+        rows = shown.queue
+        document = shown.document
         for _ in range(4):
             await shown.pilot._post_mouse_events([MouseScrollDown], offset=(10, 10), button=0)
         await shown.settled()
@@ -144,5 +125,5 @@ async def test_the_wheel_scrolls_what_is_under_it_and_moves_no_cursor() -> None:
         await shown.pilot._post_mouse_events([MouseScrollDown], offset=(80, 15), button=0)
         await shown.settled()
         assert document.scroll_offset.y > 0
-        assert shown.selected == key(1)
+        assert shown.selected == key_of(1)
         assert shown.port.intents == []

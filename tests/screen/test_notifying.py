@@ -39,7 +39,8 @@ from aileron_tui.terminal.notifications import (
     osc9,
     terminal_notifies,
 )
-from tests.screen.driving import NOW, Console, OwnedClock, console, mail, short, start
+from tests.screen.driving import NOW, Console, mail, resting, short, start
+from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.home import sessions
 
 HOSTILE = "\x1b]52;c;ZWNobw==\x07 [red]pay[/] $(touch /tmp/x); `id` \u202e"
@@ -221,7 +222,7 @@ def test_at_most_one_in_three_seconds_and_no_arrival_is_left_unannounced(
     arrivals: list[tuple[float, str]],
 ) -> None:
     """What comes in the quiet time is told together at its end."""
-    clock, notified, later = OwnedClock(), list[float](), list[tuple[float, Callable[[], None]]]()
+    clock, notified, later = FrozenClock(), list[float](), list[tuple[float, Callable[[], None]]]()
     attention = NotificationScheduler(
         lambda _: notified.append(clock.monotonic()),
         waiting=lambda: 1,
@@ -288,7 +289,7 @@ def test_the_bell_can_be_turned_off() -> None:
 async def test_what_comes_while_all_calls_are_held_is_announced_to_nobody(shown: Console) -> None:
     """A person who paused does not want to be called; the count in the title grows all the same."""
     shown.port.tell(PauseChanged(paused_at=shown.clock.now()), ApprovalUpdated(view=short(2)))
-    await shown.until(lambda: shown.app._model.queue.waiting == 2, "arrival")
+    await shown.until(lambda: shown.model.queue.waiting == 2, "arrival")
     assert shown.app._attention._notices._told_at == float("-inf")
     await shown.until(lambda: shown.app._title_shown == "(2) aileron", "title")
 
@@ -305,12 +306,11 @@ async def test_arrivals_ring_and_run_once_and_tell_nothing_that_came_from_outsid
         view, agent=HOSTILE, session_label=HOSTILE, cwd=HOSTILE, title=HOSTILE, preview=preview
     )
 
-    async with console(start(short(1)), notify=NotifySettings(command=command)) as shown:
-        await shown.rest()
+    async with resting(start(short(1)), notify=NotifySettings(command=command)) as shown:
         shown.port.tell(
             *(ApprovalUpdated(view=replace(hostile, approval_id=f"act-{n}")) for n in range(5))
         )
-        await shown.until(lambda: shown.app._model.queue.waiting == 6, "arrivals")
+        await shown.until(lambda: shown.model.queue.waiting == 6, "arrivals")
         assert appears(out) == ["2", "send-draft"]
 
 
@@ -318,12 +318,12 @@ def test_without_a_screen_going_around_the_gate_is_said_and_rings_once() -> None
     """By the bell and in the terminal's own way, in words of ours; no command is run for it."""
     told = Told()
     codex, *others = sessions(NOW)
-    clock, events = OwnedClock(), deque[CoreEvent]()
+    clock, events = FrozenClock(), deque[CoreEvent]()
     model = Model(
         start(sessions=(codex, *others)), arm_seconds=0.4, registry=DEFAULT_REGISTRY, now=NOW
     )
     notifier = told.notifier(NotifySettings(osc9="always", command=("false",)))
-    state = PlainState(model, events, clock, notifier, lambda _: None)
+    state = PlainState(model, events, clock, notifier)
     before = set(threading.enumerate())
     for tools in (("exec_command",), ("exec_command", "apply_patch")):
         seen = ToolCallsView(went_around=tuple(WentAroundView(each, NOW) for each in tools))

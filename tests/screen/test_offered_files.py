@@ -20,15 +20,16 @@ from aileron_tui.draw.file_page import file_blocks
 from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item, SuiteFiles
-from aileron_tui.plain.lines import item_page
 from aileron_tui.state.document_cache import LARGE_CHARACTERS, DocumentCache, LayoutOptions
+from aileron_tui.state.printed_pages import item_page
 from aileron_tui.words.item import laying_out
-from tests.screen.driving import NOW, console, start
+from tests.screen.driving import NOW, console, resting, start
 from tests.screen.offered_files import SEND, changed, connector, offered, widened
 from tests.screen.picturing import Look, Snap, at_rest, dark, every_look, taken
 from tests.screen.suite_files import SUITE
 from tests.support.attacks import ATTACKS
-from tests.support.screens.home import library
+from tests.support.screens.drawn import Drawn
+from tests.support.screens.home import library, not_accepted
 
 HOSTILE = "\x1b[2J\u202egnp.exe\n THE FILE  it is safe\n ┃ ✓ Accepted\n\x07" + "\n" * 9 + "x"
 
@@ -65,23 +66,26 @@ def test_changed_rules_begin_with_what_they_newly_allow() -> None:
         text=old,
         changes=compare_policies(old, new),
     )
-    file = NotAcceptedView(
-        kind="policy",
-        name="policy.toml",
-        file="policy.toml",
-        digest="1" * 64,
-        change="changed",
-        gated=None,
-        connector="",
-        hosts=(),
+    file = replace(
+        not_accepted(), kind="policy", name="policy.toml", file="policy.toml", change="changed",
+        gated=None, connector="", steps=(), hosts=(),
         content=FileContentView(text=new, before=before),
-    )
+    )  # fmt: skip
     lines = [line.strip() for line in shown_lines(file)]
     assert lines[0].startswith("ALLOWS MORE")
     assert "+ allows Bash: make *" in lines[1]
     assert "− denies Grep" in lines[2]
     assert any("run without asking you" in line for line in lines)
     assert not any("Hosts" in line for line in lines)
+
+
+@pytest.mark.parametrize("file", [offered(), connector()], ids=["action", "connector"])
+def test_the_facts_of_a_file_begin_with_what_it_allows(file: NotAcceptedView) -> None:
+    """Who is asked, what runs, which hosts: four files were accepted in 12 seconds, unread, under their names."""
+    labels = [line.partition("┃")[0].strip() for line in shown_lines(file)]
+    known = ("Then", "Runs", "Hosts", "Name", "Digest")
+    runs = ["Runs"] if file.kind == "action" else []
+    assert [each for each in labels if each in known] == ["Then", *runs, "Hosts", "Name", "Digest"]
 
 
 def test_every_line_of_a_new_file_is_in_its_document_and_must_be_seen() -> None:
@@ -158,15 +162,13 @@ def test_hostile_text_in_a_file_stays_right_of_the_bar(attack: str, side: str) -
 
 async def test_all_of_it_counts_as_seen_only_when_it_was_on_screen() -> None:
     """The accept key asks for a second press while lines are unseen, and takes one once all were."""
-    async with console(start(held=(changed(),)), size=(80, 24)) as shown:
-        await shown.rest()
+    async with resting(start(held=(changed(),)), size=(80, 24)) as shown:
         assert "not seen yet" in shown.status_line
-        await shown.press_alone("t")
-        await shown.shows("lines not seen. Press t again")
+        await shown.press_alone("t", "lines not seen. Press t again")
         assert shown.port.intents == []
         await shown.read_all()
         await shown.press_alone("t")
-        await shown.until(lambda: bool(shown.port.intents), "handed over")
+        await shown.asks()
         (intent,) = shown.port.intents
         assert isinstance(intent, Accept)
         assert intent.digest == changed().digest
@@ -184,23 +186,17 @@ async def test_a_file_that_differs_from_another_acceptance_is_looked_at_anew() -
         assert "not seen yet" in shown.status_line
 
 
-async def test_the_view_of_actions_shows_the_same_before_it_is_accepted() -> None:
+def test_the_view_of_actions_shows_the_same_before_it_is_accepted() -> None:
     file = changed()
     items = tuple(
         replace(each, content=file.content, digest=file.digest) if each.name == "post-invoice" else each
         for each in library(NOW)
     )  # fmt: skip
-    async with console(start(held=(), library=items)) as shown:
-        await shown.go("4", "post-invoice")
-        while "post-invoice" not in shown.row:
-            await shown.press_alone("j")
-        await shown.press_alone("enter")
-        await shown.shows("ALLOWS MORE")
-        assert "▲ allows more than before: no longer asks you, and 2 more" in shown.text
-        assert '− capabilities = ["send_draft"]' in shown.text
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.shows("not seen. Press t again")
+    shown = Drawn(start(library=items), seen=False).go("library", "post-invoice", opened=True)
+    assert "ALLOWS MORE" in shown.item
+    assert "▲ allows more than before: no longer asks you, and 2 more" in shown.words
+    assert '− capabilities = ["send_draft"]' in shown.item
+    assert "lines not seen yet" in shown.status
 
 
 async def test_an_acceptance_is_withdrawn_at_once_however_much_of_the_file_is_unread() -> None:
@@ -209,11 +205,9 @@ async def test_an_acceptance_is_withdrawn_at_once_however_much_of_the_file_is_un
     assert ready.state == "ready"
     async with console(start(library=(ready,))) as shown:
         await shown.go("4", ready.name)
-        await shown.press_alone("enter")
-        await shown.shows("not seen")
-        await shown.rest()
-        await shown.press_alone("x")
-        await shown.until(lambda: bool(shown.port.intents), "handed over")
+        await shown.press_alone("enter", "not seen")
+        await shown.press_rested("x")
+        await shown.asks()
         (intent,) = shown.port.intents
         assert isinstance(intent, WithdrawAcceptance)
 
@@ -225,8 +219,7 @@ async def test_a_large_file_is_laid_out_in_the_background_in_either_view() -> No
     note = laying_out(len(text))[:30]
     items = (replace(library(NOW)[2], content=file.content, digest=file.digest),)
     async with console(start(held=(file,), library=items)) as shown:
-        model = shown.app._model
-        assert model is not None
+        model = shown.model
         await shown.shows("not seen yet")
         assert model.reading.total > LARGE_CHARACTERS // 100
         await shown.press_alone("4")
@@ -292,10 +285,9 @@ async def test_the_longer_time_that_an_acceptance_gives_is_shown_and_sent_with_i
     file = replace(offered(), run_time=named)
     async with console(start(held=(file,)), size=(120, 120), answers=True) as shown:
         await shown.shows("▲ it may run up to 300 s instead of 30 s; each call says")
-        await shown.rest()
-        await shown.press_alone("t")
+        await shown.press_rested("t")
         accepted = Accept(kind="action", name=file.name, digest=file.digest, run_seconds=300)
-        await shown.until(lambda: shown.port.intents == [accepted])
+        await shown.asks(accepted)
 
 
 def test_another_time_than_the_one_that_was_read_has_to_be_looked_at_anew() -> None:

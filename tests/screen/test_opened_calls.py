@@ -4,12 +4,6 @@ from dataclasses import replace
 
 from aileron_core.console_port import (
     ApprovalUpdated,
-    ApprovalView,
-    CallRead,
-    CallView,
-    DecidedScreenView,
-    FieldView,
-    ReadCall,
     Recorded,
 )
 from tests.screen.driving import NOW, Console, console, denied, mail, short, start
@@ -17,12 +11,6 @@ from tests.screen.test_screen_as_seen import decide, to_record
 
 RESULT = '"labelIds": ['
 """Of what the fixtures' service returns for a call that is done."""
-
-
-def answer(view: ApprovalView, text: str) -> CallRead:
-    """Return what the core says of *view*, whose service returned *text*."""
-    result = (FieldView(label="Result", value=text, multiline=True),)
-    return CallRead(run_id=view.run_id, call=CallView(approval=view, gated=True, result=result))
 
 
 async def test_one_key_opens_the_newest_decision_and_another_goes_back() -> None:
@@ -60,8 +48,7 @@ async def test_nothing_is_decided_while_the_decisions_have_the_cursor() -> None:
         await shown.press_alone("escape")
         await shown.press_alone("a")
         assert shown.port.intents == asked, "it had not rested"
-        await shown.rest()
-        await shown.press_alone("a")
+        await shown.press_rested("a")
         assert len(shown.port.intents) == len(asked) + 1
 
 
@@ -97,92 +84,6 @@ async def test_the_same_page_opens_from_activity_and_from_a_record() -> None:
         await shown.go("s", "AS STORED")
         assert RESULT not in shown.text
         await shown.go("s", RESULT)
-
-
-async def test_after_a_restart_one_line_says_that_what_was_shown_is_not_kept() -> None:
-    """Arguments, who, when and the reason are."""
-    async with console(start(short(), denied(2)), (120, 40)) as shown:
-        await shown.go("h", "Not kept: what was shown stays only in the memory")
-        for expected in ("OUTCOME  denied at 13:53:40", "not to the board", "draft_id    ┊ r-88"):
-            assert expected in shown.text, expected
-        assert "not live" not in shown.text
-        assert shown.port.reads == [ReadCall(run_id=denied(2).run_id)]
-
-
-async def test_what_the_core_kept_sealed_is_shown_after_a_restart() -> None:
-    """With the banner, as from memory; the last screen before the record that is opened."""
-    done = denied(2)
-    earlier = DecidedScreenView(at=NOW - 900, approval=replace(short(2), title="Earlier"))
-    last = DecidedScreenView(at=NOW - 600, approval=short(2))
-    async with console(start(short(), done), (120, 40)) as shown:
-        shown.port.deaf = True
-        await shown.press_alone("h")
-        call = CallView(approval=done, gated=True, screens=(earlier, last))
-        shown.port.tell(CallRead(run_id=done.run_id, call=call))
-        await shown.shows("▲ as shown at 13:52:00, not live")
-        for expected in ("OUTCOME  denied at 13:53:40", "priya.nair@northwind.example"):
-            assert expected in shown.text, expected
-        assert "Not kept" not in shown.text
-        assert "Earlier" not in shown.text
-
-
-async def test_one_line_says_why_what_was_kept_cannot_be_read() -> None:
-    """The key is locked, or the record is spoilt: the rest of the call is there."""
-    done = denied(2)
-    why = "What was shown is sealed, and its key is locked. Unlock the vault to read it."
-    async with console(start(short(), done), (120, 40)) as shown:
-        shown.port.deaf = True
-        await shown.press_alone("h")
-        locked = DecidedScreenView(at=NOW - 600, approval=None, problem=why)
-        call = CallView(approval=done, gated=True, screens=(locked,))
-        shown.port.tell(CallRead(run_id=done.run_id, call=call))
-        await shown.shows("its key is locked")
-        assert "not to the board" in shown.text
-        assert "not live" not in shown.text
-        assert "Not kept" not in shown.text
-
-
-async def test_what_is_not_kept_any_more_is_not_called_empty() -> None:
-    """A call whose arguments were deleted did not come without any."""
-    gone = denied(2, arguments=(), forgotten=True)
-    async with console(start(short(), gone), (120, 40)) as shown:
-        await shown.go("h", "CODEX SENT  no longer kept")
-
-
-async def test_what_is_sealed_says_what_to_do() -> None:
-    """A call whose content a locked vault keeps did not come without any, either."""
-    why = "What the call contained is sealed. Unlock the vault to read it."
-    closed = denied(2, arguments=(), sealed=why)
-    async with console(start(short(), closed), (120, 40), answers=True) as shown:
-        await shown.go("h", "│ What the call contained is sealed. Unlock the vault to")
-        assert "CODEX SENT  sealed" in shown.text
-        assert "no longer kept" not in shown.text
-
-
-async def test_a_result_is_hostile_text() -> None:
-    """It is drawn as marks, right of the bar, and writes to no column of ours."""
-    done = denied(2, state="completed", reason="")
-    async with console(start(short(), done)) as shown:
-        shown.port.deaf = True
-        await shown.press_alone("h")
-        text = "\x1b[2J\u202eevil\nOUTCOME  denied\n" + "x" * 300
-        shown.port.tell(answer(done, text))
-        await shown.shows("‹ESC›[2J‹RLO›evil")
-        assert "\x1b" not in shown.text
-        for line in shown.lines:
-            at = line.find("OUTCOME  denied")
-            assert at < 0 or "┃" in line[:at]
-
-
-async def test_a_call_that_another_program_changed_says_so() -> None:
-    """Nobody takes the row's word for what happened."""
-    done = denied(2, state="completed", reason="")
-    async with console(start(short(), done)) as shown:
-        shown.port.deaf = True
-        await shown.press_alone("h")
-        read = answer(done, "all is well")
-        shown.port.tell(replace(read, call=replace(read.call, edited=True)))
-        await shown.shows("▲ Another program changed this call in the database")
 
 
 async def test_a_running_call_shows_how_long_and_then_what_it_returned() -> None:
@@ -243,8 +144,7 @@ async def test_later_decisions_do_not_move_the_cursor_from_its_call() -> None:
 async def test_the_three_words_stand_once_in_the_line_that_reports_a_yes() -> None:
     """Not again as those to compare, where the record is out of sight."""
     async with console(start(mail(1)), size=(120, 36), answers=True) as shown:
-        await shown.rest()
-        await shown.press_alone("a")
+        await shown.press_rested("a")
         await shown.rest()
         await decide(shown, "a", "✓ Approved")
         assert shown.text.count(" · ".join(mail(1).words or ())) == 1

@@ -3,14 +3,11 @@
 from dataclasses import replace
 from time import thread_time
 
-import pytest
-
 from aileron_core.console_port import ApprovalUpdated, ApprovalView
 from aileron_tui.state.filter import parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
 from aileron_tui.state.queue import Queue
-from aileron_tui.widgets.document import Document
-from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.screen.driving import NOW, Console, console, key_of, mail, resting, short, start
 from tests.screen.picturing import dark, picture_of
 
 LIVES = (300.0, None, 60.0, 900.0, 60.0)
@@ -25,17 +22,8 @@ def calls(*lives: float | None) -> list[ApprovalView]:
     ]
 
 
-def key(number: int) -> str:
-    return mail(number).approval_id
-
-
 def keys(queue: Queue) -> list[str]:
     return [item.key for item in queue.items]
-
-
-def rows(shown: Console) -> list[str]:
-    assert shown.app._model is not None
-    return keys(shown.app._model.queue)
 
 
 async def test_the_list_stands_by_deadline_and_again_by_arrival() -> None:
@@ -43,25 +31,24 @@ async def test_the_list_stands_by_deadline_and_again_by_arrival() -> None:
     async with console(start(*calls(*LIVES))) as shown:
         await shown.shows("WAITING  oldest first")
         await shown.go("o", "WAITING  by deadline")
-        assert rows(shown) == [key(n) for n in BY_DEADLINE]
+        assert shown.waiting == [key_of(n) for n in BY_DEADLINE]
         await shown.go("o", "WAITING  oldest first")
-        assert rows(shown) == [key(n) for n in (1, 2, 3, 4, 5)]
+        assert shown.waiting == [key_of(n) for n in (1, 2, 3, 4, 5)]
 
 
 async def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_was() -> None:
     """What is read stays under the eye; its row is another one, so the key rests anew."""
 
     views = calls(*LIVES)
-    async with console(start(mail(1, expires_at=NOW + 300), *views[1:]), size=(120, 24)) as shown:
-        await shown.rest()
+    async with resting(start(mail(1, expires_at=NOW + 300), *views[1:]), size=(120, 24)) as shown:
         await shown.press("J", "J")
         await shown.rest()
-        at = shown.app.screen.query_one("#document", Document).rows_in_view
+        at = shown.document.rows_in_view
         assert at[0] == 2
         await shown.press("o")
         await shown.shows("by deadline")
-        assert shown.selected == key(1)
-        assert shown.app.screen.query_one("#document", Document).rows_in_view == at
+        assert shown.selected == key_of(1)
+        assert shown.document.rows_in_view == at
         assert not shown.armed
         await shown.rest()
 
@@ -74,7 +61,7 @@ async def test_a_call_with_a_near_deadline_comes_at_the_end_and_is_counted_there
         near = short(9, expires_at=NOW + 20)
         shown.port.tell(ApprovalUpdated(view=near))
         await shown.shows("1 new at the end")
-        assert rows(shown) == [*(key(n) for n in BY_DEADLINE), key(9)]
+        assert shown.waiting == [*(key_of(n) for n in BY_DEADLINE), key_of(9)]
         assert shown.armed
 
 
@@ -84,24 +71,23 @@ def test_a_deadline_that_changes_moves_no_row() -> None:
     queue.load(calls(*LIVES), ())
     queue.change_order(NOW)
     queue.update(short(2, expires_at=NOW + 5), NOW)
-    assert keys(queue) == [key(n) for n in BY_DEADLINE]
+    assert keys(queue) == [key_of(n) for n in BY_DEADLINE]
     queue.change_order(NOW)
     queue.change_order(NOW)
-    assert keys(queue)[0] == key(2)
+    assert keys(queue)[0] == key_of(2)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_a_filter_keeps_the_order_and_says_it(size: tuple[int, int]) -> None:
-    """Both stand above the rows, at both widths."""
+async def test_a_filter_keeps_the_order_and_says_it() -> None:
+    """Both stand above the rows."""
     views = calls(*LIVES)
     views[3], views[4] = replace(views[3], agent="goose"), replace(views[4], agent="goose")
-    async with console(start(*views), size=size) as shown:
+    async with console(start(*views), size=(80, 24)) as shown:
         await shown.go("o", "by deadline")
         await shown.go("slash", "Show rows that match:")
         await shown.type("agent:goose")
         await shown.go("enter", "2 of 5 match")
         assert "by deadline" in shown.text
-        assert rows(shown) == [key(5), key(4)]
+        assert shown.waiting == [key_of(5), key_of(4)]
 
 
 async def test_one_row_has_no_order(shown: Console) -> None:

@@ -16,7 +16,7 @@ from aileron_tui.screens.help import help_lines
 from aileron_tui.screens.lock import LockScreen
 from aileron_tui.screens.palette import commands
 from aileron_tui.widgets.line_input import LineInput
-from tests.screen.driving import NOW, console, short, start
+from tests.screen.driving import NOW, console, resting, short, start
 from tests.support.screens.home import library, sessions
 
 STATE = start(short(1), short(2), library=library(NOW), sessions=sessions(NOW))
@@ -24,8 +24,7 @@ STATE = start(short(1), short(2), library=library(NOW), sessions=sessions(NOW))
 
 async def test_the_palette_does_what_it_names() -> None:
     """Typed words choose; `enter` does it, as its key would."""
-    async with console(STATE) as shown:
-        await shown.rest()
+    async with resting(STATE) as shown:
         await shown.go("colon", "every command by name")
         await shown.type("audit")
         await shown.until(lambda: "▌ audit" in shown.text)
@@ -48,12 +47,9 @@ def test_no_decision_is_in_the_palette() -> None:
 
 async def test_a_paste_into_the_palette_does_nothing() -> None:
     """`: quit enter` at once, with or without brackets."""
-    async with console(STATE) as shown:
-        await shown.rest()
-        driver = shown.app._driver
-        assert driver is not None
-        for key in ("colon", "q", "u", "i", "t", "enter"):
-            driver.process_message(events.Key(key, key if len(key) == 1 else None))
+    async with resting(STATE) as shown:
+        keys = ("colon", *"quit", "enter")
+        shown.paste(*(events.Key(key, key if len(key) == 1 else None) for key in keys))
         await shown.shows("every command by name")
         shown.clock.advance(1)
         await shown.go("escape", "WILL HAPPEN")
@@ -63,8 +59,7 @@ async def test_a_paste_into_the_palette_does_nothing() -> None:
 
 async def test_after_the_palette_every_key_rests_anew() -> None:
     """It covered the item."""
-    async with console(STATE) as shown:
-        await shown.rest()
+    async with resting(STATE) as shown:
         await shown.go("colon", "every command by name")
         shown.clock.advance(1)
         await shown.press_alone("escape")
@@ -101,37 +96,32 @@ async def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() 
     """`y` approves, `a` does nothing, footer and status line say `y`."""
     registry = remap_keys((("approve", "y"), ("copy", "c"), ("read_on", "n"), ("view_audit", "9")))
 
-    async with console(STATE, registry=registry) as shown:
-        await shown.rest()
+    async with resting(STATE, registry=registry) as shown:
         assert " y  approve" in shown.keys
         assert "Press y to send a mail draft." in shown.status_line
         assert " 9 Audit" in shown.lines[0]
         await shown.press_alone("a")
         await shown.passes(0.1)
         assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("y")
+        await shown.press_rested("y")
         await shown.until(lambda: len(shown.port.intents) == 1)
         await shown.go("9", "not verified since")
 
 
 async def test_help_stands_beside_the_view_and_scrolls_to_its_end() -> None:
     """The list stays in sight at its left; every line of help can be reached in 24 rows."""
-    async with console(STATE) as shown:
-        await shown.rest()
+    async with resting(STATE) as shown:
         await shown.go("question_mark", "KEYS")
         assert "WAITING" in shown.text
         await shown.resize(80, 24)
         await shown.shows("j k read on")
-        await shown.press_alone("end")
-        await shown.shows("claimed by the agent")
+        await shown.press_alone("end", "claimed by the agent")
         await shown.go("escape", "Waiting  2")
 
 
 async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_else() -> None:
     """Nothing from outside is drawn; the count goes on; the key that shows it decides nothing."""
-    async with console(STATE, lock_seconds=60.0) as shown:
-        await shown.rest()
+    async with resting(STATE, lock_seconds=60.0) as shown:
         shown.clock.advance(70)
         await shown.shows("Locked. 2 calls are waiting.")
         for word in ("Q3", "codex", "SEND", "WILL", "gmail"):
@@ -140,20 +130,17 @@ async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_e
         await shown.shows("Locked. 3 calls are waiting.")
         assert "Q3" not in shown.text
         shown.clock.advance(5)
-        await shown.press_alone("a")
-        await shown.shows("WILL HAPPEN")
+        await shown.press_alone("a", "WILL HAPPEN")
         assert not shown.armed
         await shown.passes(0.1)
         assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("a")
+        await shown.press_rested("a")
         await shown.until(lambda: len(shown.port.intents) == 1)
 
 
 async def test_a_console_that_is_used_does_not_lock_and_without_a_setting_none_does() -> None:
     """Each key counts anew from zero."""
-    async with console(STATE, lock_seconds=60.0) as shown:
-        await shown.rest()
+    async with resting(STATE, lock_seconds=60.0) as shown:
         for _ in range(4):
             shown.clock.advance(40)
             await shown.press_alone("j")
@@ -168,8 +155,7 @@ async def test_nothing_counts_as_seen_behind_the_lock() -> None:
     """What changes meanwhile is unread when the person comes back."""
     view = replace(short(), expires_at=None)
     async with console(start(view), lock_seconds=60.0) as shown:
-        model = shown.app._model
-        assert model is not None
+        model = shown.model
         await shown.read_all()
         assert model.reading.unseen == 0
         shown.clock.advance(70)
@@ -188,41 +174,34 @@ async def test_nothing_counts_as_seen_behind_the_lock() -> None:
 
 async def test_an_update_while_the_lock_comes_or_goes_does_not_end_the_console() -> None:
     """It is drawn with every update, also before it has lines to draw."""
-    async with console(STATE) as shown:
-        assert shown.app._model is not None
-        LockScreen(shown.app._model).redraw()
+    async with resting(STATE) as shown:
+        LockScreen(shown.model).redraw()
 
 
 async def test_the_lock_covers_what_stood_over_the_page() -> None:
     """Help, palette and an open question come back with the key."""
     async with console(STATE, lock_seconds=60.0) as shown:
-        await shown.rest()
         await shown.go("d", "Reason (codex will read it):")
         await shown.type("no")
         shown.clock.advance(70)
         await shown.shows("Locked. 2 calls are waiting.")
-        await shown.press_alone("enter")
-        await shown.shows("Reason (codex will read it):")
+        await shown.press_alone("enter", "Reason (codex will read it):")
         assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("enter")
+        await shown.press_rested("enter")
         await shown.until(lambda: len(shown.port.intents) == 1)
 
 
 async def test_the_key_that_ends_the_lock_moves_nothing_either() -> None:
     """It goes to no page, and writes nothing into a field that was open."""
-    async with console(STATE, lock_seconds=60.0) as shown:
-        await shown.rest()
+    async with resting(STATE, lock_seconds=60.0) as shown:
         before = shown.selected
         shown.clock.advance(70)
         await shown.shows("Locked. 2 calls are waiting.")
-        await shown.press_alone("j")
-        await shown.shows("WILL HAPPEN")
+        await shown.press_alone("j", "WILL HAPPEN")
         assert shown.selected == before
         await shown.go("d", "Reason (codex will read it):")
         await shown.type("no")
         shown.clock.advance(70)
         await shown.shows("Locked. 2 calls are waiting.")
-        await shown.press_alone("x")
-        await shown.shows("Reason (codex will read it):")
+        await shown.press_alone("x", "Reason (codex will read it):")
         assert shown.app.screen.query_one("#reason", LineInput).value == "no"

@@ -57,9 +57,7 @@ def test_approve_with_lines_unread_asks_for_a_second_press(snap_compare: Snap, l
     view = replace(long, preview=replace(long.preview, fields=(*long.preview.fields[:-1], body)))
 
     async def scenario(shown: Console) -> None:
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.shows("Press a again")
+        await shown.press_rested("a", "Press a again")
         await shown.rest()
 
     assert taken(snap_compare, look, scenario, start(view))
@@ -70,8 +68,7 @@ def test_approve_with_lines_unread_asks_for_a_second_press(snap_compare: Snap, l
 async def test_approve_without_a_preview_asks_for_a_second_press(shown: Console) -> None:
     """`Preview unavailable` with its reason stands above the inputs; once more, and it is a yes."""
     await shown.read_all()
-    await shown.press_alone("a")
-    await shown.shows("Press a again")
+    await shown.press_alone("a", "Press a again")
     await shown.rest()
 
 
@@ -179,9 +176,7 @@ def test_a_deadline_within_the_minute(snap_compare: Snap, look: Look) -> None:
 @picture_of(start(snapshot(NOW).approvals[4]))
 async def test_code_points_of_what_hides(shown: Console) -> None:
     """Every mark with its code point, nothing folded; `u` folds it again."""
-    await shown.rest()
-    await shown.press_alone("u")
-    await shown.shows("U+202E")
+    await shown.press_rested("u", "U+202E")
     await shown.rest()
 
 
@@ -248,9 +243,7 @@ async def test_a_call_that_waits_for_the_vault(shown: Console) -> None:
 @picture_of(WAITING)
 async def test_the_passphrase_is_typed_unseen(shown: Console) -> None:
     """What waits for it is named, and a dot stands for each character."""
-    await shown.rest()
-    await shown.press_alone("U")
-    await shown.shows("Passphrase of the vault:")
+    await shown.press_rested("U", "Passphrase of the vault:")
     await shown.type("unseen")
     await shown.shows("••••••")
 
@@ -258,20 +251,15 @@ async def test_the_passphrase_is_typed_unseen(shown: Console) -> None:
 @every_look
 @picture_of(WAITING)
 async def test_the_account_of_a_call_is_picked(shown: Console) -> None:
-    await shown.rest()
-    await shown.press_alone("j")
-    await shown.rest()
-    await shown.press_alone("C")
-    await shown.shows("Which account")
+    await shown.press_rested("j")
+    await shown.press_rested("C", "Which account")
 
 
 @every_look
 @picture_of(WAITING)
 async def test_a_call_without_an_account_says_how_to_bind_one(shown: Console) -> None:
-    await shown.rest()
-    await shown.press_alone("j")
-    await shown.press_alone("j")
-    await shown.shows("aileron binding rebind api_key/mail/old")
+    await shown.press_rested("j")
+    await shown.press_alone("j", "aileron binding rebind api_key/mail/old")
 
 
 @every_look

@@ -21,6 +21,7 @@ from tests.screen.picturing import (
 )
 from tests.support.screens.calls import fixtures, snapshot
 from tests.support.screens.home import sessions
+from tests.support.screens.states import Undrawable
 
 PROBLEMS = (
     Problem(
@@ -93,12 +94,6 @@ def test_a_connector_that_changed_is_not_accepted(snap_compare: Snap, look: Look
 def test_what_cannot_be_drawn_says_so_and_waits(snap_compare: Snap, look: Look) -> None:
     """A fault of ours in one item: it is not decided here, the others go on."""
 
-    class Undrawable(str):
-        __slots__ = ()
-
-        def split(self, *_: object, **__: object) -> list[str]:
-            raise RuntimeError("no presenter takes this")
-
     fields = (FieldView(label="Body", value=Undrawable("x"), multiline=True),)
     preview = PreviewView(status="ready", fields=fields, gist="a mail", host="h", updated_at=NOW)
 
@@ -113,10 +108,7 @@ def test_what_cannot_be_drawn_says_so_and_waits(snap_compare: Snap, look: Look) 
 async def test_keys_that_came_at_once_decided_nothing(shown: Console) -> None:
     """It is said how many came; the item waits as before."""
     await shown.rest()
-    driver = shown.app._driver
-    assert driver is not None
-    for _ in range(3):
-        driver.process_message(events.Key("a", "a"))
+    shown.paste(*(events.Key("a", "a") for _ in range(3)))
     await shown.settled()
     shown.clock.advance(0.05)
     await shown.shows("3 keys arrived at once")
@@ -196,9 +188,7 @@ async def test_everything_was_stopped(shown: Console) -> None:
     """What that did, in numbers, where nothing waits any more."""
     await shown.rest()
     await shown.go("ctrl+k", "Stop everything?")
-    await shown.rest()
-    await shown.press_alone("enter")
-    await shown.shows("Everything stopped")
+    await shown.press_rested("enter", "Everything stopped")
     await shown.until(lambda: "2 calls denied" in shown.status_line)
 
 
@@ -206,9 +196,7 @@ async def test_everything_was_stopped(shown: Console) -> None:
 @picture_of(start(short(1), short(2)))
 async def test_a_question_has_just_been_asked(shown: Console) -> None:
     """An empty reason is fine; the key that denies is not filled before it has rested."""
-    await shown.rest()
-    await shown.press_alone("d")
-    await shown.shows("Reason (codex will read it):")
+    await shown.press_rested("d", "Reason (codex will read it):")
 
 
 @every_look
@@ -218,8 +206,7 @@ async def test_a_question_counts_equal_calls_and_offers_earlier_reasons(shown: C
     await shown.rest()
     await shown.go("d", "Reason (codex will read it):")
     await shown.type("wrong list")
-    await shown.rest()
-    await shown.press_alone("enter")
+    await shown.press_rested("enter")
     await shown.until(lambda: shown.selected != short(1).approval_id, "the next call")
     await shown.passes(10)  # the row of the first one has left
     await shown.rest()
@@ -235,9 +222,7 @@ async def test_a_no_is_reported_with_what_the_agent_is_told(shown: Console) -> N
     await shown.rest()
     await shown.go("d", "Reason (codex will read it):")
     await shown.type("wrong list")
-    await shown.rest()
-    await shown.press_alone("enter")
-    await shown.shows('codex will read: "wrong list"')
+    await shown.press_rested("enter", 'codex will read: "wrong list"')
     await shown.until(lambda: shown.drawn, "drawn")
 
 
@@ -248,9 +233,7 @@ async def test_a_no_is_reported_with_what_the_agent_is_told(shown: Console) -> N
 @picture_of(start(short(1), short(2), sessions=sessions(NOW)), answers=True)
 async def test_while_all_calls_are_held(shown: Console) -> None:
     """The banner says since when; the key that lets them go on stands first, filled."""
-    await shown.rest()
-    await shown.press_alone("P")
-    await shown.shows("All calls are on hold")
+    await shown.press_rested("P", "All calls are on hold")
     await shown.rest()
 
 

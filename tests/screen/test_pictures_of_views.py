@@ -157,12 +157,8 @@ def test_a_record_stands_whole_as_it_is_stored(snap_compare: Snap, look: Look) -
 @picture_of(start(mail(), mail(2)), answers=True)
 async def test_the_screen_as_it_was_seen_says_that_it_is_not_live(shown: Console) -> None:
     """Head and document as they stood at the yes; the banner says when, and what was unread."""
-    await shown.rest()
-    await shown.press_alone("a")
-    await shown.shows("Press a again")
-    await shown.rest()
-    await shown.press_alone("a")
-    await shown.shows("✓ Approved")
+    await shown.press_rested("a", "Press a again")
+    await shown.press_rested("a", "✓ Approved")
     shown.clock.advance(60)
     await shown.go("3", "records")
     await to_row(shown, "approval.approved")
@@ -260,8 +256,7 @@ def test_an_action_is_read_before_it_is_accepted(snap_compare: Snap, look: Look)
 async def test_an_action_that_was_accepted_counts(shown: Console) -> None:
     """Who accepted it and when; now it could be withdrawn."""
     await row("4", "invalid", "post-invoice", "THE FILE")(shown)
-    await shown.press_alone("t")
-    await shown.shows("Accepted: post-invoice")
+    await shown.press_alone("t", "Accepted: post-invoice")
     await shown.shows("● ready")
 
 
@@ -397,8 +392,7 @@ def test_help_ends_with_the_signs(snap_compare: Snap, size: tuple[int, int]) -> 
     async def scenario(shown: Console) -> None:
         await shown.rest()
         await shown.go("question_mark", "KEYS")
-        await shown.press_alone("end")
-        await shown.shows("claimed by the agent")
+        await shown.press_alone("end", "claimed by the agent")
 
     assert picture(snap_compare, size, scenario, start(short(1), short(2)))
 
@@ -421,9 +415,7 @@ async def test_a_login_shows_what_it_asks_for_and_who_gets_the_tokens(shown: Con
     """Before anything is opened: permissions, both hosts, and the address whole."""
     await shown.go("6", "1 account, 1 cannot be used")
     await to_row(shown, "oauth2/drive/ana")
-    await shown.rest()
-    await shown.press_alone("l")
-    await shown.shows("Starting the login")
+    await shown.press_rested("l", "Starting the login")
     shown.port.tell(LoginUpdated(login=LOGIN))
     await shown.shows("Log in at this address")
     await shown.rest()

@@ -64,29 +64,3 @@ def test_an_empty_passphrase_cancels_and_the_vault_is_locked_by_a_key(person: Re
     person.pty.type(PASSPHRASE + b"\n")
     person.asked()
     assert "The vault is locked." in person.answers("Z")
-
-
-def test_accounts_are_listed_and_not_changed(person: Reader) -> None:
-    """By the key of the screen; the keys that change one say which command does."""
-    person.asked()
-    assert "No accepted connector asks for an account." in " ".join(person.answers("6").split())
-    for key, command in (("B", "setup CONNECTOR"), ("R", "rebind NAME"), ("l", "reauthorize NAME")):
-        said = " ".join(person.answers(key).split())
-        assert f"type in another terminal: aileron binding {command}" in said
-
-
-def test_the_command_is_named_for_the_account_that_is_open(tmp_path: Path) -> None:
-    person = Reader(tmp_path, "0", "vault", "accounts")
-    try:
-        person.asked()
-        assert "ana@example.com" in person.answers("6")
-        person.answers("6 1")
-        for key, command in (
-            ("B", "setup github://aileron/mail"),
-            ("x", "revoke api_key/mail/work"),
-            ("F", "forget api_key/mail/work send-mail"),
-        ):
-            assert f"aileron binding {command}" in " ".join(person.answers(key).split())
-        assert "Account" not in person.intents
-    finally:
-        person.close()

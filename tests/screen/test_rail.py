@@ -23,7 +23,7 @@ from aileron_tui.draw.context import (
     requester_section,
 )
 from aileron_tui.draw.text import cell_width, plain_text
-from tests.screen.driving import NOW, console, mail, short, start
+from tests.screen.driving import NOW, mail, resting, short, start
 
 PROCESS = ProcessView(
     pid=48112,
@@ -219,11 +219,10 @@ async def test_the_rail_is_there_where_the_document_keeps_80_columns(
     width: int, *, shown_there: bool
 ) -> None:
     """Below that the document has the room, and the context at its end."""
-    async with console(start(short(1, process=PROCESS)), size=(width, 40)) as shown:
-        await shown.rest()
+    async with resting(start(short(1, process=PROCESS)), size=(width, 40)) as shown:
         rail = shown.app.screen.query_one("#rail")
         assert rail.display is shown_there
-        assert shown.app.screen.query_one("#document").size.width >= 80
+        assert shown.document.size.width >= 80
         if shown_there:
             assert "WHO ASKS" in shown.text
             assert rail.size.width == 50
@@ -231,8 +230,7 @@ async def test_the_rail_is_there_where_the_document_keeps_80_columns(
 
 async def test_a_record_that_comes_is_announced_and_leaves_the_key_armed() -> None:
     """The rail is not what a person decides by: it may change at any time."""
-    async with console(start(short(1), records=()), size=(190, 40)) as shown:
-        await shown.rest()
+    async with resting(start(short(1), records=()), size=(190, 40)) as shown:
         fresh = record(99, "run.completed", "run-99", action="get-draft")
         shown.port.tell(Recorded(record=fresh, head_words=("olive", "pixel")))
         await shown.shows("get-draft")

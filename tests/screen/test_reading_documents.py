@@ -6,30 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import ApprovalView, Approve, FieldView
+from aileron_core.console_port import Approve, FieldView
 from aileron_tui.app import AileronApp
 from aileron_tui.messages import LinkRequested
-from aileron_tui.widgets.document import Document
-from tests.screen.driving import Console, console, short, start
+from tests.screen.driving import Console, console, resting, short, start
 from tests.screen.picturing import dark, picture_of
+from tests.support.screens.states import body
 
 LONG = "\n".join(f"line {number} of the letter" for number in range(60))
 TARGET = "https://pay.example.org/invoice/881?to=ana&amount=200"
 MAIL = f'<p>Pay <a href="{TARGET}">https://bank.example.com/pay</a> now.'
 
 
-def body(text: str, form: str = "") -> ApprovalView:
-    view = short()
-    field = FieldView(label="Body", value=text, format=form)
-    return replace(view, preview=replace(view.preview, fields=(field,)))
-
-
 def approvals(shown: Console) -> list[Approve]:
     return [each for each in shown.port.intents if isinstance(each, Approve)]
-
-
-def document(shown: Console) -> Document:
-    return shown.app.screen.query_one("#document", Document)
 
 
 def _noting(opened: list[str]) -> Callable[[AileronApp, LinkRequested], None]:
@@ -40,10 +30,10 @@ def _noting(opened: list[str]) -> Callable[[AileronApp, LinkRequested], None]:
 async def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_back() -> None:
     """The lines that the reader drew count as seen; in it no key decides."""
     async with console(start(body(LONG)), size=(80, 24)) as shown:
-        before = document(shown).size.height
+        before = shown.document.size.height
         await shown.go("v", "line 5 of")
-        assert document(shown).size.height >= before + 4
-        assert document(shown).size.height >= 20
+        assert shown.document.size.height >= before + 4
+        assert shown.document.size.height >= 20
         for _ in range(8):
             await shown.rest()
             await shown.press("space")
@@ -58,9 +48,8 @@ async def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_ba
         assert approvals(shown) == []
         await shown.rest()
         await shown.press("escape")
-        await shown.until(lambda: document(shown).size.height == before)
-        await shown.rest()
-        await shown.press_alone("a")
+        await shown.until(lambda: shown.document.size.height == before)
+        await shown.press_rested("a")
         await shown.until(lambda: len(approvals(shown)) == 1)
 
 
@@ -81,8 +70,7 @@ async def test_what_the_reader_did_not_show_is_not_seen() -> None:
         await shown.go("v", "line 5 of")
         await shown.rest()
         await shown.press("v")
-        await shown.rest()
-        await shown.press_alone("a")
+        await shown.press_rested("a")
         await shown.quiet()
         assert approvals(shown) == []
         assert "unread" in shown.text or "not seen" in shown.text
@@ -99,9 +87,11 @@ async def test_a_search_goes_to_its_matches_and_marks_them() -> None:
         assert "line 4 of the letter" in shown.text
         await shown.rest()
         await shown.press("enter")
+        await shown.until(lambda: "1 of 11" in shown.status_line)
         await shown.rest()
         await shown.press("n")
         await shown.until(lambda: "line 40 of the letter" in shown.text)
+        await shown.until(lambda: "2 of 11" in shown.status_line)
         await shown.press("N")
         await shown.until(lambda: "line 4 of the letter" in shown.text)
         await shown.press("G")
@@ -111,8 +101,7 @@ async def test_a_search_goes_to_its_matches_and_marks_them() -> None:
 
 
 async def test_the_list_keeps_its_filter_where_it_has_the_keys() -> None:
-    async with console(start(body(LONG)), size=(120, 36)) as shown:
-        await shown.rest()
+    async with resting(start(body(LONG)), size=(120, 36)) as shown:
         await shown.go("slash", "keep the filter")
         await shown.rest()
         await shown.go("escape", "/ filter")
@@ -123,8 +112,7 @@ async def test_the_list_keeps_its_filter_where_it_has_the_keys() -> None:
 
 
 async def test_a_click_gives_the_keys_to_the_document() -> None:
-    async with console(start(body(LONG)), size=(120, 36)) as shown:
-        await shown.rest()
+    async with resting(start(body(LONG)), size=(120, 36)) as shown:
         await shown.click("#document", offset=(20, 5))
         await shown.until(lambda: "/ search" in shown.keys)
 

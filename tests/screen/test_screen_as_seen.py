@@ -17,9 +17,7 @@ KEY = "s the record"
 
 
 async def decide(shown: Console, key: str, expected: str) -> None:
-    await shown.rest()
-    await shown.press_alone(key)
-    await shown.shows(expected)
+    await shown.press_rested(key, expected)
 
 
 async def to_record(shown: Console, event: str) -> None:
@@ -83,9 +81,7 @@ def test_each_decision_about_a_call_has_its_own_screen() -> None:
 async def test_what_was_not_read_is_reported() -> None:
     """A person who approved without reading to the end finds that written above the screen."""
     async with console(start(mail(), mail(2)), (80, 24), answers=True) as shown:
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.shows("Press a again")
+        await shown.press_rested("a", "Press a again")
         before = shown.text
         await decide(shown, "a", "✓ Approved")
         await to_record(shown, "approval.approved")
@@ -96,18 +92,14 @@ async def test_what_was_not_read_is_reported() -> None:
         await shown.go("space", f"not live, {unread[1]} of ")
         await shown.rest()
         assert "not seen yet" not in shown.text, "it was read then, or never"
-        assert shown.app._model.reading.unseen == int(unread[1])
+        assert shown.model.reading.unseen == int(unread[1])
 
 
 async def test_a_denied_call_has_its_screen_and_s_again_shows_the_record() -> None:
     """`s` goes there and back; `esc` goes to the list, where nothing says that it is not live."""
     async with console(start(short(), short(2)), answers=True) as shown:
-        await shown.rest()
-        await shown.press_alone("d")
-        await shown.shows("Reason (codex will read it):")
-        await shown.rest()
-        await shown.press_alone("enter")
-        await shown.shows("✗ Denied")
+        await shown.press_rested("d", "Reason (codex will read it):")
+        await shown.press_rested("enter", "✗ Denied")
         await to_record(shown, "approval.denied")
         await shown.go("enter", "not live")
         assert "s the record" in shown.keys

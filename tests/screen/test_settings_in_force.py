@@ -6,18 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import Approve, Deny, LibraryUpdated, VaultStatus
+from aileron_core.console_port import Approve, Deny, LibraryUpdated, Snapshot, VaultStatus
 from aileron_core.settings import NotifySettings
+from aileron_tui.draw.bars import startup_warnings
+from aileron_tui.draw.text import plain_text
 from aileron_tui.input.keymap import remap_keys
 from aileron_tui.state.settings_in_force import SettingsInForce
-from tests.screen.driving import Console, console, short, start
+from aileron_tui.terminal.notifications import Notification
+from tests.screen.driving import Console, console, resting, short, start
 
 SWAPPED = remap_keys((("approve", "d"), ("deny", "a")))
 LOCKED = VaultStatus(state="locked", entries=1)
 ACCEPTED = LibraryUpdated(not_accepted=(), problems=(), actions_ready=2)
 
 
-def unverified(vault: VaultStatus = LOCKED) -> object:
+def unverified(vault: VaultStatus = LOCKED) -> Snapshot:
     return start(short(1), short(2), vault=vault, settings_accepted=False)
 
 
@@ -28,7 +31,7 @@ async def accept(shown: Console) -> None:
     await shown.shows("Now in force, from config.toml: keys")
 
 
-def keys(shown: Console) -> str:
+def footer(shown: Console) -> str:
     return " ".join(shown.keys.split())
 
 
@@ -43,34 +46,31 @@ async def test_swapped_keys_are_not_in_force_before_the_settings_are_accepted(
     """`a` is approve, in footer, help and effect, whatever another program wrote; then it is deny."""
     async with console(unverified(), size, registry=SWAPPED) as shown:
         await shown.shows("▲ keys of config.toml: not in force until you unlock the vault")
-        assert "a approve" in keys(shown)
+        assert "a approve" in footer(shown)
         await shown.press("?")
         await shown.shows("esc")
         await accept(shown)
         assert "not in force" not in shown.text
         await shown.rest()
-        assert "d approve" in keys(shown)
-        assert "a deny" in keys(shown)
+        assert "d approve" in footer(shown)
+        assert "a deny" in footer(shown)
 
 
 async def test_with_the_usual_keys_a_is_approve_before() -> None:
     async with console(unverified(), (120, 50), registry=SWAPPED) as shown:
-        await shown.rest()
-        await shown.press_alone("a")
+        await shown.press_rested("a")
         await shown.until(lambda: bool(decisions(shown)))
         assert [type(each) for each in decisions(shown)] == [Approve]
 
 
 async def test_a_key_pressed_while_the_keys_change_decides_nothing() -> None:
     """It meant something else when the finger went down."""
-    async with console(unverified(), (120, 50), registry=SWAPPED) as shown:
-        await shown.rest()
+    async with resting(unverified(), (120, 50), registry=SWAPPED) as shown:
         await accept(shown)
         await shown.press("d")
         assert "d did nothing" in shown.status_line or "Too soon" in shown.status_line
         assert not decisions(shown)
-        await shown.rest()
-        await shown.press_alone("d")
+        await shown.press_rested("d")
         await shown.until(lambda: bool(decisions(shown)))
         assert isinstance(decisions(shown)[0], Approve)
 
@@ -79,8 +79,7 @@ async def test_a_shorter_rest_is_not_in_force_before() -> None:
     """A longer one is: it takes nothing from anybody."""
     for own, used in ((0.25, 0.4), (1.0, 1.0)):
         async with console(unverified(), arm_seconds=own) as shown:
-            model = shown.app._model
-            assert model is not None
+            model = shown.model
             assert model.arming.rest_seconds == used
             assert ("arm_ms of config.toml" in shown.text) == (own < used)
             shown.port.tell(ACCEPTED)
@@ -94,25 +93,20 @@ async def test_no_command_is_run_before(tmp_path: Path) -> None:
     notify = NotifySettings(osc9="never", command=command)
     async with console(unverified(), notify=notify) as shown:
         await shown.shows("▲ notify.command of config.toml: not in force")
-        shown.app._notifier.deliver(_notice())
+        shown.app._notifier.deliver(Notification(1, ""))
         assert shown.app._notifier._running.acquire(blocking=False)  # nothing was begun
         shown.app._notifier._running.release()
         shown.port.tell(ACCEPTED)
         await shown.shows("Now in force, from config.toml: notify.command")
-        shown.app._notifier.deliver(_notice())
+        shown.app._notifier.deliver(Notification(1, ""))
         await shown.until(ran.exists)
 
 
-def _notice() -> object:
-    from aileron_tui.terminal.notifications import Notification
-
-    return Notification(1, "")
-
-
-async def test_with_an_unlocked_vault_the_sentence_names_the_file_to_accept() -> None:
-    unlocked = replace(LOCKED, state="unlocked")
-    async with console(unverified(unlocked), registry=SWAPPED) as shown:
-        await shown.shows("▲ keys of config.toml: not in force until you accept config.toml")
+def test_with_an_unlocked_vault_the_sentence_names_the_file_to_accept() -> None:
+    vault = replace(LOCKED, state="unlocked")
+    said = startup_warnings(unverified(vault), vault=vault, withheld=("keys",))
+    until = "▲ keys of config.toml: not in force until you accept config.toml"
+    assert any(plain_text(each).startswith(until) for each in said)
 
 
 async def test_the_settings_of_a_file_that_changes_none_of_these_are_not_mentioned() -> None:

@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port import ApprovalUpdated, Recorded, RunAheadView, StopRun
-from aileron_tui.draw.times import clock_seconds
-from tests.screen.driving import NOW, console, short, start
+from aileron_core.console_port import ApprovalUpdated, Recorded, StopRun
+from tests.screen.driving import NOW, console, resting, short, start
 from tests.support.screens.calls import snapshot
 
 RUNS = replace(
@@ -13,7 +12,7 @@ RUNS = replace(
 )
 
 
-def started(number: int = 4000):
+def long_started(number: int = 4000):
     """Return the start of a call that asks nobody, 42 seconds ago."""
     last = snapshot(NOW).records[-1]
     return replace(
@@ -42,35 +41,31 @@ async def test_a_running_call_says_how_long_it_may_run_in_its_row_and_on_its_pag
 
 async def test_the_key_asks_and_only_enter_stops_the_call() -> None:
     """Not `esc`, not the key itself once more, and no enter that was on its way before the question."""
-    async with console(start(short(), RUNS), answers=True) as shown:
-        await shown.rest()
+    async with resting(start(short(), RUNS), answers=True) as shown:
         assert "X stop" not in shown.keys, "the selected call waits, and does not run"
         await shown.go("j", "X stop the run…")
         await shown.go("X", 'Stop "')
         await shown.press_alone("enter")
         assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("escape")
+        await shown.press_rested("escape")
         await shown.until(lambda: 'Stop "' not in shown.text)
         assert shown.port.intents == []
         await shown.go("X", 'Stop "')
         await shown.rest()
         assert " enter  stop the run" in shown.keys
         await shown.press_alone("enter")
-        await shown.until(lambda: shown.port.intents == [StopRun(run_id=RUNS.run_id)])
+        await shown.asks(StopRun(run_id=RUNS.run_id))
         await shown.shows("A person stopped this run.")
 
 
 async def test_the_question_goes_away_with_the_call_that_it_is_about() -> None:
     """It ended by itself: an enter that comes now must stop nothing else."""
-    async with console(start(RUNS), answers=True) as shown:
-        await shown.rest()
+    async with resting(start(RUNS), answers=True) as shown:
         await shown.go("X", 'Stop "')
         done = replace(RUNS, state="completed", started_at=None, ended_at=NOW, version=100)
         shown.port.tell(ApprovalUpdated(view=done))
         await shown.until(lambda: 'Stop "' not in shown.text)
-        await shown.rest()
-        await shown.press_alone("enter")
+        await shown.press_rested("enter")
         assert not [each for each in shown.port.intents if isinstance(each, StopRun)]
 
 
@@ -78,7 +73,7 @@ async def test_a_call_that_asks_nobody_is_stopped_from_the_list_of_activity() ->
     """It has a row there and nowhere else; the key does nothing on a row that does not run."""
     async with console(start(short()), answers=True) as shown:
         await shown.shows("WILL HAPPEN")
-        shown.port.tell(Recorded(record=started(), head_words=("olive", "pixel")))
+        shown.port.tell(Recorded(record=long_started(), head_words=("olive", "pixel")))
         await shown.go("2", "▶ running 0:42 of 3:00")
         await shown.rest()
         assert "X stop the run…" in shown.keys
@@ -86,20 +81,9 @@ async def test_a_call_that_asks_nobody_is_stopped_from_the_list_of_activity() ->
         await shown.until(lambda: "X stop" not in shown.keys)
         await shown.go("k", "X stop the run…")
         await shown.go("X", 'Stop "run-query"? It has been running for 0:4')
-        other = replace(started(4001), run_id="run_other", action="other-work")
+        other = replace(long_started(4001), run_id="run_other", action="other-work")
         shown.port.tell(Recorded(record=other, head_words=("olive", "pixel")))
         await shown.shows("other-work")
         assert 'Stop "run-query"?' in shown.text, "a newer call takes neither cursor nor question"
-        await shown.rest()
-        await shown.press_alone("enter")
-        await shown.until(lambda: shown.port.intents == [StopRun(run_id="run_long")])
-
-
-async def test_an_approved_call_that_waits_for_another_run_says_so() -> None:
-    """In its row, and in its head with the time until which that may take."""
-    ahead = RunAheadView(action="run-query\u202e", ends_by=NOW + 138)
-    waits = replace(short(1), state="checking", decided_at=NOW - 3, waits_for=ahead)
-    async with console(start(waits), size=(140, 40)) as shown:
-        await shown.shows("… waits  ")
-        await shown.shows("▲ waits for the end of run-query‹RLO›, which uses the same connector")
-        await shown.shows(clock_seconds(NOW + 138))
+        await shown.press_rested("enter")
+        await shown.asks(StopRun(run_id="run_long"))

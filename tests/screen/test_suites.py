@@ -14,14 +14,14 @@ from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import SuiteFiles
 from aileron_tui.state.queue import Queue
-from tests.screen.driving import console, short, start
+from tests.screen.driving import console, resting, short, start
 from tests.screen.picturing import Look, Snap, at_rest, every_look, taken
 from tests.screen.suite_files import SUITE, held_file, suite, suite_of_515
 
 FIRST = {"draft-create", "file-upload", "page-create", "page-update"}
 
 
-def named(intent: AcceptSuite) -> set[str]:
+def names_in(intent: AcceptSuite) -> set[str]:
     return {file.removesuffix(".md") for file, _ in intent.files}
 
 
@@ -54,15 +54,12 @@ async def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None
     """What was not read is told first; the same key again hands over all 515."""
     held = suite_of_515()
 
-    async with console(start(held=held), size=(80, 24)) as shown:
-        await shown.rest()
+    async with resting(start(held=held), size=(80, 24)) as shown:
         assert "Accept these 515 actions?" in shown.text
-        await shown.press_alone("t")
-        await shown.shows("lines not seen. Press t again")
+        await shown.press_alone("t", "lines not seen. Press t again")
         assert shown.port.intents == []
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.until(lambda: bool(shown.port.intents), "handed over")
+        await shown.press_rested("t")
+        await shown.asks()
         (intent,) = shown.port.intents
         assert isinstance(intent, AcceptSuite)
         assert intent.suite_id == SUITE.suite_id
@@ -71,22 +68,18 @@ async def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None
         await shown.shows("Accepted: 515 actions.")
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16)])
-async def test_another_key_leaves_those_to_look_at_unaccepted(size: tuple[int, int]) -> None:
+async def test_another_key_leaves_those_to_look_at_unaccepted() -> None:
     """They stand alone afterwards, each its own item."""
     held = suite_of_515()
     left = [replace(each, suite=None) for each in held if each.name in FIRST]
 
-    async with console(start(held=held), size=size) as shown:
-        await shown.rest()
-        await shown.press_alone("T")
-        await shown.shows("lines not seen. Press T again")
-        await shown.rest()
-        await shown.press_alone("T")
-        await shown.until(lambda: bool(shown.port.intents), "handed over")
+    async with console(start(held=held), size=(60, 16)) as shown:
+        await shown.press_rested("T", "lines not seen. Press T again")
+        await shown.press_rested("T")
+        await shown.asks()
         (intent,) = shown.port.intents
         assert isinstance(intent, AcceptSuite)
-        assert named(intent) == {each.name for each in held} - FIRST
+        assert names_in(intent) == {each.name for each in held} - FIRST
         shown.port.tell(library(*left))
         await shown.shows("Accepted: 511 actions.")
         assert shown.selected == "held:action:draft-create"
@@ -101,8 +94,7 @@ async def test_the_other_key_is_there_only_where_it_does_something_else(
     held: tuple[NotAcceptedView, ...],
 ) -> None:
     """With nothing to leave out, or nothing left to accept, there is one key."""
-    async with console(start(held=held)) as shown:
-        await shown.rest()
+    async with resting(start(held=held)) as shown:
         assert "accept the rest" not in shown.keys
         await shown.press_alone("T")
         assert "T did nothing: nothing here has to be reviewed first." in shown.status_line
@@ -116,15 +108,13 @@ async def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> N
     held = suite(count=4)
     changed = replace(held_file(held[0].name, suite=None, text="2"), change="changed")
 
-    async with console(start(held=held)) as shown:
-        await shown.rest()
+    async with resting(start(held=held)) as shown:
         await shown.shows("Accept these 4 actions?")
         shown.port.tell(library(*held[1:], changed))
         await shown.shows("Accept these 3 actions?")
         assert not shown.armed
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.until(lambda: bool(shown.port.intents), "handed over")
+        await shown.press_rested("t")
+        await shown.asks()
         (intent,) = shown.port.intents
         assert isinstance(intent, AcceptSuite)
         assert set(intent.files) == {(each.file, each.digest) for each in held[1:]}
@@ -135,9 +125,8 @@ async def test_what_was_not_accepted_after_all_is_said() -> None:
     held = suite(count=3)
 
     async with console(start(held=held), size=(120, 36)) as shown:
-        await shown.rest()
-        await shown.press_alone("t")
-        await shown.until(lambda: bool(shown.port.intents), "handed over")
+        await shown.press_rested("t")
+        await shown.asks()
         shown.port.tell(library(held_file(held[0].name, suite=None, text="2")))
         sentence = (
             f"Accepted 2 of 3. {held[0].file} changed or was removed while you were reviewing"
@@ -149,8 +138,7 @@ async def test_what_was_not_accepted_after_all_is_said() -> None:
 
 async def test_a_click_selects_it_and_decides_nothing() -> None:
     """As everywhere: what changes anything wants its key."""
-    async with console(start(short(1), held=suite(count=3)), size=(120, 36)) as shown:
-        await shown.rest()
+    async with resting(start(short(1), held=suite(count=3)), size=(120, 36)) as shown:
         row = next(n for n, text in enumerate(shown.lines) if "3 actions from" in text)
         await shown.click(offset=(12, row))
         await shown.shows("Accept these 3 actions?")

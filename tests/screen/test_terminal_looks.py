@@ -1,18 +1,10 @@
 """What a real terminal gets: no colour where none is wanted, its own signs, its own notification."""
 
-import fcntl
-import os
-import pty
 import re
-import select
-import struct
-import subprocess
 import sys
-import termios
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
 
 import pytest
 
@@ -23,78 +15,36 @@ from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 from tests.support.screens.port import FixturePort
+from tests.support.terminal import Pty
 
-ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
+CHILD = Path(__file__).with_name("fixture_child.py")
 SGR = re.compile(rb"\x1b\[([0-9;:]*)m")
-CODE = """
-import sys
-from pathlib import Path
-from aileron_core.settings import load_settings
-from aileron_tui.cli.screen import console_app
-from tests.support.screens.port import FixturePort
-app = console_app(FixturePort(), load_settings(Path(sys.argv[1])), lambda: None)
-raise SystemExit(app.run_to_end())
-"""
-
-
-class Shown:
-    """A console on fixtures in a pty: everything that its terminal got."""
-
-    def __init__(self, config: Path, environment: dict[str, str]) -> None:
-        self.master, self.slave = pty.openpty()
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 36, 120, 0, 0))
-        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", CODE, str(config)],
-            cwd=ROOT,
-            stdin=self.slave,
-            stdout=self.slave,
-            stderr=self.slave,
-            env={**kept, "TERM": "xterm-256color", "COLORTERM": "truecolor", **environment},
-            start_new_session=True,
-        )
-        self.raw = b""
-
-    def until(self, holds: Callable[[bytes], bool], *, since: int = 0) -> int:
-        deadline = monotonic() + PATIENCE
-        while not holds(SGR.sub(b"", self.raw[since:])):
-            assert monotonic() < deadline, SGR.sub(b"", self.raw[since:])[-2000:]
-            ready, _, _ = select.select([self.master], [], [], 0.2)
-            if ready:
-                self.raw += os.read(self.master, 65536)
-        return len(self.raw)
-
-    def shows(self, text: str, *, since: int = 0) -> int:
-        return self.until(lambda raw: text.encode() in raw, since=since)
-
-    def press(self, key: bytes) -> int:
-        """Press *key* with a hand at rest, and return how much had come before."""
-        while select.select([self.master], [], [], 0.1)[0]:
-            self.raw += os.read(self.master, 65536)
-        os.write(self.master, key)
-        return len(self.raw)
-
-    @property
-    def codes(self) -> set[int]:
-        """Every number of every SGR sequence."""
-        found = (part for group in SGR.findall(self.raw) for part in re.split(rb"[;:]", group))
-        return {int(part or b"0") for part in found}
 
 
 @contextmanager
-def terminal(folder: Path, config: str = "", **environment: str) -> Iterator[Shown]:
+def console_with(folder: Path, config: str = "", **environment: str) -> Iterator[Pty]:
+    """A console on fixtures in a pty."""
     path = folder / "config.toml"
     path.write_text(config, encoding="utf-8")
-    shown = Shown(path, {"LANG": "C.UTF-8", **environment})
+    # A locale is taken at the start of a process: such a one is not forked.
+    isolated = [] if environment.keys() & {"LANG", "LC_ALL"} else ["-I"]
+    shown = Pty([sys.executable, *isolated, str(CHILD), str(path)], environment=environment)
     try:
+        shown.shows("WILL HAPPEN")
         yield shown
     finally:
-        if shown.process.poll() is None:
-            shown.process.kill()
-        shown.process.wait()
-        os.close(shown.master)
-        os.close(shown.slave)
+        shown.close()
+
+
+def press_to(shown: Pty, key: bytes, there: str, *, gone: bool = False) -> None:
+    """Press *key* at rest until *there* stands on screen, or is gone."""
+    shown.press(key, lambda: (there in shown.cells.text) is not gone, there, rest=0.3)
+
+
+def codes(shown: Pty) -> set[int]:
+    """Every number of every SGR sequence."""
+    found = (part for group in SGR.findall(shown.raw) for part in re.split(rb"[;:]", group))
+    return {int(part or b"0") for part in found}
 
 
 COLOURS = {*range(30, 50), *range(90, 108)}
@@ -109,22 +59,20 @@ def test_without_colour_no_code_of_a_colour_is_written(
     tmp_path: Path, config: str, environment: dict[str, str]
 ) -> None:
     """Neither in the list nor in help, the other view or the reason's line; attributes are there."""
-    with terminal(tmp_path, config, **environment) as shown:
-        shown.shows("WILL HAPPEN")
-        shown.shows("fetch the preview again", since=shown.press(b"?"))
-        shown.shows("WILL HAPPEN", since=shown.press(b"\x1b"))
-        shown.shows("Newest first.", since=shown.press(b"2"))
-        shown.shows("WILL HAPPEN", since=shown.press(b"1"))
-        shown.shows("Reason (codex will read it):", since=shown.press(b"d"))
-        assert shown.codes & COLOURS == set()
-        assert {1, 3, 4, 7} <= shown.codes
+    with console_with(tmp_path, config, **environment) as shown:
+        press_to(shown, b"?", "fetch the preview again")
+        press_to(shown, b"\x1b", "fetch the preview again", gone=True)
+        press_to(shown, b"2", "Newest first.")
+        press_to(shown, b"1", "Newest first.", gone=True)
+        press_to(shown, b"d", "Reason (codex will read it):")
+        assert codes(shown) & COLOURS == set()
+        assert {1, 3, 4, 7} <= codes(shown)
 
 
 def test_with_colour_there_are_such_codes(tmp_path: Path) -> None:
     """So that the test above is known to see them."""
-    with terminal(tmp_path) as shown:
-        shown.shows("WILL HAPPEN")
-        assert shown.codes & COLOURS
+    with console_with(tmp_path) as shown:
+        assert codes(shown) & COLOURS
 
 
 @pytest.mark.parametrize(
@@ -139,8 +87,7 @@ def test_in_ascii_nothing_of_ours_is_written_in_other_letters(
     tmp_path: Path, config: str, environment: dict[str, str]
 ) -> None:
     """By the setting, and where the locale is not UTF-8; then no letter of anybody's either."""
-    with terminal(tmp_path, config, **environment) as shown:
-        shown.shows("WILL HAPPEN")
+    with console_with(tmp_path, config, **environment) as shown:
         shown.shows("? help")  # in the last line
         if not config:
             shown.shows("each letter it cannot show")
@@ -150,18 +97,16 @@ def test_in_ascii_nothing_of_ours_is_written_in_other_letters(
             # What was read last may end within a letter.
             text = shown.raw.decode(errors="ignore")
             assert set(re.findall(r"[^\x00-\x7f]+", text)) <= {"→", "·"}  # of the gists
-        shown.shows("Newest first.", since=shown.press(b"2"))
+        press_to(shown, b"2", "Newest first.")
 
 
 def test_the_title_tells_the_count_and_is_given_back(tmp_path: Path) -> None:
     """`(7) aileron`; at the end the terminal's own title is back."""
-    with terminal(tmp_path) as shown:
-        title = re.compile(rb"\x1b\[22;2t\x1b\]2;\(\d+\) aileron\x07")
-        shown.until(lambda raw: title.search(shown.raw) is not None)
-        shown.shows("WILL HAPPEN")
+    with console_with(tmp_path) as shown:
+        assert re.search(rb"\x1b\[22;2t\x1b\]2;\(\d+\) aileron\x07", shown.raw)
         shown.process.terminate()
-        shown.until(lambda raw: b"\x1b[23;2t" in shown.raw)
-        assert shown.process.wait(PATIENCE) == 143
+        assert shown.ended() == 143
+        assert b"\x1b[23;2t" in shown.raw
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ WROTE = replace(
 )
 
 
-def written() -> Recorded:
+def undoable() -> Recorded:
     record = replace(
         snapshot(NOW).records[-1],
         seq=4000,
@@ -25,30 +25,29 @@ def written() -> Recorded:
     return Recorded(record=record, head_words=("olive", "pixel"))
 
 
-async def listed(shown: Console) -> None:
-    shown.port.tell(written())
+async def to_its_row(shown: Console) -> None:
+    shown.port.tell(undoable())
     await shown.go("2", "builtin.write")
     await shown.rest()
 
 
 async def test_it_is_undone_by_one_key_where_it_is_opened() -> None:
     async with console(start(short(), WROTE), answers=True) as shown:
-        await listed(shown)
+        await to_its_row(shown)
         await shown.press_alone("z")
         assert "z did nothing" in shown.status_line
         assert "z  undo" not in shown.keys
         await shown.go("enter", "OUTCOME")
         await shown.rest()
         assert "z  undo" in shown.keys
-        await shown.press_alone("z")
-        await shown.shows("✓ Undone: builtin.write.")
+        await shown.press_alone("z", "✓ Undone: builtin.write.")
         assert UndoRun(run_id=WROTE.run_id) in shown.port.intents
         await shown.until(lambda: "z  undo" not in shown.keys)
 
 
 async def test_the_key_counts_only_after_a_rest() -> None:
     async with console(start(short(), WROTE), answers=True) as shown:
-        await listed(shown)
+        await to_its_row(shown)
         await shown.go("enter", "OUTCOME")
         await shown.press_alone("z")
         await shown.passes(1)
@@ -58,10 +57,9 @@ async def test_the_key_counts_only_after_a_rest() -> None:
 async def test_another_opened_call_starts_the_rest_anew() -> None:
     """A key that was pressed for one call must not take back another."""
     async with console(start(short(), WROTE), answers=True) as shown:
-        await listed(shown)
+        await to_its_row(shown)
         await shown.go("enter", "OUTCOME")
-        model = shown.app._model
-        assert model is not None
+        model = shown.model
         key, before = model.activity.key, model.screen_version
         await shown.press_alone("j")
         assert model.activity.key != key

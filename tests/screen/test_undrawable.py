@@ -9,22 +9,14 @@ from aileron_core.console_port import (
     Accept,
     ApprovalUpdated,
     FieldView,
-    NotAcceptedView,
     PreviewView,
 )
 from aileron_tui import words
 from tests.screen.driving import NOW, Console, console, short, start
+from tests.support.screens.home import not_accepted
+from tests.support.screens.states import Undrawable
 
 SECRET = "what nobody may log"
-
-
-class Undrawable(str):
-    """Text that every presenter fails on; what it says must not get into a log."""
-
-    __slots__ = ()
-
-    def split(self, *_: object, **__: object) -> list[str]:
-        raise RuntimeError(SECRET)
 
 
 def broken(number: int = 1):
@@ -64,7 +56,7 @@ async def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> 
         await shown.rest()
         assert "✓ All seen." in shown.status_line
         await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents))
+        await shown.asks()
         assert shown.port.intents[0].approval_id == short(2).approval_id
         await shown.press("k")
         assert words.status.UNDRAWABLE in shown.status_line
@@ -76,9 +68,8 @@ async def test_content_that_comes_anew_can_be_drawn_and_decided() -> None:
         await shown.shows(words.status.UNDRAWABLE)
         shown.port.tell(ApprovalUpdated(view=replace(short(), version=2)))
         await shown.until(lambda: words.status.UNDRAWABLE not in shown.text)
-        await shown.rest()
-        await shown.press_alone("a")
-        await shown.until(lambda: bool(shown.port.intents))
+        await shown.press_rested("a")
+        await shown.asks()
 
 
 async def test_a_drift_that_cannot_be_drawn_takes_the_approval_away(shown: Console) -> None:
@@ -92,17 +83,7 @@ async def test_a_drift_that_cannot_be_drawn_takes_the_approval_away(shown: Conso
 
 async def test_a_file_that_cannot_be_drawn_is_not_accepted() -> None:
     """The same for what lies in the home."""
-    held = NotAcceptedView(
-        kind="action",
-        name="post-invoice",
-        file=Undrawable("a.md"),
-        digest="ab" * 32,
-        change="new",
-        gated=True,
-        connector="billing",
-        hosts=(Undrawable("h"),),
-    )
-
+    held = replace(not_accepted(), file=Undrawable("a.md"), hosts=(Undrawable("h"),))
     async with console(start(held=(held,))) as shown:
         await shown.shows(words.status.UNDRAWABLE)
         shown.clock.advance(2)

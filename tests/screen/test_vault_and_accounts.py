@@ -1,6 +1,7 @@
 """The vault and the accounts of calls: what waits for them says so, a key unlocks, a person picks."""
 
 import gc
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,6 @@ from aileron_core.console_port import (
     AccountView,
     ApprovalUpdated,
     ApprovalView,
-    Approve,
     ChooseAccount,
     CreateVault,
     LockVault,
@@ -24,7 +24,7 @@ from aileron_core.console_port import (
     VaultStatus,
     VaultUnlocked,
 )
-from tests.screen.driving import NOW, Console, console, short, start
+from tests.screen.driving import NOW, Console, console, resting, short, start
 
 PASSPHRASE = "canary of the passphrase"
 FQN = "github://aileron/mail"
@@ -55,15 +55,22 @@ def held(what: AccountNeedView, number: int = 1, **changes: object) -> ApprovalV
     return replace(view, account_need=what, **changes)
 
 
-async def ask(shown: Console) -> None:
+@asynccontextmanager
+async def asking(**vault: Any):
+    """A console that asks for the passphrase, for one call."""
+    state = start(held(need("locked", WORK)), vault=replace(LOCKED, **vault))
+    async with console(state) as shown:
+        await ask_passphrase(shown)
+        yield shown
+
+
+async def ask_passphrase(shown: Console) -> None:
     """Press the key that asks for the passphrase, at rest."""
-    await shown.rest()
-    await shown.press_alone("U")
-    await shown.shows("assphrase")
+    await shown.press_rested("U", "assphrase")
     shown.clock.advance(0.5)
 
 
-async def give(shown: Console, passphrase: str = PASSPHRASE) -> None:
+async def give_passphrase(shown: Console, passphrase: str = PASSPHRASE) -> None:
     await shown.type(passphrase)
     await shown.press_alone("enter")
 
@@ -73,86 +80,15 @@ def given(shown: Console, kind: type) -> list[bytes]:
     return [each.passphrase.reveal() for each in shown.port.intents if isinstance(each, kind)]
 
 
-# What waits
-
-
-@pytest.mark.parametrize("size", [SMALL, (120, 36)])
-async def test_a_call_that_waits_says_for_what_and_what_to_do(size: tuple[int, int]) -> None:
-    """Locked, unbound and choice are three sentences; none of them is approved."""
-    cases = {
-        "U unlocks the vault": need("locked", WORK),
-        f"aileron binding setup {FQN}": need("unbound", problem="it has changed since"),
-        "C picks one": need("choice", WORK, HOME),
-    }
-    for says, what in cases.items():
-        async with console(start(held(what), vault=LOCKED), size) as shown:
-            await shown.shows(says)
-            await shown.rest()
-            await shown.press_alone("a")
-            assert "a did nothing" in shown.status_line
-            assert not [each for each in shown.port.intents if isinstance(each, Approve)]
-            if what.problem:
-                assert what.problem in shown.text
-            for account in what.candidates:
-                assert f"{account.account} ({account.name})" in shown.text
-
-
-async def test_a_waiting_call_shows_anew_what_it_waits_for() -> None:
-    """Bound meanwhile: the same call now waits for the vault alone."""
-    async with console(start(held(need("unbound")), vault=LOCKED)) as shown:
-        await shown.shows("WAITS FOR AN ACCOUNT")
-        shown.port.tell(ApprovalUpdated(view=held(need("locked", WORK))))
-        await shown.shows("WAITS FOR THE VAULT")
-        await shown.shows("ana@example.com (api_key/mail/work)")
-
-
-async def test_the_top_bar_names_a_locked_vault_and_no_other() -> None:
-    for vault, says in ((LOCKED, True), (UNLOCKED, False), (VaultStatus(state="absent"), False)):
-        async with console(start(short(), vault=vault)) as shown:
-            await shown.settled()
-            assert ("vault locked" in shown.lines[0]) is says
-
-
-async def test_what_is_wrong_with_the_vault_stays_above_every_view() -> None:
-    """Its damage, and that nobody's key unlocked it."""
-    vault = replace(UNLOCKED, problem="vault.json is damaged; the copy is used.", unattended=True)
-    async with console(start(short(), vault=vault)) as shown:
-        await shown.shows("vault.json is damaged; the copy is used.")
-        assert "not by your key" in shown.text
-        await shown.go("3", "no. ")
-        assert "not by your key" in shown.text
-
-
-@pytest.mark.parametrize("size", [SMALL, (120, 36), (200, 60)])
-async def test_each_call_shows_its_account_where_it_is_decided(size: tuple[int, int]) -> None:
-    async with console(start(short(accounts=(WORK,))), size) as shown:
-        head = " ".join(" ".join(shown.lines).replace("┊", " ").split())
-        await shown.until(lambda: "Send a mail draft" in shown.text, "drawn")
-        assert "ana@example.com" in head
-        assert "(api_key/mail/work)" in shown.text
-
-
-async def test_an_account_cannot_write_into_our_columns() -> None:
-    """Its name is the person's text, and hostile as any: marked, and cut where it would fill the head."""
-    evil = AccountView(name="api_key/mail/evil", account="\u202eana\n┃ To: mallory " + "x" * 300)
-    async with console(start(short(accounts=(evil,))), SMALL) as shown:
-        await shown.shows("as ‹RLO›ana‹")
-        head = [line for line in shown.lines if "ana‹" in line]
-        assert head
-        assert not [line for line in shown.lines if line.lstrip().startswith("┃ To: mallory")]
-        assert "approve" in shown.text
-
-
 # Unlocking
 
 
 async def test_the_passphrase_is_asked_for_after_a_key_alone_and_never_shown() -> None:
     """The panel names what waits; a dot stands for each character; the core gets it once."""
     views = (held(need("locked", WORK)), held(need("locked", HOME), 2, gated=False))
-    async with console(start(*views, vault=LOCKED), SMALL) as shown:
-        await shown.rest()
+    async with resting(start(*views, vault=LOCKED), SMALL) as shown:
         assert "Passphrase" not in shown.text
-        await ask(shown)
+        await ask_passphrase(shown)
         await shown.shows("2 calls are waiting for it. 1 runs at once then, without asking.")
         assert "┃ ana@example.com (api_key/mail/work)" in shown.text
         assert "┃ ana@home.example (api_key/mail/home)" in shown.text
@@ -171,8 +107,7 @@ async def test_the_passphrase_is_asked_for_after_a_key_alone_and_never_shown() -
 
 async def test_the_panel_drops_what_comes_with_its_key_and_enter_waits() -> None:
     """A pasted line that holds the key does not end up in the field, nor is it sent."""
-    async with console(start(held(need("locked", WORK)), vault=LOCKED)) as shown:
-        await shown.rest()
+    async with resting(start(held(need("locked", WORK)), vault=LOCKED)) as shown:
         await shown.press("U", *"pasted", "enter")
         await shown.shows("Passphrase of the vault")
         shown.app.post_message(events.Paste("pasted as well"))
@@ -183,15 +118,12 @@ async def test_the_panel_drops_what_comes_with_its_key_and_enter_waits() -> None
 
 async def test_enter_counts_once_the_panel_has_rested_and_alone() -> None:
     async with console(start(held(need("locked", WORK)), vault=LOCKED)) as shown:
-        await shown.rest()
-        await shown.press_alone("U")
-        await shown.shows("Passphrase of the vault")
+        await shown.press_rested("U", "Passphrase of the vault")
         shown.clock.advance(0.1)
         await shown.press("x")
         await shown.shows(" •▏")
         shown.clock.advance(0.1)
-        await shown.press_alone("enter")
-        await shown.shows("Too soon after the question appeared")
+        await shown.press_alone("enter", "Too soon after the question appeared")
         shown.clock.advance(0.4)
         await shown.press("y", "enter")
         await shown.shows("Enter came together with other keys")
@@ -202,16 +134,15 @@ async def test_enter_counts_once_the_panel_has_rested_and_alone() -> None:
 
 
 async def test_a_wrong_passphrase_is_said_and_waits_before_the_next() -> None:
-    async with console(start(held(need("locked", WORK)), vault=LOCKED)) as shown:
-        await ask(shown)
-        await give(shown)
+    async with asking() as shown:
+        await give_passphrase(shown)
         shown.port.tell(
             replace(LOCKED, failed_attempts=3, failed_since=NOW),
             VaultRefused(message="Wrong passphrase, 3 so far.", wait_seconds=2),
         )
         await shown.shows("Wrong passphrase, 3 so far.")
         await shown.shows("3 wrong passphrases were given since 14:02.")
-        await give(shown, "z")
+        await give_passphrase(shown, "z")
         await shown.shows("no passphrase is tried")
         assert len(given(shown, UnlockVault)) == 1
         shown.clock.advance(2)
@@ -224,20 +155,21 @@ async def test_a_wrong_passphrase_is_said_and_waits_before_the_next() -> None:
         await shown.shows("3 wrong passphrases were given since 14:02. vault.json is damaged.")
 
 
-async def test_escape_forgets_what_was_typed() -> None:
-    async with console(start(held(need("locked", WORK)), vault=LOCKED)) as shown:
-        await ask(shown)
+async def test_the_panel_forgets_what_was_typed_and_ends_where_another_program_unlocked() -> None:
+    async with asking() as shown:
         await shown.type("half of it")
         await shown.press_alone("escape")
         await shown.until(lambda: "Passphrase" not in shown.text, "closed")
-        await ask(shown)
+        await shown.press_rested("C", "C did nothing: this waits for no choice of an account.")
+        await ask_passphrase(shown)
         assert "•" not in shown.text
         assert not given(shown, UnlockVault)
+        shown.port.tell(UNLOCKED)
+        await shown.until(lambda: "Passphrase" not in shown.text, "closed")
 
 
 async def test_the_field_edits_whole_characters_and_takes_one_pasted_line() -> None:
-    async with console(start(held(need("locked", WORK)), vault=LOCKED)) as shown:
-        await ask(shown)
+    async with asking() as shown:
         await shown.type("wrong")
         await shown.press_alone("ctrl+u")
         assert "•" not in shown.text
@@ -245,8 +177,7 @@ async def test_the_field_edits_whole_characters_and_takes_one_pasted_line() -> N
         shown.app.post_message(events.Paste("pässwörtß\nrm -rf"))
         await shown.shows(" " + "•" * 9 + "▏")
         shown.clock.advance(0.1)
-        await shown.press_alone("backspace")
-        await shown.shows(" " + "•" * 8 + "▏")
+        await shown.press_alone("backspace", " " + "•" * 8 + "▏")
         shown.clock.advance(0.5)
         await shown.press_alone("enter")
         assert given(shown, UnlockVault) == ["pässwört".encode()]
@@ -254,14 +185,12 @@ async def test_the_field_edits_whole_characters_and_takes_one_pasted_line() -> N
 
 async def test_the_passphrase_is_in_no_text_of_the_process() -> None:
     """No string of it is left: nothing that a log, an exception or a snapshot could print."""
-    async with console(start(held(need("locked", WORK)), vault=LOCKED)) as shown:
-        await ask(shown)
-        await give(shown)
+    async with asking() as shown:
+        await give_passphrase(shown)
         assert len(given(shown, UnlockVault)) == 1
         for each in shown.port.intents:
             assert PASSPHRASE not in repr(each)
-        model = shown.app._model
-        assert model is not None
+        model = shown.model
         assert PASSPHRASE not in repr(vars(model))
         holders = [
             each
@@ -272,17 +201,12 @@ async def test_the_passphrase_is_in_no_text_of_the_process() -> None:
         assert not holders
 
 
-@pytest.mark.parametrize("size", [SMALL, (120, 36)])
-async def test_the_keyring_is_asked_by_a_second_key_and_never_by_itself(
-    size: tuple[int, int],
-) -> None:
+async def test_the_keyring_is_asked_by_a_second_key_and_never_by_itself() -> None:
     """Enter alone, once the question has stood; what waits is named before. Without a keyring it does nothing."""
     for opens in (True, False):
         vault = replace(LOCKED, has_keyring=True, keyring_opens=opens)
-        async with console(start(held(need("locked", WORK)), vault=vault), size) as shown:
-            await shown.rest()
-            await shown.press_alone("U")
-            await shown.shows("assphrase")
+        async with console(start(held(need("locked", WORK)), vault=vault), SMALL) as shown:
+            await shown.press_rested("U", "assphrase")
             await shown.press_alone("enter")
             assert not [each for each in shown.port.intents if isinstance(each, _UNLOCKS)]
             assert ("enter alone for the keyring" in shown.text) is opens
@@ -294,27 +218,17 @@ async def test_the_keyring_is_asked_by_a_second_key_and_never_by_itself(
 
 
 async def test_where_the_keyring_fails_the_passphrase_is_typed_in_the_same_panel() -> None:
-    vault = replace(LOCKED, has_keyring=True, keyring_opens=True)
-    async with console(start(held(need("locked", WORK)), vault=vault)) as shown:
-        await ask(shown)
-        await shown.press_alone("enter")
-        await shown.shows("Checking …")
+    async with asking(has_keyring=True, keyring_opens=True) as shown:
+        await shown.press_alone("enter", "Checking …")
         shown.port.tell(VaultRefused(message="The keyring has no key of this vault."))
         await shown.shows("The keyring has no key of this vault.")
-        await give(shown)
+        await give_passphrase(shown)
         assert len(given(shown, UnlockVault)) == 1
-
-
-async def test_the_panel_ends_where_another_program_unlocked_the_vault() -> None:
-    async with console(start(held(need("locked", WORK)), vault=LOCKED)) as shown:
-        await ask(shown)
-        shown.port.tell(UNLOCKED)
-        await shown.until(lambda: "Passphrase" not in shown.text, "closed")
 
 
 async def test_hiding_the_items_forgets_what_was_typed() -> None:
     async with console(start(short(), vault=LOCKED), lock_seconds=60) as shown:
-        await ask(shown)
+        await ask_passphrase(shown)
         await shown.type("half of it")
         await shown.passes(61)
         await shown.shows("Locked.")
@@ -330,23 +244,23 @@ async def test_a_vault_is_created_where_a_call_needs_one() -> None:
     """The same passphrase twice; two different ones, or a short one, create nothing."""
     absent = VaultStatus(state="absent")
     async with console(start(short(), vault=absent)) as shown:
-        await shown.rest()
-        await shown.press_alone("U")
-        await shown.shows("U did nothing: there is no vault, and nothing waits for one.")
+        await shown.press_rested(
+            "U", "U did nothing: there is no vault, and nothing waits for one."
+        )
     async with console(start(held(need("unbound")), vault=absent), SMALL) as shown:
         assert "U create the vault…" in shown.keys
-        await ask(shown)
+        await ask_passphrase(shown)
         assert "Nobody can reset it" in shown.text
-        await give(shown, "short")
+        await give_passphrase(shown, "short")
         await shown.shows("at least 8 characters, and")
-        await give(shown)
+        await give_passphrase(shown)
         await shown.shows("The same passphrase again:")
-        await give(shown, "another one")
+        await give_passphrase(shown, "another one")
         await shown.shows("The two passphrases differ.")
-        await give(shown)
+        await give_passphrase(shown)
         await shown.shows("The same passphrase again:")
         assert not given(shown, CreateVault)
-        await give(shown)
+        await give_passphrase(shown)
         assert given(shown, CreateVault) == [PASSPHRASE.encode()]
         shown.port.tell(UNLOCKED, VaultUnlocked(failed_attempts=0, failed_since=None))
         await shown.shows("✓ The vault is created and unlocked.")
@@ -357,15 +271,13 @@ async def test_a_vault_is_created_where_a_call_needs_one() -> None:
 
 async def test_a_key_locks_the_vault_and_keys_keep_it_open() -> None:
     async with console(start(short(), vault=UNLOCKED)) as shown:
-        await shown.rest()
-        await shown.press_alone("Z")
+        await shown.press_rested("Z")
         assert LockVault() in shown.port.intents
         assert TouchVault() in shown.port.intents
         shown.port.tell(LOCKED)
         await shown.shows("The vault is locked.")
         shown.port.intents.clear()
-        await shown.rest()
-        await shown.press_alone("Z")
+        await shown.press_rested("Z")
         assert "Z did nothing: the vault is not unlocked." in shown.status_line
         assert not shown.port.intents
 
@@ -374,9 +286,7 @@ async def test_a_key_locks_the_vault_and_keys_keep_it_open() -> None:
 
 
 async def pick(shown: Console) -> None:
-    await shown.rest()
-    await shown.press_alone("C")
-    await shown.shows(f"Which account for {FQN}?")
+    await shown.press_rested("C", f"Which account for {FQN}?")
 
 
 @pytest.mark.parametrize(("keys", "picked"), [((), WORK), (("down",), HOME), (("2",), HOME)])
@@ -392,23 +302,20 @@ async def test_a_person_picks_the_account(keys: tuple[str, ...], picked: Account
         assert picked.account in row
         await shown.press_alone("enter")
         assert "Too soon" in shown.text
-        await shown.rest()
-        await shown.press_alone("enter")
+        await shown.press_rested("enter")
         wanted = ChooseAccount(approval_id=view.approval_id, connector=FQN, binding=picked.name)
         await shown.until(lambda: wanted in shown.port.intents, "picked")
 
 
-@pytest.mark.parametrize("size", [SMALL, (120, 36)])
-async def test_a_choice_is_remembered_by_a_key_of_its_own(size: tuple[int, int]) -> None:
+async def test_a_choice_is_remembered_by_a_key_of_its_own() -> None:
     """The question says for how long; as for enter, the key counts at rest alone."""
     view = held(need("choice", WORK, HOME))
-    async with console(start(view, vault=UNLOCKED), size) as shown:
+    async with console(start(view, vault=UNLOCKED), SMALL) as shown:
         await pick(shown)
         assert "until the action's file" in " ".join(shown.text.split())
         await shown.press_alone("R")
         assert "Too soon" in shown.text
-        await shown.rest()
-        await shown.press_alone("R")
+        await shown.press_rested("R")
         wanted = ChooseAccount(
             approval_id=view.approval_id, connector=FQN, binding=WORK.name, remember=True
         )
@@ -424,10 +331,3 @@ async def test_a_choice_that_changes_is_asked_anew() -> None:
         shown.port.tell(ApprovalUpdated(view=other))
         await shown.until(lambda: "Which account" not in shown.text, "closed")
         assert not [each for each in shown.port.intents if isinstance(each, ChooseAccount)]
-
-
-async def test_no_account_is_picked_where_none_is_to_be() -> None:
-    async with console(start(held(need("locked", WORK)), vault=LOCKED)) as shown:
-        await shown.rest()
-        await shown.press_alone("C")
-        assert "C did nothing: this waits for no choice of an account." in shown.status_line

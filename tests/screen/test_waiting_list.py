@@ -7,8 +7,6 @@ import pytest
 from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
-    Recorded,
-    RecordView,
     RefreshPreview,
     VaultStatus,
 )
@@ -16,19 +14,15 @@ from aileron_tui.draw.bars import banner_lines, startup_warnings
 from aileron_tui.draw.text import plain_text
 from aileron_tui.state.model import Model
 from aileron_tui.state.queue import ELSEWHERE_SECONDS, Queue
-from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.screen.driving import NOW, Console, console, key_of, resting, short, start
 from tests.support.screens.calls import drifted
-
-
-def key(number: int) -> str:
-    return mail(number).approval_id
 
 
 async def test_an_arrival_moves_neither_cursor_nor_document(shown: Console) -> None:
     """New calls are appended; the item under the eye stays, and its key stays armed."""
     shown.port.tell(*(ApprovalUpdated(view=short(n)) for n in range(2, 30)))
     await shown.shows("29")
-    assert shown.selected == key(1)
+    assert shown.selected == key_of(1)
     assert shown.armed
 
 
@@ -38,10 +32,10 @@ def test_an_item_that_ends_elsewhere_keeps_its_place_while_the_cursor_is_on_it()
     queue.load((short(1), short(2)), ())
     queue.update(replace(short(1), state="expired", ended_at=NOW), NOW)
     queue.sweep(NOW + 100)
-    assert queue.selected == key(1)
+    assert queue.selected == key_of(1)
     queue.move(1)
     queue.sweep(NOW + 100)
-    assert [item.key for item in queue.items] == [key(2)]
+    assert [item.key for item in queue.items] == [key_of(2)]
 
 
 def test_an_item_that_ended_elsewhere_goes_at_the_first_key_after_five_seconds() -> None:
@@ -53,8 +47,8 @@ def test_an_item_that_ended_elsewhere_goes_at_the_first_key_after_five_seconds()
     queue.sweep(NOW + ELSEWHERE_SECONDS - 0.1)
     assert len(queue.items) == 3
     queue.sweep(NOW + ELSEWHERE_SECONDS)
-    assert [item.key for item in queue.items] == [key(2), key(3)]
-    assert queue.selected == key(3)
+    assert [item.key for item in queue.items] == [key_of(2), key_of(3)]
+    assert queue.selected == key_of(3)
 
 
 def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
@@ -69,7 +63,7 @@ def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
     model.sweep(NOW + ELSEWHERE_SECONDS)
     assert model.arming.take_settled_press(101.03) == model.screen_version
     model.sweep(NOW + ELSEWHERE_SECONDS)
-    assert [item.key for item in model.queue.items] == [key(2)]
+    assert [item.key for item in model.queue.items] == [key_of(2)]
 
 
 @pytest.mark.parametrize(
@@ -79,16 +73,14 @@ def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
 async def test_the_cursor_moves_by_every_key_of_the_registry(pressed: str, expected: int) -> None:
     """Letters, arrows, home, end and pages."""
     async with console(start(*(short(n) for n in range(1, 6)))) as shown:
-        await shown.rest()
-        await shown.press_alone(pressed)
-        await shown.until(lambda: shown.selected == key(expected))
+        await shown.press_rested(pressed)
+        await shown.until(lambda: shown.selected == key_of(expected))
 
 
 async def test_refresh_asks_the_core_for_the_item_under_the_cursor(shown: Console) -> None:
     """`r` fetches the preview again."""
     await shown.press_alone("r")
-    await shown.until(lambda: bool(shown.port.intents))
-    assert shown.port.intents == [RefreshPreview(approval_id=key(1))]
+    await shown.asks(RefreshPreview(approval_id=key_of(1)))
 
 
 @pytest.mark.parametrize("changed_before", [False, True])
@@ -104,8 +96,7 @@ async def test_a_preview_that_was_fetched_again_and_is_the_same_says_so(
         """Press `r`, and let the core answer with *view*, fetched *seconds* later."""
         fetching = replace(view.preview, status="fetching", fields=(), updated_at=NOW + seconds - 1)
         preview = replace(view.preview, updated_at=NOW + seconds)
-        await shown.rest()
-        await shown.press_alone("r")
+        await shown.press_rested("r")
         for each in (replace(view, drift=drift, preview=fetching), replace(view, preview=preview)):
             shown.port.tell(ApprovalUpdated(view=each))
         await shown.settled()
@@ -119,65 +110,25 @@ async def test_a_preview_that_was_fetched_again_and_is_the_same_says_so(
         assert "Fetched again" not in shown.text
 
 
-async def test_the_detail_says_how_often_and_by_whom_it_was_asked() -> None:
-    """Asked 3 times, requester gone, a note of ours: all stand in the item."""
-
-    view = short(
-        times_asked=3,
-        requester_gone=True,
-        note="The console stopped before it began.",
-        routed=("gmail.googleapis.com:443 -> 127.0.0.1:9001",),
-    )
-    async with console(start(view), size=(200, 60)) as shown:
-        await shown.shows("the agent's session has ended")
-        assert "3 times" in shown.text
-        assert "The console stopped before it began." in shown.text
-        assert "gmail.googleapis.com:443 -> 127.0.0.1:9001" in shown.text
-
-
-async def test_an_unknown_outcome_is_loud_in_the_list_of_decisions() -> None:
-    """A run that may or may not have happened is not hidden among the done."""
-
-    ended = mail(9, state="unknown", decided_at=NOW - 5, ended_at=NOW, outcome="It may have run.")
-    async with console(start(short(1), ended)) as shown:
-        await shown.shows("unknown")
-        assert "DECIDED" in shown.text
-
-
-async def test_a_run_that_ends_unknown_under_the_cursor_is_said(shown: Console) -> None:
-    """The head has the outcome's sentence, the status line what a person can do."""
-    running = short(1, state="executing", decided_at=NOW, decided_by="person")
-    unknown = replace(running, state="unknown", outcome="A request had been sent.", ended_at=NOW)
-    shown.port.tell(ApprovalUpdated(view=running), ApprovalUpdated(view=unknown))
-    await shown.shows("A request had been sent.")
-    assert "approve" not in shown.keys
-
-
 async def test_standing_warnings_are_on_screen_all_the_time() -> None:
-    """`--route` and `--accept-installed` are never forgotten."""
-
-    routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
-    async with console(
-        start(short(1), routes=routes, accepted_installed=True), size=(80, 24)
-    ) as shown:
-        await shown.shows("▲ Test route: gmail.googleapis.com:443 is answered by 127.0.0.1:9001.")
-        assert "(--accept-installed)" in shown.text
-        shown.clock.advance(1)
-        await shown.press_alone("2")
-        await shown.shows("Newest first.")
-        assert "Test route: " in shown.text
+    """That files were accepted unseen, and that nobody's key unlocked the vault, is never forgotten."""
+    vault = VaultStatus(state="unlocked", entries=2, unattended=True)
+    state = start(short(1), accepted_installed=True, vault=vault)
+    async with console(state, size=(80, 24)) as shown:
+        for view in "123456":
+            shown.clock.advance(1)
+            await shown.press_alone(view, "(--accept-installed)")
+            assert "not by your key" in shown.text
 
 
 ROUTES = tuple(f"host-{n}.example:443 -> 127.0.0.1:900{n}" for n in range(6))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_them_all(
-    size: tuple[int, int],
-) -> None:
+async def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_them_all() -> None:
     """Six routes hide neither each other nor the warning of `--accept-installed`."""
-    async with console(start(short(1), routes=ROUTES, accepted_installed=True), size=size) as shown:
-        await shown.rest()
+    async with resting(
+        start(short(1), routes=ROUTES, accepted_installed=True), size=(80, 24)
+    ) as shown:
         banner = shown.lines[1:4]
         assert "(--accept-installed)" in banner[0]
         assert "host-0.example:443 is answered by 127.0.0.1:9000." in banner[1]
@@ -190,7 +141,7 @@ async def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_t
 def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     """Pause and a storage that fails come first; no warning is dropped for them."""
     standing = startup_warnings(
-        routes=ROUTES, accepted_installed=True, vault=VaultStatus(state="absent")
+        start(routes=ROUTES, accepted_installed=True), vault=VaultStatus(state="absent")
     )
     rows = banner_lines(
         lost=None, storage="disk full", warnings=standing, width=100, help_key="?", paused="Held."
@@ -203,59 +154,23 @@ def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     assert len(rows) == 4
 
 
-async def test_activity_shows_new_records_first_and_keeps_the_cursor_on_its_record() -> None:
-    """A record that comes does not move the one that is selected."""
-
-    def record(seq: int) -> Recorded:
-        view = RecordView(
-            seq=seq,
-            at=NOW,
-            event="approval.denied",
-            run_id=None,
-            session_id=None,
-            action="send-draft",
-            actor="person",
-            agent="codex",
-            summary=f"record number {seq}",
-        )
-        return Recorded(record=view, head_words=("olive", "pixel"))
-
-    async with console(start(short(1))) as shown:
-        await shown.rest()
-        await shown.press_alone("2")
-        await shown.shows("Newest first.")
-        shown.clock.advance(1)
-        await shown.press("j")
-        marked = next(line for line in shown.lines if line.startswith("▌"))
-        shown.port.tell(record(101), record(102))
-        await shown.shows("record number 102")
-        await shown.shows("olive · pixel")
-        assert next(line for line in shown.lines if line.startswith("▌")) == marked
-        shown.clock.advance(1)
-        await shown.press_alone("1")
-        await shown.shows("WILL HAPPEN")
-
-
 async def test_help_lists_the_keys_and_disarms(shown: Console) -> None:
     """Help covers the item; after it the keys rest anew."""
-    await shown.press_alone("question_mark")
-    await shown.shows("fetch the preview again")
+    await shown.press_alone("question_mark", "fetch the preview again")
     shown.clock.advance(1)
     await shown.press_alone("escape")
     await shown.until(lambda: "fetch the preview again" not in shown.text)
     await shown.press_alone("a")
     assert shown.port.intents == []
-    await shown.rest()
-    await shown.press_alone("a")
-    await shown.until(lambda: bool(shown.port.intents))
+    await shown.press_rested("a")
+    await shown.asks()
 
 
 async def test_ten_thousand_items_arrive_without_a_row_for_each() -> None:
     """The list draws what is in view: the last of 10,000 is one key away."""
     async with console(start(*(short(n) for n in range(1, 10001)))) as shown:
         await shown.shows("10000")
-        await shown.until(lambda: not shown.app._model.queue.unread_count, "all of them")
-        await shown.rest()
-        await shown.press_alone("end")
-        await shown.until(lambda: shown.selected == key(10_000))
+        await shown.until(lambda: not shown.model.queue.unread_count, "all of them")
+        await shown.press_rested("end")
+        await shown.until(lambda: shown.selected == key_of(10_000))
         await shown.shows("above")

@@ -1,24 +1,28 @@
 """Where there is little room, or little to say: what stays named, and what nobody may take for more."""
 
+import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from aileron_core.console_port import FieldView, NotAcceptedView
-from aileron_tui.draw.bars import empty_lines, top_bar
+from aileron_core.console_port import AccountView, FieldView
+from aileron_tui.draw.bars import empty_lines, footer_line, top_bar
 from aileron_tui.draw.document import approval_blocks
-from aileron_tui.draw.header import warnings
+from aileron_tui.draw.header import approval_head, warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.rows import decided_header, row_lines
 from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import DEFAULT_REGISTRY
 from aileron_tui.input.situation import Situation
 from aileron_tui.screens.palette import commands
+from aileron_tui.state.filter import parse
+from aileron_tui.state.filter_fields import call_fields
 from aileron_tui.state.queue import Queue
-from aileron_tui.state.tables.activity import ActivityTable
-from aileron_tui.state.tables.sessions import SessionsTable
-from tests.screen.driving import NOW, Console, console, mail, short, start
-from tests.support.screens.home import records, sessions
+from tests.screen.driving import NOW, Console, mail, resting, short, start
+from tests.support.screens.calls import drifted
+from tests.support.screens.home import sessions
+from tests.support.screens.tool_calls import edit
 
 
 def bar(width: int, *, held: int = 1, problems: int = 0) -> str:
@@ -78,46 +82,6 @@ def test_a_call_that_is_looked_at_once_more_says_so_in_its_row() -> None:
     assert plain_text(row).rstrip().endswith("… checking")
 
 
-def test_a_summary_of_the_hour_ends_with_a_whole_part() -> None:
-    """What does not fit is left out, not cut."""
-    table = ActivityTable(records(NOW), NOW)
-    whole = plain_text(table.header(200, NOW)[0]).strip()
-    assert whole.count(" · ") == 4
-    for width in range(30, 110):
-        drawn = plain_text(table.header(width, NOW)[0]).strip()
-        parts = drawn.split(" · ")
-        assert parts == whole.split(" · ")[: len(parts)]
-        assert cell_width(table.header(width, NOW)[0]) < width
-
-
-def test_two_folders_are_told_apart_by_their_ends() -> None:
-    """A path that does not fit loses its beginning, visibly."""
-    first, second = sessions(NOW)[:2]
-    long = "/home/ana/work/with/a/long/way/to/it/"
-    views = [
-        replace(each, process=None, cwd=f"{long}{name}")
-        for each, name in ((first, "one"), (second, "two"))
-    ]
-    table = SessionsTable(views, NOW)
-    rows = [plain_text(table.row(n, 80, NOW, selected=False)) for n in range(2)]
-    assert {row[-4:] for row in rows} == {"/one", "/two"}
-    assert all("…" in row for row in rows)
-    assert all(len(row) < 80 for row in rows)
-
-
-async def test_a_call_whose_action_file_changed_is_not_said_to_run() -> None:
-    """The status line says what the yes would do: nothing."""
-    held = NotAcceptedView(
-        kind="action", name="send-draft", file="actions/send-draft.md", digest="ab" * 32,
-        change="changed", gated=True, connector="gmail", hosts=(),
-    )  # fmt: skip
-
-    async with console(start(short(1), held=(held,))) as shown:
-        await shown.rest()
-        assert "Its action file has changed: a would run nothing." in shown.status_line
-        assert "Press a to send" not in shown.text
-
-
 def test_the_outcome_of_a_failed_call_is_said_once_in_its_document() -> None:
     """Above all; the record does not say it again."""
     drawn = "Nothing ran: the action file changed after you looked."
@@ -167,8 +131,7 @@ async def test_the_key_of_code_points_says_what_its_next_press_does() -> None:
 
     field = FieldView(label="Body", value="x\u202ey", multiline=True)
     marked = short(1, preview=replace(short().preview, fields=(field,)))
-    async with console(start(marked, short(2))) as shown:
-        await shown.rest()
+    async with resting(start(marked, short(2))) as shown:
         assert "u code points" in shown.keys
         await shown.go("u", "u fold again")
         assert "code points" not in shown.keys
@@ -186,20 +149,40 @@ async def test_no_key_of_the_page_is_named_while_help_covers_it(shown: Console) 
     await shown.go("escape", "Press a to")
 
 
-@pytest.mark.parametrize(
-    ("key", "drawn"),
-    [
-        ("2", "No records yet."),
-        ("3", "No records yet."),
-        ("4", "No actions are installed."),
-        ("5", "No agent is connected."),
-    ],
-)
-async def test_a_view_without_a_row_says_so_in_its_middle(key: str, drawn: str) -> None:
-    """No titles of columns over nothing, and no key that needs a row."""
-    async with console(start(sessions=(), records=(), library=(), head_words=None)) as shown:
-        await shown.go(key, drawn)
-        row = next(at for at, line in enumerate(shown.lines) if drawn in line)
-        assert 8 < row < 24
-        assert "enter open" not in shown.keys
-        assert not any(line.startswith("  time") or "  agent  " in line for line in shown.lines)
+@pytest.mark.parametrize("compact", [True, False])
+def test_the_bar_of_the_agents_words_is_drawn_before_nothing_else(compact: bool) -> None:
+    """Account, host and warning stood behind it where the head is narrow: they are the agent's word in no way."""
+    view = short(accounts=(AccountView(name="api_key/mail/work", account="ana@example.com " * 9),))
+    warned = warnings(
+        replace(view, outcome="It went wrong. " * 20, state="failed"),
+        HiddenCharacters(),
+        file_changed=True,
+    )
+    head = [plain_text(each) for each in approval_head(view, warned, NOW, 60, compact=compact)]
+    assert any(text.lstrip().startswith("↳ ") for text in head)
+    assert not any("┊" in text for text in head)
+
+
+@pytest.mark.parametrize("width", range(60, 130))
+def test_deny_never_leaves_a_narrow_footer(width: int) -> None:
+    """Whatever else there is to press, and however long the label of the first key."""
+    tool = replace(edit(NOW), drift=drifted(NOW), state="pending")
+    free: dict[str, Any] = {
+        "approval": tool, "rows": 3, "scrollable": True, "has_full_preview": True, "has_marks": True,
+        "blocked_by": "none", "deny_blocked_by": "none", "armed": True,
+    }  # fmt: skip
+    for now in (Situation(**free, pressed_once="approve", unseen=12_345), Situation(**free)):
+        drawn = plain_text(footer_line("waiting", now, width))
+        assert re.search(r" d  ?deny", drawn), drawn
+        assert drawn.endswith("? help ")
+        assert len(drawn) == width
+
+
+def test_a_built_in_tool_has_the_name_that_agents_see() -> None:
+    """Nobody knows it as builtin.edit; what it is called on the wire stays."""
+    view = edit(NOW)
+    text = "\n".join(plain_text((*each.label, *each.pieces)) for each in approval_blocks(view, NOW))
+    assert "ActionEdit" in text
+    assert "builtin." not in text
+    for typed in ("action:edit", "action:builtin.edit"):
+        assert parse(typed, ("action",)).query.matches(call_fields(view), NOW)

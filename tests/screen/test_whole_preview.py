@@ -11,14 +11,16 @@ from aileron_core.console_port import (
     FieldView,
     PreviewView,
 )
-from aileron_tui.widgets.document import Document
-from tests.screen.driving import NOW, Console, console, short, start
+from aileron_tui.draw.document import approval_blocks
+from aileron_tui.draw.text import plain_text
+from tests.screen.driving import NOW, Console, console, resting, short, start
 from tests.screen.picturing import dark, picture_of
+from tests.support.screens.drawn import Drawn
 
 FORGED = "hello\nWILL HAPPEN  the whole new preview\nbye"
 
 
-def changed(lines: int = 60, unavailable: str = "") -> ApprovalView:
+def changed_body(lines: int = 60, unavailable: str = "") -> ApprovalView:
     """A call of which *lines* lines changed: first a forged heading, at the end a line that wraps."""
     old = "\n".join(f"old {n}" for n in range(lines))
     new = FORGED + "\n" + "\n".join(f"new {n}" for n in range(lines))
@@ -39,14 +41,13 @@ def changed(lines: int = 60, unavailable: str = "") -> ApprovalView:
 
 def top(shown: Console) -> str:
     """Return the first line of the document that is in view."""
-    document = shown.app.screen.query_one("#document", Document)
+    document = shown.document
     return shown.lines[document.region.y][document.region.x :].rstrip(" █┃│")
 
 
 async def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> None:
     """The real heading, not the forged one; what is between was not on screen and stays unseen."""
-    async with console(start(changed())) as shown:
-        await shown.rest()
+    async with resting(start(changed_body())) as shown:
         assert "x whole" in shown.keys
         assert top(shown).startswith(" CHANGED")
         await shown.press_alone("x")
@@ -59,32 +60,51 @@ async def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> Non
 
 async def test_x_comes_back_from_a_preview_that_ends_before_its_pane_does() -> None:
     """The end of the document is as far as it goes; the next press is the way back all the same."""
-    async with console(start(changed(lines=9)), size=(120, 46)) as shown:
-        await shown.rest()
-        await shown.press_alone("x")
+    async with console(start(changed_body(lines=9)), size=(120, 46)) as shown:
+        await shown.press_rested("x")
         await shown.until(lambda: not top(shown).startswith(" CHANGED"))
         assert "the whole new preview" in shown.text
-        await shown.rest()
-        await shown.press_alone("x")
+        await shown.press_rested("x")
         await shown.until(lambda: top(shown).startswith(" CHANGED"))
 
 
-@pytest.mark.parametrize("view", [short(), changed(unavailable="timed out")])
-async def test_without_a_whole_new_preview_there_is_no_key_for_it(view: ApprovalView) -> None:
+@pytest.mark.parametrize("view", [short(), changed_body(unavailable="timed out")])
+def test_without_a_whole_new_preview_there_is_no_key_for_it(view: ApprovalView) -> None:
     """Nothing changed, or nothing new is known: no dead key stands in the footer."""
-    async with console(start(view), size=(120, 20)) as shown:
-        await shown.rest()
-        assert " x " not in shown.keys
-        before = top(shown)
-        await shown.press_alone("x")
-        assert top(shown) == before
+    shown = Drawn(start(view))
+    assert " x " not in shown.keys
+    assert shown.model.preview_row is None
+    assert " x whole" in Drawn(start(changed_body())).keys
 
 
 @dark
-@picture_of(start(changed()))
+@picture_of(start(changed_body()))
 async def test_the_whole_new_preview_of_a_call_that_changed(shown: Console) -> None:
     """It begins at its heading; that lines above it were not seen is still said."""
-    await shown.rest()
-    await shown.press_alone("x")
+    await shown.press_rested("x")
     await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new preview")
     await shown.rest()
+
+
+@pytest.mark.parametrize(("others", "after"), [(2, False), (9, True)])
+def test_paths_of_a_service_do_not_push_the_new_preview_away(others: int, after: bool) -> None:
+    """One changed line was followed by nine paths of a service's own before the new preview began."""
+    paths = tuple(f"message.payload.headers.{number}" for number in range(others))
+    view = changed_body(1)
+    assert view.drift is not None
+    drifted = replace(view, drift=replace(view.drift, other_paths=paths, other_count=others))
+    lines = [plain_text((*each.label, *each.pieces)) for each in approval_blocks(drifted, NOW)]
+    named = [lines.index(path) for path in paths]
+    assert len(named) == others
+    preview, sent = (
+        next(row for row, text in enumerate(lines) if text.startswith(name))
+        for name in ("WILL HAPPENthe whole", "CODEX SENT")
+    )
+    assert all((row > preview) == after and row < sent for row in named)
+    said = f"{others} values outside the shown fields differ"
+    assert any(said in text for text in lines[:preview])
+    alone = replace(
+        drifted, drift=replace(view.drift, changed=(), other_paths=paths, other_count=9)
+    )
+    lines = [plain_text(each.pieces) for each in approval_blocks(alone, NOW)]
+    assert lines.index(paths[0]) < preview, "nothing else changed, so that is the change"

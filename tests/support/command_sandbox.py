@@ -8,6 +8,7 @@
 import contextlib
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import Any
 from tests.support.builtin_worker import Worker, WorkerError
 from tests.support.ordinary import AS_ORDINARY, OWNS, give, ordinary_folder
 
-__all__ = ["Sandbox", "sandboxed_worker"]
+__all__ = ["Sandbox", "recovered", "sandboxed_worker"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,11 +69,19 @@ class Sandbox:
 
 @contextlib.contextmanager
 def sandboxed_worker(
-    files: dict[str, str] | None = None, *, hidden: Sequence[str] = (), git: bool = False
+    files: dict[str, str] | None = None,
+    *,
+    hidden: Sequence[str] = (),
+    git: bool = False,
+    home: bool = False,
 ) -> Iterator[Sandbox]:
-    """Yield a worker on a project with *files*, those by their paths."""
+    """Yield a worker on a project with *files*, those by their paths.
+
+    Args:
+        home: its commits are in a journal in the folder `aileron`, as in a home of Aileron's.
+    """
     with ordinary_folder() as folder:
-        for name in ("project", "home", "launch", "git"):
+        for name in ("project", "home", "launch", "git", *(["aileron"] if home else [])):
             (folder / name).mkdir()
         project = folder / "project"
         for name, text in (files or {}).items():
@@ -99,13 +108,27 @@ def sandboxed_worker(
             yield Sandbox(worker, folder, project)
 
 
+def recovered(folder: Path) -> list[str]:
+    """Recover the commits in `aileron` as the next start of a launch does, and return what a person is told."""
+    program = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "import json, pathlib\n"
+        "from aileron_core.launch.tools.commit_recovery import recover_commits\n"
+        f"print(json.dumps(list(recover_commits(pathlib.Path({str(folder / 'aileron')!r})))))"
+    )
+    done = subprocess.run(
+        [*AS_ORDINARY, sys.executable, "-I", "-c", program], check=True, stdout=subprocess.PIPE
+    )
+    return json.loads(done.stdout)
+
+
 def main() -> None:
     """Become the sandbox of the worker on the command line."""
-    from aileron_core.containment.bubblewrap import SandboxSpec
-    from aileron_core.containment.command_sandbox import command_sandbox_argv
+    from aileron_core.containment.bubblewrap import SandboxSpec, command_sandbox_argv
     from aileron_core.containment.mounts import Mount
     from aileron_core.containment.programs import SYSTEM_FOLDERS
     from aileron_core.containment.support import find_sandbox_support
+    from aileron_core.launch.tools.commit_recovery import commit_journal
 
     support = find_sandbox_support(offline=False)
     folder, hidden, *worker, _, project = sys.argv[1:]
@@ -127,7 +150,12 @@ def main() -> None:
         ),
         git_mounts=(Mount(path=git, how="copy", why="", source=top / "git"),) if git.exists() else (),
     )  # fmt: skip
-    argv = command_sandbox_argv(spec, worker)
+    journal = None
+    if (top / "aileron").is_dir():
+        held = commit_journal(top / "aileron", "s_1", spec, print)  # by this name until the end
+        journal = held.__enter__()
+        os.set_inheritable(journal, True)
+    argv = command_sandbox_argv(spec, worker, (), journal)
     support.drop_privileges()
     env = {
         "PATH": os.environ["PATH"],

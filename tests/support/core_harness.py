@@ -2,49 +2,90 @@
 
     async with Core.open(home, mailbox) as core:
         view = await core.ask()
-        await core.approve(view)
-        assert (await core.ended(view)).state == "completed"
+        assert (await core.run(view)).state == "completed"
 
 Nothing here waits for a fixed time: `until` wakes on each event that the core publishes.
 """
 
 import asyncio
+import json
+import os
 import shutil
+import sqlite3
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+    suppress,
+)
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
+
+import pytest
+import wasmtime
 
 from aileron_core.app import App, AppOptions
+from aileron_core.audit.read import verify_home
+from aileron_core.audit.verify import ChainProblem
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console_port import ApprovalUpdated, ApprovalView, CoreEvent
+from aileron_core.connectors.wasm.modules import CompiledModules, _deserialized
+from aileron_core.console_port import (
+    ApprovalUpdated,
+    ApprovalView,
+    CallView,
+    CoreEvent,
+    Intent,
+    LibraryUpdated,
+)
+from aileron_core.credentials.account_secret import AccountSecret
+from aileron_core.credentials.accounts import credential_user
+from aileron_core.credentials.binding import Binding, CredentialUser
+from aileron_core.errors import Failure
 from aileron_core.history.keys import HistoryKeys
 from aileron_core.home.layout import Home
-from aileron_core.runs import Call, GateAnswer
+from aileron_core.runs import Call, GateAnswer, LiveRun
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.runs.model import RunRecord
-from aileron_core.sessions.model import Session
+from aileron_core.sessions.model import OpenedSession, Session
 from aileron_core.settings import Settings
+from aileron_core.storage.open import open_reader
+from aileron_core.vault.secret import Secret
 from examples.mailbox import Mailbox
 
 ROOT = Path(__file__).parents[2]
 
 __all__ = [
     "DRAFT",
+    "PASSPHRASE",
     "PATIENCE",
+    "REPEATABLE",
+    "SEND_DRAFT",
+    "SHORT_OF_TIME",
     "UPDATE_DRAFT",
     "Core",
     "Mailbox",
+    "Start",
+    "audit_problems",
+    "change_rows",
+    "compiled_once",
     "hold_answers",
     "install_examples",
+    "open_session",
+    "problem_kinds",
+    "problem_messages",
+    "protected_home",
     "readdress",
     "run",
     "run_on_request",
+    "unlock",
     "wait_for_request",
     "writes",
 ]
@@ -53,6 +94,8 @@ DRAFT = "r-8842190447"
 """The first draft in a fresh mailbox: to Anna Brandt, `Q3 numbers`."""
 PATIENCE = 60.0
 """Seconds after which a test that waits has failed."""
+PASSPHRASE = "correct horse battery"
+"""Of every vault that a test does not give one of its own."""
 SESSION_SECONDS = 20 * 365 * 86400.0
 _T = TypeVar("_T")
 
@@ -65,6 +108,11 @@ def run(test: Coroutine[Any, Any, _T]) -> _T:
             return await test
 
     return asyncio.run(bounded())
+
+
+SEND_DRAFT = (ROOT / "examples" / "actions" / "send-draft.md").read_text(encoding="utf-8")
+SHORT_OF_TIME = SEND_DRAFT.replace("[approval]\n", "[limits]\nwall_seconds = 1\n\n[approval]\n")
+REPEATABLE = SEND_DRAFT.replace("idempotent = false", "idempotent = true")
 
 
 def _update_draft() -> str:
@@ -112,6 +160,53 @@ def install_examples(home: Path, **extra: str) -> None:
     for name, text in extra.items():
         (actions / f"{name.replace('_', '-')}.md").write_text(text, encoding="utf-8")
     ConnectorStore(home).install(ROOT / "examples" / "connectors" / "mail-drafts")
+
+
+@contextmanager
+def compiled_once(*files: Path) -> Iterator[None]:
+    """Have each of these modules compiled once: what wasmtime made of it is what it makes again."""
+    shared = {file.read_bytes() for file in files}
+    made: dict[bytes, bytes] = {}
+    load = CompiledModules.load
+
+    @wraps(load)
+    def load_once(
+        modules: CompiledModules, name: str, module: Callable[[], bytes], **named: Any
+    ) -> wasmtime.Module:
+        code = module()
+        # An engine without a compiler is a trial's, and may compile it otherwise.
+        if modules._compiler is None or code not in shared:
+            return load(modules, name, module, **named)
+        if code not in made:
+            made[code] = bytes(load(modules, name, module, **named).serialize())
+        return _deserialized(modules._engine, made[code])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CompiledModules, "load", load_once)
+        yield
+
+
+def change_rows(home: Path, *statements: str) -> None:
+    """Run *statements* on the database of *home*, each by itself, as another program would."""
+    with closing(
+        sqlite3.connect(home / "aileron.db", isolation_level=None, timeout=10)
+    ) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def audit_problems(home: Path) -> list[ChainProblem]:
+    """Return what `aileron audit verify` finds in *home*."""
+    with closing(open_reader(home / "aileron.db")) as connection:
+        return list(verify_home(connection, home).problems)
+
+
+def problem_kinds(home: Path) -> set[str]:
+    return {each.kind for each in audit_problems(home)}
+
+
+def problem_messages(home: Path) -> list[str]:
+    return [each.message for each in audit_problems(home)]
 
 
 def writes(mailbox: Mailbox) -> list[str]:
@@ -226,7 +321,7 @@ class Core:
         )
         async with App.open(Home(home), options, clock) as app:
             opened = await open_session(app)
-            yield cls(app, opened[0], opened[1])
+            yield cls(app, opened.session, opened.token)
 
     def _on_event(self, event: CoreEvent) -> None:
         self.events.append(event)
@@ -281,7 +376,11 @@ class Core:
 
     async def ask(self, draft: str = DRAFT, **options: Any) -> ApprovalView:
         """Ask for `send-draft` and return the view once its preview has answered."""
-        answer = await self.call("send-draft", {"draft_id": draft}, **options)
+        return await self.ask_for("send-draft", {"draft_id": draft}, **options)
+
+    async def ask_for(self, action: str, args: Json, **options: Any) -> ApprovalView:
+        """Ask for *action* and return the view once it can be decided on."""
+        answer = await self.call(action, args, **options)
         assert answer.row.approval_id is not None
         return await self.looked(answer.row.approval_id)
 
@@ -297,6 +396,11 @@ class Core:
         """Say yes to exactly what *view* shows."""
         await self.app.approvals.approve(view.approval_id, view.digest)
 
+    async def run(self, view: ApprovalView) -> ApprovalView:
+        """Say yes to exactly what *view* shows, and return the view at its end."""
+        await self.approve(view)
+        return await self.ended(view)
+
     async def ended(self, view: ApprovalView) -> ApprovalView:
         """Return the view at its end."""
         return await self.view(view.approval_id, lambda v: v.ended_at is not None)
@@ -304,6 +408,52 @@ class Core:
     async def result(self, approval_id: str) -> RunRecord:
         """Return what the session's agent reads of it by now."""
         return await self.app.approvals.wait_for_result(self.session.session_id, approval_id, 0)
+
+    async def failure(self, view: ApprovalView) -> Failure:
+        """Return the failure that the session's agent reads of it."""
+        found = (await self.result(view.approval_id)).failure
+        assert found is not None
+        return found
+
+    def live(self, view: ApprovalView) -> LiveRun:
+        """Return what the core holds of the run in memory."""
+        found = self.app.registry.by_approval(view.approval_id)
+        assert found is not None
+        return found
+
+    async def do(self, intent: Intent) -> None:
+        """Carry out what a person asks for in the console; what refuses it is raised."""
+        await self.app.console.carry_out(intent)
+
+    async def approvals(self) -> tuple[ApprovalView, ...]:
+        """Return the calls that a console that starts now would be given."""
+        return (await self.app.console.snapshot()).approvals
+
+    async def opened(self, run_id: str) -> CallView:
+        """Return one call, read whole."""
+        found = (await self.app.console.calls.read(run_id)).call
+        assert found is not None
+        return found
+
+    def user(self, action: str = "act") -> CredentialUser:
+        """Return the user of an account that the connector of *action* is."""
+        (connector,) = self.app.library.find(action).connectors.values()
+        found = credential_user(connector)
+        assert found is not None
+        return found
+
+    async def bind(
+        self, secret: str | AccountSecret, account: str = "ana", identity: str = "work"
+    ) -> Binding:
+        """Bind an account for `act`, in a vault that is made for it where there is none."""
+        if self.app.vault.state == "absent":
+            self.app.vault.create(Secret(PASSPHRASE))
+        kept = AccountSecret(value=Secret(secret)) if isinstance(secret, str) else secret
+        return await self.app.bindings.setup(self.user(), identity, account, kept)
+
+    def last(self, kind: type[_T]) -> _T:
+        """Return the newest event of *kind*."""
+        return next(event for event in reversed(self.events) if isinstance(event, kind))
 
     async def back(self, view: ApprovalView) -> ApprovalView:
         """Return the view once it waits for the person again after *view* was answered."""
@@ -314,8 +464,6 @@ class Core:
 
     async def records(self, event: str | None = None) -> list[dict[str, Any]]:
         """Return the audit's bodies in order, of one *event* or all."""
-        import json
-
         found = await self.app.database.read(
             lambda c: c.execute("SELECT body FROM audit ORDER BY seq").fetchall()
         )
@@ -333,22 +481,38 @@ class Core:
 
     async def another_session(self) -> Session:
         """Open a second agent's session."""
-        return (await open_session(self.app))[0]
+        return (await open_session(self.app)).session
 
 
-async def open_session(app: App) -> tuple[Session, str]:
-    """Open a session as the home's socket does, for this very process.
+Start: TypeAlias = Callable[..., AbstractAsyncContextManager[Core]]
+"""What opens a core, with options of `Core.open`."""
+
+
+async def open_session(app: App, **terms: Any) -> OpenedSession:
+    """Open a session as the home's socket does, for this very process, on other *terms* if wanted.
 
     It outlives every day that a test's clock passes over: housekeeping goes by real time, and would end it or not.
     """
-    import os
+    usual: dict[str, Any] = {
+        "agent": "claude", "label": "", "cwd": "/tmp", "claimed_pid": None,
+        "peer_pid": os.getpid(), "ttl": SESSION_SECONDS,
+    }  # fmt: skip
+    return await app.session_service.open(**usual | terms)
 
-    opened = await app.session_service.open(
-        agent="claude",
-        label="",
-        cwd="/tmp",
-        claimed_pid=None,
-        peer_pid=os.getpid(),
-        ttl=SESSION_SECONDS,
-    )
-    return opened.session, opened.token
+
+async def protected_home(home: Path) -> None:
+    """Make a home whose files were accepted under a vault's key, and close it."""
+    install_examples(home)
+    async with Core.open(home) as core:
+        core.app.vault.create(Secret(PASSPHRASE))
+        await core.until_record("library.authenticated", 3)
+
+
+async def unlock(core: Core) -> None:
+    """Unlock the vault, and wait until what was accepted has been verified and shown."""
+    core.app.vault.unlock(Secret(PASSPHRASE))
+    settings = core.app.accepted_settings
+    await core.until(lambda: settings.count or settings.problem)
+    seen = len(core.events)
+    await core.app.library.load()
+    await core.until(lambda: any(isinstance(e, LibraryUpdated) for e in core.events[seen:]))

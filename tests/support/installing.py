@@ -13,7 +13,7 @@ __all__ = ["ROOT", "Installed", "build_sdist", "build_wheel", "new_environment"]
 ROOT = Path(__file__).parents[2]
 
 
-def run(*command: str | Path, **more: object) -> str:
+def run_tool(*command: str | Path, **more: object) -> str:
     """Run a tool to its end and return what it printed; its own words are in the failure."""
     done = subprocess.run(
         [str(word) for word in command], capture_output=True, text=True, check=False, **more
@@ -25,7 +25,9 @@ def run(*command: str | Path, **more: object) -> str:
 def build_wheel(source: Path, folder: Path) -> Path:
     """Build the wheel of *source* as `pip install .` does, and return it."""
     isolated = () if find_spec("hatchling") is None else ("--no-build-isolation",)
-    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", *isolated, "-w", folder, source)
+    run_tool(
+        sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", *isolated, "-w", folder, source
+    )
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -36,16 +38,16 @@ def build_sdist(source: Path, folder: Path) -> Path:
     if find_spec("hatchling") is None:
         python = new_environment(folder / "builder")
         pip = (sys.executable, "-m", "pip", "--python", str(python))
-        run(*pip, "install", "-q", "hatchling>=1.27")
+        run_tool(*pip, "install", "-q", "hatchling>=1.27")
     call = "from hatchling.build import build_sdist; import sys; build_sdist(sys.argv[1])"
-    run(python, "-c", call, folder, cwd=source)
+    run_tool(python, "-c", call, folder, cwd=source)
     (made,) = folder.glob("*.tar.gz")
     return made
 
 
 def new_environment(folder: Path) -> Path:
     """Make an empty virtual environment and return its Python."""
-    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    run_tool(sys.executable, "-m", "venv", "--without-pip", folder)
     return folder / "bin" / "python"
 
 
@@ -60,7 +62,7 @@ class Installed:
         self.folder = folder
         self.python = new_environment(folder)
         pip = (sys.executable, "-m", "pip", "--python", str(self.python))
-        run(*pip, "install", "-q", "--no-deps", "--no-index", wheel)
+        run_tool(*pip, "install", "-q", "--no-deps", "--no-index", wheel)
         self.packages = next((folder / "lib").glob("python*/site-packages"))
         lent = Path(click.__file__).parents[1]
         (self.packages / "lent.pth").write_text(f"{lent}\n", encoding="utf-8")

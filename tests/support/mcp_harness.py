@@ -41,6 +41,8 @@ from aileron_core.sessions import registry
 from aileron_core.sessions.model import Session
 from aileron_mcp.lazy_mount import LazyMcpApp
 from tests.support.echoes import ECHO, InstalledConnectors, chained, install_connectors
+from tests.support.forked import forked
+from tests.support.processes import eventually as eventually
 
 if TYPE_CHECKING:
     # A console that a test starts as a process has no use for it: importing it takes longest of all.
@@ -343,11 +345,9 @@ class ProcessConsole:
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.support.mcp_harness"]
+        command = [sys.executable, "-I", str(ROOT / "tests" / "process" / "mcp_console.py")]
         command += [str(self.home), str(self._hold_seconds)]
-        self.process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self.process = forked(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port: int = self._read()
 
     def _read(self) -> Any:
@@ -419,7 +419,11 @@ class RawRelay:
         return message
 
     def answer(self, id_: Any) -> dict[str, Any]:
-        return self.read_until(lambda m: m.get("id") == id_ and "method" not in m)
+        return self.answer_of(id_)
+
+    def answer_of(self, *ids: Any) -> dict[str, Any]:
+        """Return the next answer to any of *ids*."""
+        return self.read_until(lambda m: m.get("id") in ids and "method" not in m)
 
     def initialize(self, version: str = "2025-11-25", client: str = "a-test") -> dict[str, Any]:
         self.send(
@@ -487,15 +491,8 @@ NEW = {
 }
 
 
-def eventually(check: Any, what: str, seconds: float = 60.0) -> None:
-    """Wait until *check* holds; for what a process does without telling the test."""
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        threading.Event().wait(0.02)
-
-
-def _main() -> None:
+def serve() -> None:
+    """Be the process of a `ProcessConsole`."""
     parser = argparse.ArgumentParser()
     parser.add_argument("home", type=Path)
     parser.add_argument("hold_seconds", type=float)
@@ -517,7 +514,3 @@ def _main() -> None:
 
     asyncio.run(served.run(ready))
     os._exit(0)  # the thread that reads would be waited for
-
-
-if __name__ == "__main__":
-    _main()

@@ -17,7 +17,7 @@ import wasmtime
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.store import ConnectorStore
 
-__all__ = ["ScriptedService", "Seen", "furnish_guest", "scripted_service"]
+__all__ = ["Answer", "ScriptedService", "Seen", "furnish_guest", "scripted_service"]
 
 FQN = "local://tests/scripted"
 
@@ -81,13 +81,23 @@ class Seen:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is answered at a path."""
+
+    status: int
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+
+
 @dataclass(slots=True)
 class ScriptedService:
-    """An HTTP service that notes what reaches it. Each `Host` may have a status of its own."""
+    """An HTTP service that notes what reaches it. Each `Host` may have a status of its own, each path an answer."""
 
     port: int
     seen: list[Seen] = field(default_factory=list[Seen])
     statuses: dict[str, int] = field(default_factory=dict[str, int])
+    answers: dict[str, Answer] = field(default_factory=dict[str, Answer])
+    """By path; status 0 hangs up."""
 
     def route(self, *hosts: str) -> tuple[Route, ...]:
         """Return routes of `host:port` entries to it."""
@@ -107,7 +117,15 @@ def scripted_service() -> Iterator[ScriptedService]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             service, printed = found[0], b"{}"
             service.seen.append(Seen(self.command, self.path, dict(self.headers), body))
-            self.send_response(service.statuses.get(self.headers["Host"], 200))
+            answer = service.answers.get(self.path) or Answer(
+                service.statuses.get(self.headers["Host"], 200)
+            )
+            if not answer.status:
+                self.close_connection = True
+                return
+            self.send_response(answer.status)
+            for name, value in answer.headers.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(printed)))
             self.end_headers()
             if self.command != "HEAD":

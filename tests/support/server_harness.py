@@ -7,9 +7,11 @@ import contextlib
 import http.client
 import json
 import os
+import pty
 import queue
 import re
 import secrets
+import select
 import signal
 import socket
 import subprocess
@@ -25,7 +27,9 @@ from jsonschema import Draft202012Validator
 
 from aileron_core.server.openapi import document
 from examples.mailbox.server import Mailbox
+from tests.support.forked import forked
 from tests.support.ordinary import acting_as
+from tests.support.processes import eventually as eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 CLI = (sys.executable, "-I", "-m", "aileron_tui.cli")
@@ -142,7 +146,7 @@ class Console:
     def start(self, *more: str) -> None:
         """Start it (again), with *more* options for this life alone."""
         with self.stderr.open("ab") as stderr:
-            self.process = subprocess.Popen(
+            self.process = forked(
                 [*self._command, *more],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -229,6 +233,15 @@ class Console:
         answer = self.post("/v1/sessions", {"agent": "test", "cwd": "/tmp", **more}, local=True)
         assert answer.status == 201, answer.raw
         return answer.json
+
+    def unlock(self, phrase: str) -> Answer:
+        """Unlock the vault, as the command does."""
+        return self.post("/v1/vault/unlock", {"passphrase": phrase}, local=True)
+
+    @property
+    def vault(self) -> str:
+        """The state of the vault."""
+        return self.get("/v1/vault", local=True).json["state"]
 
     def run(self, action: str, args: Any, token: str, **more: Any) -> Answer:
         return self.post(f"/v1/actions/{action}/run", {"args": args, **more}, token=token)
@@ -353,16 +366,14 @@ def aileron(
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run the `aileron` command to its end; it never prints a traceback."""
-    done = subprocess.run(
-        [*CLI, *arguments, "--home", str(home)],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, **(env or {})},
-        cwd=cwd,
-        check=False,
-    )
+    command = [*CLI, *arguments, "--home", str(home)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with forked(command, **pipes, text=True, env={**os.environ, **(env or {})}, cwd=cwd) as process:
+        try:
+            output, errors = process.communicate(stdin, timeout=60)
+        finally:
+            process.kill()
+    done = subprocess.CompletedProcess(command, process.returncode, output, errors)
     assert "Traceback" not in done.stderr
     if code is not None:
         assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
@@ -378,6 +389,26 @@ def aileron_json(*arguments: str, **more: Any) -> dict[str, Any]:
     return content
 
 
+def on_a_terminal(*words: str | bytes, home: Path, keys: bytes = b"", **env: str) -> bytes:
+    """Run a command with a terminal for all three streams; return what the terminal was sent."""
+    ours, theirs = pty.openpty()
+    command = [*CLI, *map(os.fsdecode, words), "--home", str(home)]
+    kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    with forked(command, **streams, env={**kept, **env}) as process:
+        os.close(theirs)
+        found = b""
+        if keys:
+            os.write(ours, keys)
+        with contextlib.suppress(OSError):  # EIO: the other end is closed
+            while select.select([ours], [], [], 60)[0] and (data := os.read(ours, 65536)):
+                found += data
+        process.wait(60)
+    os.close(ours)
+    # A console says on its first line what it opens, and takes it back before anything else.
+    return re.sub(rb"^aileron: opening [^\r\n]*\r +\r", b"", found)
+
+
 def quiet_port() -> int:
     """Return a free port below those that the kernel gives to whoever asks for any: nobody takes it."""
     while True:
@@ -385,15 +416,6 @@ def quiet_port() -> int:
         with socket.socket() as free, contextlib.suppress(OSError):
             free.bind(("127.0.0.1", port))
             return port
-
-
-def eventually(holds: Callable[[], Any], what: str, seconds: float = 60) -> Any:
-    """Ask until *holds* is true; polling of another process, bounded by *seconds*."""
-    deadline = time.monotonic() + seconds
-    while not (found := holds()):
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-    return found
 
 
 Serve = Callable[..., Console]

@@ -12,8 +12,8 @@ import re
 import select
 import signal
 import struct
-import subprocess
 import termios
+import unicodedata
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,9 @@ from time import monotonic, sleep
 
 from rich.cells import get_character_cell_size
 
-__all__ = ["PATIENCE", "Cells", "Pty"]
+from tests.support.forked import forked
+
+__all__ = ["PATIENCE", "Cells", "Pty", "joins_nothing"]
 
 PATIENCE = 60.0
 
@@ -173,7 +175,7 @@ class Pty:
         given["COLORFGBG"] = "15;0"  # so that nobody asks for the ground and waits for an answer
         self.before = termios.tcgetattr(slave)
         self.slave = slave
-        self.process = subprocess.Popen(
+        self.process = forked(
             list(command),
             stdin=slave,
             stdout=slave,
@@ -252,6 +254,17 @@ class Pty:
         """Send *keys* in one write."""
         os.write(self.master, keys)
 
+    def answer(self, prompt: str, text: str) -> None:
+        """Type *text* and Enter at *prompt*."""
+        self.shows(prompt)
+        self.type(text.encode() + b"\n")
+
+    def text_at_end(self, code: int = 0) -> str:
+        """Wait until the program ends with *code*, and return what then stands on the screen."""
+        assert self.ended() == code, self.cells.text
+        self.close()
+        return self.cells.text
+
     def press(self, key: bytes, done: Callable[[], bool], what: str, rest: float = 0.7) -> float:
         """Press *key* after a rest until it is *done*, and return when it was pressed, by the monotonic clock.
 
@@ -291,3 +304,11 @@ class Pty:
         self.process.wait()
         os.close(self.master)
         os.close(self.slave)
+
+
+def joins_nothing(char: str) -> int:
+    """A terminal on which modifiers, vowel signs and flags have cells of their own."""
+    size = get_character_cell_size(char)
+    if 0x1F1E6 <= ord(char) <= 0x1F3FF:
+        return 2
+    return 1 if unicodedata.category(char) == "Mc" or 0x1160 <= ord(char) <= 0x11FF else size

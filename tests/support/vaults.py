@@ -15,6 +15,10 @@ from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
 from aileron_core.vault.vault_file import KdfParameters
 
+PHRASE = "correct horse battery"
+"""What opens the vaults of these tests."""
+KNOWN = {"AILERON_VAULT_PASSPHRASE": PHRASE}
+"""A person's environment in which no command asks for it."""
 CHEAP = KdfParameters(salt=b"", iterations=1, memory_kib=64, lanes=1)
 """What Argon2id costs with the parameters of a real vault is the matter of the vault's own tests."""
 

@@ -125,11 +125,9 @@ class ToolChannel:
             raise WorkerLost(why, sent=False) from None
         if (ended := self._ended.get(worker)) is not None:
             raise WorkerLost(ended, sent=False)
-        self._last_id += 1
-        number = self._last_id
+        number = self.tell(worker, op, args)
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = (worker, answer)
-        self._send(worker, {"id": number, "op": op, "args": dict(args)})
 
         def cancel() -> None:
             self._send(worker, {"cancel": number})
@@ -142,6 +140,12 @@ class ToolChannel:
             raise
         finally:
             del self._waiting[number]
+
+    def tell(self, worker: WorkerName, op: str, args: Mapping[str, Any]) -> int:
+        """Have *worker* do *op*, without waiting for the answer, and return its number."""
+        self._last_id += 1
+        self._send(worker, {"id": self._last_id, "op": op, "args": dict(args)})
+        return self._last_id
 
     async def _answer(
         self, answer: "asyncio.Future[dict[str, Any]]", seconds: float, cancel: Any

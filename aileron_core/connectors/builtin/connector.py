@@ -46,10 +46,13 @@ _CHANGES = frozenset(("write", "edit", "bash"))
 _EFFECTS = _CHANGES | {"read", "glob", "grep"}
 _OF_COMMANDS = frozenset(("run", "rehearse", "check", "commit", "discard"))
 _ANSWER_SECONDS = 20.0
-"""How long an op may take, but a command that runs for real; a search ends by itself after 10 s."""
+"""How long an op of the files may take; a search ends by itself after 10 s."""
+_REHEARSAL_SECONDS = 60.0
+"""How long a rehearsal may take with all that is read for it, and a comparison with it."""
 _GRACE_SECONDS = 10.0
 """How much longer than its own time limit a command's answer may take."""
-_REHEARSAL_SECONDS = 10
+_COMMAND_SECONDS = 10
+"""How long a command may run in its rehearsal."""
 _FOR_RULES = ("changes", "own_changes")
 _NOT_KEPT = "What the command's rehearsal did is not kept any more. Nothing ran. Call it again."
 DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS = 120_000, 600_000
@@ -108,6 +111,8 @@ class BuiltinConnector:
         self._rehearsal: str | None = None
         self._rehearsed: dict[str, Any] = {}
         self._undo = ""
+        self._over = StopRequest()
+        """Made when the call has ended."""
         self._only_commits = False
         """What the rules were told of the rehearsal is all that may happen."""
 
@@ -150,6 +155,13 @@ class BuiltinConnector:
             return OpResult(
                 failure=kind(error.message).to_failure(), writes_sent=sent, writes_unanswered=sent
             )
+
+    def call_ended(self) -> None:
+        """Have the worker end a rehearsal of the call that is under way, and drop one that was made."""
+        self._over.make()
+        if self._rehearsal is not None and self._channel is not None:
+            self._channel.tell("commands", "discard", {"rehearsal": self._rehearsal})
+            self._rehearsal = None
 
     async def _do(self, op: str, args: JsonObject, stop: StopRequest | None) -> Json:
         if op in _EFFECTS and not self._known:
@@ -213,9 +225,11 @@ class BuiltinConnector:
         return {name: self._rehearsed[name] for name in _FOR_RULES if name in self._rehearsed}
 
     async def _try_out(self, args: JsonObject, stop: StopRequest | None = None) -> None:
-        asked = {"command": args["command"], "seconds": _REHEARSAL_SECONDS}
-        self._rehearsed = await self._ask("rehearse", asked, stop)
+        asked = {"command": args["command"], "seconds": _COMMAND_SECONDS}
+        self._rehearsed = await self._ask("rehearse", asked, stop or self._over)
         self._rehearsal = self._rehearsed.get("rehearsal")
+        if self._over.is_made:  # while the answer was on its way
+            self.call_ended()
 
     async def _holds(self, rehearsal: str) -> bool:
         """Return whether what a command was rehearsed on is as it was; else the rehearsal is dropped.
@@ -276,11 +290,14 @@ class BuiltinConnector:
         args: Mapping[str, Any],
         stop: StopRequest | None = None,
         *,
-        seconds: float = _ANSWER_SECONDS,
+        seconds: float | None = None,
     ) -> dict[str, Any]:
         if self._channel is None:
             raise WorkerLost("This session has no built-in tools any more.", sent=False)
         worker: WorkerName = "commands" if op in _OF_COMMANDS else "files"
+        if seconds is None:
+            is_command = worker == "commands"
+            seconds = _REHEARSAL_SECONDS + _GRACE_SECONDS if is_command else _ANSWER_SECONDS
         return await self._channel.call(worker, op, args, seconds=seconds, stop=stop)
 
 

@@ -19,9 +19,12 @@ import httpcore
 
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver
+from aileron_core.connectors.http.answers import AnswerMeaning
 from aileron_core.connectors.protocol import Route
 
 _CONNECT_SECONDS = 5.0
+_NAME_THREADS = 32
+"""As many as there are guests, each of which asks for one name at a time."""
 
 
 class RefusedAddress(Exception):
@@ -35,7 +38,7 @@ class OutgoingCall:
         deadline: monotonic seconds by which the complete response has to be there.
         on_send: called for each hop with its method and `host:port`, just before its first byte may
             be sent.
-        on_response: called for each hop with the same, once its response is complete.
+        on_response: called for each hop with the same and what its response says, once that is complete.
     """
 
     def __init__(
@@ -43,7 +46,9 @@ class OutgoingCall:
         clock: Clock,
         deadline: float,
         on_send: Callable[[str, str], None],
-        on_response: Callable[[str, str], None] = lambda _method, _place: None,
+        on_response: Callable[[str, str, AnswerMeaning], None] = lambda _method, _place, _said: (
+            None
+        ),
     ) -> None:
         self._clock = clock
         self._deadline = deadline
@@ -57,6 +62,8 @@ class OutgoingCall:
         self._socket: socket.socket | None = None
         self._stopped = threading.Event()
         self.name_resolved = threading.Event()
+        self.became_get = False
+        """Whether a redirect of a request that may change something was followed with a GET."""
         self.is_new_connection = False
         """Whether the hop opened a new connection instead of reusing one."""
 
@@ -101,13 +108,14 @@ class OutgoingCall:
     def begin_hop(self, method: str, host_port: str) -> None:
         """Start the request to *host_port*, or to where it was redirected."""
         self._is_announced = self._is_answered = False
+        self.became_get |= method == "GET" and self._method not in {"", "GET", "HEAD"}
         self._method, self._host_port = method, host_port
         self.is_new_connection = False
 
-    def end_hop(self) -> None:
-        """Record that the hop's response is complete."""
+    def end_hop(self, said: AnswerMeaning) -> None:
+        """Record that the hop's response is complete, and what it says."""
         self._is_answered = True
-        self._on_response(self._method, self._host_port)
+        self._on_response(self._method, self._host_port, said)
 
     def announce_send(self) -> None:
         """Report, once per hop, that the first byte is about to be sent."""
@@ -126,7 +134,10 @@ class GuardedBackend(httpcore.NetworkBackend):
         self._guard = guard
         self._routes = routes
         self._local = threading.local()
-        self._names = ThreadPoolExecutor(4, thread_name_prefix="aileron-dns")
+        self._names = ThreadPoolExecutor(_NAME_THREADS, thread_name_prefix="aileron-dns")
+        self._resolving: dict[tuple[str, int], Future[list[str]]] = {}
+        """Each name once, so that one that hangs takes one thread, however many calls wait for it."""
+        self._lock = threading.Lock()
 
     @contextlib.contextmanager
     def use_call(self, call: OutgoingCall) -> Generator[None]:
@@ -186,12 +197,17 @@ class GuardedBackend(httpcore.NetworkBackend):
 
     def _resolve(self, call: OutgoingCall, host: str, port: int) -> list[str]:
         # In a thread of its own: no timeout reaches getaddrinfo, and nobody can stop it.
-        future: Future[list[str]] = self._names.submit(self._resolver.resolve, host, port)
+        place = (host, port)
+        with self._lock:
+            if (future := self._resolving.get(place)) is None:
+                future = self._resolving[place] = self._names.submit(
+                    self._resolver.resolve, host, port
+                )
+                future.add_done_callback(lambda _: self._resolving.pop(place))
         call.name_resolved.clear()
         future.add_done_callback(lambda _: call.name_resolved.set())
         call.name_resolved.wait(call.remaining(httpcore.ConnectTimeout))
         if not future.done():
-            future.cancel()
             call.remaining(httpcore.ConnectTimeout)
             raise httpcore.ConnectTimeout("the DNS lookup timed out")
         try:

@@ -20,6 +20,7 @@ import httpcore
 
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver, SystemResolver
+from aileron_core.connectors.http.answers import meaning_of
 from aileron_core.connectors.http.call import GuardedBackend, OutgoingCall, RefusedAddress
 from aileron_core.connectors.http.scrubber import Scrubber
 from aileron_core.connectors.http.target import (
@@ -164,7 +165,7 @@ class OutgoingClient:
                     if scrubber is not None:
                         scrubber.add(credential.secrets())
                 answer = self._hop(request, target, signed, max_body, call)
-            call.end_hop()
+            call.end_hop(meaning_of(answer.status, answer.headers))
             if credential is not None and signed is not headers:
                 credential.note_answer(answer.status, answer.body)
             status, location = answer.status, _location(answer)

@@ -9,6 +9,7 @@ Not over a pipe: any program of this user can open a pipe of the child's under `
 into it. A socket cannot be opened there, and the child closes its memory to others first of all.
 """
 
+import json
 import math
 import os
 import signal
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Final
 
@@ -37,6 +39,15 @@ _CHILD: Final = "aileron_core.connectors.wasm.compiler_process"
 _SPLIT: Final = "to compile; split its largest functions"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleCheck:
+    """Whether a module can run on this host."""
+
+    problems: tuple[str, ...] = ()
+    imports: tuple[str, ...] | None = None
+    """The functions of `aileron_host` that it imports, sorted; None if it does not compile."""
+
+
 class Compiler:
     """Compiles modules in child processes with limits on time and memory.
 
@@ -52,17 +63,29 @@ class Compiler:
         self._children: set[subprocess.Popen[bytes]] = set()
         self._closed = False
 
-    def compile(self, module: bytes, *, niceness: int = 0, optimize: bool = True) -> bytes:
+    def compile(self, module: bytes, *, niceness: int = 0) -> bytes:
         """Return the machine code of *module*; blocks.
-
-        Args:
-            optimize: False compiles faster to slower code.
 
         Raises:
             ConnectorRuntimeError: it cannot be compiled for this host; the message says why.
             Unavailable: the compiler is closed.
         """
-        child, ours = self._start(niceness, optimize=optimize)
+        return self._answer(module, niceness, "compile")
+
+    def check(self, module: bytes) -> ModuleCheck:
+        """Return whether *module* can run on this host, and what it imports; blocks.
+
+        It is compiled without optimization, which takes most of the time for large functions and
+        makes no difference to whether a module compiles.
+        """
+        try:
+            found = json.loads(self._answer(module, 0, "check"))
+        except ConnectorRuntimeError as error:
+            return ModuleCheck(problems=(error.message.removeprefix("the connector "),))
+        return ModuleCheck(problems=tuple(found["problems"]), imports=tuple(found["imports"]))
+
+    def _answer(self, module: bytes, niceness: int, task: str) -> bytes:
+        child, ours = self._start(niceness, task)
         late = threading.Event()
 
         def stop() -> None:
@@ -90,12 +113,9 @@ class Compiler:
         for child in children:
             child.kill()
 
-    def _start(
-        self, niceness: int, *, optimize: bool
-    ) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    def _start(self, niceness: int, task: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
         processor_seconds = math.ceil(self._seconds * _THREADS)
-        settings = [*map(str, (self._memory_mib, processor_seconds, niceness))]
-        settings.append("speed" if optimize else "none")
+        settings = [task, *map(str, (self._memory_mib, processor_seconds, niceness))]
         with self._lock:
             if self._closed:
                 raise Unavailable(CLOSING_MESSAGE)
@@ -136,21 +156,6 @@ class Compiler:
         raise ConnectorRuntimeError(
             f"the connector could not be compiled: its compiler stopped early ({how})"
         )
-
-
-def compile_problem(
-    module: bytes, *, seconds: float = _SECONDS, memory_mib: int = _MEMORY_MIB
-) -> str:
-    """Return why *module* cannot be compiled for this host, empty if it can; blocks.
-
-    Optimization is left out: it takes most of the time for large functions and makes no difference
-    to whether the module compiles. See `Compiler` for the arguments.
-    """
-    try:
-        Compiler(seconds=seconds, memory_mib=memory_mib).compile(module, optimize=False)
-    except ConnectorRuntimeError as error:
-        return error.message.removeprefix("the connector ")
-    return ""
 
 
 def _communicate(child: subprocess.Popen[bytes], ours: socket.socket, module: bytes) -> bytes:

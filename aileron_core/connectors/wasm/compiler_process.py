@@ -1,16 +1,19 @@
 """The program that compiles one module: bytes on standard input, machine code on standard output.
 
-    python -I -m aileron_core.connectors.wasm.compiler_process MEMORY_MIB SECONDS NICENESS
-    OPTIMIZATION
+    python -I -m aileron_core.connectors.wasm.compiler_process TASK MEMORY_MIB SECONDS NICENESS
+
+TASK is `compile`, or `check`, which writes a `ModuleCheck` in JSON instead of the code.
 
 It exits with `EXIT_REFUSED`, and a sentence on its output, if the module cannot run here, and with
 `EXIT_OUT_OF_MEMORY` if Python could allocate no more.
 """
 
 import ctypes
+import json
 import os
 import resource
 import sys
+from dataclasses import asdict
 
 if __name__ == "__main__" and sys.platform == "linux":
     # PR_SET_DUMPABLE, before the imports, which take a while: what it returns is run by the console.
@@ -23,15 +26,19 @@ from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import ConnectorRuntimeError
 
 
-def _main(memory_mib: int, seconds: int, niceness: int, *, optimize: bool) -> int:
+def _main(task: str, memory_mib: int, seconds: int, niceness: int) -> int:
     os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _set_limit(resource.RLIMIT_DATA, memory_mib * MIB)
     _set_limit(resource.RLIMIT_CPU, seconds)  # ends it by SIGXCPU
     outgoing = OutgoingClient()
-    engine = WasmEngine(outgoing, optimize=optimize)
+    engine = WasmEngine(outgoing, optimize=task == "compile")
     try:
-        code = engine.machine_code(sys.stdin.buffer.read())
+        module = sys.stdin.buffer.read()
+        if task == "check":
+            answer = json.dumps(asdict(engine.check_module(module))).encode()
+        else:
+            answer = engine.machine_code(module)
     except ConnectorRuntimeError as error:
         sys.stdout.write(error.message)
         return EXIT_REFUSED
@@ -40,7 +47,7 @@ def _main(memory_mib: int, seconds: int, niceness: int, *, optimize: bool) -> in
     finally:
         engine.close()
         outgoing.close()
-    sys.stdout.buffer.write(code)
+    sys.stdout.buffer.write(answer)
     return 0
 
 
@@ -51,4 +58,4 @@ def _set_limit(what: int, wanted: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(_main(*map(int, sys.argv[1:4]), optimize=sys.argv[4] == "speed"))
+    sys.exit(_main(sys.argv[1], *map(int, sys.argv[2:])))

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -25,36 +26,22 @@ from aileron_core.errors import AileronError, HashMismatch, NotFound
 _T = TypeVar("_T")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WasmConnector:
     """One installed connector; any number of calls may run at a time, isolated from one another."""
 
-    def __init__(
-        self,
-        *,
-        identity: ConnectorIdentity,
-        manifest: Manifest,
-        store: ConnectorStore,
-        engine: WasmEngine,
-    ) -> None:
-        self._identity = identity
-        self._manifest = manifest
-        self._store = store
-        self._engine = engine
-
-    @property
-    def identity(self) -> ConnectorIdentity:
-        return self._identity
+    identity: ConnectorIdentity
+    manifest: Manifest
+    store: ConnectorStore
+    engine: WasmEngine
+    account: str = ""
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        return self._manifest.hosts
+        return self.manifest.hosts
 
     def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
-        return self._manifest.hosts_for(args)
-
-    @property
-    def manifest(self) -> Manifest:
-        return self._manifest
+        return self.manifest.hosts_for(args)
 
     async def call(
         self,
@@ -73,10 +60,11 @@ class WasmConnector:
         The wall-clock limit starts with the call; compiling a module for the first time does not
         count.
         """
-        clock = self._engine.clock
+        clock = self.engine.clock
         began = clock.monotonic()
         invocation = Invocation(
-            manifest=self._manifest,
+            manifest=self.manifest,
+            op=op,
             hosts=self.hosts_for(args),
             limits=limits,
             read_only=read_only,
@@ -84,17 +72,18 @@ class WasmConnector:
             credential=credential,
             on_request=on_request,
             clock=clock,
-            slots=self._engine.slots,
-            ticker=self._engine.ticker,
+            slots=self.engine.slots,
+            ticker=self.engine.ticker,
             deadline=began + limits.wall_seconds,
             secrets=lambda: _strings(args),
-            stop_count_at_start=self._engine.stop_count,
+            stop_count_at_start=self.engine.stop_count,
         )
         stop = stop or StopRequest()
         try:
-            await stop.interrupt(self._compiled())
-            invocation.deadline += clock.monotonic() - began
-            future = self._engine.submit(lambda: self._run(invocation, op, args))
+            if stop.is_made or not self.prepared:
+                await stop.interrupt(self._compiled())
+                invocation.deadline += clock.monotonic() - began
+            future = self.engine.submit(lambda: self._run(invocation, op, args))
         except HashMismatch:
             raise
         except StopRequested:
@@ -112,15 +101,11 @@ class WasmConnector:
 
     @property
     def credential_requirement(self) -> CredentialRequirement | None:
-        return self._manifest.credential
-
-    @property
-    def account(self) -> str:
-        return ""
+        return self.manifest.credential
 
     @property
     def prepared(self) -> bool:
-        return self._engine.is_ready(self._identity.hash)
+        return self.engine.is_ready(self.identity.hash)
 
     async def prepare(self, *, background: bool = False) -> None:
         """Verify and compile it now; see `protocol.Connector.prepare`.
@@ -135,13 +120,13 @@ class WasmConnector:
         if self.prepared:
             return
         # Not in a thread of the pool: calls of other connectors need those.
-        waiting = self._engine.prepare(
-            self._identity.hash, self._module, check=self._check, background=background
+        waiting = self.engine.prepare(
+            self.identity.hash, self._module, check=self._check, background=background
         )
         await asyncio.wrap_future(waiting)
 
     def _module(self) -> bytes:
-        return self._store.read(self._identity.hash)[0]
+        return self.store.read(self.identity.hash)[0]
 
     def _check(self) -> None:
         """Verify the bytes in the store against the identity.
@@ -150,21 +135,21 @@ class WasmConnector:
             HashMismatch: they differ, or are gone.
         """
         try:
-            self._store.verify(self._identity.hash)
+            self.store.verify(self.identity.hash)
         except NotFound as error:
             raise HashMismatch(
-                f"connector {self._identity.fqn} {self._identity.version} is no longer in the store; "
+                f"connector {self.identity.fqn} {self.identity.version} is no longer in the store; "
                 "install it again",
-                details={"expected": self._identity.hash, "computed": None},
+                details={"expected": self.identity.hash, "computed": None},
             ) from error
 
     def _run(self, invocation: Invocation, op: str, args: JsonObject) -> OpResult:
         # Checked before every run, although what runs is in memory: a change on disk must not go unseen.
         self._check()
         try:
-            pre = self._engine.prepare(self._identity.hash, self._module).result()
-            with self._engine.guest_slot(invocation):
-                end = self._engine.run(pre, invocation, _stdin(op, args))
+            pre = self.engine.prepare(self.identity.hash, self._module).result()
+            with self.engine.guest_slot(invocation):
+                end = self.engine.run(pre, invocation, _stdin(op, args))
                 return guest_result(end, invocation)
         except AileronError as error:
             return build_result(invocation, failure=error.to_failure())

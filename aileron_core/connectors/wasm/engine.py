@@ -19,10 +19,11 @@ import wasmtime
 
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.client import OutgoingClient
-from aileron_core.connectors.wasm.compiler import CLOSING_MESSAGE, Compiler
+from aileron_core.connectors.wasm.compiler import CLOSING_MESSAGE, Compiler, ModuleCheck
 from aileron_core.connectors.wasm.guest import EpochCallback, error_summary, open_store, run_command
 from aileron_core.connectors.wasm.host import define_host_functions
 from aileron_core.connectors.wasm.invocation import GuestExit, GuestStopped, Invocation
+from aileron_core.connectors.wasm.module_interface import check_interface
 from aileron_core.connectors.wasm.modules import CompiledModules
 from aileron_core.connectors.wasm.scheduling import EpochTicker, GuestSemaphore
 from aileron_core.errors import AileronError, ConnectorRuntimeError, Unavailable
@@ -174,10 +175,18 @@ class WasmEngine:
             self._linker.instantiate_pre(loaded)
             return bytes(loaded.serialize())
 
-    def release_module(self, hash_: str) -> None:
-        """Release the compiled module of a connector that is no longer installed."""
-        with self._lock:
-            self._ready.pop(hash_, None)
+    def check_module(self, module: bytes) -> ModuleCheck:
+        """Return what *module* imports from the host, and why it cannot run here, if so.
+
+        Raises:
+            ConnectorRuntimeError: it is not valid, or imports something as what it is not.
+        """
+        with _wasmtime_errors(_CANNOT_RUN):
+            loaded = self._modules.load("", lambda: module)
+            found = check_interface(loaded, self._linker, self._engine)
+            if not found.problems:
+                self._linker.instantiate_pre(loaded)
+            return found
 
     def stage_modules(self, hashes: Collection[str]) -> None:
         """Read what is cached of these connectors before the key is there that verifies it."""

@@ -5,6 +5,7 @@ import re
 from typing import Any, cast
 
 from aileron_core.canonical import Json
+from aileron_core.connectors.http.host_names import short_host
 from aileron_core.connectors.protocol import (
     MAX_DEPTH,
     MIB,
@@ -67,6 +68,8 @@ def guest_result(exit_: GuestExit, invocation: Invocation) -> OpResult:
             failure = error
     else:
         failure = _host_failure(exit_, invocation) or _trap_failure(exit_, invocation)
+    if type(failure) is ConnectorRuntimeError and invocation.host_error is None:
+        failure = _deferral(failure, invocation)
     if failure is not None:
         return build_result(invocation, failure=failure.to_failure(), own_word=own_word)
     return build_result(invocation, output=output)
@@ -86,6 +89,9 @@ def build_result(
         requests_sent=invocation.requests_sent,
         writes_sent=invocation.writes_sent,
         writes_unanswered=invocation.writes_sent - invocation.writes_answered,
+        writes_unsettled=invocation.writes_unsettled,
+        writes_refused=invocation.writes_refused,
+        writes_deferred=invocation.writes_deferred,
         reported_by_connector=own_word,
         last_status=invocation.last_status,
         hosts_asked=tuple(invocation.hosts_asked),
@@ -110,6 +116,8 @@ def _host_failure(end: GuestExit, invocation: Invocation) -> AileronError | None
     if invocation.stop_reason == "wall":
         configured = f"{limits.wall_seconds:g}s"
         message = f"the connector ran longer than {configured} and was stopped"
+        if host := invocation.unanswered_host:
+            message = f"{short_host(host)} did not answer before the connector's time of {configured} was over"
         if end.ending == "not_started" and not end.message:
             message = f"the connector did not get to run within {configured} because other connectors were busy; nothing was done"
         return ResourceLimitExceeded(
@@ -221,13 +229,24 @@ def _own_failure(value: Any, invocation: Invocation) -> AileronError:
     message = words[:_MAX_MESSAGE] if isinstance(words, str) and words else "the connector failed and gave no reason"  # fmt: skip
     class_ = fields.get("class")
     if class_ == ExternalApiError.class_:
-        return ExternalApiError(message, status=invocation.last_status)
+        return _external_error(message, invocation)
     details = {} if invocation.last_status is None else {"status": invocation.last_status}
     if class_ == NetworkError.class_:
         return NetworkError(message, details=details)
     if class_ == BindingFailed.class_:
         return BindingFailed(message, details=details)
     return ConnectorRuntimeError(message, details=details)
+
+
+def _deferral(failure: ConnectorRuntimeError, invocation: Invocation) -> AileronError:
+    """Return *failure* as the service's, if that had no room: the host saw it, whatever the guest made of it."""
+    return _external_error(failure.message, invocation) if invocation.is_deferred else failure
+
+
+def _external_error(message: str, invocation: Invocation) -> ExternalApiError:
+    error = ExternalApiError(message, status=invocation.last_status)
+    error.retriable |= invocation.is_deferred
+    return error
 
 
 def _stderr_clause(invocation: Invocation) -> str:

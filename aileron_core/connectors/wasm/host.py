@@ -19,12 +19,12 @@ from aileron_core.connectors.capability_checks import (
 )
 from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest
 from aileron_core.connectors.http.target import parse_target
-from aileron_core.connectors.module_interface import HOST_MODULE, WASI_MODULE
 from aileron_core.connectors.posted_reads import OFFER_KEY
 from aileron_core.connectors.protocol import Credential
 from aileron_core.connectors.wasm.envelope import MAX_ENVELOPE, Envelope, read_envelope
 from aileron_core.connectors.wasm.invocation import GuestStopped, Invocation
 from aileron_core.connectors.wasm.memory import GuestMemory, unsigned
+from aileron_core.connectors.wasm.module_interface import HOST_MODULE, WASI_MODULE
 from aileron_core.connectors.wasm.wasi import (
     EVENT_BYTES,
     FAULT,
@@ -207,6 +207,7 @@ class _HostFunctions:
             envelope.headers,
             envelope.body,
             target,
+            op=invocation.op,
             accepted_reads=invocation.accepted_reads,
         )
         routed = self._outgoing.is_routed(target.host_port)

@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from aileron_core.clock import Clock
 from aileron_core.connectors.capability_checks import READ_METHODS
+from aileron_core.connectors.http.answers import AnswerMeaning
 from aileron_core.connectors.http.call import OutgoingCall
 from aileron_core.connectors.http.scrubber import Scrubber
 from aileron_core.connectors.manifest import Manifest
@@ -48,6 +49,7 @@ class Invocation:
     """State of one run. It belongs to the guest's thread; others only call `stop`.
 
     Args:
+        op: which op runs, for the reads by POST that are accepted of it alone.
         hosts: those of its hosts that this run may reach.
         read_only: a preview: only GET, HEAD and the accepted reads by POST may be sent.
         accepted_reads: what a person accepted as reads by POST (`posted_reads`).
@@ -62,6 +64,7 @@ class Invocation:
         self,
         *,
         manifest: Manifest,
+        op: str = "",
         hosts: tuple[str, ...],
         limits: Limits,
         read_only: bool,
@@ -76,6 +79,7 @@ class Invocation:
         stop_count_at_start: int = 0,
     ) -> None:
         self.manifest = manifest
+        self.op = op
         self.hosts = hosts
         self.limits = limits
         self.read_only = read_only
@@ -116,6 +120,10 @@ class Invocation:
         self.requests_sent = 0
         self.writes_sent = 0
         self.writes_answered = 0
+        self.writes_refused = 0
+        self.writes_unsettled = 0
+        self.writes_deferred = 0
+        self._last_is_deferral = self._last_write_is_deferral = False
         self.host_error: OpFailed | None = None
         """The true cause of the last failed host call; a later success clears it."""
 
@@ -153,6 +161,7 @@ class Invocation:
         self._holds_slot = self._slots.acquire(self.must_stop)
         self._ticker.add_guest()
         self._in_guest = True
+        self._release_gil_at = self.clock.monotonic() + _GIL_HELD_SECONDS
 
     def leave_guest(self) -> None:
         """Give up the turn while the guest waits for something."""
@@ -209,6 +218,7 @@ class Invocation:
         with self._lock:
             if self._call is not None:
                 self.unanswered_host = self._call.outstanding_host
+                self.writes_refused -= self._call.became_get  # that was how it was taken
             self._call = None
 
     def count_request(self) -> bool:
@@ -236,9 +246,20 @@ class Invocation:
             text = text.replace(secret, "[argument]")
         return text
 
-    def _answered(self, method: str, place: str) -> None:
-        self.writes_answered += method not in READ_METHODS
+    @property
+    def is_deferred(self) -> bool:
+        """Whether its last answer, or that to its last write, says that the service may have room later."""
+        return self._last_is_deferral or self._last_write_is_deferral
+
+    def _answered(self, method: str, place: str, said: AnswerMeaning) -> None:
         self.last_status_host = place
+        self._last_is_deferral = said.is_deferral
+        if method not in READ_METHODS:
+            self.writes_answered += 1
+            self.writes_refused += said.effect == "refused"
+            self.writes_unsettled += said.effect == "unknown"
+            self.writes_deferred += said.effect == "refused" and said.is_deferral
+            self._last_write_is_deferral = said.is_deferral
 
     def _sending(self, method: str, place: str) -> None:
         # Counted first: whatever the listener does, the request counts as possibly sent.

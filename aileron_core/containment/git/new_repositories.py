@@ -26,6 +26,7 @@ def disable_new_repositories(
     project: Path,
     entries: Mapping[str, list[int]],
     shapes: Collection[str],
+    heads: Collection[str] | None,
     stand_ins: Collection[list[int]] = (),
 ) -> tuple[str, ...]:
     """Rename what is new and would be taken for a repository; return a sentence for each.
@@ -34,6 +35,7 @@ def disable_new_repositories(
         project: where the agent worked; it has ended.
         entries: everything called `.git` that was there before, with its identity.
         shapes: folders that had the shape of a repository before.
+        heads: other folders that had a HEAD before; None if that is not known.
         stand_ins: identities of what other sessions put in the place of repositories that they hide.
     """
     notices: list[str] = []
@@ -48,6 +50,9 @@ def disable_new_repositories(
         shapes_left = [
             name for name in scan.repository_shaped if name not in done and name not in shapes
         ]
+        if heads is not None:  # what it lacks of a repository may come with a commit
+            before = {*heads, *shapes, *done}
+            shapes_left += [name for name in scan.lone_heads if name not in before]
         closed = [name for name in scan.unreadable if name not in done]
         if not (entries_left or shapes_left or closed):
             break
@@ -146,9 +151,9 @@ def disable_shape(project: Path, name: str) -> list[str]:
         target = _rename_disabled(folder, "HEAD")
     return [
         (
-            f"{escape(name)} is new, and git would treat it as a repository. Its HEAD was renamed "
-            f"to {target}, so that git does not follow its settings. Review its config, hooks and "
-            "objects/info/alternates before you rename it back."
+            f"{escape(name)} is new, and git would treat it as a repository, or could after a "
+            f"checkout. Its HEAD was renamed to {target}, so that git does not follow its settings. "
+            "Review its config, hooks and objects/info/alternates before you rename it back."
         )
     ]
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterable
@@ -13,7 +12,6 @@ from aileron_core.containment.git.session_git_dir import make_quarantine
 from aileron_core.containment.git.session_repository import SessionRepository, read_small_file
 
 _MAX_PACK_BYTES = 4 * 1024 * 1024 * 1024
-_RAW_GITLINK = re.compile(rb":+(?:[0-7]{6} )+160000 (?:[0-9a-f]+ )+[A-Z]+\0([^\0]+)\0")
 _HEADER = 12
 
 
@@ -60,27 +58,6 @@ def fetch_objects(
                     path, repository.quarantine / "objects" / "pack" / f"pack-{name}{path.suffix}"
                 )
     repository.quarantine_git().run("rev-list", "--objects", "--quiet", "--stdin", stdin=stdin)
-
-
-def new_gitlinks(
-    repository: SessionRepository, wanted: Iterable[str], have: Iterable[str]
-) -> set[bytes]:
-    """Return the paths at which commits that only *wanted* reaches add a gitlink.
-
-    A merge counts where it differs from every parent: what it takes from one was examined there.
-    """
-    stdin = "".join([*(f"{oid}\n" for oid in wanted), *(f"^{oid}\n" for oid in have)]).encode()
-    words = ("--format=", "--raw", "-z", "--no-abbrev", "--no-renames", "--diff-merges=combined")
-    raw = repository.quarantine_git().run(
-        "log", *words, "--ignore-submodules=none", "--stdin", stdin=stdin
-    )
-    return {match[1] for match in _RAW_GITLINK.finditer(raw)}
-
-
-def gitlinks_in_tree(repository: SessionRepository, commit: str) -> set[bytes]:
-    listed = repository.quarantine_git().run("ls-tree", "-r", "-z", commit)
-    entries = (line.partition(b"\t") for line in listed.split(b"\0"))
-    return {path for header, _, path in entries if header.startswith(b"160000 ")}
 
 
 def migrate_objects(repository: SessionRepository) -> None:

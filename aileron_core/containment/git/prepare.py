@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
+from aileron_core.containment.bubblewrap import writable_mounts
 from aileron_core.containment.git.new_repositories import file_identity
 from aileron_core.containment.git.record import (
     SANDBOX_GIT_DIR,
@@ -66,6 +67,7 @@ def prepare_repositories(
         project=str(project),
         entries={name: file_identity(project / name) for name in scan.git_entries},
         shapes=list(scan.repository_shaped),
+        heads=list(scan.lone_heads),
         has_empty_git_dir=covered,
     )
     prepared = SessionRepositories(
@@ -78,7 +80,11 @@ def prepare_repositories(
     )
     try:
         read_only = _make_repositories(prepared, project, scan, env)
-        prepared.mounts = _mounts(prepared, project, (*read_only, *scan.repository_shaped))
+        read_only += scan.repository_shaped
+        others = [each.path for each in writable_mounts(project, ()) if each.how == "read-only"]
+        for each in record.repositories:
+            each.read_only = [*read_only, *(str(path.relative_to(project)) for path in others)]
+        prepared.mounts = _mounts(prepared, project, read_only)
         write_record(folder, record)
     except BaseException:
         remove_tree(folder)
@@ -271,7 +277,7 @@ def _missing_submodules(
 
 
 def _mounts(
-    session: SessionRepositories, project: Path, read_only: tuple[str, ...]
+    session: SessionRepositories, project: Path, read_only: Iterable[str]
 ) -> tuple[Mount, ...]:
     """Return the mounts in order, parent folders first, so that none of them can be moved away."""
     names = [*session.record.entries, *read_only]

@@ -49,6 +49,8 @@ class RepositoryRecord:
     refs: dict[str, str] = field(default_factory=dict[str, str])
     """Each ref when the repositories last matched."""
     shallow: list[str] = field(default_factory=list[str])
+    read_only: list[str] = field(default_factory=list[str])
+    """What the agent could not change in the project; relative to that."""
     settings: list[str] = field(default_factory=list[str])
     """The names of the settings that the session began with."""
     updated_refs: list[str] = field(default_factory=list[str])
@@ -74,6 +76,8 @@ class SessionRecord:
     """Everything called `.git` at the start, with device and inode."""
     shapes: list[str]
     """Folders of a repository's shape at the start."""
+    heads: list[str] | None = None
+    """Other folders with a HEAD at the start; None in a record of an earlier version."""
     repositories: list[RepositoryRecord] = field(default_factory=list[RepositoryRecord])
     has_empty_git_dir: bool = False
     """Whether an empty `.git` was put into the project, so that its agent can make none there."""

@@ -1,6 +1,7 @@
 """Updating the person's refs to the agent's, each only if it still has the value the agent began with."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aileron_core.containment.git.sandboxed_git import GitFailed
@@ -9,15 +10,47 @@ from aileron_core.text import escape
 
 PRESERVED_REFS = "refs/aileron"
 """Below it, by session: what could not be imported under its own name."""
-_IMPORTED = ("refs/heads/", "refs/tags/", "refs/remotes/", "refs/notes/")
+IMPORTED = ("refs/heads/", "refs/tags/")
+_RESERVED = re.compile(
+    r"-.*|@|stash|(?:.*_)?head|auto_merge|merge_autostash|notes_merge_(?:partial|ref)"
+    r"|bisect_expected_rev|(?:refs|heads|tags|remotes|worktrees|main-worktree)(?:/.*)?"
+    r"|(?:.*-g)?[0-9a-f]{4,}"
+)
+"""What git takes for an option, for a ref of its own, for a longer name or for an object's id (gitrevisions)."""
+_SHORT = re.compile(r"refs/(?:heads|tags|remotes)/(.+)", re.DOTALL)
+_REMOTE = re.compile(r"remote\.(.+)\.[^.]+|refs/remotes/([^/]+)/.+", re.DOTALL)
 
 
-def short_name(name: str) -> str:
-    """Return a ref's name as a person writes it, escaped for display."""
-    for prefix in ("refs/heads/", "refs/tags/", "refs/remotes/"):
-        if name.startswith(prefix):
-            return escape(name.removeprefix(prefix))
-    return escape(name)
+def shadowing_refs(
+    repository: SessionRepository, new: Sequence[str], existing: Iterable[str]
+) -> list[str]:
+    """Return those of the branches and tags *new* whose short name means something else to git, or could.
+
+    Raises:
+        GitFailed: git could not be asked.
+    """
+    if not new:
+        return []
+    asked = "".join(f"{name.split('/', 2)[2]}\n" for name in new)
+    answers = repository.person_git().run(
+        "cat-file", "--batch-check=found", stdin=asked.encode("utf-8", "surrogateescape")
+    )
+    existing = [*existing]
+    taken = {match[1].casefold() for match in map(_SHORT.fullmatch, existing) if match}
+    names = map(_REMOTE.fullmatch, (*repository.record.settings, *existing))
+    remotes = [f"{match[1] or match[2]}/".casefold() for match in names if match]
+    found: list[str] = []
+    for name, answer in zip(new, answers.split(b"\n")[:-1], strict=True):
+        word = name.split("/", 2)[2].casefold()
+        if (
+            not answer.endswith(b" missing")
+            or word in taken
+            or _RESERVED.fullmatch(word)
+            or any(f"{word}/".startswith(remote) for remote in remotes)
+        ):
+            found.append(name)
+        taken.add(word)  # of a branch and a tag with one name, one is set aside
+    return found
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,11 +63,9 @@ class RefChanges:
     to_preserve: dict[str, str] = field(default_factory=dict[str, str])
     """The agent's values of rejected refs: each is kept under another name."""
     rejected: dict[str, str] = field(default_factory=dict[str, str])
-    """By ref: why the person's was left as it is."""
+    """By ref, or by another name of the agent's: why the person's was left as it is."""
     invalid: list[str] = field(default_factory=list[str])
     """Refs whose objects fail git's own checks; only the session's git directory has those."""
-    keep_head: bool = False
-    """Whether the person's HEAD may not follow the agent's."""
 
     @classmethod
     def classify(
@@ -56,25 +87,22 @@ class RefChanges:
         for name, value in changed.items():
             if now.get(name) == value:
                 continue
-            if not name.startswith(_IMPORTED):
-                changes._reject(name, value, "an agent cannot move refs of this kind")
-            elif now.get(name) != before.get(name):
-                changes._reject(name, value, "you changed it too")
+            if now.get(name) != before.get(name):
+                changes.reject(name, "you changed it too", value)
             elif name in elsewhere:
-                changes._reject(name, value, "it is checked out in another work tree")
+                changes.reject(name, "it is checked out in another work tree", value)
             elif value is None:
                 changes.deletions.append(name)
             else:
                 changes.updates[name] = value
         return changes
 
-    def _reject(self, name: str, value: str | None, why: str) -> None:
+    def reject(self, name: str, why: str, value: str | None = None) -> None:
+        """Leave the person's *name* as it is, and keep the agent's value of it aside."""
+        value = self.updates.pop(name, value)
         if value is not None:
             self.to_preserve[name] = value
-        self.rejected[name] = why
-
-    def reject(self, name: str, why: str) -> None:
-        self._reject(name, self.updates.pop(name), why)
+        self.rejected[name] = f"{self.rejected[name]}; {why}" if name in self.rejected else why
 
 
 def checked_out_elsewhere(repository: SessionRepository) -> frozenset[str]:

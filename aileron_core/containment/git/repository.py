@@ -110,6 +110,8 @@ class RepositoryScan:
     """Everything called `.git`."""
     repository_shaped: tuple[str, ...]
     """Folders of a repository's shape under another name."""
+    lone_heads: tuple[str, ...] = ()
+    """Folders with a HEAD and not the rest of the shape, which a checkout could add."""
     unreadable: tuple[str, ...] = ()
     """Folders that could not be looked through."""
 
@@ -118,6 +120,7 @@ def scan_project(project: Path) -> RepositoryScan:
     """Search *project* for repositories, without following links or descending into anything called `.git`."""
     entries: list[str] = []
     shapes: list[str] = []
+    heads: list[str] = []
     unread: list[str] = []
     waiting = [""]
     root = os.fspath(project)
@@ -139,9 +142,12 @@ def scan_project(project: Path) -> RepositoryScan:
             continue
         if is_repository_shaped(names):
             shapes.append(folder or ".")
+        elif folder and "head" in names:
+            heads.append(folder)
     return RepositoryScan(
         git_entries=tuple(sorted(entries)),
         repository_shaped=tuple(sorted(shapes)),
+        lone_heads=tuple(sorted(heads)),
         unreadable=tuple(sorted(unread)),
     )
 

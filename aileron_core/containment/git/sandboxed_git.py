@@ -32,7 +32,7 @@ _ENVIRONMENT = {
 _SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.splitIndex=false",
              "gc.auto=0", "log.showSignature=false")  # fmt: skip
 _SECONDS, _LONG_SECONDS = 30.0, 300.0
-_LONG = frozenset(("pack-objects", "index-pack", "rev-list", "log"))
+_LONG = frozenset(("pack-objects", "index-pack", "rev-list", "log", "diff-tree", "cat-file"))
 """Commands that may take longer, because they read as much as the agent made."""
 _MAX_OUTPUT_BYTES = 512 * 1024 * 1024
 

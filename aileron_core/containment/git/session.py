@@ -55,15 +55,23 @@ class SessionRepositories:
         Raises:
             GitFailed: names those that failed this time.
         """
-        failures: list[str] = []
-        for repository in self.repositories():
+        failures: dict[str, str] = {}
+        for repository, others in self._inner_first():
+            if any(Path(each).is_relative_to(repository.record.worktree) for each in failures):
+                continue  # a commit of the one above may name one in there
             try:
-                import_changes(repository, final=False)
+                import_changes(repository, others, final=False)
             except (GitFailed, OSError, ValueError) as error:
-                failures.append(f"{repository.record.worktree}: {error}")
+                failures[repository.record.worktree] = str(error)
         write_record(self.folder, self.record)
         if failures:
-            raise GitFailed("; ".join(failures))
+            raise GitFailed("; ".join(f"{name}: {why}" for name, why in failures.items()))
+
+    def _inner_first(self) -> Iterator[tuple[SessionRepository, dict[str, SessionRepository]]]:
+        """Yield each repository, submodules before what they are in, with all of them by work tree."""
+        found = {each.record.worktree: each for each in self.repositories()}
+        for name in reversed(found):
+            yield found[name], found
 
     def end(self) -> list[str]:
         """Import everything and disable new repositories in the project; return notices for the person."""
@@ -71,11 +79,11 @@ class SessionRepositories:
         stays = False
         with contextlib.suppress(OSError), open_folder(Path(self.record.project)) as project_handle:
             restore_owner_rights(project_handle)  # the agent may have removed them
-        for repository in self.repositories():
+        for repository, others in self._inner_first():
             repository.record.refused.clear()  # all of it is tried again
             _restore_rights_below(repository.session_git_dir)
             try:
-                import_changes(repository, final=True)
+                import_changes(repository, others, final=True)
             except (GitFailed, OSError, ValueError) as error:
                 repository.record.refused[ALL_CHANGES] = str(error)
             add_settings_notice(repository)
@@ -94,7 +102,7 @@ class SessionRepositories:
                 each.stand_in for _, other in other_sessions(self.folder) for each in other.hidden
             ]
             notices += disable_new_repositories(
-                project, self.record.entries, self.record.shapes, others
+                project, self.record.entries, self.record.shapes, self.record.heads, others
             )
         if not stays:
             remove_tree(self.folder)

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 from aileron_core.containment.git.record import RepositoryRecord
-from aileron_core.containment.git.refs import short_name
+from aileron_core.containment.git.refs import IMPORTED
 from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.session_repository import SessionRepository, read_small_file
 from aileron_core.text import escape
@@ -69,11 +69,17 @@ def repository_notices(record: RepositoryRecord, leftovers: Path | None) -> list
     """
     notices: list[str] = []
     if record.updated_refs:
-        names = _listed([short_name(name) for name in sorted(record.updated_refs)])
+        names = ", ".join(escape(name) for name in sorted(record.updated_refs))
+        if len(record.updated_refs) > _NAMED:
+            where = " ".join(each.rstrip("/") for each in IMPORTED)
+            names = (
+                f"{len(record.updated_refs)} branches and tags, which `git for-each-ref {where}` "
+                "lists among yours"
+            )
         notices.append(f"The agent's commits are in your repository: {names}.")
     notices += record.notices
     for name, why in record.refused.items():
-        what = "The agent's last changes in git" if name == ALL_CHANGES else short_name(name)
+        what = "The agent's last changes in git" if name == ALL_CHANGES else escape(name)
         notices.append(
             f"{what} could not be copied to your repository ({why.rstrip('.')}). You find them in "
             f"{leftovers}."

@@ -220,12 +220,13 @@ def _refs(git: SandboxedGit) -> tuple[dict[str, str], dict[str, str]]:
     return plain, symbolic
 
 
-def peeled_types(git: SandboxedGit, oids: Mapping[str, str]) -> dict[str, str]:
-    """Return by name the type of each object, with tags followed; `missing` if there is none."""
+def peeled(git: SandboxedGit, oids: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return by name the type and the id of each object, with tags followed; `missing` if there is none."""
     stdin = "".join(f"{oid}^{{}}\n" for oid in oids.values())
-    lines = git.run("cat-file", "--batch-check=%(objecttype)", stdin=stdin.encode()).splitlines()
-    kinds = [line.decode("utf-8", "replace") for line in lines]
+    words = ("cat-file", "--batch-check=%(objecttype) %(objectname)")
+    lines = git.run(*words, stdin=stdin.encode()).decode("utf-8", "replace").splitlines()
+    pairs = [line.split(" ") for line in lines]
     return {
-        name: kind if kind in ("commit", "tree", "blob") else "missing"
-        for name, kind in zip(oids, kinds, strict=True)
+        name: (kind, oid) if kind in ("commit", "tree", "blob") else ("missing", "")
+        for name, (kind, oid) in zip(oids, pairs, strict=True)
     }

@@ -1,34 +1,32 @@
 """Launching Claude Code (Anthropic): `--mcp-config` and `--settings` add to the person's own settings."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
-from aileron_core.launch.agents.claude_programs import CLAUDE_MANAGED, claude_programs
-from aileron_core.launch.agents.claude_routes import CLAUDE_ROUTES
 from aileron_core.launch.agents.settings_files import (
     home_path,
     json_table,
     names_in_effect,
     option_value,
-    settings_in,
     table_at,
 )
+from aileron_core.launch.agents.shared_variables import CLOUD_LOGINS, CLOUDS
 from aileron_core.launch.model_traffic import bypass_proxies
-from aileron_core.launch.named_programs import HomeSettings, NamedProgram
 from aileron_core.launch.plan import (
     MCP_SERVER_NAME,
+    Agent,
     AgentFolder,
     ModelTraffic,
     Plan,
     PlanContext,
     ProviderName,
 )
-from aileron_core.launch.routes import Route, RouteSetting
 
+_MANAGED = PurePosixPath("/etc/claude-code/managed-settings.json")
 _ELSEWHERE = (
     "ANTHROPIC_BASE_URL", "ANTHROPIC_UNIX_SOCKET", "CLAUDE_CODE_USE_ANTHROPIC_AWS",
     "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_FOUNDRY",
@@ -55,7 +53,7 @@ _GOES_ON = ("--continue", "-c", "--resume", "-r", "--from-pr")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Claude:
+class _Claude(Agent):
     name: str = "claude"
     title: str = "Claude Code"
     program: str = "claude"
@@ -80,8 +78,9 @@ class _Claude:
         ),
         AgentFolder(path=PurePosixPath(".claude.json")),
     )  # fmt: skip
-    env_names: tuple[str, ...] = ("CLAUDE_CODE_MAX_RETRIES",)
-    routes: tuple[Route, ...] = field(default_factory=lambda: CLAUDE_ROUTES)
+    variables: tuple[str, ...] = ("ANTHROPIC_*", "CLAUDE_*", "_CLAUDE_CODE_*", *CLOUDS)
+    other_variables: tuple[str, ...] = CLOUD_LOGINS
+    other_logins: tuple[str, ...] = (".config/anthropic",)
     hosts: tuple[str, ...] = ("api.anthropic.com", "platform.claude.com")
     key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
         default_factory=lambda: {"anthropic": ("ANTHROPIC_API_KEY",)}
@@ -91,13 +90,21 @@ class _Claude:
         ".claude/settings.json",
         ".claude/settings.local.json",
     )
-    reads_above: tuple[str, ...] = ()
-    program_settings: str = (
-        "hooks, `statusLine` and helpers such as `apiKeyHelper` in "
-        "`~/.claude/settings.json` and `/etc/claude-code`, MCP servers in "
-        "`~/.claude.json`, hooks and MCP servers of enabled plugins, and of your agents, "
-        "commands and skills"
-    )
+    checks: tuple[str, ...] = (
+        *(
+            f"*{event}.*"
+            for event in (
+                "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "ConfigChange",
+                "Elicitation", "ElicitationResult", "TaskCreated", "TaskCompleted", "PreModelSwitch",
+            )
+        ),
+        "*.installPath",
+    )  # fmt: skip
+    program_files: tuple[str, ...] = (
+        "/etc/claude-code/*.json", "/etc/claude-code/managed-settings.d/*.json",
+        ".claude/plugins/cache/*/*/*/hooks/hooks.json", ".claude/plugins/cache/*/*/*/.mcp.json",
+        ".claude/plugins/cache/*/*/*/.claude-plugin/plugin.json",
+    )  # fmt: skip
     denied_args: tuple[str, ...] = (
         "--mcp-config", "--strict-mcp-config", "--settings", "--setting-sources", "--add-dir",
         "--tools", "--plugin-dir", "--plugin-url", "--agents", "--agent", "--system-prompt",
@@ -138,7 +145,6 @@ class _Claude:
         ),
         "Commands that you type with `!`, hooks and MCP servers of your own run outside the gate.",
     )
-    kept_tools: str = ""
     passes_gateway: str = (
         "Its model traffic goes through the gateway, with an Anthropic API key or account."
     )
@@ -197,19 +203,8 @@ class _Claude:
     ) -> tuple[PurePosixPath, ...]:
         own = home_path(env, "CLAUDE_CONFIG_DIR", ".claude")
         logins = own / ".credentials.json"
-        more = CLAUDE_MANAGED.with_name("managed-settings.d") / "*.json"
-        return (logins, own / "settings.json", PurePosixPath(".claude.json"), CLAUDE_MANAGED, more)
-
-    def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
-        """Return the variables in its settings files, and the settings themselves."""
-        found: list[RouteSetting] = []
-        for path, text in context.settings.items():
-            if path.endswith(("/.credentials.json", ".mcp.json")):
-                continue
-            table = json_table(text) or {}
-            plain = {key: value for key, value in table.items() if isinstance(value, str)}
-            found += settings_in(path, {**table_at(table, "env"), **plain})
-        return tuple(found)
+        more = _MANAGED.with_name("managed-settings.d") / "*.json"
+        return (logins, own / "settings.json", PurePosixPath(".claude.json"), _MANAGED, more)
 
     def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
         """Return its account, or a key in its settings: these count over its environment, or would no more count."""
@@ -231,27 +226,23 @@ class _Claude:
         """Let Anthropic's models pass; an account login passes just like an API key."""
         return ModelTraffic.for_provider("anthropic", _elsewhere(context))
 
-    def programs(self, settings: HomeSettings, project: PurePosixPath) -> Iterator[NamedProgram]:
-        yield from claude_programs(settings, project)
-
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Report settings that redirect model traffic, replace Aileron's server, or run commands unseen."""
         found: list[str] = []
         for name, text in files.items():
             try:
                 parsed: Any = json.loads(text)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 found.append(f"{name} cannot be parsed ({error})")
                 continue
-            table = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
-            if MCP_SERVER_NAME in (table.get("mcpServers") or {}):
+            table = table_at({"": parsed}, "")
+            if MCP_SERVER_NAME in table_at(table, "mcpServers"):
                 found.append(f"{name} defines an MCP server called {MCP_SERVER_NAME}")
             if table.get("hooks"):
                 found.append(f"{name} sets hooks")
-            env = cast("dict[str, Any]", table.get("env") or {})
             found += [
                 f"{name} sets env.{key}"
-                for key in env
+                for key in table_at(table, "env")
                 if key.startswith("ANTHROPIC_")
                 or key in _ELSEWHERE
                 or key.upper().endswith("_PROXY")

@@ -1,43 +1,82 @@
 """Launching Codex (OpenAI): everything is set by `-c` flags over the person's own configuration."""
 
 import json
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Literal, cast
 
-from aileron_core.launch.agents.codex_own_tools import (
-    PLAIN_TOOLS,
-    STAYS,
-    WITHOUT_OWN_TOOLS,
-    brought_back,
-)
-from aileron_core.launch.agents.codex_programs import CODEX_SYSTEM, codex_programs
-from aileron_core.launch.agents.codex_routes import CODEX_ROUTES
 from aileron_core.launch.agents.settings_files import (
-    ARGUMENTS,
     home_path,
+    is_in_effect,
     json_table,
     merged,
     names_in_effect,
     option_value,
-    parse_env_file,
-    settings_in,
     table_at,
     toml_table,
 )
-from aileron_core.launch.named_programs import HomeSettings, NamedProgram
+from aileron_core.launch.agents.shared_variables import CLOUD_LOGINS, CLOUDS
 from aileron_core.launch.plan import (
     MCP_SERVER_NAME,
+    Agent,
     AgentFolder,
     ModelTraffic,
     Plan,
     PlanContext,
     ProviderName,
 )
-from aileron_core.launch.routes import Route, RouteSetting, flat, is_in_effect
 
+_FEATURES = (
+    "shell_tool", "unified_exec", "view_image", "image_generation", "browser_use", "computer_use",
+)  # fmt: skip
+"""Its features with tools that act on files or run commands. None removes apply_patch, which the model decides."""
+WITHOUT_OWN_TOOLS = (*(f"features.{name}=false" for name in _FEATURES), 'sandbox_mode="read-only"')
+"""Settings of a session in which Aileron's tools stand in place of its own; the sandbox is for apply_patch."""
+PLAIN_TOOLS = ["deferred", "code_mode"]
+"""Where a server's tools are not put, so that every model is offered them from the start, by their names."""
+STAYS = (
+    "Codex keeps apply_patch with newer models (gpt-5.5 and later). Its own sandbox is read-only in this session, so "
+    "Codex refuses a patch or asks you itself, outside Aileron's gate."
+)
+_BYPASSES = ("--dangerously-bypass-approvals-and-sandbox", "--full-auto", "--yolo")
+
+
+def brought_back(
+    args: Iterable[str], typed: Mapping[str, Any], managed: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    """Yield a sentence for each setting that counts over `WITHOUT_OWN_TOOLS`.
+
+    Args:
+        typed: the settings among *args*, as a configuration has them.
+        managed: the configurations that count over arguments, by path.
+    """
+    words = list(args)
+    found = [f"the arguments set {name}" for name in _settings(typed)]
+    if option_value(words, "-s", "--sandbox") not in (None, "read-only"):
+        found.append("the arguments contain --sandbox")
+    found += [f"the arguments contain {word}" for word in words if word in _BYPASSES]
+    found += [
+        f"the arguments contain --enable {feature}"
+        for option, feature in zip(["", *words], words, strict=False)
+        if feature in _FEATURES and option == "--enable"
+    ]
+    found += [f"{path} sets {name}" for path, table in managed.items() for name in _settings(table)]
+    for clause in found:
+        yield f"Codex may use tools of its own, because {clause}. What they do is not gated."
+
+
+def _settings(table: Mapping[str, Any]) -> Iterator[str]:
+    features = table_at(table, "features")
+    yield from (f"features.{name}" for name in _FEATURES if features.get(name) is True)
+    if table.get("sandbox_mode", "read-only") != "read-only":
+        yield "sandbox_mode"
+
+
+_SYSTEM = (
+    PurePosixPath("/etc/codex/config.toml"),
+    PurePosixPath("/etc/codex/managed_config.toml"),
+)
 _POLICIES = ("untrusted", "on-failure", "on-request", "never")
 _CHATGPT = "it is signed in with a ChatGPT account, which the gateway does not support"
 _OTHER_ACCOUNT = "CODEX_ACCESS_TOKEN is set, for an account, which the gateway does not support"
@@ -46,7 +85,7 @@ _PAYING = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Codex:
+class _Codex(Agent):
     name: str = "codex"
     title: str = "Codex"
     program: str = "codex"
@@ -56,7 +95,7 @@ class _Codex:
         AgentFolder(
             path=PurePosixPath(".codex"),
             settings=(
-                "config.toml", "*.config.toml", "managed_config.toml", "requirements.toml", "*.md",
+                "config.toml", "*.config.toml", ".env", "managed_config.toml", "requirements.toml", "*.md",
                 "hooks.json", "hooks", "rules", "prompts", "skills", "agents", "themes",
                 "models_cache.json", "version.json", "installation_id", ".personality_migration",
                 ".sandbox_migration",
@@ -68,17 +107,23 @@ class _Codex:
             conversations=("sessions/*/*/*/*.jsonl", "archived_sessions/*.jsonl"),
         ),
     )  # fmt: skip
-    env_names: tuple[str, ...] = ()
-    routes: tuple[Route, ...] = field(default_factory=lambda: CODEX_ROUTES)
+    variables: tuple[str, ...] = ("OPENAI_*", "CODEX_*", *CLOUDS)
+    other_variables: tuple[str, ...] = CLOUD_LOGINS
+    variable_keys: tuple[str, ...] = (
+        "model_providers.*.env_key",
+        "model_providers.*.env_http_headers.*",
+    )
     hosts: tuple[str, ...] = ("api.openai.com", "auth.openai.com", "chatgpt.com")
     key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
         default_factory=lambda: {"openai": ("OPENAI_API_KEY", "CODEX_API_KEY")}
     )
     project_files: tuple[str, ...] = (".codex/config.toml",)
     reads_above: tuple[str, ...] = (".codex/config.toml",)
-    program_settings: str = (
-        "`hooks`, `notify`, `mcp_servers` and providers' `auth` in `~/.codex/config.toml`"
-        " and `/etc/codex`, `~/.codex/hooks.json`"
+    checks: tuple[str, ...] = ("*PreToolUse.*", "*PermissionRequest.*", "*UserPromptSubmit.*")
+    program_files: tuple[str, ...] = (
+        *map(str, _SYSTEM),
+        "/etc/codex/requirements.toml",
+        "/etc/codex/hooks.json",
     )
     denied_args: tuple[str, ...] = (
         "-c", "--config", "--enable", "--disable", "-p", "--profile", "--profile-v2", "--full-auto",
@@ -194,33 +239,7 @@ class _Codex:
         profile = option_value(args, "-p", "--profile", "--profile-v2") or "".join(attached[-1:])
         named = [f"{profile}.config.toml"] if profile and "/" not in profile else []
         names = ("config.toml", *named, "auth.json", ".env")
-        return (*(own / name for name in names), *CODEX_SYSTEM)
-
-    def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
-        """Return its settings with those of the chosen profile and provider; the latter without the name."""
-        found: list[RouteSetting] = []
-        tables = [
-            *((path, toml_table(text) or {}) for path, text in context.settings.items()
-              if path.endswith(".toml")),
-            (ARGUMENTS, _typed_settings(context.all_args)),
-        ]  # fmt: skip
-        provider = "openai"
-        for _, table in tables:
-            provider = str(_with_profile(table).get("model_provider") or provider)
-        for path, table in tables:
-            top = _with_profile(table)
-            plain = {key: each for key, each in top.items() if isinstance(each, str)}
-            of_provider = {
-                f"model_providers.*.{key}": value
-                for key, value in flat(table_at(table, "model_providers", provider))
-            }
-            found += settings_in(path, {**plain, **of_provider})
-        for path, text in context.settings.items():
-            if path.endswith("/.env"):
-                found += [
-                    replace(each, outside=True) for each in settings_in(path, parse_env_file(text))
-                ]
-        return tuple(found)
+        return (*(own / name for name in names), *_SYSTEM)
 
     def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
         """Return what its login file holds: that counts over its environment."""
@@ -235,19 +254,14 @@ class _Codex:
         """Let OpenAI's models pass, unless another provider or kind of login is configured."""
         return ModelTraffic.for_provider("openai", _elsewhere(context))
 
-    def programs(self, settings: HomeSettings, project: PurePosixPath) -> Iterator[NamedProgram]:
-        del project
-        yield from codex_programs(settings)
-
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         found: list[str] = []
         for name, text in files.items():
-            try:
-                table = tomllib.loads(text)
-            except tomllib.TOMLDecodeError as error:
-                found.append(f"{name} cannot be parsed ({error})")
+            table = toml_table(text)
+            if table is None:
+                found.append(f"{name} cannot be parsed as TOML")
                 continue
-            if MCP_SERVER_NAME in table.get("mcp_servers", {}):
+            if MCP_SERVER_NAME in table_at(table, "mcp_servers"):
                 found.append(f"{name} sets mcp_servers.{MCP_SERVER_NAME}")
             found += [
                 f"{name} sets {key}"
@@ -316,13 +330,6 @@ def _typed(words: Iterable[str]) -> str | None:
             if setting.startswith((f"{key}=", f"{key}s.", f"{key} ")):
                 return key
     return None
-
-
-def _with_profile(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings at the top of a configuration, under those of the profile that it chooses."""
-    profile = table.get("profile")
-    chosen = table_at(table, "profiles", profile) if isinstance(profile, str) else {}
-    return {**table, **chosen}
 
 
 def _typed_settings(words: Iterable[str]) -> dict[str, Any]:

@@ -1,42 +1,75 @@
 """Launching Goose (Block): `--with-extension` and environment variables of its own."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Any
 
 from aileron_core.launch.agents.goose_conversations import GOOSE_CONVERSATIONS
-from aileron_core.launch.agents.goose_extensions import (
-    EXTENSIONS,
-    brought_back,
-    extensions_without_own_tools,
-)
-from aileron_core.launch.agents.goose_routes import (
-    CHOSEN,
-    GOOSE_ROUTES,
-    KEYS,
-    OPTIONAL_KEYS,
-    VARIABLES,
-)
-from aileron_core.launch.agents.program_settings import hook_programs, server_programs
 from aileron_core.launch.agents.settings_files import (
-    ARGUMENTS,
     home_path,
+    is_in_effect,
     json_table,
+    merged,
     names_in_effect,
     option_value,
-    settings_in,
+    table_at,
+    tables_in,
     yaml_table,
-    yaml_value,
-    yaml_values,
 )
-from aileron_core.launch.named_programs import HomeSettings, NamedProgram
-from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, ProviderName
-from aileron_core.launch.routes import (
-    YOUR_ENVIRONMENT,
-    Route,
-    RouteSetting,
-    is_in_effect,
+from aileron_core.launch.agents.shared_variables import CLOUD_LOGINS, CLOUDS, PROVIDERS
+from aileron_core.launch.plan import (
+    Agent,
+    AgentFolder,
+    ModelTraffic,
+    Plan,
+    PlanContext,
+    ProviderName,
 )
+
+EXTENSIONS = "EXTENSIONS"
+"""Goose takes each setting from the environment first: this one as the whole list of its extensions."""
+_KEPT = frozenset(("chatrecall", "skills", "todo", "tom"))
+"""Those of its own that act on no file and run no command."""
+_OF_ITS_OWN = ("builtin", "platform")
+_ARGUMENTS: Mapping[str, str] = {  # each option -> what it brings back
+    "--with-builtin": "extensions of its own",
+    "--recipe": "the extensions of a recipe",
+    "--resume": "those of the conversation's first launch",
+    "-r": "those of the conversation's first launch",
+    "--fork": "those of the conversation's first launch",
+}
+
+
+def extensions_without_own_tools(settings: Mapping[str, str], env: Mapping[str, str]) -> str:
+    """Return the value of its variable for its extensions: those in use, less its own that act on files or run commands.
+
+    Args:
+        settings: the texts of its settings files; one for the whole system counts under the person's.
+    """
+    found: dict[str, Any] = {}
+    for path, text in sorted(settings.items(), key=lambda each: not each[0].startswith("/etc/")):
+        if path.endswith("/config.yaml"):
+            found = merged(found, table_at(yaml_table(text) or {}, "extensions"))
+    found = json_table(env.get(EXTENSIONS, "")) or found
+    kept = {
+        name: each
+        for name, each in tables_in(found)
+        if each.get("type") not in _OF_ITS_OWN or name in _KEPT
+    }
+    return json.dumps(kept)
+
+
+def brought_back(args: Iterable[str]) -> tuple[str, ...]:
+    """Return what *args* bring back of its own tools, a sentence for each option."""
+    named = dict.fromkeys(word.partition("=")[0] for word in args)
+    return tuple(
+        f"Goose may use tools of its own, because {word} brings back {_ARGUMENTS[word]}. What they do is not gated."
+        for word in named
+        if word in _ARGUMENTS
+    )
+
 
 _TAKES_EXTENSIONS = ("run", "session")
 _HOSTS: Mapping[ProviderName, str] = {
@@ -55,13 +88,12 @@ _KEYS: Mapping[ProviderName, str] = {
     "anthropic": "ANTHROPIC_API_KEY",
     "gemini": "GOOGLE_API_KEY",
 }
-_REFUSING_EVENTS = frozenset(("PreToolUse", "BeforeReadFile", "BeforeShellExecution"))
-"""The events of a plugin's hooks that come before what they can refuse."""
 _SECRETS = "secrets.yaml"
+_CHOSEN = ("GOOSE_PROVIDER", "active_provider", "GOOSE_PLANNER_PROVIDER")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Goose:
+class _Goose(Agent):
     name: str = "goose"
     title: str = "Goose"
     program: str = "goose"
@@ -85,8 +117,16 @@ class _Goose:
             database=GOOSE_CONVERSATIONS,
         ),
     )  # fmt: skip
-    env_names: tuple[str, ...] = ("GOOSE_EMBEDDING_MODEL",)
-    routes: tuple[Route, ...] = field(default_factory=lambda: GOOSE_ROUTES)
+    variables: tuple[str, ...] = (
+        "GOOSE_*", "SECURITY_*", "XDG_*_HOME", "GOOGLE_HOST", "ATOMIC_CHAT_*", "DATABRICKS_*", "OMLX_*", "SAGEMAKER_*",
+        "SNOWFLAKE_*", "TANZU_AI_*", *PROVIDERS, *CLOUDS,
+    )  # fmt: skip
+    other_variables: tuple[str, ...] = (*CLOUD_LOGINS, "GITHUB_COPILOT_*", "*_API_KEY")
+    variable_keys: tuple[str, ...] = ("api_key_env",)
+    other_logins: tuple[str, ...] = (
+        ".config/goose/chatgpt_codex", ".config/goose/databricks", ".config/goose/gemini_oauth",
+        ".config/goose/githubcopilot", ".config/goose/kimicode",
+    )  # fmt: skip
     hosts: tuple[str, ...] = (
         "api.anthropic.com",
         "api.openai.com",
@@ -95,10 +135,10 @@ class _Goose:
     key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
         default_factory=lambda: {provider: (key,) for provider, key in _KEYS.items()}
     )
-    project_files: tuple[str, ...] = ()
-    reads_above: tuple[str, ...] = ()
-    program_settings: str = (
-        "`extensions` in `~/.config/goose/config.yaml`, hooks of plugins in `~/.agents/plugins`"
+    checks: tuple[str, ...] = ("*PreToolUse.*", "*BeforeReadFile.*", "*BeforeShellExecution.*")
+    program_files: tuple[str, ...] = (
+        "/etc/goose/config.yaml",
+        ".agents/plugins/*/hooks/hooks.json",
     )
     denied_args: tuple[str, ...] = (
         "--with-extension", "--with-builtin", "--with-remote-extension", "--container",
@@ -136,7 +176,6 @@ class _Goose:
             "`--with-builtin`, `--recipe` and `--resume` bring tools back, and the launch says so."
         ),
     )
-    kept_tools: str = ""
     passes_gateway: str = (
         "Traffic to models of Anthropic, OpenAI and Google goes through the gateway."
     )
@@ -182,29 +221,7 @@ class _Goose:
         system = PurePosixPath("/etc/goose/config.yaml")
         return (own / "config.yaml", own / _SECRETS, own / "custom_providers" / "*.json", system)
 
-    def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
-        """Return its settings, which have the names of variables, and the key of a provider that it may use."""
-        found: list[RouteSetting] = []
-        used = _providers(context)
-        secrets = _secrets(context)
-        for path, text in context.settings.items():
-            if path.endswith(f"/{_SECRETS}"):
-                found += settings_in(path, {"DATABRICKS_TOKEN": secrets.get("DATABRICKS_TOKEN")})
-            elif not path.endswith(".json"):
-                found += settings_in(path, yaml_values(text))
-            elif (provider := json_table(text) or {}).get("name") in used:
-                key = provider.get("api_key_env")
-                found += settings_in(path, {"api_key_env": key})
-                if key and provider.get("requires_auth") is not False:
-                    found += _without(context, path, str(key), str(key), secrets)
-        if typed := option_value(context.all_args, "--provider"):
-            found += settings_in(ARGUMENTS, {"GOOSE_PROVIDER": typed})
-        return (*found, *_keyless(context, used, secrets))
-
-    def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
-        """Return nothing: its environment counts over its file of secrets."""
-        del context, provider
-        return None
+    # `own_login`: none, its environment counts over its file of secrets.
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Let OpenAI, Anthropic and Google pass, except those whose host is already configured."""
@@ -231,67 +248,11 @@ class _Goose:
         ]
         return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
 
-    def programs(self, settings: HomeSettings, project: PurePosixPath) -> Iterator[NamedProgram]:
-        """Return the extensions of its profile, and the hooks of plugins, which several agents share."""
-        del project
-        path = PurePosixPath(".config/goose/config.yaml")
-        servers = settings.table(path, yaml_table).get("extensions")
-        yield from server_programs(settings.shown(path), "extensions", servers)
-        plugins = PurePosixPath(".agents/plugins")
-        for name in settings.names(plugins):
-            hooks = plugins / name / "hooks" / "hooks.json"
-            root = str(settings.absolute(plugins / name))
-            yield from hook_programs(
-                settings.shown(hooks),
-                settings.table(hooks, json_table).get("hooks"),
-                _REFUSING_EVENTS,
-                folder=root,
-                variables={"PLUGIN_ROOT": root},
-            )
 
-    def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
-        """Return nothing: Goose reads no settings from a project."""
-        del files
-        return ()
-
-
-def _keyless(
-    context: PlanContext, used: list[str], secrets: Mapping[str, str]
-) -> list[RouteSetting]:
-    """Return each provider of *used* whose key is in no variable and no file: it may be in the keyring."""
-    where = YOUR_ENVIRONMENT if context.env.get("GOOSE_PROVIDER") else "~/.config/goose/config.yaml"
-    where = ARGUMENTS if option_value(context.all_args, "--provider") else where
-    found: list[RouteSetting] = []
-    for name, providers in VARIABLES.items():
-        if {*providers}.isdisjoint(used):
-            continue
-        key = KEYS.get(name, name)
-        if name in OPTIONAL_KEYS:
-            found += _without(context, where, OPTIONAL_KEYS[name], name, secrets, needs="may need")
-        elif key.endswith(("_API_KEY", "_TOKEN")):
-            found += _without(context, where, key, name, secrets)
-    return found
-
-
-def _without(
-    context: PlanContext,
-    where: str,
-    key: str,
-    value: str,
-    secrets: Mapping[str, str],
-    *,
-    needs: str = "needs",
-) -> list[RouteSetting]:
-    """Return a provider that *where* chooses if its *key* is neither in the environment nor in *secrets*."""
-    if context.env.get(key) or secrets.get(key):
-        return []
-    return settings_in(where, {f"a provider that {needs} {key}": value})
-
-
-def _secrets(context: PlanContext) -> Mapping[str, str]:
+def _secrets(context: PlanContext) -> Mapping[str, Any]:
     """Return the keys in its file of secrets."""
     files = [text for path, text in context.settings.items() if path.endswith(f"/{_SECRETS}")]
-    return yaml_values(files[0]) if files else {}
+    return (yaml_table(files[0]) or {}) if files else {}
 
 
 def _lost_key(context: PlanContext) -> str:
@@ -311,12 +272,17 @@ def _lost_key(context: PlanContext) -> str:
     return ""
 
 
+def _setting(text: str, name: str) -> str:
+    value = (yaml_table(text) or {}).get(name)
+    return value if isinstance(value, str) else ""
+
+
 def _place(context: PlanContext, name: str) -> str | None:
     """Return a clause that says where *name* is set, None if it is not."""
     if names_in_effect(context.env, (name,)):
         return f"{name} is set"
     for path, text in context.settings.items():
-        if is_in_effect(yaml_value(text, name)):
+        if is_in_effect(_setting(text, name)):
             return f"{path} sets {name}"
     return None
 
@@ -325,10 +291,10 @@ def _providers(context: PlanContext) -> list[str]:
     """Return the selected providers, as far as the command line and settings tell."""
     typed = option_value(context.all_args, "--provider")
     found = [typed] if typed else []
-    for name in CHOSEN:
+    for name in _CHOSEN:
         if name in ("GOOSE_PROVIDER", "active_provider") and typed:
             continue
-        read = [yaml_value(text, name) for text in context.settings.values()]
+        read = [_setting(text, name) for text in context.settings.values()]
         value = context.env.get(name) or next(filter(None, read), None)
         if value and value not in found:
             found.append(value)

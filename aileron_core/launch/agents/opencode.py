@@ -1,10 +1,8 @@
 """Launching OpenCode: a JSON document in the environment, merged over the person's configuration."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import Any, cast
@@ -12,49 +10,40 @@ from urllib.parse import quote
 
 from aileron_core.errors import InvalidRequest
 from aileron_core.launch.agents.opencode_conversations import OPENCODE_CONVERSATIONS
-from aileron_core.launch.agents.opencode_programs import opencode_programs
-from aileron_core.launch.agents.opencode_providers import OPENCODE_LISTED
-from aileron_core.launch.agents.opencode_routes import (
-    CONFIG_VARIABLE,
-    OPENCODE_ROUTES,
-    PROVIDER_KEYS,
-    listed_providers,
-)
 from aileron_core.launch.agents.settings_files import (
-    ARGUMENTS,
-    front_matter,
     home_path,
-    is_project_file,
+    is_in_effect,
     json_table,
     merged,
     names_in_effect,
     option_value,
-    settings_in,
     table_at,
 )
-from aileron_core.launch.named_programs import HomeSettings, NamedProgram
+from aileron_core.launch.agents.shared_variables import CLOUD_LOGINS, CLOUDS, PROVIDERS
 from aileron_core.launch.plan import (
     MCP_SERVER_NAME,
     PROVIDER_NAMES,
+    Agent,
     AgentFolder,
     ModelTraffic,
     Plan,
     PlanContext,
     ProviderName,
 )
-from aileron_core.launch.routes import Route, RouteSetting, flat, is_in_effect
 
 _PLUGIN = "aileron-opencode.mjs"
 _OWN_TOOLS = ("bash", "edit", "glob", "grep", "list", "lsp", "read")
 """The permissions of its tools that act on files or run commands; `edit` is that of all that write."""
+CONFIG_VARIABLE = "OPENCODE_CONFIG_CONTENT"
+PROVIDER_KEYS: Mapping[str, tuple[str, ...]] = {
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "openai": ("OPENAI_API_KEY",),
+    "google": ("GOOGLE_GENERATIVE_AI_API_KEY",),
+}
 _VERSIONS = {"anthropic": "v1", "openai": "v1", "google": "v1beta"}
 """What stands between a provider's address and the paths that OpenCode puts behind it."""
 
 
-_REFERENCE = re.compile(r"\{(env|file):\s*([^}]+?)\s*\}")
-_LIST = "models.json"
-_OWN_LIST = "OpenCode's own list of models"
-_OWN = "~/.config/opencode/"
 _COPIED = (
     "opencode.json", "opencode.jsonc", "config.json", "tui.json", "tui.jsonc", "*.md",
     "agent", "agents", "command", "commands", "mode", "modes", "plugin", "plugins",
@@ -65,7 +54,7 @@ _COPIED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OpenCode:
+class _OpenCode(Agent):
     name: str = "opencode"
     title: str = "OpenCode"
     program: str = "opencode"
@@ -96,11 +85,15 @@ class _OpenCode:
             read_only=("bin", "node_modules", "packages"),
         ),
     )  # fmt: skip
-    env_names: tuple[str, ...] = (
-        "OPENCODE_ENABLE_EXPERIMENTAL_MODELS",
-        "GOOGLE_CLOUD_QUOTA_PROJECT",
-    )
-    routes: tuple[Route, ...] = field(default_factory=lambda: OPENCODE_ROUTES)
+    variables: tuple[str, ...] = (
+        "XDG_*_HOME", "CF_AIG_TOKEN", "NEON_AI_*", "PRIVATEMODE_*", "SNOWFLAKE_CORTEX_*", "SNOWFLAKE_ACCOUNT", "WATSONX_*",
+        *PROVIDERS, *CLOUDS,
+    )  # fmt: skip
+    other_variables: tuple[str, ...] = (
+        *CLOUD_LOGINS, "CLOUDFLARE_*", "DATABRICKS_*", "DIGITALOCEAN_*", "GITHUB_TOKEN", "GITLAB_*", "HF_TOKEN", "VERCEL_*",
+        "AICORE_*", "*_API_KEY",
+    )  # fmt: skip
+    variable_keys: tuple[str, ...] = ("*.env",)
     hosts: tuple[str, ...] = (
         "api.anthropic.com",
         "api.openai.com",
@@ -111,9 +104,8 @@ class _OpenCode:
     )
     project_files: tuple[str, ...] = ("opencode.json", "opencode.jsonc", ".opencode/opencode.json")
     reads_above: tuple[str, ...] = project_files
-    program_settings: str = (
-        "`mcp`, `formatter`, `lsp` and `plugin` in `~/.config/opencode`, and its folder of plugins"
-    )
+    checks: tuple[str, ...] = ("plugin",)
+    program_files: tuple[str, ...] = ("/etc/opencode/opencode.json", "/etc/opencode/opencode.jsonc")
     denied_args: tuple[str, ...] = (
         "--port", "--hostname", "--mdns", "--mdns-domain", "--cors", "--attach", "--share", "--agent",
         "--dir", "--command", "--continue", "-c", "--session", "-s", "--fork", "--prompt", "--file",
@@ -155,7 +147,6 @@ class _OpenCode:
             "and MCP servers of your own run outside the gate."
         ),
     )
-    kept_tools: str = ""
     passes_gateway: str = (
         "With an API key, traffic to models of Anthropic, OpenAI and Google goes through the "
         "gateway."
@@ -220,35 +211,7 @@ class _OpenCode:
         system = PurePosixPath("/etc/opencode")
         home = PurePosixPath(".opencode")
         more += [folder / name for folder in (home, system) for name in names[1:]]
-        more += [
-            folder / kind / "*.md"
-            for folder in (own, home)
-            for kind in ("agent", "agents", "mode", "modes")
-        ]
-        more.append(home_path(env, "XDG_CACHE_HOME", ".cache") / "opencode" / _LIST)
         return (logins, used, *(own / name for name in names), *more)
-
-    def route_settings(self, context: PlanContext) -> tuple[RouteSetting, ...]:
-        """Return its configuration, the variables and files that it refers to, and the typed model."""
-        found: list[RouteSetting] = []
-        for path, text in _configurations(context):
-            if _is_logins(path):
-                found += settings_in(path, _fetched(json_table(text) or {}))
-            if _is_logins(path) or _is_used(path):
-                continue
-            where = ARGUMENTS if path == CONFIG_VARIABLE else path
-            found += [
-                each
-                for name, value in flat(json_table(text) or {})
-                for each in settings_in(where, {name: value})
-            ]
-            for kind, name in _REFERENCE.findall(text):
-                if kind == "env" or not _is_shared(where, name):
-                    found += settings_in(where, {f"{{{kind}:...}}": name})
-        if typed := option_value(context.all_args, "-m", "--model"):
-            found += settings_in(ARGUMENTS, {"model": typed})
-        found += _of_other_files(context, found)
-        return tuple(found)
 
     def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
         """Return a login, or a key in a configuration: these count over its environment."""
@@ -288,10 +251,6 @@ class _OpenCode:
             past.append("OpenCode has no API key for Anthropic, OpenAI or Google")
         return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
 
-    def programs(self, settings: HomeSettings, project: PurePosixPath) -> Iterator[NamedProgram]:
-        del project
-        yield from opencode_programs(settings)
-
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         found: list[str] = []
         for name, text in files.items():
@@ -328,64 +287,18 @@ _Tables = Mapping[str, Mapping[str, Any]]
 
 
 def _configurations(context: PlanContext) -> Iterator[tuple[str, str]]:
-    """Return the texts of its settings and logins that are JSON tables, but for the list of models."""
-    for path, text in context.settings.items():
-        if not path.endswith((".md", f"/{_LIST}")):
-            yield path, text
+    """Return the texts of its settings and logins."""
+    yield from context.settings.items()
     yield CONFIG_VARIABLE, context.env.get(CONFIG_VARIABLE, "")
-
-
-def _of_other_files(context: PlanContext, found: list[RouteSetting]) -> list[RouteSetting]:
-    """Return the models that its agents have, or else the model used last, and what its list of models adds."""
-    more: list[RouteSetting] = []
-    for path, text in context.settings.items():
-        if path.endswith(".md"):
-            name = f"agent.{PurePosixPath(path).stem}.model"
-            more += settings_in(path, {name: front_matter(text).get("model")})
-        elif _is_used(path) and not any(each.name == "model" for each in found):
-            more += settings_in(path, {"model": _used(path, json_table(text) or {})})
-    lists = {
-        path: json_table(text) or {}
-        for path, text in context.settings.items()
-        if path.endswith(f"/{_LIST}")
-    }
-    for path, table in (lists or {_OWN_LIST: OPENCODE_LISTED}).items():
-        values = listed_providers(table, context.env, [*found, *more])
-        more += [replace(each, from_project=False) for each in settings_in(path, values)]
-    return more
-
-
-def _fetched(logins: Mapping[str, Any]) -> dict[str, str]:
-    """Return the kind of a login whose server sends settings of its own."""
-    kinds = [table_at(logins, name).get("type") for name in logins]
-    return {"login.type": "wellknown"} if "wellknown" in kinds else {}
 
 
 def _is_logins(path: str) -> bool:
     return path.endswith("/auth.json")
 
 
-def _is_shared(where: str, name: str) -> bool:
-    """Return whether the file *name* that the settings in *where* refer to is in the sandbox too."""
-    if name.startswith(("/etc/", "/usr/")):
-        return True
-    if name.startswith("./") and (where == ARGUMENTS or is_project_file(where)):
-        return True
-    folder, _, first = name.removeprefix(_OWN).rpartition("./")
-    return not folder and any(
-        fnmatchcase(first.partition("/")[0], pattern)
-        for pattern in _COPIED
-        if name.startswith(("./", _OWN))
-    )
-
-
-def _is_used(path: str) -> bool:
-    return path.endswith("/opencode/model.json")
-
-
 def _used(path: str, table: Mapping[str, Any]) -> str | None:
     """Return the model that was used last, which counts while no setting chooses one; None if *path* has none."""
-    recent: Any = table.get("recent") if _is_used(path) else None
+    recent: Any = table.get("recent") if path.endswith("/opencode/model.json") else None
     last = cast("list[Any]", recent)[0] if isinstance(recent, list) and recent else None
     used = table_at({"last": last}, "last")
     return f"{used.get('providerID')}/{used.get('modelID')}" if used else None

@@ -3,25 +3,57 @@
 Read, never obeyed: a file that cannot be parsed gives None, and that agent's traffic is left alone.
 """
 
+import errno
 import json
 import re
+import stat
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
-from pathlib import PurePosixPath
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 import yaml
-
-from aileron_core.launch.routes import RouteSetting, is_in_effect
 
 _STRING = r'("(?:\\.|[^"\\])*")'
 _COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LAST_COMMA = re.compile(_STRING + r"|,(?=\s*[}\]])")
 _ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$", re.MULTILINE)
 
+_MOST_BYTES = 16 * 1024 * 1024
+"""Larger than any settings; Claude Code keeps its history in one of these files too."""
+_OFF = frozenset(("", "0", "false", "no", "off"))
+_PROVIDERS_OWN = frozenset(
+    f"https://{host}{path}"
+    for host in (
+        "api.anthropic.com",
+        "api.openai.com",
+        "generativelanguage.googleapis.com",
+    )
+    for path in ("", "/v1", "/v1beta")
+)
+"""The gateway's own upstreams: a setting that names one of them changes no destination."""
 
-ARGUMENTS = "Its arguments"
-"""Where a `RouteSetting` was found that is typed, or comes from config.toml or aileron.toml."""
+
+def read_settings(path: Path) -> str | None:
+    """Return the text of a settings file, None if it does not exist.
+
+    Raises:
+        OSError: it is not a regular file, is too large, or cannot be read.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+        raise OSError(errno.EINVAL, "is not a settings file")
+    return path.read_bytes().decode("utf-8")
+
+
+def is_in_effect(value: object) -> bool:
+    """Return whether a setting is on, or names an address other than a provider's own."""
+    text = str(value or "").strip().lower().rstrip("/")
+    return text not in _OFF and text not in _PROVIDERS_OWN
 
 
 def home_path(env: Mapping[str, str], variable: str, default: str) -> PurePosixPath:
@@ -64,6 +96,14 @@ def table_at(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
+def tables_in(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the names and tables in *value*, if it is a table of tables."""
+    if isinstance(value, dict):
+        for name, each in cast("dict[object, object]", value).items():
+            if isinstance(each, dict):
+                yield str(name), cast("dict[str, Any]", each)
+
+
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Return *under* with *over* laid over it, table by table."""
     result = dict(under)
@@ -86,16 +126,7 @@ def names_in_effect(values: Mapping[str, Any], names: Collection[str]) -> list[s
 
 def is_project_file(path: str) -> bool:
     """Return whether *path*, a key of `PlanContext.settings`, is a file of the project's."""
-    return not path.startswith(("~", "/")) and path != ARGUMENTS
-
-
-def settings_in(path: str, values: Mapping[str, object]) -> list[RouteSetting]:
-    """Return *values*, which the file *path* sets."""
-    return [
-        RouteSetting(name=name, value=str(value), where=path, from_project=is_project_file(path))
-        for name, value in values.items()
-        if value is not None
-    ]
+    return not path.startswith(("~", "/"))
 
 
 def parse_env_file(text: str) -> dict[str, str]:
@@ -103,25 +134,51 @@ def parse_env_file(text: str) -> dict[str, str]:
     return {name: value.strip().strip("\"'") for name, value in _ASSIGNED.findall(text)}
 
 
-def yaml_value(text: str, key: str) -> str | None:
-    found = re.search(rf"^{re.escape(key)}[ \t]*:[ \t]*(.*?)[ \t]*(?:#.*)?$", text, re.MULTILINE)
-    value = found[1].strip("\"'") if found else ""
-    return value or None
+def front_matter(text: str) -> dict[str, Any] | None:
+    """Return the table in YAML above a Markdown text, an empty one where there is none; None if it cannot be read."""
+    if not text.startswith("---\n"):
+        return {}
+    return yaml_table(text[4:].partition("\n---")[0])
 
 
-def yaml_values(text: str) -> dict[str, str]:
-    """Return the plain values at the top of a YAML file."""
-    return {
-        key: value
-        for key in re.findall(r"^([A-Za-z_][A-Za-z0-9_]*)[ \t]*:", text, re.MULTILINE)
-        if (value := yaml_value(text, key)) is not None
-    }
+_PARSERS: Mapping[str, Callable[[str], Mapping[str, Any] | None]] = {
+    ".env": parse_env_file,
+    ".json": json_table,
+    ".jsonc": json_table,
+    ".md": front_matter,
+    ".toml": toml_table,
+    ".yaml": yaml_table,
+}
 
 
-def front_matter(text: str) -> dict[str, str]:
-    """Return the plain values at the top of the YAML with which a Markdown file begins."""
-    found = re.match(r"---[ \t]*\r?\n(.*?)^---", text, re.DOTALL | re.MULTILINE)
-    return yaml_values(found[1]) if found else {}
+def parse_table(path: str, text: str) -> Mapping[str, Any] | None:
+    """Return the table in the settings file *path*, by the form that its name says; None if it has none."""
+    suffix = PurePosixPath(path).suffix or PurePosixPath(path).name
+    return _PARSERS[suffix](text) if suffix in _PARSERS else {}
+
+
+def flat(table: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, str]]:
+    """Return every value in nested tables, under the dotted path of its keys; lists item by item."""
+    for key, value in table.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{path}.")  # pyright: ignore[reportUnknownArgumentType]
+        elif isinstance(value, list):
+            for item in value:  # pyright: ignore[reportUnknownVariableType]
+                if isinstance(item, Mapping):
+                    yield from flat(item, f"{path}.")  # pyright: ignore[reportUnknownArgumentType]
+                else:
+                    yield path, str(item)  # pyright: ignore[reportUnknownArgumentType]
+        elif value is not None:
+            yield path, str(value)
+
+
+def settings_in(path: str, text: str) -> list[tuple[str, str]]:
+    """Return every value in the settings file *path*, under the dotted path of its keys; none if it has no table."""
+    try:
+        return [*flat(parse_table(path, text) or {})]
+    except RecursionError:
+        return []
 
 
 def option_value(words: Iterable[str], *names: str) -> str | None:

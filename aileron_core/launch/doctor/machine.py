@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from aileron_core.containment.git.sandboxed_git import find_git
 from aileron_core.containment.linux_syscalls import SCOPE_ABI, landlock_abi
 from aileron_core.containment.support import abstract_listeners, find_sandbox_support
 from aileron_core.errors import AileronError
@@ -16,6 +17,8 @@ from aileron_core.launch.doctor import Finding
 _SECONDS = 5.0
 _NAMED = 5
 _CONF_BYTES = 1024 * 1024
+_BARE_REPOSITORY = (2, 38)
+"""The first git that has the setting `safe.bareRepository`."""
 _REMOTE = re.compile(r"^\s*allow_remote_control\s+(?!no\b)(\S+)", re.MULTILINE)
 
 
@@ -62,6 +65,37 @@ def _landlock() -> Finding:
         f"--allow-abstract-sockets: {names}{more}."
     )
     return Finding(level="warning", topic="landlock", text=text)
+
+
+def check_git(env: Mapping[str, str]) -> Iterator[Finding]:
+    """Advise `safe.bareRepository=explicit`, with which git obeys no repository that is not called `.git`."""
+    version = re.match(r"git version (\d+)\.(\d+)", _git(env, "--version"))
+    if version is None or (int(version[1]), int(version[2])) < _BARE_REPOSITORY:
+        return
+    if _git(env, "config", "--get", "safe.bareRepository").strip().lower() == "explicit":
+        text = "git obeys no repository in a folder that is not called .git (safe.bareRepository)."
+        yield Finding(level="ok", topic="git", text=text)
+        return
+    text = (
+        "git obeys a repository in any folder that you enter, also in one that an agent made a "
+        "moment ago. `git config --global safe.bareRepository explicit` ends that; bare "
+        "repositories of your own then need --git-dir."
+    )
+    yield Finding(level="note", topic="git", text=text)
+
+
+def _git(env: Mapping[str, str], *words: str) -> str:
+    """Return what the system's git prints with the person's settings, and no repository's; empty if it fails."""
+    git = find_git()
+    passed = {name: env[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in env}
+    try:
+        return subprocess.run(
+            [git or "git", *words], env={**passed, "PATH": os.defpath, "GIT_DIR": os.devnull},
+            cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS,
+            check=False,
+        ).stdout if git else ""  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
 
 
 def check_terminal(env: Mapping[str, str], home: Path) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ what the agent has put there meanwhile, so none ever is.
 """
 
 import contextlib
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +13,10 @@ from aileron_core.containment.bubblewrap import (
     SANDBOX_LAUNCH_DIR,
     SandboxSpec,
     bwrap_argv,
+    command_sandbox_argv,
+    make_home_links,
     sandbox_mounts,
 )
-from aileron_core.containment.command_sandbox import command_sandbox_argv
 from aileron_core.containment.mounts import Mount
 from aileron_core.containment.programs import own_interpreter
 from aileron_core.containment.support import SandboxSupport
@@ -28,6 +29,7 @@ from aileron_core.launch.sandbox import (
     shell_profiles,
     write_home_files,
 )
+from aileron_core.launch.tools.commit_recovery import commit_journal
 from aileron_core.launch.tools.prepared_tools import PreparedTools
 from aileron_core.launch.tools.relay import ToolRelay
 from aileron_core.launch.tools.worker import ToolWorker, WorkerKind
@@ -46,6 +48,7 @@ def contained_tools(
     git_files: Mapping[str, str],
     git_mounts: tuple[Mount, ...],
     git_of_writable: tuple[Mount, ...] = (),
+    say: Callable[[str], None] = lambda _: None,
 ) -> Generator[ToolRelay | None, None, None]:
     """Make both sandboxes, and yield their relay, attached to the console; None without built-in tools.
 
@@ -54,6 +57,7 @@ def contained_tools(
         git_files: the git settings of a private home.
         git_mounts: of the project's repositories.
         git_of_writable: of other folders that the session may write.
+        say: called with what became of a commit that the end of the session met.
 
     Raises:
         Unavailable, ConsoleErrorResponse: see `ToolRelay.open`.
@@ -62,7 +66,8 @@ def contained_tools(
     if tools is None:
         yield None
         return
-    with LaunchDir(parent) as folder:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(LaunchDir(parent))
         spec = tool_spec(
             request,
             prepared,
@@ -73,20 +78,23 @@ def contained_tools(
         spec.private_home.mkdir(mode=0o700)
         profiles = shell_profiles(tools.env["PATH"])
         write_home_files(spec.private_home, {**profiles, **tools.files, **git_files})
+        make_home_links(spec)
         folder.write(f"{_PRIVATE}/{EMPTY_FILE}", "")
         _write_program(folder, f"{_PRIVATE}/{_WORKER}", request)
         worker = _worker_argv(f"{SANDBOX_LAUNCH_DIR}/{_WORKER}")
         files, commands = (
             replace(spec, offline=not shared) for shared in tool_networks(request).values()
         )
+        journal = stack.enter_context(commit_journal(request.aileron_home, session_id, spec, say))
         argvs: dict[WorkerKind, list[str]] = {
             "files": bwrap_argv(files, [*worker, "files", str(request.project)]),
             "commands": command_sandbox_argv(
-                commands, worker, filter(Path.is_dir, prepared.paths.writable)
+                commands, worker, filter(Path.is_dir, prepared.paths.writable), journal
             ),
         }
-        with _running(request, session_id, tools, folder.path, argvs, support) as relay:
-            yield relay
+        yield stack.enter_context(
+            _running(request, session_id, tools, folder.path, argvs, support, journal)
+        )
 
 
 @contextlib.contextmanager
@@ -171,6 +179,7 @@ def _running(
     folder: Path,
     argvs: Mapping[WorkerKind, list[str]],
     support: SandboxSupport | None = None,
+    journal: int | None = None,
 ) -> Generator[ToolRelay, None, None]:
     with contextlib.ExitStack() as stack:
         workers: list[ToolWorker] = []
@@ -182,6 +191,7 @@ def _running(
                 cwd=str(request.project),
                 errors=folder / f"{kind}.errors",
                 prepare=support.drop_privileges if support is not None else None,
+                inherited=(journal,) if journal is not None and kind == "commands" else (),
             )
             stack.callback(worker.wait)
             stack.callback(worker.close_input)

@@ -40,12 +40,14 @@ class ToolWorker:
         cwd: str,
         errors: Path,
         prepare: Callable[[], None] | None = None,
+        inherited: Sequence[int] = (),
     ) -> None:
         """Start it, in a session of its own: no key of the terminal reaches it.
 
         Args:
             errors: a new file for its standard error.
             prepare: called in the child just before exec.
+            inherited: descriptors that it has too.
 
         Raises:
             Unavailable: it cannot be started.
@@ -57,7 +59,7 @@ class ToolWorker:
             with errors.open("xb") as file:
                 self._process = subprocess.Popen(
                     argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=dict(env),
-                    cwd=cwd, start_new_session=True,
+                    cwd=cwd, start_new_session=True, pass_fds=inherited,
                     preexec_fn=prepare,  # noqa: PLW1509 - no thread has been started
                 )  # fmt: skip
         except (OSError, subprocess.SubprocessError) as error:

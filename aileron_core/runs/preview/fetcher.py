@@ -13,8 +13,9 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.host_names import short_host, short_hosts
-from aileron_core.connectors.posted_reads import OFFER_KEY, acceptance_name
+from aileron_core.connectors.posted_reads import OFFER_KEY, acceptance_name, unchecked_op
 from aileron_core.connectors.protocol import Connector, Limits, OpResult
+from aileron_core.credentials.accounts import for_person
 from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.runs.digest import preview_digest
 from aileron_core.runs.executor import Executor
@@ -111,9 +112,9 @@ class PreviewFetcher:
             else AuditEvent.PREVIEW_FETCHED
         )
         summary = (
-            f"No preview of {run.row.action} could be fetched"
+            f"No preview of {run.row.action_name} could be fetched"
             if preview.status == "unavailable"
-            else f"Fetched the preview of {run.row.action}"
+            else f"Fetched the preview of {run.row.action_name}"
         )
         if preview.hosts_asked:
             summary += f", from {short_hosts(preview.hosts_asked)}"
@@ -227,7 +228,7 @@ class PreviewFetcher:
             return replace(
                 preview,
                 status="unavailable",
-                reason=_reason(result),
+                reason=_reason(result, connector.account),
                 output=None,
                 not_found=_was_answered_with_error(result)
                 and result.last_status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE),
@@ -255,7 +256,7 @@ class PreviewFetcher:
         """Return the op's result, and what it was allowed to read by POST."""
         tries = 0
         while True:
-            reads = self._library.accepted_reads(connector.identity)
+            reads = self._library.accepted_reads(connector.identity, plan.op)
             result = await self._executor.preview(
                 connector, plan.op, plan.args, limits=limits, accepted_reads=frozenset(reads)
             )
@@ -293,8 +294,13 @@ def _was_answered_with_error(result: OpResult) -> bool:
     return refused and (result.last_status or 0) >= _FIRST_ERROR_STATUS
 
 
-def _reason(result: OpResult) -> str:
-    """Return why there is no preview; a host is named only for a request that it got itself."""
+def _reason(result: OpResult, account: str) -> str:
+    """Return why there is no preview; a host is named only for a request that it got itself.
+
+    Args:
+        result: of the preview op.
+        account: whose credential it carried, empty if none. Only the person reads it here.
+    """
     failure = result.failure
     assert failure is not None
     if failure.details.get("limit") == "wall_time" and result.unanswered_host:
@@ -305,10 +311,13 @@ def _reason(result: OpResult) -> str:
             phrase = f"{result.last_status} ({HTTPStatus(result.last_status).phrase})"
         except ValueError:
             phrase = str(result.last_status)
-        return f"{short_host(result.last_status_host)} answered {phrase}"
+        to = f" to the account {account}" if account and result.last_status == 401 else ""
+        return f"{short_host(result.last_status_host)} answered {phrase}{to}"
     if read := failure.details.get(OFFER_KEY):
+        op = unchecked_op(read)
+        unless = f", unless an accepted action gates {op}" if op else ""
         return (
             f"it would send a POST request ({read}), which you have not accepted for this "
-            "connector. The request was not sent. You can accept it in the waiting list."
+            f"connector. The request was not sent. You can accept it in the waiting list{unless}."
         )
-    return failure.message
+    return for_person(failure, failure.message, account)

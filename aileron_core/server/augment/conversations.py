@@ -2,17 +2,14 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from aileron_core.models import Format
 from aileron_core.models.format import write_body
 from aileron_core.models.json_values import JsonDict
 from aileron_core.models.neutral import ToolResult
 from aileron_core.server.augment.catalogue import Catalogue, Offer
 from aileron_core.server.augment.limits import MemoryLimits
-from aileron_core.server.augment.requests import AgentRequest
 
 _T = TypeVar("_T")
 
@@ -61,35 +58,6 @@ class UnfinishedTurn:
     open_items: tuple[JsonDict, ...] = ()
     """One more turn, whose calls had begun."""
     work: "asyncio.Task[CallBatch] | None" = None
-    earlier: "UnfinishedTurn | None" = None
-    """Of an equal request that ran beside it: what both did is told."""
-
-    @property
-    def chain(self) -> Iterator["UnfinishedTurn"]:
-        """It and those before it, the newest first: as many as there were equal requests, so no recursion."""
-        each: UnfinishedTurn | None = self
-        while each is not None:
-            yield each
-            each = each.earlier
-
-    def behind(self, earlier: "UnfinishedTurn") -> "UnfinishedTurn":
-        """Return it with *earlier* before all that it has."""
-        for turn in reversed([*self.chain]):
-            earlier = replace(turn, earlier=earlier)
-        return earlier
-
-    async def completed(self, format_: Format) -> "UnfinishedTurn":
-        """Return it as one, without an open turn, once what had begun is over."""
-        items: list[JsonDict] = []
-        ran: list[str] = []
-        for turn in reversed([*self.chain]):
-            items += turn.items
-            ran += turn.ran
-            if turn.work is not None:
-                batch = await asyncio.shield(turn.work)
-                items += (*turn.open_items, *format_.results(batch.results))
-                ran += batch.ran
-        return UnfinishedTurn(items=tuple(items), ran=tuple(ran))
 
 
 @dataclass(slots=True)
@@ -119,10 +87,6 @@ class _Bounded(Generic[_T]):
         self.values.move_to_end(key)
         return found[0]
 
-    def sized(self, key: str) -> tuple[_T | None, int]:
-        """Return a value, if it is there, and its size."""
-        return self.values.get(key, (None, 0))
-
     def pop(self, key: str) -> _T | None:
         found = self.values.pop(key, None)
         if found is None:
@@ -136,13 +100,11 @@ class Conversations:
 
     def __init__(self, limits: MemoryLimits | None = None) -> None:
         limits = limits or MemoryLimits()
-        self.last: AgentRequest | None = None
-        """The request that was read last: most of the next one is in it."""
         self._turns = _Bounded[HiddenTurn](limits)
         self._alone = _Bounded[HiddenTurn](limits)
         self._catalogues = _Bounded[Catalogue](limits)
         self._responses = _Bounded[KnownResponse](limits)
-        self._unfinished = _Bounded[UnfinishedTurn](limits)
+        self._unfinished = _Bounded[tuple[UnfinishedTurn, ...]](limits)
 
     def hide(self, *, after: str, alone: str, turn: HiddenTurn) -> None:
         """Keep *turn* for histories whose digest is *after* once they have the answer that the agent saw.
@@ -179,21 +141,19 @@ class Conversations:
     def response(self, response_id: str) -> KnownResponse | None:
         return self._responses.get(response_id)
 
-    def interrupt(self, digest: str, unfinished: UnfinishedTurn) -> None:
-        """Keep what was begun, behind what an equal request began beside it."""
-        size = sum(_size((*turn.items, *turn.open_items)) for turn in unfinished.chain)
-        earlier, before = self._unfinished.sized(digest)
-        if earlier is not None:
-            unfinished = unfinished.behind(earlier)
-        self._unfinished.put(digest, unfinished, size + before)
+    def interrupt(self, digest: str, turns: tuple[UnfinishedTurn, ...]) -> None:
+        """Keep what was begun, behind what an equal request began beside it: what both did is told."""
+        turns = (*self.resume(digest), *turns)
+        size = sum(_size((*turn.items, *turn.open_items)) for turn in turns)
+        self._unfinished.put(digest, turns, size)
 
     def has_begun(self, digest: str) -> bool:
         """Return whether something was begun for a request with this whole history."""
         return self._unfinished.get(digest) is not None
 
-    def resume(self, digest: str) -> UnfinishedTurn | None:
-        """Take what was begun for a request with this whole history."""
-        return self._unfinished.pop(digest)
+    def resume(self, digest: str) -> tuple[UnfinishedTurn, ...]:
+        """Take what was begun for a request with this whole history, the oldest first."""
+        return self._unfinished.pop(digest) or ()
 
 
 def _size(items: tuple[JsonDict, ...]) -> int:

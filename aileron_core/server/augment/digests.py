@@ -7,9 +7,8 @@ thinking, moved cache markers. Only who said what, calls and results count.
 import copy
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from aileron_core.models.json_values import JsonDict
@@ -18,7 +17,6 @@ _TEXTS = ("text", "input_text", "output_text")
 _UNREAD = ("thinking", "redacted_thinking", "reasoning")
 _MARKS = ("id", "status", "cache_control", "caller")
 _END = b"\0\n"
-_STATES = 8
 _canonical_json = json.JSONEncoder(sort_keys=True).encode
 Unit: TypeAlias = tuple[str, ...]
 """`text`, who said it and what; or a call, a result, anything else."""
@@ -81,33 +79,16 @@ class ReadHistory:
     items: tuple[ReadItem, ...]
     digest: HistoryDigest
     """Of all of it."""
-    states: Mapping[int, HistoryDigest]
-    """By number of items: the digest of those, near the end. What goes on from a history may change its
-    last items: a cache marker moves."""
 
     @classmethod
-    def of(
-        cls, items: Sequence[JsonDict], seed: str = "", previous: "ReadHistory | None" = None
-    ) -> "ReadHistory":
-        """Read *items*, but those at the beginning that *previous* has too, as the same Python objects."""
-        read, digest = 0, HistoryDigest(seed)
+    def of(cls, items: Iterable[JsonDict], seed: str = "") -> "ReadHistory":
+        digest = HistoryDigest(seed)
         found: list[ReadItem] = []
-        states: dict[int, HistoryDigest] = {}
-        if previous is not None and previous.seed == seed:
-            pairs = zip(previous.items, items, strict=False)
-            same = sum(1 for _ in takewhile(lambda pair: pair[0].value is pair[1], pairs))
-            states = {count: state for count, state in previous.states.items() if count <= same}
-            read = max(states, default=0)
-        if previous is not None and read:
-            digest, found = states[read].extended(()), [*previous.items[:read]]
-        for item in items[read:]:
+        for item in items:
             units = tuple(units_of(item))
             digest.add(units)
             found.append(ReadItem(item, units, digest.value))
-            if len(found) > len(items) - _STATES:
-                states[len(found)] = digest.extended(())
-        newest = {count: states[count] for count in sorted(states)[-_STATES:]}
-        return cls(seed, tuple(found), digest, newest)
+        return cls(seed, tuple(found), digest)
 
 
 def digest_of(items: Iterable[JsonDict]) -> str:

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import AsyncGenerator, Callable
 
-from aileron_core.server.augment.upstream_answer import AnswerReceiver, UpstreamAnswer
+from aileron_core.server.augment.upstream_answer import UpstreamAnswer
 from aileron_core.server.gateway.augmenting import UNRECORDED, GatewaySide
 from aileron_core.server.gateway.forwarding import request_head
 from aileron_core.server.gateway.key_injection import LOCKED, StreamMask
@@ -76,12 +76,16 @@ class Egress:
         passing.had_key = keyed is not None
         pool = side.pool if keyed is None else side.keyed_pool
         connection = pool.take_idle(side.upstream) or await pool.open_new(side.upstream)
-        mask = None if keyed is None else StreamMask(keyed.key)
         answer = UpstreamAnswer(
-            connection, passing, side.traffic, mask, side.upstream.address, self._hold
+            connection=connection,
+            passing=passing,
+            traffic=side.traffic,
+            mask=None if keyed is None else StreamMask(keyed.key),
+            address=side.upstream.address,
+            hold=self._hold,
         )
         try:
-            connection.expect_response(AnswerReceiver(answer), bodiless=False)
+            connection.expect_response(answer, bodiless=False)
             headers = _headers(side.client.headers if keyed is None else keyed.headers, body)
             head = request_head(side.client, side.upstream, side.target, headers)
             connection.write(head + body)

@@ -2,28 +2,43 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 
 from starlette.types import Receive
 
 from aileron_core import tasks
 from aileron_core.errors import ModelFormatError
-from aileron_core.models.json_values import JsonDict
-from aileron_core.models.neutral import Answer, Limits
+from aileron_core.models import Format
+from aileron_core.models.json_values import JsonDict, dump, objects_of
+from aileron_core.models.neutral import Answer, Limits, ToolCall
+from aileron_core.server.augment.catalogue import Offer
 from aileron_core.server.augment.client_answer import ClientAnswer
 from aileron_core.server.augment.conversations import CallBatch, UnfinishedTurn
 from aileron_core.server.augment.egress import Egress
-from aileron_core.server.augment.limits import AugmentLimits
+from aileron_core.server.augment.limits import AugmentLimits, beside_if_large
 from aileron_core.server.augment.plans import Plan
-from aileron_core.server.augment.request_body import BufferedBodies
-from aileron_core.server.augment.tool_calls import ToolCaller
-from aileron_core.server.augment.turns import Turn, items_of, read_turn
+from aileron_core.server.augment.request_body import RequestBody
+from aileron_core.server.augment.tool_calls import Report, ToolCaller
 from aileron_core.server.augment.upstream_answer import AnswerBroken
 from aileron_core.server.augment.views import AnswerView, StreamView, WholeView
 from aileron_core.server.gateway.augmenting import GatewaySide
 from aileron_core.server.gateway.providers import GatewayError
+from aileron_core.server.shares import Shares
 
+CALLS_HEADER = b"aileron-calls"
+"""With it, and a word, an agent asks to be told of Aileron's calls. It has to be named in `Connection`."""
+_WORD = re.compile(rb"[0-9a-f]{32}")
+_RUN_BY_PROVIDER = frozenset(
+    {
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+        "mcp_call",
+    }
+)
 _WORDS = {400: (b"Bad Request", "invalid_request_error"), 502: (b"Bad Gateway", "api_error")}
 
 
@@ -31,29 +46,21 @@ class _OverLimit(Exception):
     """The loop has to end; the message is for the agent."""
 
 
+@dataclass(slots=True, eq=False)
 class Exchange:
-    """Asks the model, makes its calls of our tools, and asks again, until its answer is for the agent.
+    """Asks the model, makes its calls of our tools, and asks again, until its answer is for the agent."""
 
-    Args:
-        plan: makes the plan of a request's body, which is None if it is too long; returns None
-            where it passes as it is.
-        caller: makes what runs the calls of a plan.
-    """
+    _side: GatewaySide
+    _limits: AugmentLimits
+    _buffered: Shares
+    _plan: Callable[[bytes | bytearray | None], Awaitable[Plan | None]]
+    """Makes the plan of a request's body, which is None if it is too long; None where it passes as it is."""
+    _caller: Callable[[Plan, asyncio.Event, Report | None], ToolCaller]
+    """Makes what runs the calls of a plan."""
+    _client: ClientAnswer = field(init=False)
 
-    def __init__(
-        self,
-        side: GatewaySide,
-        limits: AugmentLimits,
-        buffered: BufferedBodies,
-        plan: Callable[[bytes | bytearray | None], Awaitable[Plan | None]],
-        caller: Callable[[Plan, asyncio.Event], ToolCaller],
-    ) -> None:
-        self._side = side
-        self._limits = limits
-        self._buffered = buffered
-        self._plan = plan
-        self._caller = caller
-        self._client = ClientAnswer(side.client)
+    def __post_init__(self) -> None:
+        self._client = ClientAnswer(self._side.client)
 
     @property
     def client_disconnected(self) -> bool:
@@ -70,7 +77,8 @@ class Exchange:
             GatewayError: there is no answer, and nothing was written yet.
         """
         self._side.client.listen(self._client)
-        with self._buffered.body(receive, self._limits.request_bytes) as body:
+        session_id = self._side.session.session_id
+        with RequestBody(self._buffered, session_id, receive, self._limits.request_bytes) as body:
             try:
                 async with asyncio.timeout(self._limits.seconds):
                     complete = await body.read()
@@ -92,7 +100,8 @@ class Exchange:
     async def _answered(self, plan: Plan, hold: Callable[[int], None]) -> None:
         view = (StreamView if plan.streams else WholeView)(plan.format, plan.offer, self._client)
         over = asyncio.Event()
-        loop = _Loop(plan, view, Egress(self._side, hold), self._caller(plan, over), self._limits)
+        caller = self._caller(plan, over, self._report(plan))
+        loop = _Loop(plan, view, Egress(self._side, hold), caller, self._limits)
         self._client.on_gone = loop.keep
         running = tasks.spawn(_outcome(loop), name="augment loop")
         leaving = tasks.spawn(self._client.gone.wait(), name="augment client")
@@ -119,6 +128,23 @@ class Exchange:
             passing.is_own_error = True
             passing.needs_vault = isinstance(fault, GatewayError) and fault.kind == "locked"
             self._end(view, fault)
+
+    def _report(self, plan: Plan) -> Report | None:
+        """Return what writes how a call stands into the stream, as a comment; None where nobody asked for it.
+
+        A comment begins with the word that the agent made up in its header, which the model's server does
+        not know: it cannot write such a comment.
+        """
+        headers = self._side.client.headers
+        words = [value for name, value in headers if name.lower() == CALLS_HEADER]
+        if not plan.streams or len(words) != 1 or not _WORD.fullmatch(words[0]):
+            return None
+
+        def report(said: dict[str, str]) -> None:
+            if self._client.begun:
+                self._client.write_now(b": %b %b\n\n" % (words[0], dump(said)))
+
+        return report
 
     def _end(self, view: AnswerView, fault: Exception) -> None:
         """Tell the agent how it ended, unless it was told."""
@@ -159,29 +185,31 @@ def _too_long(limits: AugmentLimits) -> _OverLimit:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """The calls of one answer that somebody has to make."""
+
+    ours: tuple[ToolCall, ...] = ()
+    has_agents: bool = False
+    """The agent has calls to make too, so this answer goes to it."""
+
+
+@dataclass(slots=True, eq=False)
 class _Loop:
-    def __init__(
-        self,
-        plan: Plan,
-        view: AnswerView,
-        egress: Egress,
-        caller: ToolCaller,
-        limits: AugmentLimits,
-    ) -> None:
-        self._plan = plan
-        self._view = view
-        self._egress = egress
-        self._caller = caller
-        self._limits = limits
-        self._answers: list[Answer] = []
-        self._hidden: list[JsonDict] = []
-        """What stands for the answer at the model so far."""
-        self._ran: list[str] = []
-        self._open: UnfinishedTurn | None = None
-        """The turn whose calls are being made."""
-        self._kept = False
-        self._calls = 0
-        self._bytes_left = limits.bytes
+    _plan: Plan
+    _view: AnswerView
+    _egress: Egress
+    _caller: ToolCaller
+    _limits: AugmentLimits
+    _answers: list[Answer] = field(default_factory=list[Answer])
+    _hidden: list[JsonDict] = field(default_factory=list[JsonDict])
+    """What stands for the answer at the model so far."""
+    _ran: list[str] = field(default_factory=list[str])
+    _open: tuple[UnfinishedTurn, ...] = ()
+    """The turns whose calls are being made."""
+    _kept: bool = False
+    _calls: int = 0
+    _bytes_read: int = 0
 
     async def run(self) -> None:
         finished = False
@@ -196,14 +224,17 @@ class _Loop:
 
     async def _resume(self) -> None:
         """Go on from what ran for an equal request that was never answered."""
-        unfinished = self._plan.resume()
-        if unfinished is None:
-            return
-        self._open = unfinished
-        completed = await unfinished.completed(self._plan.format)
-        self._hidden += completed.items
-        self._ran += completed.ran
-        self._open = None
+        self._open = self._plan.resume()
+        hidden: list[JsonDict] = []
+        ran: list[str] = []
+        for turn in self._open:
+            hidden += turn.items
+            ran += turn.ran
+            if turn.work is not None:
+                batch = await asyncio.shield(turn.work)
+                hidden += (*turn.open_items, *self._plan.format.results(batch.results))
+                ran += batch.ran
+        self._hidden, self._ran, self._open = hidden, ran, ()
 
     async def _turn(self) -> bool:
         """Ask the model once and make its calls; return whether it is to be asked again."""
@@ -232,11 +263,11 @@ class _Loop:
 
     async def _ask(self) -> Answer | None:
         """Return the model's next answer; None where the upstream refused, which the agent was shown."""
-        body = self._plan.body(self._hidden)
+        body = await beside_if_large(self._plan.size, self._plan.body, self._hidden)
         async with contextlib.AsyncExitStack() as stack:
             async with self._view.kept_alive(self._limits.keep_alive_seconds):
                 upstream = await stack.enter_async_context(self._egress.sent(body))
-                head = await upstream.head()
+                head = await upstream.whole_head()
             if not self._view.reads(head):
                 if head.status == 200:  # as it is, it could show the agent calls of ours
                     raise ModelFormatError(
@@ -245,17 +276,17 @@ class _Loop:
                 self.keep()
                 await self._view.refuse(head, upstream)
                 return None
-            counted = replace(Limits(), answer_bytes=self._bytes_left)
+            left = self._limits.bytes - self._bytes_read
             try:
-                return await self._view.take(head, upstream, counted)
+                return await self._view.take(head, upstream, Limits(answer_bytes=left))
             except ModelFormatError:
-                if upstream.count > self._bytes_left:
+                if upstream.count > left:
                     raise _OverLimit(
                         f"Aileron ended this answer: the model's answers to it are over {self._limits.bytes} bytes."
                     ) from None
                 raise
             finally:
-                self._bytes_left -= upstream.count
+                self._bytes_read += upstream.count
 
     async def _made(self, answer: Answer, turn: Turn) -> CallBatch:
         """Make our calls of *answer*, and put turn and results behind what stands at the model."""
@@ -273,14 +304,14 @@ class _Loop:
         if self._view.client_gone:  # what was kept for an equal request has none of this
             raise asyncio.CancelledError
         work = tasks.spawn(self._caller.make(turn.ours, number), name="augment calls")
-        self._open = UnfinishedTurn(open_items=tuple(items), work=work)
+        self._open = (UnfinishedTurn(open_items=tuple(items), work=work),)
         async with self._view.kept_alive(self._limits.keep_alive_seconds):
             batch: CallBatch = await asyncio.shield(work)
         if turn.has_agents:
             return batch
         self._ran += batch.ran
         self._hidden += [*items, *plan.format.results(batch.results)]
-        self._open = None
+        self._open = ()
         return batch
 
     def _remember(self, answer: Answer, turn: Turn, batch: CallBatch) -> None:
@@ -299,7 +330,52 @@ class _Loop:
         if self._kept or not (self._hidden or self._open):
             return
         self._kept = True
-        begun = self._open or UnfinishedTurn()
-        self._plan.interrupted(
-            replace(begun, items=(*self._hidden, *begun.items), ran=(*self._ran, *begun.ran))
-        )
+        done = UnfinishedTurn(items=tuple(self._hidden), ran=tuple(self._ran))
+        self._plan.interrupted((done, *self._open) if self._hidden else self._open)
+
+
+def read_turn(format_: Format, answer: Answer, offer: Offer) -> Turn:
+    """Return what *answer* asks for; one that was cut short or failed asks for nothing."""
+    ours = tuple(call for call in answer.calls if offer.is_ours(call.name))
+    if answer.stop.kind != "tools" or not ours:
+        return Turn()
+    others = len(ours) < len(answer.calls) or any(
+        kind not in _RUN_BY_PROVIDER for kind in _other_calls(format_.turn(answer))
+    )
+    return Turn(ours=ours, has_agents=others)
+
+
+def items_of(
+    format_: Format, request: JsonDict, answer: Answer, offer: Offer, *, without: str = ""
+) -> list[JsonDict]:
+    """Return *answer* as the model's history has it, whole and in order.
+
+    Args:
+        without: `ours` or `agents`: leave those calls out, of which there will be no result.
+    """
+    if without:
+        ours = without == "ours"
+
+        def kept(name: str) -> str | None:
+            return None if offer.is_ours(name) == ours else name
+
+        answer = format_.answer_of(format_.joined([answer], kept))
+    return [item for item in format_.turn(answer) if _can_be_sent(item, request)]
+
+
+def _can_be_sent(item: JsonDict, request: JsonDict) -> bool:
+    """Whether the provider takes *item* back: it knows no reasoning that it neither stored nor encrypted."""
+    unstored = item.get("type") == "reasoning" and request.get("store") is False
+    return not unstored or bool(item.get("encrypted_content"))
+
+
+def _other_calls(items: Iterable[JsonDict]) -> Iterable[str]:
+    """Give the kinds of calls in *items* that are of no function."""
+    for item in items:
+        kind = item.get("type")
+        if isinstance(kind, str) and kind.endswith("_call") and kind != "function_call":
+            yield kind
+        if any("function" not in call for call in objects_of(item, "tool_calls")):
+            yield "custom"
+        if item.get("function_call"):
+            yield "custom"

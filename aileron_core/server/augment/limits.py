@@ -1,6 +1,14 @@
 """How much one request of an agent may set off."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_AT_ONCE = 1024 * 1024
+"""Bytes of a request that are read, or written, while all else waits: for about 10 ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,7 +18,7 @@ class AugmentLimits:
     request_bytes: int = 32 * 1024 * 1024
     """Of the agent's own request; a longer one passes unread."""
     buffered_bytes: int = 128 * 1024 * 1024
-    """Of the requests of all sessions that are being answered, and the answers; what goes beyond it is refused."""
+    """Of the requests of all sessions that are being answered, and the answers; of one session half of it at most."""
     turns: int = 32
     """Requests to the model."""
     calls: int = 128
@@ -28,3 +36,10 @@ class MemoryLimits:
 
     entries: int = 256
     bytes: int = 32 * 1024 * 1024
+
+
+async def beside_if_large(size: int, do: Callable[_P, _T], *args: _P.args, **more: _P.kwargs) -> _T:
+    """Return what *do* makes of a request of *size* bytes; of a large one on a thread of its own."""
+    if size <= _AT_ONCE:
+        return do(*args, **more)
+    return await asyncio.to_thread(do, *args, **more)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from aileron_core.models import OPENAI_RESPONSES, Format
+from aileron_core.models.format import write_body
 from aileron_core.models.json_values import JsonDict
 from aileron_core.models.neutral import Answer, ToolResult
-from aileron_core.models.splicing import SplicedObject
 from aileron_core.server.augment.catalogue import Catalogue, Offer
 from aileron_core.server.augment.conversations import (
     Conversations,
@@ -27,11 +27,11 @@ class Plan:
     """A request as the model gets it, without what this request itself will add."""
 
     format: Format
-    source: SplicedObject = field(repr=False)
-    """What `request` was made of."""
     request: JsonDict
     items: tuple[JsonDict, ...]
     """Its history; `request` has the agent's."""
+    size: int
+    """Bytes of the agent's request."""
     offer: Offer = field(default_factory=Offer)
     catalogue: Catalogue = field(default_factory=Catalogue)
     digest: HistoryDigest
@@ -47,7 +47,7 @@ class Plan:
     def body(self, hidden: Sequence[JsonDict]) -> bytes:
         """Return the bytes of the request, with *hidden* after its history."""
         items = (*self.items, *hidden)
-        return self.source.write(self.format.with_history(self.request, items))
+        return write_body(self.format.with_history(self.request, items))
 
     def remember(
         self,
@@ -79,13 +79,13 @@ class Plan:
             )
             self.known.know(first, response)
 
-    def resume(self) -> UnfinishedTurn | None:
+    def resume(self) -> tuple[UnfinishedTurn, ...]:
         """Take what ran for an equal request that was never answered whole."""
         return self.known.resume(self.digest.value)
 
-    def interrupted(self, unfinished: UnfinishedTurn) -> None:
+    def interrupted(self, turns: tuple[UnfinishedTurn, ...]) -> None:
         """Keep what ran, for an equal request."""
-        self.known.interrupt(self.digest.value, unfinished)
+        self.known.interrupt(self.digest.value, turns)
 
 
 def _is_id(value: object) -> TypeGuard[str]:
@@ -115,8 +115,8 @@ def make_plan(
     if asked.reason is not None and response is not None:
         return Plan(
             format=format_,
-            source=asked.source,
             request=request,
+            size=asked.size,
             items=(*format_.results(results), *(item.value for item in own.items)),
             offer=response.offer if keeps_tools else Offer(),
             catalogue=response.catalogue,
@@ -141,8 +141,8 @@ def make_plan(
     known.freeze(own.digest.value, catalogue)
     return Plan(
         format=format_,
-        source=asked.source,
         request=changed,
+        size=asked.size,
         items=placed.items,
         offer=offer,
         catalogue=catalogue,

@@ -1,66 +1,54 @@
 """The body of an agent's request: read whole to be looked at, and received once more where it only passes."""
 
-import contextlib
-from collections.abc import Generator
+import asyncio
+from dataclasses import dataclass, field
 
 from starlette.types import Message, Receive
 
 from aileron_core.server.gateway.providers import GatewayError
+from aileron_core.server.http_protocol import PROGRESS_SECONDS
+from aileron_core.server.shares import Shares
 
 
-class BufferedBodies:
-    """The requests that are being answered, with the model's answers to them: at most *most* bytes in all."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._bytes = 0
-
-    @contextlib.contextmanager
-    def body(self, receive: Receive, most: int) -> Generator["RequestBody"]:
-        """Hold one body, of at most *most* bytes, while entered."""
-        held = RequestBody(self, receive, most)
-        try:
-            yield held
-        finally:
-            self._bytes -= held.size
-
-    def add(self, size: int) -> None:
-        """Count *size* more bytes.
-
-        Raises:
-            GatewayError: they are too many.
-        """
-        if self._bytes + size > self._most:
-            raise GatewayError(
-                "too_many",
-                "The console holds too many large requests and answers. Try again later.",
-            )
-        self._bytes += size
-
-
+@dataclass(slots=True, eq=False)
 class RequestBody:
-    """Reads one body."""
+    """Reads one body of a session, of at most *most* bytes, and holds it while it is entered."""
 
-    def __init__(self, bodies: BufferedBodies, receive: Receive, most: int) -> None:
-        self._bodies = bodies
-        self._receive = receive
-        self._most = most
-        self._replayed = False
-        self._more = True
-        self.data = bytearray()
-        self.size = 0
-        """Bytes that are held for it."""
-        self.is_gone = False
-        """The agent hung up before it had sent all of it."""
+    _shares: Shares
+    """Of the bytes of all requests that are being answered, with the model's answers to them."""
+    _session_id: str
+    _receive: Receive
+    _most: int
+    _replayed: bool = False
+    _more: bool = True
+    data: bytearray = field(default_factory=bytearray)
+    size: int = 0
+    """Bytes that are held for it."""
+    is_gone: bool = False
+    """The agent hung up before it had sent all of it."""
+
+    def __enter__(self) -> "RequestBody":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.size:
+            self._shares.give_back(self._session_id, self.size)
 
     async def read(self) -> bool:
         """Return whether all of it was read: it was sent, and is not too long.
 
         Raises:
-            GatewayError: the console holds too much already.
+            GatewayError: its session holds too much already, or nothing came for a while.
         """
         while self._more and len(self.data) <= self._most:
-            message = await self._receive()
+            try:
+                async with asyncio.timeout(PROGRESS_SECONDS):
+                    message = await self._receive()
+            except TimeoutError:
+                raise GatewayError(
+                    "timeout",
+                    f"Nothing more of the request arrived for {PROGRESS_SECONDS:g} seconds.",
+                ) from None
             if message["type"] != "http.request":
                 self.is_gone = True
                 return False
@@ -74,9 +62,15 @@ class RequestBody:
         """Count *size* more bytes that are kept until it is answered.
 
         Raises:
-            GatewayError: the console holds too much already.
+            GatewayError: its session holds too much already.
         """
-        self._bodies.add(size)
+        if not self._shares.fits(self._session_id, size):
+            raise GatewayError(
+                "too_many",
+                "This session has too many large requests and answers under way. Try again when one "
+                "has ended.",
+            )
+        self._shares.add(self._session_id, size)
         self.size += size
 
     async def replay(self) -> Message:

@@ -1,21 +1,14 @@
 """What an agent asks of its model: whether that is augmented, and what is added to it. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from aileron_core.models import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, OPENAI_RESPONSES, Format
-from aileron_core.models.json_values import JsonDict, object_of
-from aileron_core.models.splicing import SplicedObject
+from aileron_core.models import ANTHROPIC_MESSAGES, Format
+from aileron_core.models.json_values import JsonDict, object_of, parse_object
 from aileron_core.server.augment.catalogue import Offer
 from aileron_core.server.augment.digests import ReadHistory
 
-FORMATS: Mapping[bytes, Format] = {
-    b"/v1/messages": ANTHROPIC_MESSAGES,
-    b"/v1/chat/completions": CHAT_COMPLETIONS,
-    b"/v1/responses": OPENAI_RESPONSES,
-}
-"""By the path behind the gateway's prefix."""
 MOST_PARTS = 20_000
 """Messages, parts of them and tools: each takes time, for its digest and its place, however small it is."""
 
@@ -25,36 +18,28 @@ class AgentRequest:
     """A request as it came."""
 
     format: Format
-    source: SplicedObject
+    value: JsonDict
+    """Neither it nor anything in it may be changed."""
     reason: str | None
     """Why it passes without our tools, as a clause; None where it gets them."""
     earlier: str
     """The id of the answer that it goes on from, if the provider keeps its conversation."""
     history: ReadHistory
-
-    @property
-    def value(self) -> JsonDict:
-        return self.source.value
+    size: int
+    """Bytes that it came in."""
 
 
-def read_request(
-    format_: Format, body: bytes | bytearray, previous: AgentRequest | None = None
-) -> AgentRequest:
-    """Read *body*, which takes about 10 ms for each MB that *previous* does not have.
-
-    Args:
-        previous: a request in this format, such as the one before it in its conversation.
+def read_request(format_: Format, body: bytes | bytearray) -> AgentRequest:
+    """Read *body*, which takes about 10 ms for each MB.
 
     Raises:
         ModelFormatError: it is not of the format.
     """
-    source = SplicedObject(
-        body, "the request to the model", previous.source if previous is not None else None
-    )
-    reason = unaugmented_reason(format_, source.value)
-    answer = _earlier_answer(format_, source.value)
-    own = format_.history(source.value) if reason is None or answer else []
-    if _parts_of(own, source.value) > MOST_PARTS:
+    value = parse_object(body, "the request to the model")
+    reason = unaugmented_reason(format_, value)
+    answer = _earlier_answer(format_, value)
+    own = format_.history(value) if reason is None or answer else []
+    if _parts_of(own, value) > MOST_PARTS:
         reason, answer, own = (
             f"it has over {MOST_PARTS} messages, parts of them and tools",
             "",
@@ -62,10 +47,11 @@ def read_request(
         )
     return AgentRequest(
         format=format_,
-        source=source,
+        value=value,
         reason=reason,
         earlier=answer,
-        history=ReadHistory.of(own, answer, previous.history if previous is not None else None),
+        history=ReadHistory.of(own, answer),
+        size=len(body),
     )
 
 

@@ -10,27 +10,22 @@ from aileron_core.app import App
 from aileron_core.audit.events import AuditEvent
 from aileron_core.errors import AileronError, ModelFormatError
 from aileron_core.ids import new_exchange_id
+from aileron_core.models import BY_PATH
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.augment.catalogue import Catalogue
 from aileron_core.server.augment.conversations import Conversations
 from aileron_core.server.augment.exchange import Exchange
-from aileron_core.server.augment.limits import AugmentLimits
+from aileron_core.server.augment.limits import AugmentLimits, beside_if_large
 from aileron_core.server.augment.plans import Plan, make_plan
-from aileron_core.server.augment.request_body import BufferedBodies
-from aileron_core.server.augment.requests import FORMATS, AgentRequest, read_request
-from aileron_core.server.augment.tool_calls import ToolCaller
+from aileron_core.server.augment.requests import read_request
+from aileron_core.server.augment.tool_calls import Report, ToolCaller
 from aileron_core.server.gateway.augmenting import UNRECORDED, GatewaySide
 from aileron_core.server.gateway.key_injection import is_encoded
 from aileron_core.server.gateway.providers import GatewayError
+from aileron_core.server.shares import Shares
 from aileron_core.sessions.model import Session
 
 _log = logging.getLogger(__name__)
-_AT_ONCE = 1024 * 1024
-"""Bytes of a request that are read while all else waits, for about 10 ms."""
-_MOST_KEPT = 4 * 1024 * 1024
-"""Bytes of a request that is kept for the next one."""
-_MOST_VALUES_KEPT = 100_000
-"""Of such a request: once read, each takes up to 300 bytes of memory, though 5 may do in the request."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 _MOST_NAMES = 64
 
@@ -43,7 +38,7 @@ class AugmentRoom:
         self._sessions = app.session_service
         self._agents = agents
         self.limits = AugmentLimits()
-        self._buffered = BufferedBodies(self.limits.buffered_bytes)
+        self._buffered = Shares(self.limits.buffered_bytes)
         self._known: dict[str, dict[bytes, Conversations]] = {}
         """By session and wire format: what one format hides, another cannot be sent."""
         self._newest_of: tuple[Action, ...] = ()
@@ -56,15 +51,16 @@ class AugmentRoom:
         async def plan(body: bytes | bytearray | None) -> Plan | None:
             return await self._plan(side, body)
 
-        def caller(made: Plan, over: asyncio.Event) -> ToolCaller:
+        def caller(made: Plan, over: asyncio.Event, report: Report | None) -> ToolCaller:
             return ToolCaller(
-                self._agents,
-                side.session,
-                made.catalogue,
-                made.offer,
+                agents=self._agents,
+                session=side.session,
+                catalogue=made.catalogue,
+                offer=made.offer,
                 hold_seconds=self._settings.hold_seconds,
                 over=over,
                 exchange=new_exchange_id(),
+                report=report,
             )
 
         return Exchange(side, self.limits, self._buffered, plan, caller)
@@ -90,14 +86,10 @@ class AugmentRoom:
             made = "its body is compressed"
         else:
             try:
-                format_ = FORMATS[side.path]
-                if len(body) <= _AT_ONCE:
-                    asked = read_request(format_, body, known.last)
-                else:
-                    asked = await asyncio.to_thread(read_request, format_, body, known.last)
-                    if side.client.disconnected:
-                        return None
-                known.last = asked if _can_be_kept(asked, len(body)) else None
+                format_ = BY_PATH[side.path]
+                asked = await beside_if_large(len(body), read_request, format_, body)
+                if side.client.disconnected:
+                    return None
                 made = make_plan(asked, known, lambda: self._fresh(session))
             except ModelFormatError:
                 made = "it could not be read"
@@ -146,7 +138,3 @@ class AugmentRoom:
             self._said.discard(said)
             raise GatewayError("unavailable", UNRECORDED) from None
         _log.warning("session %s: %s.", session.session_id, sentence)
-
-
-def _can_be_kept(asked: AgentRequest, size: int) -> bool:
-    return size <= _MOST_KEPT and asked.source.most_values <= _MOST_VALUES_KEPT

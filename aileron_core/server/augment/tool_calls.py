@@ -1,8 +1,10 @@
 """Making a model's calls of our tools: each goes to the gate as its session's, and comes back as a result."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import cast
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, cast
 
 from aileron_core.canonical import JsonObject
 from aileron_core.errors import AileronError, Failure, InvalidArguments, ModelFormatError
@@ -10,7 +12,7 @@ from aileron_core.models.neutral import ToolCall, ToolResult
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.augment.catalogue import Catalogue, Offer
 from aileron_core.server.augment.conversations import CallBatch
-from aileron_core.server.bodies import PendingBody
+from aileron_core.server.bodies import PendingBody, ResultBody
 from aileron_core.server.error_responses import failure_from
 from aileron_core.server.tool_results import (
     CHECK_ACTION_STATUS,
@@ -19,45 +21,40 @@ from aileron_core.server.tool_results import (
     error_result,
     parse_status_query,
     run_result,
+    status_of,
     withdrawal_result,
 )
 from aileron_core.server.tool_results import ToolResult as FullResult
 from aileron_core.sessions.model import Session
 
+Report: TypeAlias = Callable[[dict[str, str]], None]
+_LONGEST = 24 * 3600.0
+"""Seconds: the request that it is held for ends before."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCaller:
-    """Makes calls in the name of one session.
+    """Makes calls in the name of one session."""
 
-    Args:
-        hold_seconds: how long a call is held for a person.
-        over: set once nobody waits for a decision any more; what runs still runs to its end.
-        exchange: names the request that the calls belong to; no other has this name.
-    """
-
-    def __init__(
-        self,
-        agents: AgentApi,
-        session: Session,
-        catalogue: Catalogue,
-        offer: Offer,
-        *,
-        hold_seconds: float,
-        over: asyncio.Event,
-        exchange: str,
-    ) -> None:
-        self._agents = agents
-        self._session = session
-        self._actions = catalogue.actions
-        self._offer = offer
-        self._hold_seconds = hold_seconds
-        self._over = over
-        self._exchange = exchange
+    agents: AgentApi
+    session: Session
+    catalogue: Catalogue
+    offer: Offer
+    hold_seconds: float
+    """How long a call is held for a person, unless it is reported."""
+    over: asyncio.Event
+    """Set once nobody waits for a decision any more; what runs still runs to its end."""
+    exchange: str
+    """Names the request that the calls belong to; no other has this name."""
+    report: Report | None
+    """Is told of each call how it stands. Then a person is there to see it: a call is held until it is
+    decided, and withdrawn where nobody waits for it any more."""
 
     async def make(self, calls: Sequence[ToolCall], turn: int) -> CallBatch:
         """Make *calls* side by side; one that waits for a person is held, then answered as pending."""
         made = await asyncio.gather(
             *(
-                self._made(call, f"{self._exchange}-{turn}-{number}")
+                self._made(call, f"{self.exchange}-{turn}-{number}")
                 for number, call in enumerate(calls)
             )
         )
@@ -71,7 +68,7 @@ class ToolCaller:
     async def _made(self, call: ToolCall, key: str) -> FullResult:
         try:
             arguments = cast("JsonObject", call.parsed_arguments())
-            return await self._answered(self._offer.names[call.name], arguments, key)
+            return await self._answered(self.offer.names[call.name], arguments, key)
         except ModelFormatError as error:
             return error_result(InvalidArguments(error.message).to_failure())
         except Exception as error:  # noqa: BLE001 - the edge to the agent
@@ -80,37 +77,60 @@ class ToolCaller:
     async def _answered(self, tool: str, arguments: JsonObject, key: str) -> FullResult:
         if tool == CHECK_ACTION_STATUS:
             query = parse_status_query(arguments, may_wait=True)
-            body = await self._agents.result(
-                self._session,
+            body = await self.agents.result(
+                self.session,
                 query.approval_id,
                 wait=float(query.wait_seconds),
-                gone=self._over,
+                gone=self.over,
             )
             return approval_result(body)
         if tool == WITHDRAW_ACTION:
             query = parse_status_query(arguments, may_wait=False)
-            return withdrawal_result(await self._agents.withdraw(self._session, query.approval_id))
-        answer = await self._agents.run(
-            self._session, self._actions[tool], arguments, idempotency_key=key
-        )
-        if isinstance(answer, Failure) or answer["status"] == "completed":
-            return run_result(answer)
-        return await self._held(answer)
-
-    async def _held(self, pending: PendingBody) -> FullResult:
+            return withdrawal_result(await self.agents.withdraw(self.session, query.approval_id))
+        action = self.catalogue.actions[tool]
+        self._tell(key, action, "unknown")  # until more is known of it
         try:
-            body = await self._agents.result(
-                self._session, pending["approval_id"], wait=self._hold_seconds, gone=self._over
-            )
-        except AileronError:  # the console cannot say now; the request stands all the same
-            return run_result(pending)
-        return approval_result(body, pending)
+            answer = await self.agents.run(self.session, action, arguments, idempotency_key=key)
+        except Exception as error:
+            failure = failure_from(error)
+            self._tell(key, action, status_of(failure.class_), failure.audit_id)
+            raise
+        if isinstance(answer, Failure):
+            self._tell(key, action, status_of(answer.class_), answer.audit_id)
+            return run_result(answer)
+        if answer["status"] == "completed":
+            self._tell(key, action, answer["status"], answer["audit_id"])
+            return run_result(answer)
+        self._tell(key, action, answer["status"], answer["approval_id"])
+        body = await self._held(answer)
+        if body is None:
+            return run_result(answer)
+        self._tell(key, action, body["status"], body["audit_id"])
+        return approval_result(body, answer)
+
+    async def _held(self, pending: PendingBody) -> ResultBody | None:
+        """Return how a call ended that waits for a person, or that it waits; None where that cannot be said."""
+        id_, is_reported = pending["approval_id"], self.report is not None
+        body: ResultBody | None = None
+        with contextlib.suppress(AileronError):  # the request stands all the same
+            wait = _LONGEST if is_reported else self.hold_seconds
+            body = await self.agents.result(self.session, id_, wait=wait, gone=self.over)
+        if is_reported and (body is None or body["status"] == pending["status"]):
+            with contextlib.suppress(AileronError):  # it was decided at this moment
+                body = await self.agents.withdraw(
+                    self.session, id_, "Nobody waits for it any more."
+                )
+        return body
+
+    def _tell(self, call: str, action: str, status: str, id_: str | None = None) -> None:
+        if self.report is not None:
+            self.report({"call": call, "action": action, "status": status, "id": id_ or ""})
 
     def _text(self, result: FullResult) -> str:
         text = "\n".join(str(part["text"]) for part in result["content"])
         if result.get("structuredContent", {}).get("status") == "pending_approval":
             # All of it is ours; it names a tool that may have another name here.
-            for name, own in self._offer.names.items():
+            for name, own in self.offer.names.items():
                 if own == CHECK_ACTION_STATUS and name != own:
                     text = text.replace(own, name)
         return text

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aileron_core.errors import ModelFormatError
 from aileron_core.server.gateway.client import Framing, UpstreamConnection
@@ -34,42 +34,33 @@ class AnswerHead:
         return any(value.lower().startswith(b"text/event-stream") for value in kinds)
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class UpstreamAnswer:
-    """Receives the answer of one request, without the key that the request carried.
+    """Receives the answer of one request, without the key that the request carried."""
 
-    Args:
-        mask: removes that key; None where it carried none.
-        address: the upstream's, for a sentence.
-        hold: counts what is read; raises GatewayError where that is too much.
-    """
+    connection: UpstreamConnection
+    passing: GatewayRequest
+    traffic: TrafficMeter
+    mask: StreamMask | None
+    """Removes that key; None where it carried none."""
+    address: str
+    """The upstream's, for a sentence."""
+    hold: Callable[[int], None]
+    """Counts what is read; raises GatewayError where that is too much."""
+    ended: bool = False
+    reusable: bool = False
+    count: int = 0
+    """Bytes of the body that were read."""
+    _received: int = 0
+    """Bytes that were received, and are not on record yet."""
+    _pieces: deque[bytes] = field(default_factory=deque[bytes])
+    _size: int = 0
+    _head: AnswerHead | None = None
+    _fault: GatewayError | None = None
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _broken: bool = False
 
-    def __init__(
-        self,
-        connection: UpstreamConnection,
-        passing: GatewayRequest,
-        traffic: TrafficMeter,
-        mask: StreamMask | None,
-        address: str,
-        hold: Callable[[int], None],
-    ) -> None:
-        self._connection = connection
-        self._passing = passing
-        self._traffic = traffic
-        self._mask = mask
-        self._address = address
-        self._hold = hold
-        self._pieces: deque[bytes] = deque()
-        self._size = 0
-        self._head: AnswerHead | None = None
-        self._fault: GatewayError | None = None
-        self._changed = asyncio.Event()
-        self.ended = False
-        self._broken = False
-        self.reusable = False
-        self.count = 0
-        """Bytes of the body that were read."""
-
-    async def head(self) -> AnswerHead:
+    async def whole_head(self) -> AnswerHead:
         """Return the head once it is there.
 
         Raises:
@@ -94,9 +85,9 @@ class UpstreamAnswer:
                 piece = self._pieces.popleft()
                 self._size -= len(piece)
                 self.count += len(piece)
-                self._hold(len(piece))
+                self.hold(len(piece))
                 if self._size <= _MOST_WAITING and not self.ended:
-                    self._connection.resume_reading()
+                    self.connection.resume_reading()
                 yield piece
             if self._broken:
                 raise AnswerBroken
@@ -122,89 +113,60 @@ class UpstreamAnswer:
         self._changed.clear()
         await self._changed.wait()
 
-    # From the connection
-
-    def head_received(self, head: AnswerHead) -> None:
-        self._head = head
-        self._passing.status = head.status
-
-    def head_refused(self, message: str) -> None:
-        self._fault = GatewayError("unreachable", f"{self._address} {message}")
-        self._connection.drop()
-        self._changed.set()
-
-    def take(self, data: bytes) -> None:
-        if data:
-            self._pieces.append(data)
-            self._size += len(data)
-
-    def received(self, count: int) -> None:
-        self._traffic.add_received(self._passing, count)
-
-    def wake(self) -> None:
-        self._changed.set()
-        if self._size > _MOST_WAITING:
-            self._connection.pause_reading()
-
-    def end(self, *, reusable: bool) -> None:
-        self.ended, self.reusable = True, reusable
-        self._changed.set()
-
-    def break_off(self) -> None:
-        if self._head is None:
-            self._fault = GatewayError(
-                "unreachable", f"{self._address} closed the connection without an answer."
-            )
-        self._broken = self.ended = True
-        self._changed.set()
-
-    @property
-    def mask(self) -> StreamMask | None:
-        return self._mask
-
-
-class AnswerReceiver:
-    """Hands what a connection receives to an `UpstreamAnswer`: the connection's `ResponseHandler`."""
-
-    def __init__(self, answer: UpstreamAnswer) -> None:
-        self._answer = answer
-        self._mask = answer.mask
-        self._count = 0
+    # From the connection, whose `ResponseHandler` it is
 
     def head(self, status: int, reason: bytes, headers: list[Header], framing: Framing) -> None:
         if framing != "none" and is_encoded(headers):
-            self._answer.head_refused(
+            self._refuse(
                 "compressed its answer, although it was asked not to. Such an answer cannot be read, so it "
                 "was not passed on."
             )
             return
-        mask = self._mask
-        if mask is not None:
+        if (mask := self.mask) is not None:
             reason = mask.mask(reason)
             headers = [(mask.mask(name), mask.mask(value)) for name, value in headers]
-        self._answer.head_received(AnswerHead(status=status, reason=reason, headers=tuple(headers)))
+        self._head = AnswerHead(status=status, reason=reason, headers=tuple(headers))
+        self.passing.status = status
 
     def switched(self, reason: bytes, headers: list[Header], rest: bytes) -> None:
         """Refuse a 101, which nobody asked for."""
         del reason, headers, rest
-        self._answer.head_refused("switched to another protocol, which nobody asked for.")
+        self._refuse("switched to another protocol, which nobody asked for.")
+
+    def _refuse(self, message: str) -> None:
+        self._fault = GatewayError("unreachable", f"{self.address} {message}")
+        self.connection.drop()
+        self._changed.set()
 
     def body(self, data: bytes) -> None:
-        self._count += len(data)
-        self._answer.take(data if self._mask is None else self._mask.feed(data))
+        self._received += len(data)
+        self._take(data if self.mask is None else self.mask.feed(data))
+
+    def _take(self, data: bytes) -> None:
+        if data:
+            self._pieces.append(data)
+            self._size += len(data)
 
     def flush(self) -> None:
-        count, self._count = self._count, 0
+        count, self._received = self._received, 0
         if count:
-            self._answer.received(count)
-        self._answer.wake()
+            self.traffic.add_received(self.passing, count)
+        self._changed.set()
+        if self._size > _MOST_WAITING:
+            self.connection.pause_reading()
 
     def end(self, trailers: list[Header], *, reusable: bool) -> None:
         del trailers  # a body that is put together has none
-        if self._mask is not None:
-            self._answer.take(self._mask.rest())
-        self._answer.end(reusable=reusable)
+        if self.mask is not None:
+            self._take(self.mask.rest())
+        self.ended, self.reusable = True, reusable
+        self._changed.set()
 
     def broken(self, *, began: bool) -> None:
         del began
-        self._answer.break_off()
+        if self._head is None:
+            self._fault = GatewayError(
+                "unreachable", f"{self.address} closed the connection without an answer."
+            )
+        self._broken = self.ended = True
+        self._changed.set()

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import resource
 import sys
-from collections.abc import Generator, MutableMapping
+from collections.abc import Callable, Generator, MutableMapping
 from typing import Any, Protocol, TypeAlias, cast
 
 from starlette.types import Receive
@@ -13,14 +13,12 @@ from starlette.types import Receive
 from aileron_core.app import App
 from aileron_core.console_port import CoreEvent, SessionsUpdated, VaultStatus
 from aileron_core.errors import AileronError
-from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.auth import assign_connection, check_address, session_socket_of
 from aileron_core.server.gateway.augmenting import (
     UNRECORDED,
     AugmentRoom,
     GatewaySide,
     is_augmented,
-    open_room,
 )
 from aileron_core.server.gateway.client import ConnectionPool, UpstreamConnection
 from aileron_core.server.gateway.client_request import CLIENT_REQUEST, PREFIX, ClientRequest
@@ -29,7 +27,6 @@ from aileron_core.server.gateway.forwarding import Forwarding, request_head
 from aileron_core.server.gateway.inspecting import (
     Inspector,
     SafeCopy,
-    open_inspector,
     safe_copy,
 )
 from aileron_core.server.gateway.key_injection import (
@@ -40,7 +37,8 @@ from aileron_core.server.gateway.key_injection import (
 )
 from aileron_core.server.gateway.providers import GatewayError, Provider, error_body, provider_of
 from aileron_core.server.gateway.tunnel import Tunnel
-from aileron_core.server.gateway.upstreams import Upstream, upstreams
+from aileron_core.server.gateway.upstreams import Upstream, upstream_at, upstreams
+from aileron_core.server.shares import Shares
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.traffic import GatewayRequest
 from aileron_core.settings import GatewaySettings
@@ -49,8 +47,8 @@ from aileron_core.tracing.spans import remote_span
 Scope: TypeAlias = MutableMapping[str, Any]
 
 _MOST_OPEN = 256
-"""Requests of one session at once. All sessions together: a quarter of the files that may be open,
-for each takes two and others need some."""
+"""Requests of one session at once. All sessions share a quarter of the files that may be open: each
+request takes two, and others need some."""
 _log = logging.getLogger(__name__)
 
 
@@ -63,19 +61,22 @@ class Gateway:
 
     Args:
         dialer: another one is for tests, in process only.
-        agents: the way to the gate, for sessions in augment mode.
+        open_room: makes augment mode, at its first session.
+        inspector: reads answers, with `[gateway] inspect`.
     """
 
     def __init__(
-        self, app: App, dialer: Dialer | None = None, agents: AgentApi | None = None
+        self,
+        app: App,
+        dialer: Dialer | None,
+        open_room: Callable[[], AugmentRoom],
+        inspector: Inspector | None,
     ) -> None:
         self._app = app
-        self._agents = agents or AgentApi(app)
+        self._open_room = open_room
         self._room: AugmentRoom | None = None
         settings = app.options.settings.gateway
-        self._inspector: Inspector | None = (
-            open_inspector(app.tool_calls) if settings.inspect else None
-        )
+        self._inspector = inspector
         self._upstreams = upstreams(settings)
         self._dialer = dialer or Dialer(
             own_port=lambda: int(app.address.url.rpartition(":")[2] or 0), ca_file=settings.ca_file
@@ -84,9 +85,8 @@ class Gateway:
         self._keyed_pool = ConnectionPool(self._dialer)
         """Connections that carried a provider's key: what an agent sent with its own is never before it."""
         self._open: dict[str, set[_Open]] = {}
-        self._count = 0
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._most = soft // 4 if soft > 0 else sys.maxsize
+        self._places = Shares(soft // 4 if soft > 0 else sys.maxsize, _MOST_OPEN)
         self._forget = app.events.subscribe(self._on_event)
 
     def close(self) -> None:
@@ -146,9 +146,8 @@ class Gateway:
             copy = None
             if self._inspector is not None and not session.augment:
                 copy = safe_copy(self._inspector, session.session_id, client.method, path)
-            await self._counted(
-                client, receive, target, self._upstreams[provider], passing, keyed, copy
-            )
+            upstream, target = self._way(session, provider, target)
+            await self._counted(client, receive, target, upstream, passing, keyed, copy)
         except GatewayError as fault:
             passing.status, passing.is_own_error = _answer(client, provider, fault), True
             passing.needs_vault = fault.kind == "locked"
@@ -158,9 +157,9 @@ class Gateway:
 
     @property
     def augment_room(self) -> AugmentRoom:
-        """Augment mode, which is imported for the first request that needs it."""
+        """Augment mode, which is made for the first request that needs it."""
         if self._room is None:
-            self._room = open_room(self._app, self._agents)
+            self._room = self._open_room()
         return self._room
 
     async def _augmented(
@@ -178,13 +177,14 @@ class Gateway:
         def keyed() -> KeyedRequest | None:
             return self._keyed(client, path, session, provider) if session.key_providers else None
 
+        upstream, target = self._way(session, provider, target)
         side = GatewaySide(
             client=client,
             target=target,
             path=path,
             session=session,
             provider=provider,
-            upstream=self._upstreams[provider],
+            upstream=upstream,
             passing=passing,
             traffic=self._app.traffic,
             pool=self._pool,
@@ -214,9 +214,21 @@ class Gateway:
         required = self._app.options.settings.gateway.require_unlocked
         return required and self._app.vault.state == "locked"
 
+    def _way(self, session: Session, provider: Provider, target: bytes) -> tuple[Upstream, bytes]:
+        """Return where a request goes, and for what it asks there."""
+        if not session.base_url:
+            return self._upstreams[provider], target
+        # As the provider's own SDK has it: a base URL of OpenAI's ends with the version.
+        rest = target.removeprefix(b"/v1") if provider == "openai" else target
+        return upstream_at(session.base_url, configured=True), rest
+
     def _keyed(
         self, client: ClientRequest, path: bytes, session: Session, provider: Provider
     ) -> KeyedRequest | None:
+        if (
+            session.base_url
+        ):  # a key goes to the address that it was stored for, whatever a row says
+            return None
         upstream = self._upstreams[provider]
         keys = self._app.model_keys
         return with_key(
@@ -249,14 +261,11 @@ class Gateway:
         if client.upgrade and _body_of(client)[0]:
             message = "A request with Upgrade must not have a body."
             raise GatewayError("invalid", message)
-        if len(self._open.get(session.session_id, ())) >= _MOST_OPEN:
-            message = (
-                f"This session already has {_MOST_OPEN} open requests. Wait until some have ended."
-            )
-            raise GatewayError("too_many", message)
-        if self._count >= self._most:
+        if not self._places.fits(session.session_id):
+            held = self._places.held(session.session_id)
             raise GatewayError(
-                "too_many", "The console has too many open requests. Try again later."
+                "too_many",
+                f"This session has too many open requests ({held}). Wait until some have ended.",
             )
         settings = self._app.options.settings.gateway
         if (
@@ -310,11 +319,11 @@ class Gateway:
         """Count *each* as open while entered, and cut it where its session ends."""
         opened = self._open.setdefault(session_id, set())
         opened.add(each)
-        self._count += 1
+        self._places.add(session_id)
         try:
             yield
         finally:
-            self._count -= 1
+            self._places.give_back(session_id)
             opened.discard(each)
             if not opened:
                 self._open.pop(session_id, None)

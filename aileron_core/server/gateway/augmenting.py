@@ -1,14 +1,11 @@
-"""The gateway's side of augment mode, without any of its code: that is imported for its first session."""
+"""What the gateway and augment mode are to each other; neither's code is here."""
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol
 
 from starlette.types import Receive
 
-from aileron_core.app import App
-from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.gateway.client import ConnectionPool
 from aileron_core.server.gateway.client_request import ClientRequest
 from aileron_core.server.gateway.key_injection import KeyedRequest
@@ -70,9 +67,3 @@ class AugmentRoom(Protocol):
 def is_augmented(session: Session, client: ClientRequest, path: bytes) -> bool:
     """Return whether augment mode has a say in this request."""
     return session.augment and client.method == b"POST" and path in _PATHS and not client.upgrade
-
-
-def open_room(app: App, agents: AgentApi) -> AugmentRoom:
-    """Import augment mode."""
-    module = importlib.import_module("aileron_core.server.augment.room")
-    return cast("AugmentRoom", module.AugmentRoom(app, agents))

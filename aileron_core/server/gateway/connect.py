@@ -114,7 +114,10 @@ class Dialer:
         self._resolver = resolver or SystemResolver()
         self._guard = guard or AddressGuard()
         self._named = AddressGuard(_NAMED)
-        self._names = ThreadPoolExecutor(4, thread_name_prefix="aileron-gateway-dns")
+        self._names = ThreadPoolExecutor(8, thread_name_prefix="aileron-gateway-dns")
+        """More than there are names: three providers, and a proxy for each."""
+        self._resolving: dict[tuple[str, int], asyncio.Future[list[str]]] = {}
+        """Each name once, so that one that hangs takes one thread, however many requests wait for it."""
         self._tls: ssl.SSLContext | None = None
 
     def close(self) -> None:
@@ -161,10 +164,16 @@ class Dialer:
         return raw
 
     async def _resolve(self, host: str, port: int) -> list[str]:
-        loop = asyncio.get_running_loop()
+        place = (host, port)
+        if (resolving := self._resolving.get(place)) is None:
+            loop = asyncio.get_running_loop()
+            resolving = loop.run_in_executor(self._names, self._resolver.resolve, host, port)
+            self._resolving[place] = resolving
+            resolving.add_done_callback(lambda _: self._resolving.pop(place))
+            resolving.add_done_callback(lambda each: each.cancelled() or each.exception())
         try:
             async with asyncio.timeout(_RESOLVE_SECONDS):
-                return await loop.run_in_executor(self._names, self._resolver.resolve, host, port)
+                return await asyncio.shield(resolving)
         except TimeoutError:
             raise GatewayError("timeout", f"Resolving the name {host} took too long.") from None
         except (OSError, UnicodeError):

@@ -1,11 +1,9 @@
-"""The gateway's side of `[gateway] inspect`, without any of its code: that is imported where it is on."""
+"""What the gateway and `[gateway] inspect` are to each other, and what keeps a failure there from a stream."""
 
-import importlib
 import logging
-from typing import Protocol, cast
+from typing import Protocol
 
 from aileron_core.server.gateway.providers import Header
-from aileron_core.sessions.tool_calls import ToolCallMeter
 
 _log = logging.getLogger(__name__)
 
@@ -32,12 +30,6 @@ class Inspector(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-def open_inspector(meter: ToolCallMeter) -> Inspector:
-    """Import the inspection."""
-    module = importlib.import_module("aileron_core.server.inspection")
-    return cast("Inspector", module.AnswerInspector(meter))
 
 
 class SafeCopy:

@@ -30,7 +30,7 @@ class Upstream:
     base_path: bytes
     """Path in front of every request's own; empty, or with a slash first and none last."""
     configured: bool
-    """A person named it in config.toml, so it may be of this machine or its network."""
+    """A person named it, so it may be of this machine or its network."""
 
     @property
     def authority(self) -> str:
@@ -82,7 +82,7 @@ def upstreams(settings: GatewaySettings) -> Mapping[Provider, Upstream]:
         "gemini": settings.gemini,
     }
     return {
-        provider: _upstream(named[provider] or own, configured=bool(named[provider]))
+        provider: upstream_at(named[provider] or own, configured=bool(named[provider]))
         for provider, own in _DEFAULT.items()
     }
 
@@ -92,8 +92,8 @@ def base_urls(settings: GatewaySettings) -> Mapping[str, str]:
     return {provider: each.url for provider, each in upstreams(settings).items()}
 
 
-def _upstream(url: str, *, configured: bool) -> Upstream:
-    # The settings have checked its form.
+def upstream_at(url: str, *, configured: bool) -> Upstream:
+    """Return the service at a base URL that `settings.is_base_url` has let pass."""
     parts = urlsplit(url)
     scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
     return Upstream(

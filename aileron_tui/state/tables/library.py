@@ -144,14 +144,17 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             return ()
         made = [
             heading(words.files.FILE_SECTION, (Piece(words.views.FILE_REMARK, "muted"),)),
-            value("Name", foreign_text(item.name, "strong")),
-            value("Version", foreign_text(item.version) if item.version else _none()),
-            value("File", foreign_text(item.file)),
+            value("Then", _then(item)),
         ]
         if item.kind == "action":
             made += _action_blocks(item)
         made += _run_time(item)
         made += _list("Hosts", item.hosts)
+        made += [
+            value("Name", foreign_text(item.name, "strong")),
+            value("Version", foreign_text(item.version) if item.version else _none()),
+            value("File", foreign_text(item.file)),
+        ]
         made.append(value("Digest", foreign_text(item.digest)))
         if item.reason:
             for number, pieces in enumerate(
@@ -160,7 +163,6 @@ class LibraryTable(KeyedTable[LibraryItemView]):
                 made.append(value("Why" if number == 0 else "", pieces))
         if item.accepted_at is not None:
             made.append(value("Accepted", _since(item)))
-        made.append(value("Then", _then(item)))
         made += self._problem_blocks(item, unfold=unfold)
         return tuple(made)
 

@@ -7,27 +7,28 @@ from pathlib import Path
 import pytest
 
 from aileron_core.vault.secret import Secret
-from tests.core.adversary.test_rewritten_record import problems
-from tests.core.adversary.test_under_the_vaults_key import PASSPHRASE, alarms, protected_home
-from tests.support.core_harness import Core
+from tests.core.adversary.test_under_the_vaults_key import alarms
+from tests.support.core_harness import PASSPHRASE, Core, Start, problem_messages
+
+pytestmark = pytest.mark.usefixtures("protected")
 
 _FILES = ("vault.json", "vault.json.previous")
 
 
-async def unlock(core: Core) -> None:
+async def unlock_and_compare(core: Core) -> None:
     """Unlock as a person does, and wait until record and vault have been compared."""
     await core.app.vault_service.unlock(Secret(PASSPHRASE), way="console")
     await core.until(lambda: core.app.signing._may_sign)
 
 
 async def revoke(core: Core) -> None:
-    await unlock(core)
+    await unlock_and_compare(core)
     core.app.vault.delete("api_key/mail/work")
     await core.another_session()  # any record
 
 
-async def bind(core: Core) -> None:
-    await unlock(core)
+async def bind_another(core: Core) -> None:
+    await unlock_and_compare(core)
     core.app.vault.put("api_key/mail/home", Secret("another secret"), {})
     await core.another_session()
 
@@ -39,41 +40,39 @@ async def change_passphrase_while_locked(core: Core) -> None:
     )
 
 
-@pytest.mark.parametrize("change", [revoke, bind, change_passphrase_while_locked])
+@pytest.mark.parametrize("change", [revoke, bind_another, change_passphrase_while_locked])
 async def test_an_older_vault_is_found_when_it_is_unlocked(
-    home: Path, change: Callable[[Core], object]
+    start: Start, home: Path, change: Callable[[Core], object]
 ) -> None:
     """One alarm, one record of it, and every later `audit verify` names it; the home is as it was left."""
-    await protected_home(home)
-    async with Core.open(home, accept=False) as core:
-        await unlock(core)
+    async with start() as core:
+        await unlock_and_compare(core)
         core.app.vault.put("api_key/mail/work", Secret("a secret"), {})
         await core.another_session()
     older = home.parent / "older"
     older.mkdir()
     for name in _FILES:
         shutil.copy(home / name, older)
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await change(core)
     for name in _FILES:
         shutil.copy(older / name, home)
-    assert problems(home) == []
-    async with Core.open(home, accept=False) as core:
-        await unlock(core)
+    assert problem_messages(home) == []
+    async with start() as core:
+        await unlock_and_compare(core)
         assert "The vault is an older copy" in core.app.signing.alarm
         await core.until(lambda: any("older copy" in each for each in alarms(core)))
-        assert [each for each in problems(home) if "The vault is an older copy" in each]
-    async with Core.open(home, accept=False) as core:
-        await unlock(core)
+        assert [each for each in problem_messages(home) if "The vault is an older copy" in each]
+    async with start() as core:
+        await unlock_and_compare(core)
         assert core.app.signing.alarm == ""
         assert len(await core.records("vault.replaced")) == 1
 
 
-async def test_a_vault_that_was_only_used_is_not_called_older(home: Path) -> None:
+async def test_a_vault_that_was_only_used_is_not_called_older(start: Start, home: Path) -> None:
     """Over restarts, locks, a change of the passphrase and a crash after the last record."""
-    await protected_home(home)
-    async with Core.open(home, accept=False) as core:
-        await unlock(core)
+    async with start() as core:
+        await unlock_and_compare(core)
         core.app.vault.put("api_key/mail/work", Secret("a secret"), {})
         await core.another_session()
         await core.app.vault_service.lock()
@@ -83,11 +82,11 @@ async def test_a_vault_that_was_only_used_is_not_called_older(home: Path) -> Non
         await core.app.vault_service.change_passphrase(
             Secret("another passphrase"), Secret(PASSPHRASE), way="console"
         )
-        await unlock(core)
+        await unlock_and_compare(core)
         core.app.vault.delete("api_key/mail/work")
         shutil.copytree(home, home.parent / "crashed", ignore=shutil.ignore_patterns("*.sock"))
     for place in (home, home.parent / "crashed"):
         async with Core.open(place, accept=False) as core:
-            await unlock(core)
+            await unlock_and_compare(core)
             assert (core.app.signing.alarm, alarms(core)) == ("", [])
             assert (await core.app.audit.verify()).problems == ()

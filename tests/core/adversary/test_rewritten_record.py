@@ -3,31 +3,30 @@
 import json
 import shutil
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aileron_core.audit.read import verify_home
-from aileron_core.home.layout import Home
-from aileron_core.storage.open import open_reader
-from tests.core.adversary.test_under_the_vaults_key import (
-    alarms,
-    execute,
-    protected_home,
-    rewrite_audit,
-    unlock,
-)
-from tests.support.core_harness import Core, Mailbox
+from tests.core.adversary.test_under_the_vaults_key import alarms, rewrite_audit
+from tests.support.core_harness import Core, Start, change_rows, problem_messages, unlock
 
 
-async def a_session_with_a_vault(home: Path) -> None:
+@pytest.fixture(autouse=True)
+async def recorded(protected: None, start: Start) -> None:
     """Let a console with an unlocked vault write some records, and close it."""
-    await protected_home(home)
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         await core.app.project_trust.accept("claude", "/somewhere", "0" * 64)
+
+
+def edit_head(home: Path, **members: Any) -> dict[str, Any]:
+    """Put *members* into `audit.head`, and return all that are there; None takes one out."""
+    path = home / "audit.head"
+    head = json.loads(path.read_text()) | members
+    head = {name: value for name, value in head.items() if value is not None}
+    path.write_text(json.dumps(head).ljust(511) + "\n")
+    return head
 
 
 def rewrite(home: Path) -> None:
@@ -37,67 +36,54 @@ def rewrite(home: Path) -> None:
         if body["event"] == "console.started":
             body["summary"] = "Nothing happened"
 
-    head = json.loads((home / "audit.head").read_text())
+    signed = json.loads((home / "audit.head").read_text())["signed"]
     rewrite_audit(home, change)
-    new = json.loads((home / "audit.head").read_text())
-    new["signed"] = head["signed"]
-    (home / "audit.head").write_text(json.dumps(new).ljust(511) + "\n")
+    edit_head(home, signed=signed)
 
 
 def rewrite_and_unsign(home: Path) -> None:
     """Take the signed heads away besides."""
     rewrite(home)
-    execute(home, "DELETE FROM meta WHERE key = 'signed head'")
-    new = json.loads((home / "audit.head").read_text())
-    del new["signed"]
-    (home / "audit.head").write_text(json.dumps(new).ljust(511) + "\n")
+    change_rows(home, "DELETE FROM meta WHERE key = 'signed head'")
+    edit_head(home, signed=None)
 
 
 def rewrite_and_forge(home: Path) -> None:
     """State the new head as the signed one, with the old one's HMAC."""
     rewrite(home)
-    new = json.loads((home / "audit.head").read_text())
-    signed = json.loads(new["signed"]) | {"seq": new["seq"], "hash": new["hash"]}
-    new["signed"] = json.dumps(signed)
-    (home / "audit.head").write_text(json.dumps(new).ljust(511) + "\n")
-    execute(home, f"UPDATE meta SET value = '{new['signed']}' WHERE key = 'signed head'")
-
-
-def problems(home: Path) -> list[str]:
-    """Return what `aileron audit verify` names, which has no key."""
-    with closing(open_reader(Home(home).database)) as connection:
-        return [each.message for each in verify_home(connection, home).problems]
+    head = edit_head(home)
+    signed = json.dumps(json.loads(head["signed"]) | {"seq": head["seq"], "hash": head["hash"]})
+    edit_head(home, signed=signed)
+    change_rows(home, f"UPDATE meta SET value = '{signed}' WHERE key = 'signed head'")
 
 
 @pytest.mark.parametrize("attack", [rewrite, rewrite_and_unsign, rewrite_and_forge])
 async def test_a_rewritten_record_is_found_when_the_vault_is_unlocked(
-    home: Path, attack: Callable[[Path], None]
+    start: Start, home: Path, attack: Callable[[Path], None]
 ) -> None:
     """One alarm, a record of it, and every later `audit verify` names it; before that nobody can tell."""
-    await a_session_with_a_vault(home)
     attack(home)
-    assert problems(home) == []
-    async with Core.open(home, accept=False) as core:
+    assert problem_messages(home) == []
+    async with start() as core:
         assert alarms(core) == []
         await unlock(core)
         await core.until(lambda: bool(alarms(core)))
         (alarm,) = alarms(core)
         assert "sign" in alarm
         assert len(await core.records("audit.rewritten")) == 1
-    assert [each for each in problems(home) if "when the vault was unlocked" in each]
+    assert [each for each in problem_messages(home) if "when the vault was unlocked" in each]
 
 
-async def test_an_older_copy_of_table_and_head_is_found(home: Path) -> None:
+async def test_an_older_copy_of_table_and_head_is_found(start: Start, home: Path) -> None:
     """Everything in them is genuine, and what was done since is missing."""
-    await a_session_with_a_vault(home)
     shutil.copy(home / "aileron.db", home / "older.db")
     head = (home / "audit.head").read_bytes()
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         await core.app.project_trust.accept("claude", "/elsewhere", "0" * 64)
     (home / "older.db").replace(home / "aileron.db")
     (home / "audit.head").write_bytes(head)
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         await core.until(lambda: len(alarms(core)) == 2)
         assert [each for each in alarms(core) if "signed head is an older one" in each]
@@ -106,11 +92,10 @@ async def test_an_older_copy_of_table_and_head_is_found(home: Path) -> None:
 
 
 async def test_a_record_rewritten_under_a_running_console_is_found_by_its_verification(
-    home: Path, mailbox: Mailbox
+    start: Start, home: Path
 ) -> None:
     """With and without a vault: the console knows what it wrote."""
-    await a_session_with_a_vault(home)
-    async with Core.open(home, mailbox, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         await core.call("list-drafts", {})
         assert (await core.app.audit.verify()).problems == ()
@@ -119,12 +104,13 @@ async def test_a_record_rewritten_under_a_running_console_is_found_by_its_verifi
         assert "rewritten" in found
 
 
-async def test_an_honest_home_raises_no_alarm_over_restarts_locks_and_crashes(home: Path) -> None:
+async def test_an_honest_home_raises_no_alarm_over_restarts_locks_and_crashes(
+    start: Start, home: Path
+) -> None:
     """Records that were written while the vault was locked are not signed, and not missed."""
-    await a_session_with_a_vault(home)
-    async with Core.open(home, accept=False) as core:  # never unlocked
+    async with start() as core:  # never unlocked
         await core.another_session()
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         await core.another_session()
         await core.app.vault_service.lock()

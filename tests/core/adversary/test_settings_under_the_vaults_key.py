@@ -1,46 +1,65 @@
 """Another program of the same user at `config.toml`, with a vault: no call runs, and one item says so."""
 
+import sqlite3
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
 
 from aileron_core.console_port import Accept
 from aileron_core.errors import Conflict
-from aileron_core.settings import Settings, load_settings
+from aileron_core.settings import load_settings
 from aileron_core.vault.secret import Secret
-from tests.core.adversary.test_under_the_vaults_key import PASSPHRASE, execute, unlock
-from tests.support.core_harness import Core, Mailbox, install_examples
+from tests.support.core_harness import PASSPHRASE, Core, Mailbox, Start, change_rows, unlock
 from tests.support.frozen_clock import FrozenClock
 
 MINE = '[gateway]\nanthropic = "https://proxy.example.com"\n'
 ITS_OWN = '[gateway]\nanthropic = "https://evil.example.com"\n'
 
 
-async def protected_settings(home: Path, text: str = MINE) -> None:
-    """Make a home whose `config.toml` is under a vault's key, and close it."""
-    install_examples(home)
-    (home / "config.toml").write_text(text, encoding="utf-8")
-    async with Core.open(home, settings=load_settings(home / "config.toml")) as core:
+@pytest.fixture
+def config(home: Path) -> Path:
+    return home / "config.toml"
+
+
+@pytest.fixture(autouse=True)
+async def protected(library: None, home: Path, config: Path) -> None:
+    """A home whose `config.toml` is under a vault's key."""
+    config.write_text(MINE, encoding="utf-8")
+    async with Core.open(home, settings=load_settings(config)) as core:
         core.app.vault.create(Secret(PASSPHRASE))
         await core.until_record("library.authenticated", 3)
 
 
+@asynccontextmanager
+async def reopened(start: Start, config: Path, text: str | None = None) -> AsyncGenerator[Core]:
+    """A core with its vault unlocked, on the settings as they are, or as *text* has them."""
+    if text is not None:
+        config.write_text(text, encoding="utf-8")
+    async with start(settings=load_settings(config)) as core:
+        await unlock(core)
+        yield core
+
+
+async def accept_offered(core: Core) -> None:
+    (item,) = core.app.library.not_accepted()
+    await core.app.library.accept(item.kind, item.name, item.digest, by="person")
+
+
 @pytest.mark.parametrize("attack", ["edited", "removed", "no hmac"])
 async def test_changed_settings_hold_every_call_until_they_are_accepted(
-    home: Path, mailbox: Mailbox, attack: str
+    start: Start, config: Path, home: Path, mailbox: Mailbox, attack: str
 ) -> None:
     """Whatever they widen, nothing runs with them; a person sees all of the file."""
-    await protected_settings(home)
-    config = home / "config.toml"
     if attack == "edited":
         config.write_text(ITS_OWN, encoding="utf-8")
     elif attack == "removed":
         config.unlink()
     else:
-        execute(home, "DELETE FROM meta WHERE key = 'hmac of settings'")
+        change_rows(home, "DELETE FROM meta WHERE key = 'hmac of settings'")
     settings = load_settings(config)
-    async with Core.open(home, mailbox, accept=False, settings=settings) as core:
-        await unlock(core)
+    async with reopened(start, config) as core:
         answer = await core.call("list-drafts", {})
         assert answer.row.approval_id is not None
         view = await core.view(answer.row.approval_id, lambda v: v.state == "awaiting_vault")
@@ -54,28 +73,25 @@ async def test_changed_settings_hold_every_call_until_they_are_accepted(
         assert mailbox.state()["requests"] == []
         with pytest.raises(Conflict):
             await core.app.library.accept("settings", "config.toml", "0" * 64, by="person")
-        await core.app.console.carry_out(
-            Accept(kind="settings", name="config.toml", digest=item.digest)
-        )
+        await core.do(Accept(kind="settings", name="config.toml", digest=item.digest))
         end = await core.view(answer.row.approval_id, lambda v: v.ended_at is not None)
         assert end.state == "completed"
         assert core.app.library.not_accepted() == ()
-    async with Core.open(home, mailbox, accept=False, settings=settings) as core:
-        await unlock(core)
+    async with reopened(start, config) as core:
         assert core.app.library.not_accepted() == ()
         assert (await core.call("list-drafts", {})).row.state == "completed"
 
 
-async def test_a_changed_config_is_shown_beside_the_accepted_one(home: Path) -> None:
+async def test_a_changed_config_is_shown_beside_the_accepted_one(
+    start: Start, config: Path
+) -> None:
     """What allows more first, then every line; the copy has it, after a restart as well."""
-    await protected_settings(home)
-    config = home / "config.toml"
     config.write_text(
         '[console]\ntheme = "dark"\n[console.keys]\ndeny = "a"\napprove = "d"\n' + ITS_OWN,
         encoding="utf-8",
     )
     for _ in range(2):
-        async with Core.open(home, accept=False, settings=load_settings(config)) as core:
+        async with start(settings=load_settings(config)) as core:
             assert core.app.library.not_accepted() == ()
             await unlock(core)
             (item,) = core.app.library.not_accepted()
@@ -98,23 +114,79 @@ async def test_a_changed_config_is_shown_beside_the_accepted_one(home: Path) -> 
             ]
 
 
+LOOKS = '[console]\ntheme = "light"\nglyphs = "ascii"\nbell = false\n[notify]\nosc9 = "never"\n'
+
+
+async def test_another_look_holds_no_call(start: Start, config: Path) -> None:
+    """Theme, signs and bell decide nothing; whoever changed them had to accept the whole file."""
+    config.write_text(f"# a comment\n{LOOKS}{MINE}", encoding="utf-8")
+    for _ in range(2):  # the copy is still of what was signed
+        async with start(settings=load_settings(config)) as core:
+            answer = await core.call("list-drafts", {})
+            assert answer.row.state == "awaiting_vault", "nothing is verified before the unlock"
+            await unlock(core)
+            assert core.app.library.not_accepted() == ()
+            assert await core.records("library.unverified") == []
+            assert answer.row.approval_id is not None
+            end = await core.view(answer.row.approval_id, lambda v: v.ended_at is not None)
+            assert end.state == "completed"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "[console]\narm_ms = 300\n", "[console]\narm_ms = 900\n", "[console]\nlock_minutes = 5\n",
+        '[console.keys]\napprove = "y"\n', '[console.keys]\nline_down = "e"\n',
+        '[notify]\ncommand = ["true"]\n', "[history]\ndays = 3\n", '[mcp]\ntools = ["a"]\n',
+    ],
+)  # fmt: skip
+async def test_every_other_setting_still_waits_for_its_acceptance(
+    start: Start, config: Path, more: str
+) -> None:
+    """Decision and movement keys and `arm_ms` among them, beside another look or not."""
+    async with reopened(start, config, f"{more}{MINE}") as core:
+        (item,) = core.app.library.not_accepted()
+        assert item.kind == "settings"
+        assert not core.app.accepted_settings.count
+
+
+async def test_another_look_does_not_bring_back_a_home_whose_vault_is_gone(
+    start: Start, config: Path, home: Path
+) -> None:
+    """Nor one whose signature is: what was accepted is then not known."""
+    config.write_text(LOOKS + MINE, encoding="utf-8")
+    settings = load_settings(config)
+    kept = {each: each.read_bytes() for each in home.glob("vault.json*")}
+    for each in kept:
+        each.unlink()
+    async with start(settings=settings) as core:
+        assert "is gone" in core.app.accepted_settings.problem
+    for each, data in kept.items():
+        each.write_bytes(data)
+        each.chmod(0o600)
+    change_rows(home, "DELETE FROM meta WHERE key = 'hmac of settings'")
+    async with reopened(start, config) as core:
+        assert core.app.accepted_settings.problem
+
+
 @pytest.mark.parametrize("attack", ["edited", "removed", "a link", "no hmac"])
-async def test_a_copy_that_was_not_signed_is_not_shown_as_accepted(home: Path, attack: str) -> None:
+async def test_a_copy_that_was_not_signed_is_not_shown_as_accepted(
+    start: Start, config: Path, home: Path, attack: str
+) -> None:
     """Else a program could have its own settings look as if only a comment had changed."""
-    await protected_settings(home)
-    (home / "config.toml").write_text(ITS_OWN, encoding="utf-8")
+    config.write_text(ITS_OWN, encoding="utf-8")
     copy = home / "store" / "accepted-config.toml"
     assert copy.read_text(encoding="utf-8") == MINE
     assert copy.stat().st_mode & 0o777 == 0o600
     if attack == "edited":
         copy.write_text(f"# a comment\n{ITS_OWN}", encoding="utf-8")
     elif attack == "no hmac":
-        execute(home, "DELETE FROM meta WHERE key = 'hmac of settings'")
+        change_rows(home, "DELETE FROM meta WHERE key = 'hmac of settings'")
     else:
         copy.unlink()
         if attack == "a link":
-            copy.symlink_to(home / "config.toml")
-    async with Core.open(home, accept=False, settings=load_settings(home / "config.toml")) as core:
+            copy.symlink_to(config)
+    async with start(settings=load_settings(config)) as core:
         await unlock(core)
         (item,) = core.app.library.not_accepted()
         assert item.content is not None
@@ -124,10 +196,8 @@ async def test_a_copy_that_was_not_signed_is_not_shown_as_accepted(home: Path, a
     assert copy.read_text(encoding="utf-8") == ITS_OWN
 
 
-async def test_the_same_settings_need_no_second_yes(home: Path, mailbox: Mailbox) -> None:
-    await protected_settings(home)
-    settings = load_settings(home / "config.toml")
-    async with Core.open(home, mailbox, accept=False, settings=settings) as core:
+async def test_the_same_settings_need_no_second_yes(start: Start, config: Path) -> None:
+    async with start(settings=load_settings(config)) as core:
         assert not core.app.accepted_settings.count
         await unlock(core)
         assert core.app.accepted_settings.count
@@ -135,28 +205,21 @@ async def test_the_same_settings_need_no_second_yes(home: Path, mailbox: Mailbox
         assert core.app.accepted_settings.count  # they are in memory, and do not change
 
 
-async def test_an_accepted_older_config_does_not_count_again(home: Path) -> None:
+async def test_an_accepted_older_config_does_not_count_again(
+    start: Start, config: Path, home: Path
+) -> None:
     """The file and its genuine HMAC, both put back from before."""
-    await protected_settings(home)
     older = _mac(home)
-    config = home / "config.toml"
-    config.write_text(ITS_OWN, encoding="utf-8")
-    async with Core.open(home, accept=False, settings=load_settings(config)) as core:
-        await unlock(core)
-        (item,) = core.app.library.not_accepted()
-        await core.app.library.accept(item.kind, item.name, item.digest, by="person")
+    async with reopened(start, config, ITS_OWN) as core:
+        await accept_offered(core)
     config.write_text(MINE, encoding="utf-8")
-    execute(home, f"UPDATE meta SET value = '{older}' WHERE key = 'hmac of settings'")
-    async with Core.open(home, accept=False, settings=load_settings(config)) as core:
-        await unlock(core)
+    change_rows(home, f"UPDATE meta SET value = '{older}' WHERE key = 'hmac of settings'")
+    async with reopened(start, config) as core:
         assert not core.app.accepted_settings.count
         assert "older copy" in core.app.accepted_settings.problem
 
 
 def _mac(home: Path) -> str:
-    import sqlite3
-    from contextlib import closing
-
     with closing(sqlite3.connect(home / "aileron.db")) as connection:
         query = "SELECT value FROM meta WHERE key = 'hmac of settings'"
         return connection.execute(query).fetchone()[0]
@@ -170,15 +233,12 @@ def _mac(home: Path) -> str:
     ],
 )
 async def test_no_call_waits_longer_and_no_vault_stays_open_longer_before_the_settings_are_accepted(
-    home: Path, own: str, expires: int, minutes: int
+    start: Start, config: Path, own: str, expires: int, minutes: int, clock: FrozenClock
 ) -> None:
     """The defaults hold, or less; the person's own once they have accepted the file."""
-    await protected_settings(home)
-    config = home / "config.toml"
     config.write_text(own, encoding="utf-8")
     settings = load_settings(config)
-    clock = FrozenClock()
-    async with Core.open(home, accept=False, settings=settings, clock=clock) as core:
+    async with start(settings=settings) as core:
         assert core.app.gate.expires_seconds() == expires
         early = (await core.call("list-drafts", {})).row
         assert early.expires_at == early.requested_at + expires
@@ -188,38 +248,24 @@ async def test_no_call_waits_longer_and_no_vault_stays_open_longer_before_the_se
         await core.app.vault_service.lock_if_idle()
         assert core.app.vault.state == "locked"
         await unlock(core)
-        (item,) = core.app.library.not_accepted()
-        await core.app.library.accept(item.kind, item.name, item.digest, by="person")
+        await accept_offered(core)
         assert core.app.gate.expires_seconds() == settings.expires_seconds
         assert core.app.vault_service._lock_minutes() == settings.vault.lock_minutes
 
 
 async def test_commands_are_rehearsed_before_the_settings_that_say_never_are_accepted(
-    home: Path,
+    start: Start, config: Path
 ) -> None:
-    await protected_settings(home)
-    config = home / "config.toml"
-    config.write_text("[builtin.bash]\nrehearse = 'never'", encoding="utf-8")
-    async with Core.open(home, accept=False, settings=load_settings(config)) as core:
-        await unlock(core)
+    async with reopened(start, config, "[builtin.bash]\nrehearse = 'never'") as core:
         assert core.app.session_library.rehearse() == "ask"
-        (item,) = core.app.library.not_accepted()
-        await core.app.library.accept(item.kind, item.name, item.digest, by="person")
+        await accept_offered(core)
         assert core.app.session_library.rehearse() == "never"
 
 
-async def test_accept_installed_accepts_no_settings(home: Path) -> None:
+async def test_accept_installed_accepts_no_settings(start: Start, config: Path) -> None:
     """They decide where model traffic goes and what a key does: a person looks at them."""
-    await protected_settings(home)
-    (home / "config.toml").write_text(ITS_OWN, encoding="utf-8")
-    async with Core.open(home, settings=load_settings(home / "config.toml")) as core:
+    config.write_text(ITS_OWN, encoding="utf-8")
+    async with start(accept=True, settings=load_settings(config)) as core:
         await unlock(core)
         assert [each.kind for each in core.app.library.not_accepted()] == ["settings"]
         assert not core.app.accepted_settings.count
-
-
-async def test_without_a_vault_the_settings_are_in_force_from_the_start(home: Path) -> None:
-    install_examples(home)
-    async with Core.open(home, settings=Settings(expires_seconds=0)) as core:
-        assert (await core.app.console.snapshot()).settings_accepted
-        assert core.app.gate.expires_seconds() == 0

@@ -12,31 +12,22 @@ import pytest
 
 from aileron_core.audit.chain import GENESIS, chain_hash
 from aileron_core.canonical import canonical, sha256_hex
-from aileron_core.console_port import Accept, LibraryUpdated
+from aileron_core.console_port import Accept
 from aileron_core.errors import VaultLocked
 from aileron_core.vault.authenticated_sets import AuthenticatedSet
-from aileron_core.vault.secret import Secret
-from tests.support.core_harness import Core, Mailbox, install_examples
+from tests.support.core_harness import (
+    PASSPHRASE,
+    Core,
+    Mailbox,
+    Start,
+    change_rows,
+    protected_home,
+    unlock,
+)
 
-PASSPHRASE = "correct horse battery"
+__all__ = ["PASSPHRASE", "protected_home", "unlock"]
 
-
-async def protected_home(home: Path) -> None:
-    """Make a home whose files were accepted under a vault's key, and close it."""
-    install_examples(home)
-    async with Core.open(home) as core:
-        core.app.vault.create(Secret(PASSPHRASE))
-        await core.until_record("library.authenticated", 3)
-
-
-async def unlock(core: Core) -> None:
-    """Unlock the vault, and wait until what was accepted has been verified and shown."""
-    core.app.vault.unlock(Secret(PASSPHRASE))
-    settings = core.app.accepted_settings
-    await core.until(lambda: settings.count or settings.problem)
-    seen = len(core.events)
-    await core.app.library.load()
-    await core.until(lambda: any(isinstance(e, LibraryUpdated) for e in core.events[seen:]))
+pytestmark = pytest.mark.usefixtures("protected")
 
 
 def alarms(core: Core) -> list[str]:
@@ -45,12 +36,6 @@ def alarms(core: Core) -> list[str]:
 
 def ready(core: Core) -> set[str]:
     return {action.name for action in core.app.library.ready()}
-
-
-def execute(home: Path, *statements: str) -> None:
-    with closing(sqlite3.connect(home / "aileron.db")) as connection, connection:
-        for statement in statements:
-            connection.execute(statement)
 
 
 def rewrite_audit(home: Path, change: Callable[[dict[str, Any]], None]) -> None:
@@ -86,7 +71,7 @@ def accept_other_bytes(home: Path) -> None:
             body["digest"] = new
 
     rewrite_audit(home, change)
-    execute(home, f"UPDATE pins SET digest = '{new}' WHERE digest = '{old}'")
+    change_rows(home, f"UPDATE pins SET digest = '{new}' WHERE digest = '{old}'")
 
 
 def insert_row(home: Path) -> None:
@@ -102,57 +87,39 @@ def insert_row(home: Path) -> None:
             body["digest"] = digest
 
     rewrite_audit(home, change)
-    execute(
+    change_rows(
         home,
         "UPDATE audit SET event = 'library.accepted' WHERE event = 'console.started'",
         f"INSERT INTO pins VALUES('action', 'evil.md', '{digest}', 1.0, 'person', 1)",
     )
 
 
-def delete_row(home: Path) -> None:
-    execute(home, "DELETE FROM pins WHERE name = 'list-drafts.md'")
+def by(statement: str) -> Callable[[Path], None]:
+    """Return the attack that runs *statement*."""
+    return lambda home: change_rows(home, statement)
 
 
-def delete_all(home: Path) -> None:
-    execute(home, "DELETE FROM pins")
-
-
-def swap_macs(home: Path) -> None:
-    """Put the HMAC of one set in the place of another's."""
-    execute(
-        home,
+ATTACKS = {
+    "other bytes": accept_other_bytes,
+    "another row": insert_row,
+    "a row less": by("DELETE FROM pins WHERE name = 'list-drafts.md'"),
+    "no rows": by("DELETE FROM pins"),
+    "another set's HMAC": by(
         "UPDATE meta SET value = (SELECT value FROM meta WHERE key = 'hmac of accepted projects') "
-        "WHERE key = 'hmac of accepted files'",
-    )
+        "WHERE key = 'hmac of accepted files'"
+    ),
+    "no HMAC": by("DELETE FROM meta WHERE key LIKE 'hmac of %'"),
+    "a spoilt HMAC": by("UPDATE meta SET value = '[1]' WHERE key = 'hmac of accepted files'"),
+}
 
 
-def delete_mac(home: Path) -> None:
-    execute(home, "DELETE FROM meta WHERE key LIKE 'hmac of %'")
-
-
-def spoil_mac(home: Path) -> None:
-    execute(home, "UPDATE meta SET value = '[1]' WHERE key = 'hmac of accepted files'")
-
-
-ATTACKS: list[Callable[[Path], None]] = [
-    accept_other_bytes,
-    insert_row,
-    delete_row,
-    delete_all,
-    swap_macs,
-    delete_mac,
-    spoil_mac,
-]
-
-
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 async def test_changed_rows_accept_nothing_and_raise_one_alarm(
-    home: Path, attack: Callable[[Path], None]
+    start: Start, home: Path, attack: Callable[[Path], None]
 ) -> None:
     """Although every record of the audit was made to fit; each file is offered again, and can be accepted."""
-    await protected_home(home)
     attack(home)
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         assert ready(core) == set()
         found = [each for each in alarms(core) if "what was accepted cannot" in each.lower()]
@@ -163,7 +130,7 @@ async def test_changed_rows_accept_nothing_and_raise_one_alarm(
         with pytest.raises(Exception, match="not accepted"):
             await core.call("list-drafts", {})
         for view in core.app.library.not_accepted():
-            await core.app.console.carry_out(
+            await core.do(
                 Accept(
                     kind=view.kind,
                     name=view.name,
@@ -172,100 +139,92 @@ async def test_changed_rows_accept_nothing_and_raise_one_alarm(
             )
         assert "list-drafts" in ready(core)
         assert not [each for each in alarms(core) if "what was accepted cannot" in each.lower()]
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         assert "list-drafts" in ready(core)
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 @pytest.mark.parametrize("locked", [False, True])
 async def test_rows_changed_under_a_running_console_accept_nothing(
-    home: Path, mailbox: Mailbox, attack: Callable[[Path], None], locked: bool
+    core: Core, mailbox: Mailbox, home: Path, attack: Callable[[Path], None], locked: bool
 ) -> None:
     """Unlocked it goes by its memory; the next unlock reads the rows, and finds it."""
-    await protected_home(home)
-    async with Core.open(home, mailbox, accept=False) as core:
-        if not locked:
-            await unlock(core)
-        accepted = ready(core)
-        attack(home)
-        await core.app.library.poll()
-        await core.until(lambda: ready(core) <= accepted)
-        if (home / "actions" / "evil.md").exists():
-            with pytest.raises(Exception, match="not accepted"):
-                await core.call("evil", {"draft_id": "r-8842190447"})
-        if not locked:
-            await core.app.vault_service.lock()
-            await core.until(lambda: core.app.accounts._unverified() == "locked")
+    if not locked:
         await unlock(core)
-        await core.until(lambda: not ready(core))
-        assert (
-            len([each for each in alarms(core) if "what was accepted cannot" in each.lower()]) == 1
-        )
-        assert mailbox.state()["requests"] == []
+    accepted = ready(core)
+    attack(home)
+    await core.app.library.poll()
+    await core.until(lambda: ready(core) <= accepted)
+    if (home / "actions" / "evil.md").exists():
+        with pytest.raises(Exception, match="not accepted"):
+            await core.call("evil", {"draft_id": "r-8842190447"})
+    if not locked:
+        await core.app.vault_service.lock()
+        await core.until(lambda: core.app.accounts._unverified() == "locked")
+    await unlock(core)
+    await core.until(lambda: not ready(core))
+    assert len([each for each in alarms(core) if "what was accepted cannot" in each.lower()]) == 1
+    assert mailbox.state()["requests"] == []
 
 
 async def test_an_older_copy_of_the_table_does_not_bring_back_what_was_withdrawn(
-    home: Path,
+    start: Start, home: Path
 ) -> None:
     """Rows, HMAC and audit are all genuine, from before."""
-    await protected_home(home)
     shutil.copy(home / "aileron.db", home / "older.db")
     head = (home / "audit.head").read_bytes()
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         item = next(each for each in core.app.library.items() if each.name == "list-drafts")
         await core.app.library.withdraw_acceptance("action", item.name, item.digest)
     (home / "older.db").replace(home / "aileron.db")
     (home / "audit.head").write_bytes(head)
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         assert ready(core) == set()
         (alarm,) = [each for each in alarms(core) if "older copy" in each]
         assert "list-drafts.md" in alarm
 
 
-async def test_an_older_vault_file_does_not_make_older_rows_count(home: Path) -> None:
+async def test_an_older_vault_file_does_not_make_older_rows_count(start: Start, home: Path) -> None:
     """The vault from before two changes: nothing counts, rather than something that was withdrawn."""
-    await protected_home(home)
     older = (home / "vault.json").read_bytes()
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         for name in ("list-drafts", "get-draft"):
             item = next(each for each in core.app.library.items() if each.name == name)
             await core.app.library.withdraw_acceptance("action", item.name, item.digest)
     (home / "vault.json").write_bytes(older)
     (home / "vault.json.previous").unlink()
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         assert ready(core) == set()
         assert len([each for each in alarms(core) if "vault was replaced by an older" in each]) == 1
 
 
-async def test_a_removed_vault_does_not_make_rows_count(home: Path) -> None:
+async def test_a_removed_vault_does_not_make_rows_count(start: Start, home: Path) -> None:
     """Else removing one file would bring back the time before there was a vault."""
-    await protected_home(home)
     accept_other_bytes(home)
     (home / "vault.json").unlink()
     (home / "vault.json.previous").unlink(missing_ok=True)
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         assert core.app.vault.state == "absent"
         assert ready(core) == set()
         assert [each for each in alarms(core) if "vault that authenticated it is gone" in each]
 
 
 async def test_a_change_that_was_cut_short_after_the_database_counts(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The vault's counter is written last; a crash before it loses no acceptance."""
-    await protected_home(home)
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         monkeypatch.setattr(AuthenticatedSet, "confirm", lambda *_: None)
         item = next(each for each in core.app.library.items() if each.name == "list-drafts")
         await core.app.library.withdraw_acceptance("action", item.name, item.digest)
     monkeypatch.undo()
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         assert "list-drafts" not in ready(core)
         assert "get-draft" in ready(core)
@@ -273,38 +232,34 @@ async def test_a_change_that_was_cut_short_after_the_database_counts(
 
 
 async def test_while_locked_actions_are_listed_and_every_call_waits(
-    home: Path, mailbox: Mailbox
+    core: Core, mailbox: Mailbox
 ) -> None:
     """A call that reads goes on by itself after the unlocking; nothing was asked of the service before."""
-    await protected_home(home)
-    async with Core.open(home, mailbox, accept=False) as core:
-        assert "list-drafts" in ready(core)
-        answer = await core.call("list-drafts", {})
-        assert answer.row.state == "awaiting_vault"
-        assert answer.row.approval_id is not None
-        gated = await core.call()
-        assert gated.row.approval_id is not None
-        view = await core.view(gated.row.approval_id, lambda v: v.state == "awaiting_vault")
-        assert view.account_need is not None
-        assert (view.account_need.reason, view.account_need.kind) == ("locked", "")
-        assert mailbox.state()["requests"] == []
-        with pytest.raises(VaultLocked):
-            await core.app.project_trust.accept("claude", "/somewhere", "0" * 64)
-        await unlock(core)
-        end = await core.view(answer.row.approval_id, lambda v: v.ended_at is not None)
-        assert end.state == "completed"
-        asked = await core.looked(gated.row.approval_id)
-        await core.approve(asked)
-        assert (await core.ended(asked)).state == "completed"
+    assert "list-drafts" in ready(core)
+    answer = await core.call("list-drafts", {})
+    assert answer.row.state == "awaiting_vault"
+    assert answer.row.approval_id is not None
+    gated = await core.call()
+    assert gated.row.approval_id is not None
+    view = await core.view(gated.row.approval_id, lambda v: v.state == "awaiting_vault")
+    assert view.account_need is not None
+    assert (view.account_need.reason, view.account_need.kind) == ("locked", "")
+    assert mailbox.state()["requests"] == []
+    with pytest.raises(VaultLocked):
+        await core.app.project_trust.accept("claude", "/somewhere", "0" * 64)
+    await unlock(core)
+    end = await core.view(answer.row.approval_id, lambda v: v.ended_at is not None)
+    assert end.state == "completed"
+    asked = await core.looked(gated.row.approval_id)
+    assert (await core.run(asked)).state == "completed"
 
 
 async def test_calls_that_waited_are_refused_where_nothing_verifies(
-    home: Path, mailbox: Mailbox
+    start: Start, mailbox: Mailbox, home: Path
 ) -> None:
     """Neither the effect nor the preview of an action that only an edited row accepts reaches the service."""
-    await protected_home(home)
     accept_other_bytes(home)
-    async with Core.open(home, mailbox, accept=False) as core:
+    async with start() as core:
         answers = [await core.call("list-drafts", {}), await core.call()]
         await unlock(core)
         for answer in answers:
@@ -315,13 +270,12 @@ async def test_calls_that_waited_are_refused_where_nothing_verifies(
 
 
 async def test_a_file_that_went_while_locked_is_not_accepted_when_it_comes_back(
-    home: Path,
+    start: Start, home: Path
 ) -> None:
     """What comes in its place waits for a person, whatever its bytes."""
-    await protected_home(home)
     path = home / "actions" / "list-drafts.md"
     data = path.read_bytes()
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         path.unlink()
         await core.until(lambda: "list-drafts" not in ready(core))
         path.write_bytes(data)
@@ -345,15 +299,14 @@ PROJECT_EDITS = [
 
 
 @pytest.mark.parametrize("edit", PROJECT_EDITS)
-async def test_edited_rows_of_projects_are_ignored(home: Path, edit: str) -> None:
+async def test_edited_rows_of_projects_are_ignored(start: Start, home: Path, edit: str) -> None:
     """The settings of a project are a set of their own."""
-    await protected_home(home)
-    async with Core.open(home, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         await core.app.project_trust.accept("claude", "/somewhere", "0" * 64)
         assert len(core.app.project_trust.records()) == 1
-    execute(home, edit)
-    async with Core.open(home, accept=False) as core:
+    change_rows(home, edit)
+    async with start() as core:
         assert core.app.project_trust.records() == ()
         await unlock(core)
         await core.until(lambda: bool(alarms(core)))

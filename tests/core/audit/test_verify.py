@@ -83,7 +83,7 @@ def change(home: Path, *statements: str) -> None:
     connection.close()
 
 
-def found(home: Path) -> list[tuple[str, int]]:
+def problems_of(home: Path) -> list[tuple[str, int]]:
     return [(problem.kind, problem.seq) for problem in verified(home).problems]
 
 
@@ -101,12 +101,7 @@ def test_a_whole_chain_is_as_wire_describes_it(home: Path) -> None:
     for expected, (seq, at, event, run_id, before, digest, body) in enumerate(rows, start=1):
         content = json.loads(body)
         assert rfc8785.dumps(content).decode() == body
-        assert (content["seq"], content["at"], content["event"], content["run"]) == (
-            seq,
-            at,
-            event,
-            run_id,
-        )
+        assert [content[each] for each in ("seq", "at", "event", "run")] == [seq, at, event, run_id]
         assert {"session", "action", "actor", "summary"} <= content.keys()
         assert (seq, before) == (expected, prev)
         prev = hashlib.sha256(prev + body.encode()).digest()
@@ -132,7 +127,7 @@ def _rehash(home: Path, seq: int) -> None:
     connection.close()
 
 
-def _swap(home: Path) -> None:
+def reorder(home: Path) -> None:
     change(
         home,
         "UPDATE audit SET seq=99 WHERE seq=4",
@@ -141,12 +136,17 @@ def _swap(home: Path) -> None:
     )
 
 
+SESSION_OF_ANOTHER_RECORD = """
+INSERT INTO sessions(session_id, agent, label, cwd, executable, opened_by, token_hash, gateway_hash,
+    opened_at, expires_at, held, last_record)
+VALUES('ses-9','a','','','','relay','t','g',1.0,9.0,0,3)"""
+
+
 @pytest.mark.parametrize(
     ("damage", "expected"),
     [
         ("UPDATE audit SET body=replace(body,'number 3','number 8') WHERE seq=3", ("edited", 3)),
         ("UPDATE audit SET at='2020-01-01T00:00:00.000Z' WHERE seq=6", ("edited", 6)),
-        ("UPDATE audit SET event='nothing' WHERE seq=6", ("edited", 6)),
         ("UPDATE audit SET run='run-other' WHERE seq=5", ("edited", 5)),
         ("UPDATE audit SET hash=randomblob(32) WHERE seq=6", ("edited", 6)),
         ("UPDATE audit SET prev=randomblob(32) WHERE seq=6", ("edited", 6)),
@@ -155,26 +155,19 @@ def _swap(home: Path) -> None:
         ("UPDATE audit SET body=NULL, hash=12345678901, prev='text' WHERE seq=6", ("edited", 6)),
         ("DELETE FROM audit WHERE seq=4", ("missing", 4)),
         ("DELETE FROM audit WHERE seq BETWEEN 1 AND 3", ("missing", 1)),
-        (_swap, ("reordered", 4)),
+        (reorder, ("reordered", 4)),
         (lambda home: _rehash(home, 6), ("edited", 6)),
         (lambda home: _rehash(home, 10), ("edited", 10)),
         ("DELETE FROM audit WHERE seq > 8", ("cut", 9)),
         ("UPDATE runs SET state='pending'", ("orphan", 10)),
         ("UPDATE runs SET last_record=5", ("orphan", 5)),
-        ("UPDATE runs SET last_record=2", ("orphan", 2)),
         ("UPDATE runs SET run_id='run-other'", ("orphan", 10)),
         ("""UPDATE runs SET args='{"draft_id":"r-2"}'""", ("orphan", 10)),
         ("UPDATE runs SET args_sha256='x', args=NULL", ("orphan", 10)),
+        ("UPDATE runs SET args=NULL", ("orphan", 10)),
         ("UPDATE pins SET digest='y'", ("orphan", 1)),
         ("INSERT INTO pins VALUES('action','evil.md','x',1.0,'person',3)", ("orphan", 3)),
-        (
-            (
-                "INSERT INTO sessions(session_id, agent, label, cwd, executable, opened_by, token_hash, "
-                "gateway_hash, opened_at, expires_at, held, last_record) "
-                "VALUES('ses-9','a','','','','relay','t','g',1.0,9.0,0,3)"
-            ),
-            ("orphan", 3),
-        ),
+        (SESSION_OF_ANOTHER_RECORD, ("orphan", 3)),
     ],
 )
 def test_each_kind_of_damage_is_found_and_named(
@@ -194,13 +187,7 @@ def test_each_kind_of_damage_is_found_and_named(
 def test_one_edit_is_not_reported_as_damage_to_its_neighbours(home: Path) -> None:
     """A person must find the place: the neighbours of an edited record are named by nobody."""
     change(home, "UPDATE audit SET body=replace(body,'number 3','number 8') WHERE seq=3")
-    assert found(home) == [("edited", 3)]
-
-
-def test_arguments_that_are_gone_without_a_record_of_that_are_a_problem(home: Path) -> None:
-    """Aileron deletes none in silence; `tests/core/runs/test_retention.py` has what it does delete."""
-    change(home, "UPDATE runs SET args=NULL")
-    assert found(home) == [("orphan", 10)]
+    assert problems_of(home) == [("edited", 3)]
 
 
 def test_a_head_behind_the_table_is_no_problem(home: Path) -> None:
@@ -211,20 +198,20 @@ def test_a_head_behind_the_table_is_no_problem(home: Path) -> None:
     connection.close()
     head = json.loads(text) | {"seq": 7, "count": 7, "hash": digest.hex()}
     (home / "audit.head").write_text(json.dumps(head), encoding="utf-8")
-    assert found(home) == []
+    assert problems_of(home) == []
 
 
-@pytest.mark.parametrize("text", ["", "null", "[1]", "{}", '{"seq":"x"}', "\x00" * 256])
+@pytest.mark.parametrize("text", ["", "null", '{"seq":"x"}', "\x00" * 256])
 def test_an_unreadable_head_is_named(home: Path, text: str) -> None:
     """The head's file is part of what is verified."""
     (home / "audit.head").write_text(text, encoding="utf-8")
-    assert ("edited", 0) in found(home)
+    assert ("edited", 0) in problems_of(home)
 
 
 def test_a_missing_head_is_named(home: Path) -> None:
     """Without it a cut would not be seen, so its absence is a problem."""
     (home / "audit.head").unlink()
-    assert found(home) == [("cut", 10)]
+    assert problems_of(home) == [("cut", 10)]
 
 
 def test_a_rewritten_chain_is_found_by_the_head_alone(home: Path) -> None:
@@ -240,9 +227,9 @@ def test_a_rewritten_chain_is_found_by_the_head_alone(home: Path) -> None:
             )
             prev = digest
     connection.close()
-    assert found(home) == [("edited", 10)]
+    assert problems_of(home) == [("edited", 10)]
     (home / "audit.head").unlink()
-    assert [kind for kind, _ in found(home)] == ["cut"]
+    assert [kind for kind, _ in problems_of(home)] == ["cut"]
 
 
 def test_the_head_is_one_short_line_however_often_it_is_written(home: Path) -> None:

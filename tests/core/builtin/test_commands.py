@@ -5,14 +5,14 @@ import shutil
 import signal
 import socket
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.builtin_worker import Worker, WorkerError
 from tests.support.command_sandbox import Sandbox, sandboxed_worker
+from tests.support.tool_console import until
 
 needs_sandbox = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("bwrap") is None, reason="needs bubblewrap"
@@ -22,7 +22,7 @@ MARK = f"6{os.getpid():07}"
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[Sandbox]:
+def sandbox() -> Iterator[Sandbox]:
     files = {"a.txt": "kept\n", ".envrc": "mine\n", "deep/secret": "s3cret\n", "sub/x": "\n"}
     with sandboxed_worker(files, hidden=["deep/secret"]) as made:
         yield made
@@ -35,7 +35,7 @@ def plain(tmp_path: Path) -> Iterator[Worker]:
         yield worker
 
 
-def running(text: str = MARK) -> list[int]:
+def processes_of(text: str = MARK) -> list[int]:
     """Return the processes of this machine that have *text* in their command line."""
     found: list[int] = []
     for each in Path("/proc").iterdir():
@@ -49,59 +49,50 @@ def running(text: str = MARK) -> list[int]:
     return found
 
 
-def until(holds: Callable[[], object], seconds: float = 10) -> bool:
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
-
-
 @needs_sandbox
-def test_a_command_answers_with_what_it_did(box: Sandbox) -> None:
-    done = box.run("echo out; echo err >&2; pwd; exit 3")
+def test_a_command_answers_with_what_it_did(sandbox: Sandbox) -> None:
+    done = sandbox.run("echo out; echo err >&2; pwd; exit 3")
     assert (done["exit_code"], done["stderr"]) == (3, "err\n")
-    assert done["stdout"] == f"out\n{box.project}\n"
-    assert box.run("kill -SEGV $$")["signal"] == "SIGSEGV"
-    assert box.run("cat")["stdout"] == ""  # nothing to read
+    assert done["stdout"] == f"out\n{sandbox.project}\n"
+    assert sandbox.run("kill -SEGV $$")["signal"] == "SIGSEGV"
+    assert sandbox.run("cat")["stdout"] == ""  # nothing to read
 
 
 @needs_sandbox
-def test_words_are_executed_as_they_are(box: Sandbox) -> None:
+def test_words_are_executed_as_they_are(sandbox: Sandbox) -> None:
     """No shell: a rule that saw these words has seen what runs."""
     words = ["printf", "%s|", "$HOME", "a b", "*", ";"]
-    assert box.worker.call("run", argv=words)["stdout"] == "$HOME|a b|*|;|"
+    assert sandbox.worker.call("run", argv=words)["stdout"] == "$HOME|a b|*|;|"
     with pytest.raises(WorkerError, match=r"a\.txt is not a program"):
-        box.worker.call("run", argv=["a.txt"])  # in the project, which is not on PATH
+        sandbox.worker.call("run", argv=["a.txt"])  # in the project, which is not on PATH
     with pytest.raises(WorkerError, match="Permission denied"):
-        box.worker.call("run", argv=["./a.txt"])
+        sandbox.worker.call("run", argv=["./a.txt"])
 
 
 @needs_sandbox
-def test_output_is_cut_in_the_middle_and_says_so(box: Sandbox) -> None:
-    text = box.prints("echo first; head -c 600000 /dev/zero | tr '\\0' x; echo; echo last")
+def test_output_is_cut_in_the_middle_and_says_so(sandbox: Sandbox) -> None:
+    text = sandbox.prints("echo first; head -c 600000 /dev/zero | tr '\\0' x; echo; echo last")
     assert text.startswith("first\n")
     assert text.endswith("xx\nlast\n")
     assert f"\n[{600_012 - 256 * 1024} bytes left out]\n" in text
 
 
 @needs_sandbox
-def test_commands_run_side_by_side_and_end_when_told_or_in_time(box: Sandbox) -> None:
+def test_commands_run_side_by_side_and_end_when_told_or_in_time(sandbox: Sandbox) -> None:
     """Each ends alone, with what it had printed, and everything that it started."""
-    stopped = box.worker.send("run", command=f"echo began; sleep {MARK} & sleep {MARK}")
-    late = box.worker.send("run", command=f"echo began; sleep {MARK}", timeout_ms=300)
-    assert until(lambda: len(running()) == 3)
-    assert box.prints("echo quick") == "quick\n"
-    ended = box.worker.answer(late)
+    stopped = sandbox.worker.send("run", command=f"echo began; sleep {MARK} & sleep {MARK}")
+    late = sandbox.worker.send("run", command=f"echo began; sleep {MARK}", timeout_ms=300)
+    until(lambda: len(processes_of()) == 3)
+    assert sandbox.prints("echo quick") == "quick\n"
+    ended = sandbox.worker.answer(late)
     assert (ended["timed_out"], ended["stdout"], ended["signal"]) == (True, "began\n", "SIGKILL")
-    assert len(running()) == 2
-    box.worker.cancel(stopped)
+    assert len(processes_of()) == 2
+    sandbox.worker.cancel(stopped)
     with pytest.raises(WorkerError) as failure:
-        box.worker.answer(stopped)
+        sandbox.worker.answer(stopped)
     assert failure.value.class_ == "stopped"
     assert failure.value.details["stdout"] == "began\n"
-    assert running() == []
+    assert processes_of() == []
 
 
 ORPHANS = f"""
@@ -113,9 +104,9 @@ sleep 0.1; echo started
 
 
 @needs_sandbox
-def test_nothing_outlives_its_command(box: Sandbox) -> None:
-    assert box.prints(ORPHANS) == "started\n"
-    assert running() == []
+def test_nothing_outlives_its_command(sandbox: Sandbox) -> None:
+    assert sandbox.prints(ORPHANS) == "started\n"
+    assert processes_of() == []
 
 
 @needs_sandbox
@@ -124,7 +115,7 @@ def test_nothing_outlives_the_worker(killed: str) -> None:
     """Whatever ends: the launcher closes its pipe, or either process is killed."""
     with sandboxed_worker() as box:
         box.worker.send("run", command=ORPHANS + f"sleep {MARK}")
-        assert until(lambda: len(running()) >= 5)
+        until(lambda: len(processes_of()) >= 5)
         process = box.worker.process
         if killed == "worker":
             (worker,) = _workers(box)
@@ -134,13 +125,15 @@ def test_nothing_outlives_the_worker(killed: str) -> None:
         else:
             assert process.stdin is not None
             process.stdin.close()
-        assert until(lambda: running() == [])
-        assert until(lambda: process.poll() is not None)
+        until(lambda: processes_of() == [])
+        until(lambda: process.poll() is not None)
 
 
-def _workers(box: Sandbox) -> list[int]:
-    outermost = box.worker.process.pid
-    return [each for each in running(str(box.project)) if _parent(_parent(each)) == outermost]
+def _workers(sandbox: Sandbox) -> list[int]:
+    outermost = sandbox.worker.process.pid
+    return [
+        each for each in processes_of(str(sandbox.project)) if _parent(_parent(each)) == outermost
+    ]
 
 
 def _parent(process: int) -> int:
@@ -182,14 +175,14 @@ print("open", sorted(map(int, os.listdir("/proc/self/fd")))[:-1])
 
 
 @needs_sandbox
-def test_a_command_has_no_way_to_the_worker_or_out(box: Sandbox) -> None:
+def test_a_command_has_no_way_to_the_worker_or_out(sandbox: Sandbox) -> None:
     """No namespace and no mount of its own, and of other processes only the one above it, which is closed."""
-    (box.project / "try.py").write_text(ESCAPES)
+    (sandbox.project / "try.py").write_text(ESCAPES)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind("\0aileron-test")
     listener.listen()
     with listener:
-        lines = box.prints("/usr/bin/python3 try.py").splitlines()
+        lines = sandbox.prints("/usr/bin/python3 try.py").splitlines()
     met = dict(
         line.rsplit(" ", 1) for line in lines if line.split()[0] not in ("processes", "open")
     )
@@ -201,44 +194,45 @@ def test_a_command_has_no_way_to_the_worker_or_out(box: Sandbox) -> None:
 
 
 @needs_sandbox
-def test_each_command_has_namespaces_of_its_own(box: Sandbox) -> None:
-    box.prints(": > sub/seen")
+def test_each_command_has_namespaces_of_its_own(sandbox: Sandbox) -> None:
+    sandbox.prints(": > sub/seen")
     names = "cd /proc/self/ns; readlink pid ipc mnt user; cd ~-/sub; echo >> seen"
     wait = "; until [ $(wc -l < seen) = 2 ]; do sleep 0.01; done"  # a number is used again
-    asked = [box.worker.send("run", command=names + wait) for _ in range(2)]
-    one, other = ({*box.worker.answer(each)["stdout"].split()} for each in asked)
+    asked = [sandbox.worker.send("run", command=names + wait) for _ in range(2)]
+    one, other = ({*sandbox.worker.answer(each)["stdout"].split()} for each in asked)
     assert len(one) == len(other) == 4
     assert not one & other
 
 
 @needs_sandbox
-def test_protected_and_hidden_paths_stay_what_they_are(box: Sandbox) -> None:
-    assert "Read-only file system" in str(box.run("echo theirs > .envrc")["stderr"])
-    assert "busy" in str(box.run("rm -f .envrc")["stderr"])
+def test_protected_and_hidden_paths_stay_what_they_are(sandbox: Sandbox) -> None:
+    assert "Read-only file system" in str(sandbox.run("echo theirs > .envrc")["stderr"])
+    assert "busy" in str(sandbox.run("rm -f .envrc")["stderr"])
     assert (
-        box.run("mv deep moved; cat moved/secret; cat deep/secret; mv moved deep")["stdout"] == ""
+        sandbox.run("mv deep moved; cat moved/secret; cat deep/secret; mv moved deep")["stdout"]
+        == ""
     )
 
 
 @needs_sandbox
-def test_no_command_puts_anything_in_the_place_of_what_later_ones_run(box: Sandbox) -> None:
+def test_no_command_puts_anything_in_the_place_of_what_later_ones_run(sandbox: Sandbox) -> None:
     """What leads to the project, to a tool below the home, to the shell and to the loader stays there."""
     for command in (
-        f"mv {box.folder} /tmp/moved",
-        f"mv {box.folder}/home/.tool {box.folder}/home/other",
+        f"mv {sandbox.folder} /tmp/moved",
+        f"mv {sandbox.folder}/home/.tool {sandbox.folder}/home/other",
         "mv /run/aileron /run/other",
         "rm /bin || mv /bin /other; mkdir /lib64",
     ):
-        refused = str(box.run(command)["stderr"])
+        refused = str(sandbox.run(command)["stderr"])
         assert "busy" in refused or "Read-only" in refused, command
-    assert box.prints(f"{box.folder}/home/.tool/bin/tool") == "a tool\n"
+    assert sandbox.prints(f"{sandbox.folder}/home/.tool/bin/tool") == "a tool\n"
 
 
 def test_nothing_outlives_a_plain_command(plain: Worker, tmp_path: Path) -> None:
     """Without a sandbox what is left behind is looked for, however it has left."""
     done = plain.call("run", command=ORPHANS + "pwd")
     assert done["stdout"] == f"started\n{tmp_path}\n"
-    assert running() == []
+    assert processes_of() == []
 
 
 def test_no_plain_command_runs_where_the_project_was(plain: Worker, tmp_path: Path) -> None:
@@ -251,13 +245,13 @@ def test_no_plain_command_runs_where_the_project_was(plain: Worker, tmp_path: Pa
 def test_nothing_outlives_a_plain_worker(killed: str, tmp_path: Path) -> None:
     with Worker("commands", tmp_path) as worker:
         worker.send("run", command=ORPHANS + f"sleep {MARK}")
-        assert until(lambda: len(running()) >= 5)
+        until(lambda: len(processes_of()) >= 5)
         if killed == "worker":
             worker.process.kill()
         else:
             assert worker.process.stdin is not None
             worker.process.stdin.close()
-        assert until(lambda: running() == [])
+        until(lambda: processes_of() == [])
 
 
 def test_what_is_asked_wrongly_is_said(plain: Worker) -> None:

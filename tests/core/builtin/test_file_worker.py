@@ -2,41 +2,35 @@
 
 import hashlib
 import os
+import random
 import shutil
 import socket
 import stat
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aileron_core.connectors.builtin.worker import file_writes
+from aileron_core.connectors.builtin.worker.command_words import literal_words
 from aileron_core.connectors.builtin.worker.file_writes import FileWrites
 from aileron_core.connectors.builtin.worker.paths import Project
 from aileron_core.connectors.builtin.worker.problems import OpFailed
+from aileron_core.connectors.builtin.worker.text_diff import unified_diff
 from tests.support.builtin_worker import Worker
 from tests.support.ordinary import AS_ORDINARY, OWNS, USER, ordinary_folder
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0"
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("project")
-
-
-@pytest.fixture(scope="module")
-def worker(project: Path) -> Iterator[Worker]:
-    with Worker("files", project) as worker:
-        yield worker
-
-
 @pytest.fixture
-def folder(project: Path, request: pytest.FixtureRequest) -> Path:
+def fresh_folder(shared_project: Path, request: pytest.FixtureRequest) -> Path:
     """A folder of the project for this test alone."""
-    folder = project / str(abs(hash(request.node.name)))
+    folder = shared_project / str(abs(hash(request.node.name)))
     folder.mkdir()
     return folder
 
@@ -49,8 +43,8 @@ def refused(worker: Worker, op: str, **args: Any) -> tuple[str, str]:
 # Read
 
 
-def test_read_numbers_lines_and_says_what_is_left_out(worker: Worker, folder: Path) -> None:
-    file = folder / "a"
+def test_read_numbers_lines_and_says_what_is_left_out(worker: Worker, fresh_folder: Path) -> None:
+    file = fresh_folder / "a"
     file.write_bytes(b"\xef\xbb\xbfone\r\ntwo\x0c\r\n\nfour")
     read = worker.call("read", file_path=str(file))
     assert read["text"] == "     1\tone\n     2\ttwo\x0c\n     3\t\n     4\tfour"
@@ -78,9 +72,9 @@ def test_read_numbers_lines_and_says_what_is_left_out(worker: Worker, folder: Pa
     ids=["png", "latin-1", "null", "utf-16", "huge"],
 )
 def test_what_is_no_text_is_told_by_type_size_and_hash(
-    worker: Worker, folder: Path, data: bytes, type_: str
+    worker: Worker, fresh_folder: Path, data: bytes, type_: str
 ) -> None:
-    file = folder / "a"
+    file = fresh_folder / "a"
     file.write_bytes(data)
     facts = {"type": type_, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     name = str(file.relative_to(file.parents[1]))
@@ -114,49 +108,49 @@ def _socket(path: Path) -> None:
 @pytest.mark.parametrize("make", [_fifo, _socket, Path.mkdir])
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_only_regular_files_are_opened(
-    worker: Worker, folder: Path, make: Callable[[Path], None]
+    worker: Worker, fresh_folder: Path, make: Callable[[Path], None]
 ) -> None:
     """Opening a pipe would wait for its other end for ever."""
-    make(folder / "a")
+    make(fresh_folder / "a")
     for op, args in (
         ("read", {}),
         ("write", {"content": ""}),
         ("preview_edit", {"old_string": "a", "new_string": "b"}),
     ):
-        class_, message = refused(worker, op, file_path=str(folder / "a"), **args)
+        class_, message = refused(worker, op, file_path=str(fresh_folder / "a"), **args)
         assert class_ == "invalid_arguments"
         assert "is a folder" in message or "is a device, a pipe or a socket" in message
-    found = worker.call("grep", pattern="", path=str(folder))
+    found = worker.call("grep", pattern="", path=str(fresh_folder))
     assert found["text"] == ""
 
 
 # Write and Edit
 
 
-def test_write_makes_folders_and_undo_removes_them(worker: Worker, folder: Path) -> None:
-    file = folder / "a/b/c"
+def test_write_makes_folders_and_undo_removes_them(worker: Worker, fresh_folder: Path) -> None:
+    file = fresh_folder / "a/b/c"
     shown = worker.call("preview_write", file_path=str(file), content="x\ny")
-    assert not (folder / "a").exists()
+    assert not (fresh_folder / "a").exists()
     assert (shown["exists"], shown["added"], shown["removed"]) == (False, 2, 0)
     assert shown["diff"].startswith("--- /dev/null\n+++ b/")
     assert shown["diff"].endswith("+x\n+y\n\\ No newline at end of file\n")
     written = worker.call("write", file_path=str(file), content="x\ny", expect=shown["base"])
     assert (file.read_text(), written["created"], written["bytes"]) == ("x\ny", True, 3)
-    (folder / "a/other").touch()
+    (fresh_folder / "a/other").touch()
     worker.call("undo", undo=written["undo"])
-    assert [each.name for each in (folder / "a").iterdir()] == ["other"]
+    assert [each.name for each in (fresh_folder / "a").iterdir()] == ["other"]
     assert refused(worker, "undo", undo=written["undo"])[0] == "not_found"
 
 
 def test_write_keeps_mode_and_owner_and_leaves_other_names_of_the_file(
-    worker: Worker, folder: Path
+    worker: Worker, fresh_folder: Path
 ) -> None:
-    file = folder / "a"
+    file = fresh_folder / "a"
     file.write_text("old\n")
     if os.getuid() == 0:
         os.chown(file, 1234, 2345)
     file.chmod(0o751)
-    os.link(file, folder / "other name")
+    os.link(file, fresh_folder / "other name")
     before = file.stat()
     written = worker.call("edit", file_path=str(file), old_string="old", new_string="new")
     after = file.stat()
@@ -166,10 +160,10 @@ def test_write_keeps_mode_and_owner_and_leaves_other_names_of_the_file(
         before.st_uid,
         before.st_gid,
     )
-    assert (folder / "other name").read_text() == "old\n"
+    assert (fresh_folder / "other name").read_text() == "old\n"
     worker.call("undo", undo=written["undo"])
     assert (file.read_text(), file.stat().st_mode) == ("old\n", before.st_mode)
-    assert {each.name for each in folder.iterdir()} == {"a", "other name"}
+    assert {each.name for each in fresh_folder.iterdir()} == {"a", "other name"}
     file.chmod(0o444)
     assert refused(worker, "preview_write", file_path=str(file), content="")[0] == "forbidden"
     assert refused(worker, "write", file_path=str(file), content="")[0] == "forbidden"
@@ -198,9 +192,9 @@ def _replaced_by_a_link(file: Path) -> None:
 )
 @pytest.mark.parametrize("op", ["write", "edit"])
 def test_what_changed_since_the_preview_is_not_overwritten(
-    worker: Worker, folder: Path, op: str, meanwhile: Callable[[Path], None]
+    worker: Worker, fresh_folder: Path, op: str, meanwhile: Callable[[Path], None]
 ) -> None:
-    file = folder / "a"
+    file = fresh_folder / "a"
     file.write_text("old\n")
     change = {"content": "new\n"} if op == "write" else {"old_string": "o", "new_string": "n"}
     shown = worker.call(f"preview_{op}", file_path=str(file), **change)
@@ -212,9 +206,9 @@ def test_what_changed_since_the_preview_is_not_overwritten(
 
 
 def test_a_file_that_came_since_the_preview_is_not_overwritten(
-    worker: Worker, folder: Path
+    worker: Worker, fresh_folder: Path
 ) -> None:
-    file = folder / "a"
+    file = fresh_folder / "a"
     shown = worker.call("preview_write", file_path=str(file), content="ours\n")
     file.write_text("theirs\n")
     change = {"file_path": str(file), "content": "ours\n"}
@@ -237,9 +231,9 @@ def test_a_file_that_changes_during_a_write_is_not_overwritten(tmp_path: Path) -
 
 @pytest.mark.parametrize("existed", [True, False])
 def test_undo_leaves_what_somebody_changed_since(
-    worker: Worker, folder: Path, *, existed: bool
+    worker: Worker, fresh_folder: Path, *, existed: bool
 ) -> None:
-    file = folder / "a"
+    file = fresh_folder / "a"
     if existed:
         file.write_text("old\n")
     written = worker.call("write", file_path=str(file), content="ours\n")
@@ -279,9 +273,9 @@ def test_the_oldest_undo_goes_when_there_are_too_many(
     ],
 )
 def test_edit_replaces_what_occurs_once_or_everywhere(
-    worker: Worker, folder: Path, text: str, old: str, new: str, result: str, *, every: bool
+    worker: Worker, fresh_folder: Path, text: str, old: str, new: str, result: str, *, every: bool
 ) -> None:
-    file = folder / "a"
+    file = fresh_folder / "a"
     file.write_bytes(text.encode())
     worker.call("edit", file_path=str(file), old_string=old, new_string=new, replace_all=every)
     assert file.read_bytes().decode() == result
@@ -300,15 +294,15 @@ def test_edit_replaces_what_occurs_once_or_everywhere(
     ids=["empty", "equal", "absent", "blanks", "several", "grows"],
 )
 def test_edit_says_what_the_agent_has_to_change(
-    worker: Worker, folder: Path, text: str, old: str, new: str, why: str, *, every: bool
+    worker: Worker, fresh_folder: Path, text: str, old: str, new: str, why: str, *, every: bool
 ) -> None:
-    file = folder / "a"
+    file = fresh_folder / "a"
     file.write_text(text)
     change = {"old_string": old, "new_string": new, "replace_all": every}
     for op in ("edit", "preview_edit"):
         class_, message = refused(worker, op, file_path=str(file), **change)
         assert class_ in ("invalid_arguments", "too_large")
-        assert why.format(path=f"{folder.name}/a") in message
+        assert why.format(path=f"{fresh_folder.name}/a") in message
     assert file.read_text() == text
 
 
@@ -368,3 +362,103 @@ def test_an_unknown_op_and_a_wrong_type_end_nothing(worker: Worker) -> None:
         "not_found",
         "missing does not exist.",
     )
+
+
+def test_a_diff_is_what_git_applies(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    for _ in range(12):
+        lines = [f"{chance.choice('abcdefgh')}{chance.choice(('', chr(13)))}\n" for _ in range(60)]
+        other = list(lines)
+        for _ in range(chance.randrange(6)):
+            at = chance.randrange(len(other))
+            other[at : at + chance.randrange(3)] = [f"{chance.choice('abcxyz')}\x0c\n"] * 2
+        old, new = ("".join(each).removesuffix(chance.choice("\n!")) for each in (lines, other))
+        diff, added, removed = unified_diff(old, new, "a")
+        (tmp_path / "a").write_bytes(old.encode())
+        if diff:
+            command = ["git", "apply", "--whitespace=nowarn", "-"]
+            subprocess.run(command, cwd=tmp_path, input=diff.encode(), check=True)
+        assert (tmp_path / "a").read_bytes().decode() == new
+        assert diff.count("\n+") - 1 == added if added else True
+        assert diff.count("\n-") == removed
+    assert unified_diff("a\n", None, 'b"\n+c')[0].startswith('--- "a/b\\"\\n+c"\n+++ /dev/null\n')
+
+
+def test_no_two_texts_take_long_to_compare() -> None:
+    """`difflib` takes minutes for these."""
+    chance = random.Random(5)
+    old, new = ("".join(chance.choice(("a\n", "b\n")) for _ in range(20_000)) for _ in range(2))
+    began = time.process_time()
+    unified_diff(old, new, "a")
+    unified_diff("".join(f"{i}\n" for i in range(20_000)), old, "a")
+    assert time.process_time() - began < 5
+    numbers = [f"{i}\n" for i in range(20_000)]
+    changed = ["first\n", *numbers[1:-1], "last\n"]
+    assert unified_diff("".join(numbers), "".join(changed), "a")[1:] == (2, 2)
+
+
+def test_resolve_says_what_each_word_names(tmp_path: Path) -> None:
+    folder = tmp_path / "sub"
+    folder.mkdir()
+    (folder / "run").write_text("#!/bin/sh\n")
+    (folder / "run").chmod(0o755)
+    (folder / "out").symlink_to("/etc")
+    with Worker("files", tmp_path) as worker:
+        result = worker.call("resolve", command="sub/run -v 'sub/out' no sub/run")
+        assert result["argv"] == ["sub/run", "-v", "sub/out", "no", "sub/run"]
+        assert result["words"] == [
+            ["sub/run", f"{folder}/run (in the project)"],
+            ["sub/out", "/etc (outside the project)"],
+            ["sub/run", "sub/run (file)"],
+        ]
+        assert (result["program"], result["program_writable"]) == (f"{folder}/run", True)
+        words = "cat sub/run -f=sub/out @sub/run up/../sub/run -v x"
+        named = worker.call("resolve", command=words)
+        assert named["named"] == ["sub/run", "sub/run"]
+        assert worker.call("resolve", command="cd x")["program"] is None
+        unknown = worker.call("resolve", command="no-such-program")
+        assert unknown["words"] == [["no-such-program", "not found"]]
+        assert worker.call("resolve", command="n" * 300)["program"] is None
+        assert worker.call("resolve", command="ls | cat") == {"words": [], "simple": False}
+
+
+def test_words_are_literal_only_where_a_shell_reads_the_same() -> None:
+    chance = random.Random(5)
+    signs = [*"ab -=~:/.,@%+^'\"\\\t", *"$`*?[]{}|&;()<>!#\n"]
+    commands = [
+        "".join(chance.choice(signs[: 19 if easy else None]) for _ in range(chance.randrange(1, 9)))
+        for easy in (True, False)
+        for _ in range(4000)
+    ]
+    commands += [
+        "git commit -m 'two  words'",
+        'a "b\\"c" "d\\e"',
+        "a b~1 c=d",
+        'a "\\$b \\` \\x"',
+        "a\\ b c",
+    ]
+    simple = {each: words for each in commands if (words := literal_words(each)) is not None}
+    assert len(simple) > 500
+    script = "f() { printf '%s\\0' \"$@\"; printf '\\1\\0'; }\n"
+    script += "".join(f"f {each}\n" for each in simple)
+    shell = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert shell.stdout.split("\1\0")[:-1] == [
+        "".join(f"{word}\0" for word in words) for words in simple.values()
+    ]
+    for each in (
+        "A=b c",
+        "if a",
+        "time a",
+        "'a' b",
+        "\\a b",
+        "",
+        " ",
+        "a >b",
+        "a $b",
+        'a "$b"',
+        'a "`b`"',
+        'a "b',
+        "a\nb",
+        "a ~",
+    ):
+        assert literal_words(each) is None, each

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,8 @@ ENDLESS_TEXT, ENDLESS_PATTERN = f"{'a' * 60}!\n", "(a+)+$"
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("project")
-
-
-@pytest.fixture(scope="module")
-def worker(project: Path) -> Iterator[Worker]:
-    with Worker("files", project) as worker:
-        yield worker
-
-
-@pytest.fixture(scope="module")
-def tree(project: Path) -> Path:
-    tree = project / "tree"
+def tree(shared_project: Path) -> Path:
+    tree = shared_project / "tree"
     for at, (name, text) in enumerate(
         {
             "a.py": "import os\nneedle = 1\nend\n",
@@ -62,6 +50,10 @@ SECRETS = {"excluded": [".env", ".ssh/", "tree/keys/*", "!public.pem"]}
         ("src/**", ["src/deep/d.tsx", "src/c.ts", "src/b.py"]),
         ("**/*.{ts,tsx}", ["src/deep/d.tsx", "src/c.ts"]),
         ("src/[!c].*", ["src/b.py"]),
+        ("src/[^c].*", ["src/b.py"]),
+        ("{src/b,a}.py", ["src/b.py", "a.py"]),
+        ("{a.py", []),
+        ("src/deep/", ["src/deep/d.tsx"]),
         ("?.py", ["src/b.py", "a.py"]),
         ("*.pem", ["keys/public.pem"]),
         ("*config", []),
@@ -118,6 +110,7 @@ def test_grep_says_what_is_wrong_and_what_is_left_out(worker: Worker) -> None:
     few = worker.call("grep", pattern="needle", path="tree", head_limit=1)
     assert (few["text"], few["truncated"]) == ("tree/.ENV", True)
     assert worker.refused("glob", pattern="../*").class_ == "invalid_arguments"
+    assert worker.refused("glob", pattern="{a,b}" * 9).class_ == "invalid_arguments"
     assert worker.refused("glob", pattern="*", path="missing").class_ == "not_found"
 
 

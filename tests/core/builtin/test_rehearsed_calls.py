@@ -32,23 +32,30 @@ class Workers:
             "rehearse": rehearsed,
             "check": {"holds": True},
             "commit": ENDED,
+            "discard": {},
             "run": ENDED,
         }
+        self.silent: list[str] = []
+        """Ops that are not answered."""
+        self.cancels: list[int] = []
         self._channel = channel
 
     async def serve(self) -> None:
         while True:
             message = await self._channel.frames.get()
             frame = message["frame"]
-            if message["worker"] == "commands":
+            self.cancels += [frame["cancel"]] if "cancel" in frame else []
+            if message["worker"] == "commands" and "op" in frame:
                 self.asked.append(frame["op"])
+            if frame.get("op") in (None, *self.silent):
+                continue
             answer = self.answers[frame["op"]]
             kind = "error" if "class" in answer else "result"
             self._channel.receive(message["worker"], {"id": frame["id"], kind: answer})
 
 
 @asynccontextmanager
-async def opened(
+async def rehearsing(
     home: Path,
     *rules: Rule,
     rehearse: Rehearse = "ask",
@@ -73,7 +80,7 @@ async def bash(core: Core, session: Session, command: str = "make x") -> RunReco
     return (await core.call("builtin.bash", {"command": command}, session=session)).row
 
 
-async def shown(core: Core, row: RunRecord) -> dict[str, str]:
+async def preview_of(core: Core, row: RunRecord) -> dict[str, str]:
     assert row.approval_id is not None
     view = await core.looked(row.approval_id)
     return {field.label: field.value for field in view.preview.fields}
@@ -86,8 +93,8 @@ async def shown(core: Core, row: RunRecord) -> dict[str, str]:
 async def test_a_command_that_is_asked_about_is_rehearsed_unless_config_says_never(
     home: Path, rehearse: Rehearse, says: str
 ) -> None:
-    async with opened(home, rehearse=rehearse) as (core, session, workers):
-        fields = await shown(core, await bash(core, session))
+    async with rehearsing(home, rehearse=rehearse) as (core, session, workers):
+        fields = await preview_of(core, await bash(core, session))
         assert fields["Rehearsal"].startswith(says)
         assert workers.asked == ([] if rehearse == "never" else ["rehearse"])
 
@@ -103,7 +110,7 @@ async def test_a_command_that_is_asked_about_is_rehearsed_unless_config_says_nev
 async def test_a_command_that_a_rule_allows_is_rehearsed_where_config_says_always(
     home: Path, rehearse: Rehearse, rehearsed: dict[str, Any], asked: list[str]
 ) -> None:
-    async with opened(home, MAKE, rehearse=rehearse, rehearsed=rehearsed) as (
+    async with rehearsing(home, MAKE, rehearse=rehearse, rehearsed=rehearsed) as (
         core,
         session,
         workers,
@@ -118,7 +125,7 @@ ELSEWHERE = {**BUILT, "changes": [*BUILT["changes"], {"path": "src/x", "kind": "
 
 
 async def test_a_rule_has_a_rehearsal_committed_without_a_person(home: Path) -> None:
-    async with opened(home, BUILD) as (core, session, workers):
+    async with rehearsing(home, BUILD) as (core, session, workers):
         row = await bash(core, session)
         assert (row.state, row.gated) == ("completed", False)
         assert workers.asked == ["rehearse", "commit"]
@@ -138,7 +145,7 @@ async def test_a_rule_has_a_rehearsal_committed_without_a_person(home: Path) -> 
 async def test_what_it_does_not_cover_is_asked_with_the_same_rehearsal(
     home: Path, rehearsed: dict[str, Any], why: str
 ) -> None:
-    async with opened(home, BUILD, rehearsed=rehearsed) as (core, session, workers):
+    async with rehearsing(home, BUILD, rehearsed=rehearsed) as (core, session, workers):
         row = await bash(core, session)
         assert row.approval_id is not None
         view = await core.looked(row.approval_id)
@@ -151,7 +158,7 @@ async def test_what_it_does_not_cover_is_asked_with_the_same_rehearsal(
 async def test_a_commit_that_conflicts_runs_nothing_and_says_to_call_again(
     home: Path, class_: str
 ) -> None:
-    async with opened(home, BUILD) as (core, session, workers):
+    async with rehearsing(home, BUILD) as (core, session, workers):
         workers.answers["commit"] = {"class": class_, "message": "x differs. Nothing was changed."}
         row = await bash(core, session)
         assert row.failure is not None
@@ -162,19 +169,36 @@ async def test_a_commit_that_conflicts_runs_nothing_and_says_to_call_again(
 
 async def test_a_rule_by_what_it_changes_never_runs_a_command(home: Path) -> None:
     not_kept = {name: value for name, value in BUILT.items() if name != "rehearsal"}
-    async with opened(home, BUILD, rehearsed=not_kept) as (core, session, workers):
+    async with rehearsing(home, BUILD, rehearsed=not_kept) as (core, session, workers):
         row = await bash(core, session)
         assert row.failure is not None
         assert row.failure.message.endswith("Nothing ran. Call it again.")
         assert workers.asked == ["rehearse"]
 
 
-async def test_what_is_denied_or_never_to_be_rehearsed_is_not_rehearsed_for_it(home: Path) -> None:
+async def test_what_is_denied_is_not_rehearsed(home: Path) -> None:
     denied = Rule(tools=("Bash",), decision="deny", argv=("make", "*"))
-    async with opened(home, BUILD, denied) as (core, session, workers):
+    async with rehearsing(home, BUILD, denied) as (core, session, workers):
         assert (await bash(core, session)).state == "denied"
         assert workers.asked == []
-    async with opened(home, BUILD, rehearse="never") as (core, session, workers):
-        fields = await shown(core, await bash(core, session))
-        assert fields["Rehearsal"] == "Not rehearsed. config.toml says never."
-        assert workers.asked == []
+
+
+async def test_a_call_that_ends_has_its_rehearsal_dropped(home: Path) -> None:
+    """It was kept, with its memory, until others took its place."""
+    async with rehearsing(home) as (core, session, workers):
+        row = await bash(core, session)
+        await preview_of(core, row)
+        assert row.approval_id is not None
+        await core.app.approvals.withdraw(session.session_id, row.approval_id, "")
+        await core.until(lambda: workers.asked == ["rehearse", "discard"])
+
+
+async def test_a_call_that_is_withdrawn_ends_its_rehearsal(home: Path) -> None:
+    """It went on to its end, for nobody."""
+    async with rehearsing(home) as (core, session, workers):
+        workers.silent.append("rehearse")
+        row = await bash(core, session)
+        assert row.approval_id is not None
+        await core.until(lambda: workers.asked == ["rehearse"])
+        await core.app.approvals.withdraw(session.session_id, row.approval_id, "")
+        await core.until(lambda: len(workers.cancels) == 1)

@@ -1,4 +1,4 @@
-"""What `aileron audit show` prints of a call, beside its records."""
+"""What `aileron audit show` prints of a call beside its records, and of spoilt records."""
 
 import asyncio
 import json
@@ -7,6 +7,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
+from aileron_core.home.layout import Home
+from aileron_core.storage.database import Database
 from tests.core.adversary.test_under_the_vaults_key import PASSPHRASE, protected_home, unlock
 from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples
 from tests.support.frozen_clock import FrozenClock
@@ -16,13 +22,13 @@ DAY = 86400.0
 HOSTILE = "no\x1b]52;c;aGk=\x07\u202e\nState  completed"
 
 
-async def shown(home: Path, id_: str, *words: str) -> str:
+async def printed_of(home: Path, id_: str, *words: str) -> str:
     """Return what the command prints; a console may be open meanwhile."""
     return (await asyncio.to_thread(aileron, "audit", "show", id_, *words, home=home)).stdout
 
 
 async def shown_json(home: Path, id_: str) -> dict[str, Any]:
-    return json.loads(await shown(home, id_, "--json"))["call"]
+    return json.loads(await printed_of(home, id_, "--json"))["call"]
 
 
 async def test_a_call_is_shown_whole_and_later_when_it_was_deleted(
@@ -33,7 +39,7 @@ async def test_a_call_is_shown_whole_and_later_when_it_was_deleted(
     async with Core.open(home, mailbox, clock=clock) as core:
         free = await core.call("get-draft", {"id": DRAFT})
         run = free.row.run_id
-        text = await shown(home, run)
+        text = await printed_of(home, run)
         for part in (
             "get-draft",
             f'"id": "{DRAFT}"',
@@ -56,56 +62,52 @@ async def test_a_call_is_shown_whole_and_later_when_it_was_deleted(
         gone = await shown_json(home, run)
         assert (gone["arguments"], gone["output"]) == (None, None)
         assert gone["deleted_at"] == record["at"]
-        assert "Deleted" in await shown(home, run)
+        assert "Deleted" in await printed_of(home, run)
         second = (await core.records("arguments.forgotten"))[-1]
         assert (await shown_json(home, later.row.run_id))["deleted_at"] == second["at"]
 
 
 async def test_it_shows_what_contained_the_session_of_a_call_and_a_sessions_own_records(
-    home: Path, mailbox: Mailbox
+    core: Core, home: Path
 ) -> None:
     """One line that a person understands; also of a session that has ended since."""
-    install_examples(home)
     line = "Not contained: it connected by itself; it can do whatever your account can."
-    async with Core.open(home, mailbox) as core:
-        run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
-        assert f"┃ {line}" in await shown(home, run)
-        session = core.session.session_id
-        await core.app.session_service.end(session, "it was ended")
-        assert f"┃ {line}" in await shown(home, run)
-        assert (await shown_json(home, run))["containment"] == line
-        text = await shown(home, session)
-        assert text.count(f"containment: {line}") == 2
-        assert text.index("session.opened") < text.index("session.ended")
+    run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
+    assert f"┃ {line}" in await printed_of(home, run)
+    session = core.session.session_id
+    await core.app.session_service.end(session, "it was ended")
+    assert f"┃ {line}" in await printed_of(home, run)
+    assert (await shown_json(home, run))["containment"] == line
+    text = await printed_of(home, session)
+    assert text.count(f"containment: {line}") == 2
+    assert text.index("session.opened") < text.index("session.ended")
 
 
 async def test_a_decided_call_has_who_when_the_words_and_the_reason_as_shown_text(
-    home: Path, mailbox: Mailbox
+    core: Core, home: Path
 ) -> None:
     """What a person or a service wrote is drawn as marks, each line right of the bar."""
-    install_examples(home)
-    async with Core.open(home, mailbox) as core:
-        approved, denied = await core.ask(), await core.ask("r-8842190312")
-        await core.approve(approved)
-        await core.ended(approved)
-        await core.app.approvals.deny(denied.approval_id, HOSTILE)
-        failed = await core.call("get-draft", {"id": HOSTILE})
-        assert failed.row.failure is not None
-        call = await shown_json(home, approved.approval_id)
-        assert approved.words is not None
-        assert (call["decided_by"], call["words"]) == ("person", list(approved.words))
-        assert call["decided_at"] is not None
-        assert " ".join(approved.words) in await shown(home, approved.approval_id)
-        for id_ in (denied.approval_id, failed.row.run_id):
-            text = await shown(home, id_)
-            assert not {"\x1b", "\x07", "\u202e"} & set(text)
-            assert "‹" in text
-            spoofed = [line for line in text.splitlines() if "State  completed" in line]
-            assert all("┃" in line[: line.index("State")] for line in spoofed)
-        assert (await shown_json(home, denied.approval_id))["reason"] == HOSTILE
-        assert (await shown_json(home, failed.row.run_id))["failure"]["class"] == (
-            failed.row.failure.class_
-        )
+    approved, denied = await core.ask(), await core.ask("r-8842190312")
+    await core.approve(approved)
+    await core.ended(approved)
+    await core.app.approvals.deny(denied.approval_id, HOSTILE)
+    failed = await core.call("get-draft", {"id": HOSTILE})
+    assert failed.row.failure is not None
+    call = await shown_json(home, approved.approval_id)
+    assert approved.words is not None
+    assert (call["decided_by"], call["words"]) == ("person", list(approved.words))
+    assert call["decided_at"] is not None
+    assert " ".join(approved.words) in await printed_of(home, approved.approval_id)
+    for id_ in (denied.approval_id, failed.row.run_id):
+        text = await printed_of(home, id_)
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+        assert "‹" in text
+        spoofed = [line for line in text.splitlines() if "State  completed" in line]
+        assert all("┃" in line[: line.index("State")] for line in spoofed)
+    assert (await shown_json(home, denied.approval_id))["reason"] == HOSTILE
+    assert (await shown_json(home, failed.row.run_id))["failure"]["class"] == (
+        failed.row.failure.class_
+    )
 
 
 async def test_a_row_that_another_program_changed_is_said_to_be(
@@ -117,7 +119,7 @@ async def test_a_row_that_another_program_changed_is_said_to_be(
     with closing(sqlite3.connect(home / "aileron.db")) as database:
         database.execute('UPDATE runs SET args = \'{"id":"another"}\'')
         database.commit()
-    assert "Another program changed this call" in await shown(home, run)
+    assert "Another program changed this call" in await printed_of(home, run)
     assert (await shown_json(home, run))["edited"] is True
 
 
@@ -135,7 +137,7 @@ async def test_a_sealed_call_is_shown_with_the_passphrase_and_named_without_it(
     async with Core.open(home, mailbox, accept=False, clock=clock) as core:
         closed = await shown_json(home, run)
         assert (closed["sealed"], closed["arguments"], closed["output"]) == (True, None, None)
-        text = await shown(home, run)
+        text = await printed_of(home, run)
         assert f"aileron audit show {run} --unseal" in text
         assert "Deleted" not in text
         wrong, right = tmp_path / "wrong", tmp_path / "right"
@@ -149,9 +151,41 @@ async def test_a_sealed_call_is_shown_with_the_passphrase_and_named_without_it(
             code=None,
         )
         assert (refused.returncode, refused.stdout) == (77, "")
-        whole = await shown(home, run, "--unseal", "--passphrase-file", str(right))
+        whole = await printed_of(home, run, "--unseal", "--passphrase-file", str(right))
         assert "1 wrong passphrase was given" in whole
         assert "Q3 numbers" in whole
         assert f'"id": "{DRAFT}"' in whole
         assert "--unseal" not in whole
         assert core.app.vault.state == "locked"
+
+
+SPOILT = "\x1b]52;c;aGk=\x07\x1b[2K\u202e"
+RUN = "run-0000000000000000000000000a"
+
+
+@pytest.mark.parametrize("spoilt", ["text", "nothing"])
+async def test_no_part_of_a_spoilt_record_reaches_the_terminal_raw(home: Path, spoilt: str) -> None:
+    """The table can be edited by any program of this user; its text is shown, never obeyed."""
+    own = Home(home)
+    own.prepare()
+    record = AuditRecord(
+        at="2026-01-02T03:04:05.000Z", event=AuditEvent.RUN_STARTED, summary="s", run=RUN
+    )
+    written = Database(own.database)
+    await written.write(lambda tx: tx.record(record))
+    await asyncio.to_thread(written.close)
+    with closing(sqlite3.connect(own.database)) as database:
+        body = json.loads(database.execute("SELECT body FROM audit").fetchone()[0])
+        if spoilt == "nothing":
+            body |= {"event": None, "actor": None, "at": 7}
+        else:
+            body |= dict.fromkeys(("at", "event", "actor", "summary", SPOILT), SPOILT)
+        database.execute("UPDATE audit SET body = ?", (json.dumps(body),))
+        database.commit()
+
+    printed = "".join(
+        aileron("audit", *command, home=home).stdout for command in (("list",), ("show", RUN))
+    )
+
+    assert not {"\x1b", "\x07", "\u202e"} & set(printed)
+    assert printed.count("‹ESC›") >= (5 if spoilt == "text" else 0)

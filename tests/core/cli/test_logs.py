@@ -188,14 +188,14 @@ def test_what_goes_wrong_in_the_process_reaches_the_log_and_not_the_terminal(
 # Reading
 
 
-def shown(home: Path, capsys: pytest.CaptureFixture[str], count: int = 50, **how: bool) -> str:
+def read_log(home: Path, capsys: pytest.CaptureFixture[str], count: int = 50, **how: bool) -> str:
     context = CommandContext(home=home, json=how.get("json", False), color=False)
     assert show_logs(context, count, follow=False) == 0
     return capsys.readouterr().out
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Path:
+def set_aside(tmp_path: Path) -> Path:
     """A home whose log was set aside twice."""
     home = Home(tmp_path / "home")
     home.prepare()
@@ -207,28 +207,28 @@ def written(tmp_path: Path) -> Path:
 
 
 def test_the_newest_lines_are_read_over_the_files_that_were_set_aside(
-    written: Path, capsys: pytest.CaptureFixture[str]
+    set_aside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Oldest first, as many as were asked for."""
-    items = json.loads(shown(written, capsys, 15, json=True))["items"]
+    items = json.loads(read_log(set_aside, capsys, 15, json=True))["items"]
     assert [item["message"] for item in items] == [f"line {number}" for number in range(15, 30)]
-    text = shown(written, capsys, 2)
+    text = read_log(set_aside, capsys, 2)
     assert [line.split("  ")[-2].strip() for line in text.splitlines()] == ["line 28", "line 29"]
-    assert shown(written, capsys, 0) == ""
+    assert read_log(set_aside, capsys, 0) == ""
 
 
 def test_lines_of_another_program_are_shown_for_what_they_are(
-    written: Path, capsys: pytest.CaptureFixture[str]
+    set_aside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Marked and escaped; none of them is obeyed, hidden or taken for ours."""
-    with log_path(Home(written)).open("ab") as file:
+    with log_path(Home(set_aside)).open("ab") as file:
         file.write(b'\x1b[2J\x07\xff not JSON\n[1]\n{"level": "error", "x": "\\u0007\\u202e"}\n')
         file.write(b'{"message": "no end of line"')
-    text = shown(written, capsys, 4)
+    text = read_log(set_aside, capsys, 4)
     assert not set(text) & set("\x1b\x07\u202e")
     assert [line[:1] for line in text.splitlines()][1:3] == ["?", "?"]
     assert "no end of line" not in text
-    items = json.loads(shown(written, capsys, 3, json=True))["items"]
+    items = json.loads(read_log(set_aside, capsys, 3, json=True))["items"]
     assert [set(item) for item in items] == [{"line"}, {"line"}, {"level", "x"}]
 
 
@@ -236,21 +236,21 @@ def test_a_home_without_a_log_is_no_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It says so; nothing is made."""
-    assert "is empty" in shown(tmp_path / "none", capsys)
-    assert json.loads(shown(tmp_path / "none", capsys, json=True)) == {"items": []}
+    assert "is empty" in read_log(tmp_path / "none", capsys)
+    assert json.loads(read_log(tmp_path / "none", capsys, json=True)) == {"items": []}
     assert not (tmp_path / "none").exists()
 
 
-def test_following_goes_on_over_a_file_that_is_set_aside(written: Path) -> None:
+def test_following_goes_on_over_a_file_that_is_set_aside(set_aside: Path) -> None:
     """A real `aileron logs -f` prints every line that a writer in this process makes, once."""
     with subprocess.Popen(
         [sys.executable, "-I", "-m", "aileron_tui.cli", "logs", "-f", "-n", "1", "--json",
-         "--home", str(written)],
+         "--home", str(set_aside)],
         stdout=subprocess.PIPE, text=True,
     ) as following:  # fmt: skip
         assert following.stdout is not None
         assert json.loads(following.stdout.readline())["message"] == "line 29"
-        log = LogFile(log_path(Home(written)), max_bytes=1000, keep=2)
+        log = LogFile(log_path(Home(set_aside)), max_bytes=1000, keep=2)
         for number in range(30, 60):
             tell(log, "line %d", number)
             assert json.loads(following.stdout.readline())["message"] == f"line {number}"
@@ -259,19 +259,10 @@ def test_following_goes_on_over_a_file_that_is_set_aside(written: Path) -> None:
         assert following.wait(10) == 130
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", LogSettings()),
-        (
-            'level = "debug"\nmax_mib = 0.5\nkeep = 9',
-            LogSettings(level="debug", max_mib=0.5, keep=9),
-        ),
-    ],
-)
-def test_the_settings_of_the_log_are_read(tmp_path: Path, text: str, expected: LogSettings) -> None:
+def test_the_settings_of_the_log_are_read(tmp_path: Path) -> None:
     """`[log]` of config.toml."""
-    (tmp_path / "config.toml").write_text(f"[log]\n{text}\n")
+    (tmp_path / "config.toml").write_text('[log]\nlevel = "debug"\nmax_mib = 0.5\nkeep = 9\n')
+    expected = LogSettings(level="debug", max_mib=0.5, keep=9)
     assert load_settings(tmp_path / "config.toml").log == expected
 
 

@@ -19,7 +19,7 @@ from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.core.connectors.guests import ECHO, Guest, MakeEngine, escaped, wat
+from tests.core.connectors.guests import ECHO, Guest, MakeEngine, escaped, installed, wat
 from tests.support.tls import certificate
 
 ROOT = Path(__file__).parents[3]
@@ -39,6 +39,7 @@ class Service:
         self.answers: dict[str, Callable[[http.server.BaseHTTPRequestHandler], None]] = {}
         self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
         self.methods: set[str] = set()
+        self.over = threading.Event()
         service = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -82,12 +83,33 @@ class Service:
 
         self.answers[path] = answer
 
+    def hang_up(self, path: str) -> None:
+        """Answer nothing at *path*, and end the connection."""
+
+        def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+            handler.close_connection = True
+
+        self.answers[path] = answer
+
+    def hold(self, path: str) -> threading.Event:
+        """Say nothing at *path* until the test is over; return what a request there sets."""
+        asked = threading.Event()
+
+        def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+            asked.set()
+            self.over.wait(30)
+            handler.close_connection = True
+
+        self.answers[path] = answer
+        return asked
+
 
 @pytest.fixture
 def service() -> Iterator[Service]:
     service = Service()
     service.thread.start()
     yield service
+    service.over.set()
     service.server.shutdown()
     service.server.server_close()
     service.thread.join()
@@ -205,10 +227,7 @@ def guest(store: ConnectorStore, engine: WasmEngine) -> Guest:
     ) -> WasmConnector:
         listed = ", ".join(f'"{host}"' for host in hosts)
         manifest = (MANIFEST.format(hosts=listed) + more).encode()
-        entry = store.install_bytes(bytes(wasmtime.wat2wasm(wat)), manifest)
-        return WasmConnector(
-            identity=entry.identity, manifest=entry.manifest, store=store, engine=on or engine
-        )
+        return installed(store, on or engine, bytes(wasmtime.wat2wasm(wat)), manifest)
 
     return install
 

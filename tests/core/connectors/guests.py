@@ -1,13 +1,19 @@
 """Guests written in WAT, and how a test calls an op of theirs."""
 
 import asyncio
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from aileron_core.connectors.protocol import Limits, OpResult
+from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_core.errors import Failure
 
+HOSTS = ("api.example:443",)
+SPIN = "(loop $l (br $l))"
 MakeEngine = Callable[..., WasmEngine]
 """The fixture `make_engine`."""
 Guest = Callable[..., WasmConnector]
@@ -35,23 +41,17 @@ def wat(body: str, *, data: str = "", pages: int = 1, imports: str = "") -> str:
       (func (export "_start") {body}))"""
 
 
-def escaped(text: str) -> str:
+def escaped(text: str | bytes) -> str:
     """*text* as a WAT string literal, byte by byte."""
-    return "".join(f"\\{byte:02x}" for byte in text.encode())
+    raw = text.encode() if isinstance(text, str) else text
+    return "".join(f"\\{byte:02x}" for byte in raw)
 
 
-def printing(text: str, *, fd: int = 1, then: str = "") -> str:
-    """A guest that prints *text* and then does *then*."""
-    length = len(text.encode())
+def printing(said: str | bytes, *, fd: int = 1, then: str = "") -> str:
+    """A guest that prints what is *said* and then does *then*."""
+    length = len(said.encode() if isinstance(said, str) else said)
     body = f"(call $print (i32.const {fd}) (i32.const 1024) (i32.const {length})) {then}"
-    return wat(body, data=escaped(text), pages=1 + (1024 + length) // 65536)
-
-
-def printing_bytes(raw: bytes) -> str:
-    """A guest that prints exactly these bytes."""
-    data = "".join(f"\\{byte:02x}" for byte in raw)
-    body = f"(call $print (i32.const 1) (i32.const 1024) (i32.const {len(raw)}))"
-    return wat(body, data=data, pages=1 + (1024 + len(raw)) // 65536)
+    return wat(body, data=escaped(said), pages=1 + (1024 + length) // 65536)
 
 
 # Prints {"output": its whole input}.
@@ -68,12 +68,47 @@ ECHO = """
   (call $print (i32.const 1) (i32.const 1034) (i32.const 1))"""
 
 
-def requesting(envelope: str, *, times: int = 1, say: str = '{"output":{"done":true}}') -> str:
-    """A guest that makes the request in *envelope*, *times* over, and then prints *say*."""
-    first, second = len(envelope.encode()), len(say.encode())
-    once = f"(drop (call $request (i32.const 1024) (i32.const {first})))"
-    body = f"{once * times} (call $print (i32.const 1) (i32.const {1024 + first}) (i32.const {second}))"
-    return wat(body, data=escaped(envelope) + escaped(say))
+def requesting(*envelopes: str, say: str = '{"output":{"done":true}}') -> str:
+    """A guest that makes the requests in *envelopes*, in this order, and then prints *say*."""
+    at, body = 1024, ""
+    for envelope in envelopes:
+        length = len(envelope.encode())
+        body += f"(drop (call $request (i32.const {at}) (i32.const {length})))"
+        at += length
+    body += f"(call $print (i32.const 1) (i32.const {at}) (i32.const {len(say.encode())}))"
+    return wat(body, data=escaped("".join(envelopes) + say))
+
+
+def filling(begin: str, unit: str, size: int, end: str, act: str) -> str:
+    """A guest that writes *begin*, *unit* over *size* bytes, *end*, and does *act* with those."""
+    one, at = len(unit), 65536
+    first = at + len(begin)
+    last = first + size // one * one
+    total = last + len(end) - at
+    body = f"""(local $at i32)
+      (memory.copy (i32.const {at}) (i32.const {1024 + one}) (i32.const {len(begin)}))
+      (local.set $at (i32.const {first}))
+      (loop $fill
+        (memory.copy (local.get $at) (i32.const 1024) (i32.const {one}))
+        (local.set $at (i32.add (local.get $at) (i32.const {one})))
+        (br_if $fill (i32.lt_u (local.get $at) (i32.const {last}))))
+      (memory.copy (local.get $at) (i32.const {1024 + one + len(begin)}) (i32.const {len(end)}))
+      {act.format(at=at, total=total)}"""
+    return wat(body, data=escaped(unit + begin + end), pages=3 + total // 65536)
+
+
+PRINT = "(call $print (i32.const 1) (i32.const {at}) (i32.const {total}))"
+"""The *act* of `filling` that prints what was written."""
+
+
+def installed(
+    store: ConnectorStore, engine: WasmEngine, module: bytes, manifest: bytes
+) -> WasmConnector:
+    """Install a module with its manifest."""
+    entry = store.install_bytes(module, manifest)
+    return WasmConnector(
+        identity=entry.identity, manifest=entry.manifest, store=store, engine=engine
+    )
 
 
 def call(connector: WasmConnector, op: str = "x", **kwargs: Any) -> OpResult:
@@ -81,3 +116,20 @@ def call(connector: WasmConnector, op: str = "x", **kwargs: Any) -> OpResult:
     args = kwargs.pop("args", {})
     limits = kwargs.pop("limits", Limits(wall_seconds=10))
     return asyncio.run(connector.call(op, args, limits=limits, **kwargs))
+
+
+def failed(result: OpResult) -> Failure:
+    """Return how an op ended that had to fail."""
+    assert result.failure is not None, result.output
+    return result.failure
+
+
+def output(result: OpResult) -> Any:
+    """Return what an op returned that had to succeed."""
+    assert result.failure is None, result.failure
+    return result.output
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

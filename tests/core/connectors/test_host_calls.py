@@ -1,22 +1,30 @@
-"""What a guest's requests may do, and what the op's result says of them."""
+"""What a guest's requests may do and what the result says of them; each check holds alone."""
 
 import asyncio
-import http.server
 import json
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
 
+from aileron_core.connectors.http.addresses import AddressGuard
 from aileron_core.connectors.http.client import OutgoingClient
+from aileron_core.connectors.http.target import RequestTarget
 from aileron_core.connectors.protocol import Limits, OpResult, Route
+from aileron_core.connectors.wasm import host
 from aileron_core.connectors.wasm.engine import WasmEngine
-from aileron_core.errors import Failure
-from tests.core.connectors.guests import Guest, MakeEngine, call, escaped, requesting, wat
+from tests.core.connectors.guests import (
+    HOSTS,
+    Guest,
+    MakeEngine,
+    call,
+    escaped,
+    failed,
+    requesting,
+    wat,
+)
 
-HOSTS = ("api.example:443",)
 API_KEY = '[capabilities.credential]\nkind = "api_key"\n'
 
 
@@ -24,20 +32,26 @@ def envelope(path: str = "/x", **more: Any) -> str:
     return json.dumps({"url": f"https://api.example{path}", **more})
 
 
-def failed(result: OpResult) -> Failure:
-    assert result.failure is not None
-    assert result.output is None
-    return result.failure
+@pytest.fixture
+def ask(guest: Guest, routed: WasmEngine, service: Any) -> Callable[..., OpResult]:
+    """Call a guest that makes requests of the routed service and then says something."""
+    service.reply("/x")
+
+    def run(*envelopes: str, more: str = "", say: str | None = None, **options: Any) -> OpResult:
+        text = requesting(*envelopes) if say is None else requesting(*envelopes, say=say)
+        return call(guest(text, HOSTS, on=routed, more=more), **options)
+
+    return run
 
 
-def test_a_request_is_counted_announced_and_answered(
-    guest: Guest, routed: WasmEngine, service: Any
-) -> None:
+Ask = Callable[..., OpResult]
+
+
+def test_a_request_is_counted_announced_and_answered(ask: Ask, service: Any) -> None:
     """on_request comes before the request, once for each."""
     service.reply("/x", status=201)
     seen_at: list[int] = []
-    connector = guest(requesting(envelope(), times=2), HOSTS, on=routed)
-    result = call(connector, on_request=lambda: seen_at.append(len(service.seen)))
+    result = ask(envelope(), envelope(), on_request=lambda: seen_at.append(len(service.seen)))
     place = HOSTS[0]
     assert result == OpResult(
         output={"done": True},
@@ -55,58 +69,41 @@ def test_an_unlisted_host_wins_over_whatever_was_printed(guest: Guest) -> None:
     failure = failed(result)
     assert (failure.class_, failure.boundary) == ("capability_denied", "sandbox")
     assert failure.details["requested"] == "network:api.example:443"
-    assert result.requests_sent == 0
+    assert (result.output, result.requests_sent) == (None, 0)
 
 
-def test_a_later_success_clears_what_failed_before(
-    guest: Guest, routed: WasmEngine, service: Any
-) -> None:
+def test_a_later_success_clears_what_failed_before(ask: Ask) -> None:
     """A connector that tries something else and gets through has succeeded."""
-    service.reply("/x")
-    bad, good = json.dumps({"url": "https://evil.example/"}), envelope()
-    body = (
-        f"(drop (call $request (i32.const 1024) (i32.const {len(bad)})))"
-        f"(drop (call $request (i32.const {1024 + len(bad)}) (i32.const {len(good)})))"
-    )
-    result = call(guest(wat(body, data=escaped(bad + good)), HOSTS, on=routed))
-    assert (result.failure, result.output, result.requests_sent) == (None, {}, 1)
+    result = ask(json.dumps({"url": "https://evil.example/"}), envelope())
+    assert (result.failure, result.requests_sent) == (None, 1)
 
 
-@pytest.mark.parametrize("method", ["POST", "put", "DELETE", "PATCH", "OPTIONS", "X"])
-def test_a_preview_only_reads(guest: Guest, routed: WasmEngine, service: Any, method: str) -> None:
+@pytest.mark.parametrize("method", ["POST", "put", "OPTIONS", "X"])
+def test_a_preview_only_reads(ask: Ask, service: Any, method: str) -> None:
     """Anything but GET and HEAD is refused before it leaves."""
-    service.reply("/x")
-    connector = guest(requesting(envelope(method=method)), HOSTS, on=routed)
-    result = call(connector, read_only=True)
+    result = ask(envelope(method=method), read_only=True)
     assert failed(result).class_ == "capability_denied"
     assert "a preview may only read" in failed(result).message
     assert (result.requests_sent, service.seen) == (0, [])
 
 
 @pytest.mark.parametrize("method", ["GET", "head"])
-def test_a_preview_may_get_and_head(
-    guest: Guest, routed: WasmEngine, service: Any, method: str
-) -> None:
+def test_a_preview_may_get_and_head(ask: Ask, method: str) -> None:
     """Reading is what it is for."""
-    service.reply("/x")
-    connector = guest(requesting(envelope(method=method)), HOSTS, on=routed)
-    assert call(connector, read_only=True).failure is None
+    assert ask(envelope(method=method), read_only=True).failure is None
 
 
-def test_a_preview_that_is_redirected_still_only_reads(
-    guest: Guest, routed: WasmEngine, service: Any
-) -> None:
+def test_a_preview_that_is_redirected_still_only_reads(ask: Ask, service: Any) -> None:
     """No redirect turns a GET into anything else."""
     service.reply("/x", status=307, Location="/y")
     service.reply("/y")
-    assert call(guest(requesting(envelope()), HOSTS, on=routed), read_only=True).failure is None
+    assert ask(envelope(), read_only=True).failure is None
     assert [method for method, *_ in service.seen] == ["GET", "GET"]
 
 
 def test_a_credential_that_nobody_bound_is_required(guest: Guest) -> None:
     """The request does not go out without it."""
-    connector = guest(requesting(envelope(credential="api_key")), HOSTS, more=API_KEY)
-    result = call(connector)
+    result = call(guest(requesting(envelope(credential="api_key")), HOSTS, more=API_KEY))
     failure = failed(result)
     assert (failure.class_, failure.boundary) == ("binding_required", "action")
     assert failure.details["capability_kind"] == "api_key"
@@ -114,31 +111,12 @@ def test_a_credential_that_nobody_bound_is_required(guest: Guest) -> None:
 
 
 @pytest.mark.parametrize("more", ["", API_KEY])
-def test_a_credential_of_another_kind_is_denied(guest: Guest, more: str) -> None:
-    """Only the kind that the manifest declares can be asked for."""
-    result = call(guest(requesting(envelope(credential="oauth2")), HOSTS, more=more))
-    assert failed(result).class_ == "capability_denied"
-    assert failed(result).boundary == "connector_manifest"
-
-
-def test_a_routed_request_goes_out_without_credential(
-    guest: Guest, routed: WasmEngine, service: Any
-) -> None:
-    """A service of this machine gets no secret, and needs none."""
-    service.reply("/x")
-    connector = guest(requesting(envelope(credential="api_key")), HOSTS, on=routed, more=API_KEY)
-    assert call(connector).failure is None
-    assert "Authorization" not in service.seen[0][2]
-
-
-@pytest.mark.parametrize("more", ["", API_KEY])
 def test_a_route_opens_no_kind_that_the_manifest_does_not_declare(
-    guest: Guest, routed: WasmEngine, service: Any, more: str
+    ask: Ask, service: Any, more: str
 ) -> None:
     """Who tries a connector against a service of their own finds that out."""
-    service.reply("/x")
-    connector = guest(requesting(envelope(credential="oauth2")), HOSTS, on=routed, more=more)
-    assert failed(call(connector)).class_ == "capability_denied"
+    failure = failed(ask(envelope(credential="oauth2"), more=more))
+    assert (failure.class_, failure.boundary) == ("capability_denied", "connector_manifest")
     assert service.seen == []
 
 
@@ -146,54 +124,41 @@ def test_a_route_opens_no_kind_that_the_manifest_does_not_declare(
     "text",
     [
         "not json",
-        "[]",
-        "{}",
-        '{"url": ""}',
         '{"url": 5}',
-        '{"url": "https://api.example/", "headers": {"a": 1}}',
         '{"url": "https://api.example/", "headers": "x"}',
         '{"url": "https://api.example/", "headers": {"X": "a\\r\\nHost: b"}}',
         '{"url": "https://api.example/", "body": {}}',
-        '{"url": "https://api.example/", "method": 1}',
         '{"url": "https://api.example/", "method": "GET /x HTTP/1.1"}',
         '{"url": "https://api.example/", "method": "CONNECT"}',
         '{"url": "https://u:p@api.example/"}',
         '{"url": "file:///etc/passwd"}',
     ],
 )
-def test_a_malformed_request_is_the_connectors_fault(
-    guest: Guest, routed: WasmEngine, service: Any, text: str
-) -> None:
+def test_a_malformed_request_is_the_connectors_fault(ask: Ask, service: Any, text: str) -> None:
     """Nothing leaves, and the message says what is wrong with it."""
     service.reply("/")
-    result = call(guest(requesting(text), HOSTS, on=routed))
+    result = ask(text)
     assert failed(result).class_ == "connector_runtime_error"
     assert "cannot be sent" in failed(result).message
     assert (result.requests_sent, service.seen) == (0, [])
 
 
-@pytest.mark.parametrize(
-    ("status", "retriable"), [(404, False), (400, False), (429, True), (500, True), (503, True)]
-)
-def test_an_external_error_carries_the_status_that_the_host_saw(guest: Guest, routed: WasmEngine, service: Any, status: int, retriable: bool) -> None:  # fmt: skip
+@pytest.mark.parametrize(("status", "retriable"), [(404, False), (429, True), (503, True)])
+def test_an_external_error_carries_the_status_that_the_host_saw(
+    ask: Ask, service: Any, status: int, retriable: bool
+) -> None:
     """429 and 5xx are worth another try; the number is the host's, not the guest's word."""
     service.reply("/x", status=status)
     say = '{"error": {"class": "external_api_error", "message": "no", "status": 200}}'
-    failure = failed(call(guest(requesting(envelope(), say=say), HOSTS, on=routed)))
+    failure = failed(ask(envelope(), say=say))
     assert (failure.class_, failure.retriable) == ("external_api_error", retriable)
     assert failure.details == {"status": status}
 
 
-def test_a_service_that_breaks_off_counts_as_reached(
-    guest: Guest, routed: WasmEngine, service: Any
-) -> None:
+def test_a_service_that_breaks_off_counts_as_reached(ask: Ask, service: Any) -> None:
     """Whether it did anything is not known, so the request counts."""
-
-    def hang_up(handler: http.server.BaseHTTPRequestHandler) -> None:
-        handler.close_connection = True
-
-    service.answers["/x"] = hang_up
-    result = call(guest(requesting(envelope(method="POST")), HOSTS, on=routed))
+    service.hang_up("/x")
+    result = ask(envelope(method="POST"))
     assert (failed(result).class_, failed(result).retriable) == ("network_error", True)
     assert (result.requests_sent, result.last_status) == (1, None)
 
@@ -203,7 +168,6 @@ def test_a_service_that_breaks_off_counts_as_reached(
     [
         ("GET", 200, "", (1, 0, 0)),
         ("HEAD", 200, "", (1, 0, 0)),
-        ("POST", 200, "", (1, 1, 0)),
         ("delete", 500, "", (1, 1, 0)),
         ("OPTIONS", 200, "", (1, 1, 0)),
         ("POST", 303, "/y", (2, 1, 0)),
@@ -211,54 +175,41 @@ def test_a_service_that_breaks_off_counts_as_reached(
         ("POST", 307, "https://evil.example/", (1, 1, 0)),
     ],
 )
-def test_requests_that_may_change_something_are_counted_apart(guest: Guest, routed: WasmEngine, service: Any, method: str, status: int, location: str, counts: tuple[int, int, int]) -> None:  # fmt: skip
+def test_requests_that_may_change_something_are_counted_apart(
+    ask: Ask, service: Any, method: str, status: int, location: str, counts: tuple[int, int, int]
+) -> None:
     """Each hop by the method that it really had."""
     service.reply("/x", status=status, **({"Location": location} if location else {}))
     service.reply("/y")
-    result = call(guest(requesting(envelope(method=method)), HOSTS, on=routed))
+    result = ask(envelope(method=method))
     assert (result.requests_sent, result.writes_sent, result.writes_unanswered) == counts
 
 
-def test_a_crash_after_an_answered_write_is_not_the_connectors_own_word(
-    guest: Guest, routed: WasmEngine, service: Any
-) -> None:
+def test_a_crash_after_an_answered_write_is_not_the_connectors_own_word(ask: Ask) -> None:
     """What the host saw of its end and what the connector said are told apart."""
-    service.reply("/x")
-    crash = call(guest(requesting(envelope(method="POST"), say="{"), HOSTS, on=routed))
+    crash = ask(envelope(method="POST"), say="{")
     assert (failed(crash).class_, crash.reported_by_connector) == ("connector_runtime_error", False)
     assert (crash.writes_sent, crash.writes_unanswered) == (1, 0)
-    say = '{"error": {"message": "no such draft"}}'
-    answered = call(guest(requesting(envelope(method="POST"), say=say), HOSTS, on=routed))
+    answered = ask(envelope(method="POST"), say='{"error": {"message": "no such draft"}}')
     assert (failed(answered).message, answered.reported_by_connector) == ("no such draft", True)
 
 
-def test_a_write_whose_answer_did_not_come_stays_lost_after_another_that_did(guest: Guest, routed: WasmEngine, service: Any) -> None:  # fmt: skip
+def test_a_write_whose_answer_did_not_come_stays_lost_after_another_that_did(
+    ask: Ask, service: Any
+) -> None:
     """The later success clears the error for the guest, not what nobody knows."""
-
-    def hang_up(handler: http.server.BaseHTTPRequestHandler) -> None:
-        handler.close_connection = True
-
-    service.answers["/x"] = hang_up
+    service.hang_up("/x")
     service.reply("/y")
-    first, second = envelope(method="POST"), envelope("/y")
-    body = (
-        f"(drop (call $request (i32.const 1024) (i32.const {len(first)})))"
-        f"(drop (call $request (i32.const {1024 + len(first)}) (i32.const {len(second)})))"
-    )
-    result = call(guest(wat(body, data=escaped(first + second)), HOSTS, on=routed))
+    result = ask(envelope(method="POST"), envelope("/y"))
     assert result.failure is None
     assert (result.requests_sent, result.writes_sent, result.writes_unanswered) == (2, 1, 1)
 
 
-def test_the_wall_limit_includes_a_silent_service(guest: Guest, service: Any, leaping: Any, make_client: Callable[..., OutgoingClient], make_engine: MakeEngine) -> None:  # fmt: skip
+def test_the_wall_limit_includes_a_silent_service(
+    guest: Guest, service: Any, leaping: Any, make_client: Any, make_engine: MakeEngine
+) -> None:
     """A run's time is up while its request hangs: wall time, and one request possibly sent."""
-    done = threading.Event()
-
-    def silent(handler: http.server.BaseHTTPRequestHandler) -> None:
-        done.wait(20)
-        handler.close_connection = True
-
-    service.answers["/x"] = silent
+    service.hold("/x")
     route = Route(host=HOSTS[0], address="127.0.0.1", port=service.port)
     engine = make_engine(make_client(routes=[route], clock=leaping))
     connector = guest(requesting(envelope()), HOSTS, on=engine)
@@ -266,26 +217,18 @@ def test_the_wall_limit_includes_a_silent_service(guest: Guest, service: Any, le
     # It has time to send its request, and 0.4 s from there on.
     limits = Limits(wall_seconds=20)
     result = call(connector, limits=limits, on_request=lambda: leaping.leap(19.6))
-    done.set()
     assert failed(result).details["limit"] == "wall_time"
+    assert failed(result).message == (
+        "api.example did not answer before the connector's time of 20s was over"
+    )
     assert result.requests_sent == 1
     assert time.monotonic() - began < 15
 
 
-def test_a_request_has_a_limit_of_its_own(guest: Guest, routed: WasmEngine, service: Any) -> None:
+def test_a_request_has_a_limit_of_its_own(ask: Ask, service: Any) -> None:
     """Shorter than the run's, it is a network error and not wall time."""
-    done = threading.Event()
-
-    def silent(handler: http.server.BaseHTTPRequestHandler) -> None:
-        done.wait(20)
-        handler.close_connection = True
-
-    service.answers["/x"] = silent
-    result = call(
-        guest(requesting(envelope()), HOSTS, on=routed),
-        limits=Limits(wall_seconds=20, http_seconds=0.3),
-    )
-    done.set()
+    service.hold("/x")
+    result = ask(envelope(), limits=Limits(wall_seconds=20, http_seconds=0.3))
     assert failed(result).class_ == "network_error"
 
 
@@ -293,50 +236,34 @@ async def test_cancelling_breaks_a_hanging_request(
     guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
     """The guest is inside the host when it is cancelled; it still ends at once."""
-    asked, done = threading.Event(), threading.Event()
-
-    def silent(handler: http.server.BaseHTTPRequestHandler) -> None:
-        asked.set()
-        done.wait(20)
-        handler.close_connection = True
-
-    service.answers["/x"] = silent
+    asked = service.hold("/x")
     connector = guest(requesting(envelope()), HOSTS, on=routed)
-
     began = time.monotonic()
     task = asyncio.ensure_future(connector.call("x", {}, limits=Limits()))
     await asyncio.to_thread(asked.wait, 10)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    done.set()
     assert time.monotonic() - began < 15
 
 
-def test_an_answer_that_is_too_large_is_a_limit(
-    guest: Guest, routed: WasmEngine, service: Any
-) -> None:
+def test_an_answer_that_is_too_large_is_a_limit(ask: Ask, service: Any) -> None:
     """The guest never sees a truncated body."""
     service.reply("/x", b"x" * 5000)
-    result = call(
-        guest(requesting(envelope()), HOSTS, on=routed), limits=Limits(response_bytes=4000)
-    )
+    result = ask(envelope(), limits=Limits(response_bytes=4000))
     assert failed(result).details["limit"] == "response_body"
     assert result.requests_sent == 1
 
 
-def test_a_listener_that_fails_stops_the_request(
-    guest: Guest, routed: WasmEngine, service: Any
-) -> None:
+def test_a_listener_that_fails_stops_the_request(ask: Ask, service: Any) -> None:
     """What cannot be announced does not leave; the failure is ours and quotes nothing."""
-    service.reply("/x")
 
     def refuse() -> None:
         raise RuntimeError("s3cret detail")
 
-    result = call(guest(requesting(envelope()), HOSTS, on=routed), on_request=refuse)
-    assert "bug in Aileron" in failed(result).message
-    assert "s3cret" not in failed(result).message
+    failure = failed(ask(envelope(), on_request=refuse))
+    assert "bug in Aileron" in failure.message
+    assert "s3cret" not in failure.message
     assert service.seen == []
 
 
@@ -352,3 +279,70 @@ def test_a_body_is_read_whole_or_not_at_all(guest: Guest, routed: WasmEngine, se
       (call $print (i32.const 1) (i32.const 4096) (call $size))"""
     result = call(guest(wat(body, data=escaped(text)), HOSTS, on=routed))
     assert result.output == "from the service"
+
+
+class Unguarded(OutgoingClient):
+    """The sandbox's own check off: whatever the manifest's check lets through is sent."""
+
+    def check_host(self, target: RequestTarget, allowed: Collection[str]) -> None:
+        pass
+
+
+@pytest.mark.parametrize("url", ["https://api.example/x", "https://API.example.:443/x"])
+def test_the_manifest_alone_refuses_a_host_that_it_does_not_list(guest: Guest, make_engine: MakeEngine, service: Any, url: str) -> None:  # fmt: skip
+    """No action asked for it, and the sandbox would let it pass: the request does not leave."""
+    service.reply("/x")
+    route = Route(host="api.example:443", address="127.0.0.1", port=service.port)
+    client = Unguarded(routes=[route])
+    engine = make_engine(client)
+    text = requesting(json.dumps({"url": url}))
+    refused = call(guest(text, ("other.example:443",), on=engine))
+    assert (failed(refused).class_, failed(refused).boundary) == ("capability_denied", "sandbox")
+    assert (refused.requests_sent, service.seen) == (0, [])
+    assert call(guest(text, ("api.example:443",), on=engine)).failure is None
+    client.close()
+
+
+@pytest.fixture
+def no_manifest_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The manifest's check off: every request of a guest reaches the sandbox's client."""
+    for name in ("check_target", "check_method", "check_credential"):
+        monkeypatch.setattr(host, name, lambda *_args, **_options: None)
+
+
+@pytest.mark.usefixtures("no_manifest_check")
+def test_the_sandbox_alone_refuses_a_host_that_is_not_listed(
+    guest: Guest, routed: WasmEngine, service: Any
+) -> None:
+    """The client holds each hop against the list itself."""
+    service.reply("/x")
+    text = requesting(json.dumps({"url": "https://api.example/x"}))
+    result = call(guest(text, ("other.example:443",), on=routed))
+    assert (failed(result).class_, service.seen) == ("capability_denied", [])
+
+
+@pytest.mark.usefixtures("no_manifest_check")
+def test_the_sandbox_alone_refuses_a_redirect_out_of_the_list(
+    guest: Guest, routed: WasmEngine, service: Any
+) -> None:
+    """The first hop was listed; the second is not."""
+    service.reply("/x", status=307, Location="https://evil.example/")
+    result = call(guest(requesting(json.dumps({"url": "https://api.example/x"})), ("api.example:443",), on=routed))  # fmt: skip
+    assert failed(result).details["requested"] == "network:evil.example:443"
+    assert len(service.seen) == 1
+
+
+@pytest.mark.usefixtures("no_manifest_check")
+@pytest.mark.parametrize(
+    "host_name", ["inside.example", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]"]
+)
+def test_the_sandbox_alone_refuses_an_address_inside(guest: Guest, make_client: Callable[..., OutgoingClient], make_engine: MakeEngine, resolver: Any, service: Any, host_name: str) -> None:  # fmt: skip
+    """Listed or not, in whatever spelling: no connector reaches this machine."""
+    resolver.table["inside.example"] = ["127.0.0.1"]
+    engine = make_engine(make_client(resolver=resolver, guard=AddressGuard()))
+    place = f"{host_name}:{service.port}"
+    text = requesting(json.dumps({"url": f"http://{place}/x"}))
+    result = call(guest(text, (place,), on=engine))
+    assert failed(result).class_ == "capability_denied"
+    assert "no connector may reach it" in failed(result).message
+    assert service.seen == []

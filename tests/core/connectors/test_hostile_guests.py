@@ -10,9 +10,18 @@ import pytest
 from wasmtime._func import FUNCTIONS
 
 from aileron_core.connectors.protocol import Limits, OpResult
-from tests.core.connectors.guests import Guest, MakeEngine, call, escaped, printing, wat
+from aileron_core.connectors.wasm.connector import WasmConnector
+from tests.core.connectors.guests import (
+    SPIN,
+    Guest,
+    MakeEngine,
+    call,
+    escaped,
+    failed,
+    printing,
+    wat,
+)
 
-SPIN = "(loop $l (br $l))"
 SHORT = Limits(wall_seconds=0.3)
 # One clock subscription at 64: userdata 7, tag 0, monotonic, relative, *n* nanoseconds.
 SLEEP = """
@@ -21,19 +30,12 @@ SLEEP = """
   (drop (call $poll (i32.const 64) (i32.const 256) (i32.const 1) (i32.const 512)))"""
 
 
-def failure_of(result: OpResult) -> tuple[str, dict[str, object]]:
-    assert result.failure is not None
-    return result.failure.class_, dict(result.failure.details)
-
-
 def test_a_spinning_guest_is_stopped_at_its_wall_limit(guest: Guest) -> None:
     """An endless loop costs its wall time and no more."""
     began = time.monotonic()
     result = call(guest(wat(SPIN)), limits=SHORT)
-    assert failure_of(result) == (
-        "resource_limit_exceeded",
-        {"limit": "wall_time", "configured": "0.3s"},
-    )
+    assert failed(result).class_ == "resource_limit_exceeded"
+    assert failed(result).details == {"limit": "wall_time", "configured": "0.3s"}
     assert 0.3 <= time.monotonic() - began < 15
 
 
@@ -41,7 +43,7 @@ def test_a_sleeping_guest_is_stopped_at_its_wall_limit(guest: Guest) -> None:
     """poll_oneoff ends with the limit, and the guest with it."""
     began = time.monotonic()
     result = call(guest(wat(SLEEP.format(nanoseconds=60 * 10**9) + SPIN)), limits=SHORT)
-    assert failure_of(result)[1]["limit"] == "wall_time"
+    assert failed(result).details["limit"] == "wall_time"
     assert time.monotonic() - began < 15
 
 
@@ -77,42 +79,28 @@ def test_memory_beyond_the_limit_is_told_apart(guest: Guest) -> None:
     """A guest that grows until it may not and crashes failed for memory."""
     grow = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable"
     result = call(guest(wat(grow)), limits=Limits(memory_mib=4))
-    assert failure_of(result) == (
-        "resource_limit_exceeded",
-        {"limit": "memory", "configured": "4 MiB"},
+    assert failed(result).class_ == "resource_limit_exceeded"
+    assert failed(result).details == {"limit": "memory", "configured": "4 MiB"}
+
+
+def test_what_starts_too_large_or_says_that_it_is_out_of_memory_failed_for_memory(
+    guest: Guest,
+) -> None:
+    """Refused before its first instruction; Go says so on stderr and exits with 2."""
+    large = call(guest(wat("", pages=200)), limits=Limits(memory_mib=4))
+    said = printing(
+        "fatal error: runtime: out of memory\n", fd=2, then="(call $exit (i32.const 2))"
     )
-
-
-def test_a_module_that_starts_too_large_failed_for_memory(guest: Guest) -> None:
-    """Refused before its first instruction."""
-    result = call(guest(wat("", pages=200)), limits=Limits(memory_mib=4))
-    assert failure_of(result)[1]["limit"] == "memory"
-
-
-def test_exit_2_after_out_of_memory_failed_for_memory(guest: Guest) -> None:
-    """Go says so on stderr and exits; that is memory, not a crash."""
-    text = "fatal error: runtime: out of memory\n"
-    result = call(guest(printing(text, fd=2, then="(call $exit (i32.const 2))")))
-    assert failure_of(result)[1]["limit"] == "memory"
+    for result in (large, call(guest(said))):
+        assert failed(result).details["limit"] == "memory"
 
 
 def test_a_flood_on_stdout_is_cut_and_fails(guest: Guest) -> None:
     """Half an output is none, although the guest itself exits 0."""
     text = '{"output": "' + "x" * 30_000 + '"}'
     result = call(guest(printing(text)), limits=Limits(stdout_bytes=10_000))
-    assert failure_of(result) == (
-        "resource_limit_exceeded",
-        {"limit": "stdout", "configured": "10000 bytes"},
-    )
-
-
-def test_a_flood_on_stderr_is_kept_short(guest: Guest) -> None:
-    """A guest may complain without end; what is kept of it is bounded."""
-    body = f"""(local $i i32)
-      (loop $l (call $print (i32.const 2) (i32.const 1024) (i32.const 60000))
-        (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 200))))
-      {""}"""
-    assert call(guest(wat(body, pages=2))).failure is None
+    assert failed(result).class_ == "resource_limit_exceeded"
+    assert failed(result).details == {"limit": "stdout", "configured": "10000 bytes"}
 
 
 @pytest.mark.parametrize(
@@ -130,16 +118,8 @@ def test_a_crash_is_a_runtime_error_with_its_cause(guest: Guest, body: str, word
     if "$f" in body:
         text = text.replace("(func $print", "(func $f (call $f)) (func $print")
     result = call(guest(text))
-    assert failure_of(result)[0] == "connector_runtime_error"
-    assert result.failure is not None
-    assert words in result.failure.message
-
-
-def test_an_exit_code_is_reported_with_the_last_words(guest: Guest) -> None:
-    """Without a typed error, code and stderr are what there is."""
-    result = call(guest(printing("boom", fd=2, then="(call $exit (i32.const 3))")))
-    assert result.failure is not None
-    assert result.failure.message == "the connector exited with 3; stderr: boom"
+    assert failed(result).class_ == "connector_runtime_error"
+    assert words in failed(result).message
 
 
 def test_host_functions_bear_wild_pointers(guest: Guest) -> None:
@@ -153,125 +133,73 @@ def test_host_functions_bear_wild_pointers(guest: Guest) -> None:
       (if (i32.ne (call $read (i32.const 0) (i32.const 9)) (i32.const -1)) (then unreachable))
       (call $log (i32.const -1) (i32.const -1) (i32.const -1) (i32.const -1))"""
     result = call(guest(wat(body)))
-    assert failure_of(result)[0] == "connector_runtime_error"
-    assert result.failure is not None
-    assert "cannot be sent" in result.failure.message
+    assert failed(result).class_ == "connector_runtime_error"
+    assert "cannot be sent" in failed(result).message
 
 
-def test_a_cancelled_call_has_stopped_its_guest(guest: Guest) -> None:
+async def begun(
+    connector: WasmConnector, *, calls: int = 1, seconds: float = 100
+) -> list[asyncio.Task[OpResult]]:
+    """Call a guest that does not end by itself, and wait until it runs."""
+    await connector.prepare()
+    limits = Limits(wall_seconds=seconds)
+    running = [asyncio.ensure_future(connector.call("x", {}, limits=limits)) for _ in range(calls)]
+    while len(connector.engine._running) < calls:
+        await asyncio.sleep(0)
+    return running
+
+
+async def test_a_cancelled_call_has_stopped_its_guest(guest: Guest) -> None:
     """CancelledError comes when the guest is gone, not before."""
     connector = guest(wat(SPIN))
-    done = threading.Event()
-
-    async def scenario() -> bool:
-        await connector.prepare()
-        task = asyncio.ensure_future(connector.call("x", {}, limits=Limits(wall_seconds=60)))
-        while not connector._engine._running:
-            await asyncio.sleep(0)
-        task.cancel()
-        try:
-            await task
-        except asyncio.CancelledError:
-            done.set()
-        return not connector._engine._running
-
     began = time.monotonic()
-    assert asyncio.run(scenario())
-    assert done.is_set()
+    (task,) = await begun(connector)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not connector.engine._running
     assert time.monotonic() - began < 20
 
 
-def test_innocent_guests_beside_guilty_ones_notice_nothing(
-    make_engine: MakeEngine, guest: Guest
-) -> None:
-    """No trap, exit or host fault of one guest surfaces in another, on one engine."""
-    engine = make_engine(max_guests=2)
-    good = guest(
-        printing('{"output": {"fine": true}}', then="(call $exit (i32.const 0))"), on=engine
-    )
-    bad = [
-        guest(wat("unreachable"), on=engine),
-        guest(wat("(drop (call $request (i32.const -1) (i32.const 1))) (call $exit (i32.const 7))"), on=engine),
-        guest(printing("noise", then="(call $exit (i32.const 2))"), on=engine),
-    ]  # fmt: skip
-
-    async def scenario() -> tuple[list[OpResult], list[OpResult]]:
-        rounds = [good, *bad] * 60
-        results = await asyncio.gather(*(c.call("x", {}, limits=Limits()) for c in rounds))
-        fine = [r for c, r in zip(rounds, results, strict=True) if c is good]
-        return fine, [r for c, r in zip(rounds, results, strict=True) if c is not good]
-
-    fine, broken = asyncio.run(scenario())
-    assert all(r.failure is None and r.output == {"fine": True} for r in fine)
-    assert all(r.failure is not None for r in broken)
-
-
-def test_a_spinning_guest_shares_the_processor(make_engine: MakeEngine, guest: Guest) -> None:
+async def test_a_spinning_guest_shares_the_processor(make_engine: MakeEngine, guest: Guest) -> None:
     """With one turn to take, another guest gets it long before the spinning one ends."""
     engine = make_engine(max_guests=1)
-    spinner, quick = guest(wat(SPIN), on=engine), guest(printing('{"output": 1}'), on=engine)
-
-    async def scenario() -> tuple[OpResult, bool]:
-        await asyncio.gather(spinner.prepare(), quick.prepare())
-        spinning = asyncio.ensure_future(spinner.call("x", {}, limits=Limits(wall_seconds=20)))
-        while not engine._running:
-            await asyncio.sleep(0)
-        result = await quick.call("x", {}, limits=Limits())
-        still = not spinning.done()
-        spinning.cancel()
-        await asyncio.wait({spinning})
-        return result, still
-
-    result, still_spinning = asyncio.run(scenario())
-    assert result.output == 1
-    assert still_spinning
+    quick = guest(printing('{"output": 1}'), on=engine)
+    await quick.prepare()
+    (spinning,) = await begun(guest(wat(SPIN), on=engine), seconds=20)
+    assert (await quick.call("x", {}, limits=Limits())).output == 1
+    assert not spinning.done()
+    spinning.cancel()
+    await asyncio.wait({spinning})
 
 
-def test_a_call_whose_time_is_over_before_its_turn_does_nothing(
+async def test_a_call_whose_time_is_over_before_its_turn_does_nothing(
     make_engine: MakeEngine, guest: Guest
 ) -> None:
     """Every thread is taken by guests that sleep; the late one ends with its limit, and says why."""
     engine = make_engine()
-    sleeper = guest(wat(SLEEP.format(nanoseconds=100_000_000_000)), on=engine)
     late = guest(printing('{"output": "too late"}'), on=engine)
-
-    async def scenario() -> tuple[OpResult, bool]:
-        await asyncio.gather(sleeper.prepare(), late.prepare())
-        long = Limits(wall_seconds=100)
-        sleeping = [asyncio.ensure_future(sleeper.call("x", {}, limits=long)) for _ in range(32)]
-        while len(engine._running) < 32:
-            await asyncio.sleep(0.01)
-        result = await late.call("x", {}, limits=SHORT)
-        still = not any(each.done() for each in sleeping)
-        for each in sleeping:
-            each.cancel()
-        await asyncio.wait(sleeping)
-        return result, still
-
-    result, still_asleep = asyncio.run(scenario())
-    assert failure_of(result)[1]["limit"] == "wall_time"
-    assert result.failure is not None
-    assert "did not get to run within 0.3s" in result.failure.message
-    assert still_asleep
+    await late.prepare()
+    sleeper = guest(wat(SLEEP.format(nanoseconds=100_000_000_000)), on=engine)
+    sleeping = await begun(sleeper, calls=32)
+    failure = failed(await late.call("x", {}, limits=SHORT))
+    assert failure.details["limit"] == "wall_time"
+    assert "did not get to run within 0.3s" in failure.message
+    assert not any(each.done() for each in sleeping)
+    for each in sleeping:
+        each.cancel()
+    await asyncio.wait(sleeping)
 
 
-def test_closing_the_engine_stops_guests_and_leaves_no_thread(
+async def test_closing_the_engine_stops_guests_and_leaves_no_thread(
     make_engine: MakeEngine, guest: Guest
 ) -> None:
     """close() comes back with every guest ended and every thread of ours gone."""
     before = {thread.ident for thread in threading.enumerate()}
     engine = make_engine()
-    connector = guest(wat(SPIN), on=engine)
-
-    async def scenario() -> OpResult:
-        await connector.prepare()
-        task = asyncio.ensure_future(connector.call("x", {}, limits=Limits(wall_seconds=60)))
-        while not engine._running:
-            await asyncio.sleep(0)
-        await asyncio.to_thread(engine.close)
-        return await task
-
-    assert failure_of(asyncio.run(scenario()))[0] == "unavailable"
+    (task,) = await begun(guest(wat(SPIN), on=engine))
+    await asyncio.to_thread(engine.close)
+    assert failed(await task).class_ == "unavailable"
     ours = [t.name for t in threading.enumerate() if t.ident not in before and "aileron" in t.name]
     assert ours == []
 
@@ -296,24 +224,7 @@ def test_a_call_on_a_closed_engine_is_an_answer(make_engine: MakeEngine, guest: 
     engine = make_engine()
     connector = guest(printing("{}"), on=engine)
     engine.close()
-    assert failure_of(call(connector))[0] == "unavailable"
-
-
-def test_no_tick_while_no_guest_runs(make_engine: MakeEngine, guest: Guest) -> None:
-    """The ticker waits without end between calls."""
-    engine = make_engine()
-    call(guest(printing("{}"), on=engine))
-    ticker = engine.ticker
-    ticks = 0
-
-    def count() -> None:
-        nonlocal ticks
-        ticks += 1
-
-    with ticker._changed:
-        ticker._tick = count
-        ticker._changed.wait(0.1)
-    assert ticks <= 1
+    assert failed(call(connector)).class_ == "unavailable"
 
 
 def test_what_a_guest_logs_holds_no_argument(
@@ -330,3 +241,103 @@ def test_what_a_guest_logs_holds_no_argument(
     assert first.levelno == logging.DEBUG
     assert first.getMessage() == "local://tests/guest WARNING: 'token=[argument]\\x1b[31m'"
     assert "token" not in second.getMessage()
+
+
+def before_start(text: str, body: str) -> str:
+    """The same module with a start section that does *body* before `_start` is called."""
+    return text.rstrip()[:-1] + f"(func $before {body}) (start $before))"
+
+
+def test_a_start_section_runs_before_the_command(guest: Guest) -> None:
+    """Constructors of globals run there; host functions and output work as in `_start`."""
+    say = "(call $print (i32.const 1) (i32.const {}) (i32.const 9))"
+    text = wat(say.format(1033), data=escaped('{"output"' + ": [1, 2]}"))
+    assert call(guest(before_start(text, say.format(1024)))).output == [1, 2]
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_program_may_exit_before_its_main_function(guest: Guest, code: int) -> None:
+    """What it said and its code count, as of any exit."""
+    said = '{"output": 1}'
+    body = f"(call $print (i32.const 1) (i32.const 1024) (i32.const 13)) (call $exit (i32.const {code}))"
+    result = call(guest(before_start(wat("unreachable", data=escaped(said)), body)))
+    if code == 0:
+        assert (result.failure, result.output) == (None, 1)
+    else:
+        assert failed(result).message == "the connector exited with 3"
+
+
+def test_a_start_section_that_spins_is_stopped_and_one_that_traps_is_reported(guest: Guest) -> None:
+    """The limits begin with the first instruction, wherever it stands."""
+    began = time.monotonic()
+    spinning = call(guest(before_start(wat(""), SPIN)), limits=Limits(wall_seconds=0.3))
+    assert failed(spinning).details["limit"] == "wall_time"
+    assert time.monotonic() - began < 15
+    trapping = failed(call(guest(before_start(wat(""), "unreachable"))))
+    assert (trapping.class_, "could not be started" in trapping.message) == ("connector_runtime_error", True)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        '(func (export "_start") (param i32))',
+        '(func (export "_start") (result externref) (ref.null extern))',
+        '(func (export "_start") (result v128) (v128.const i64x2 1 2))',
+        '(global (export "_start") i32 (i32.const 1))',
+        '(table (export "_start") 1 funcref)',
+    ],
+)
+def test_something_else_under_the_name_of_start_is_reported_and_not_run(
+    guest: Guest, start: str
+) -> None:
+    """Never an exception of the host, whatever types it has."""
+    text = f'(module (memory (export "memory") 1) {start})'
+    failure = failed(call(guest(text)))
+    assert failure.class_ == "connector_runtime_error"
+    assert "could not be started" in failure.message
+    assert call(guest(printing('{"output": 1}'))).output == 1
+
+
+def test_something_else_under_the_name_of_memory_is_no_memory(guest: Guest) -> None:
+    """Every pointer is a bad one then; the host reads and writes nothing."""
+    body = """
+      (if (i32.ne (call $request (i32.const 0) (i32.const 0)) (i32.const -2)) (then unreachable))
+      (if (i32.eqz (call $poll (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0))) (then unreachable))
+      (if (i32.eqz (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 0))) (then unreachable))
+      (call $log (i32.const 0) (i32.const 1) (i32.const 0) (i32.const 1))"""
+    text = wat(body).replace('(memory (export "memory") 1)', '(memory 1) (func (export "memory"))')
+    assert "cannot be sent" in failed(call(guest(text))).message
+
+
+def test_many_exports_cost_nothing(guest: Guest) -> None:
+    """They are looked up by name; a module with 50,000 of them starts like any other."""
+    exports = "".join(f'(export "e{n}" (func $f))' for n in range(50_000))
+    text = f'(module (memory (export "memory") 1) (func $f) {exports} (export "_start" (func $f)))'
+    connector = guest(text)
+    call(connector)
+    began = time.process_time()
+    assert call(connector).failure is None
+    assert time.process_time() - began < 1
+
+
+def test_a_crash_is_described_in_the_hosts_words_and_not_in_names_that_the_guest_chose(
+    guest: Guest,
+) -> None:
+    """Functions can be named like anything, a report of another end included."""
+    name = "x\\0a\\0aCaused by:\\0a    exit with invalid exit status outside of [0..126)"
+    text = wat("(call $evil)").replace("(func $print", f'(func $evil (@name "{name}") unreachable) (func $print', 1)  # fmt: skip
+    failure = failed(call(guest(text)))
+    assert failure.message == "the connector crashed: wasm trap: wasm `unreachable` instruction executed"  # fmt: skip
+
+
+def test_an_uncaught_exception_is_a_crash_and_a_heap_of_them_a_memory_limit(guest: Guest) -> None:
+    """Exceptions lie in a heap beside the memory, bounded by the same limit."""
+    throw = wat("(throw $t (ref.null exn))").replace("(func $print", "(tag $t (param exnref)) (func $print", 1)  # fmt: skip
+    assert "crashed" in failed(call(guest(throw))).message
+    chain = """(local $e exnref) (loop $l
+      (block $h (result exnref exnref)
+        (try_table (catch_ref $t $h) (throw $t (local.get $e))) unreachable)
+      (local.set $e) (drop) (br $l))"""
+    text = wat(chain).replace("(func $print", "(tag $t (param exnref)) (func $print", 1)
+    failure = failed(call(guest(text), limits=Limits(memory_mib=8, wall_seconds=20)))
+    assert failure.details == {"limit": "memory", "configured": "8 MiB"}

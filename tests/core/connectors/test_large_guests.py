@@ -9,39 +9,24 @@ from typing import Any
 
 import pytest
 
-from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.connectors.wasm.envelope import read_envelope
 from aileron_core.connectors.wasm.guest_result import guest_result
-from aileron_core.connectors.wasm.invocation import GuestExit, Invocation
-from aileron_core.connectors.wasm.scheduling import EpochTicker, GuestSemaphore
-from tests.core.connectors.guests import Guest, call, escaped, wat
+from aileron_core.connectors.wasm.invocation import GuestExit
+from tests.core.connectors.guests import (
+    HOSTS,
+    Guest,
+    call,
+    escaped,
+    failed,
+    filling,
+    wat,
+)
+from tests.support.making import an_invocation
 
 MIB = 1024 * 1024
-HOSTS = ("api.example:443",)
-
-
-def filling(begin: str, unit: str, size: int, end: str, act: str) -> str:
-    """A guest that writes *begin*, *unit* over *size* bytes, *end*, and does *act* with `at`, `total`."""
-    one, at = len(unit), 65536
-    first = at + len(begin)
-    last = first + size // one * one
-    total = last + len(end) - at
-    body = f"""(local $at i32)
-      (memory.copy (i32.const {at}) (i32.const {1024 + one}) (i32.const {len(begin)}))
-      (local.set $at (i32.const {first}))
-      (loop $fill
-        (memory.copy (local.get $at) (i32.const 1024) (i32.const {one}))
-        (local.set $at (i32.add (local.get $at) (i32.const {one})))
-        (br_if $fill (i32.lt_u (local.get $at) (i32.const {last}))))
-      (memory.copy (local.get $at) (i32.const {1024 + one + len(begin)}) (i32.const {len(end)}))
-      {act.format(at=at, total=total)}"""
-    return wat(body, data=escaped(unit + begin + end), pages=3 + total // 65536)
-
-
 REQUEST = "(drop (call $request (i32.const {at}) (i32.const {total})))"
-PRINT = "(call $print (i32.const 1) (i32.const {at}) (i32.const {total}))"
 ENVELOPE = '{"url": "https://api.example/x", "body": "'
 
 
@@ -80,8 +65,7 @@ def test_a_large_request_of_half_pairs_is_refused_and_stops_nobody(
     with longest_wait() as gaps:
         result = call(connector)
     assert gaps[0] < 0.5
-    assert result.failure is not None
-    assert "body cannot be read: a string in it contains a lone surrogate" in result.failure.message
+    assert "body cannot be read: a string in it contains a lone surrogate" in failed(result).message
     assert service.seen == []
 
 
@@ -98,32 +82,8 @@ def test_a_large_body_of_escapes_arrives_whole_and_stops_nobody(
     assert gaps[0] < 0.5
 
 
-def test_a_large_text_arrives_whole(guest: Guest) -> None:
-    """8 MiB of escapes, read while others run."""
-    text = filling('{"output": "', "\\n", 7 * MIB, '"}', PRINT)
-    with longest_wait() as gaps:
-        result = call(guest(text), limits=Limits(wall_seconds=60))
-    assert result.failure is None
-    assert result.output == "\n" * (7 * MIB // 2)
-    assert gaps[0] < 0.5
-
-
 def at_once() -> None:
     """Nobody else wants the interpreter."""
-
-
-def an_invocation(clock: Any, seconds: float) -> Invocation:
-    return Invocation(
-        manifest=Manifest(name="local://a/b", version="1.0.0"),
-        limits=Limits(wall_seconds=seconds),
-        hosts=(),
-        read_only=False,
-        on_request=None,
-        clock=clock,
-        slots=GuestSemaphore(1),
-        ticker=EpochTicker(lambda: None),
-        deadline=clock.monotonic() + seconds,
-    )
 
 
 @pytest.mark.parametrize("why", ["wall", "person"])
@@ -135,8 +95,7 @@ def test_reading_what_it_printed_counts_against_the_run(leaping: Any, why: Any) 
         leaping.leap(6)
     else:
         run.stop("person")
-    failure = guest_result(GuestExit(ending="returned"), run).failure
-    assert failure is not None
+    failure = failed(guest_result(GuestExit(ending="returned"), run))
     assert failure.class_ == ("resource_limit_exceeded" if why == "wall" else "unavailable")
     leaping.level()
 

@@ -12,15 +12,16 @@ from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.errors import ConnectorRuntimeError, HashMismatch, NotFound
-from tests.core.connectors.guests import printing
+from tests.core.connectors.guests import failed, printing
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "connectors" / "mail-drafts"
 
 
-async def test_an_installed_connector_is_found_by_all_three(registry: ConnectorRegistry) -> None:
+async def test_an_installed_connector_is_found_by_all_three(
+    store: ConnectorStore, registry: ConnectorRegistry
+) -> None:
     """Name, version and hash."""
-
-    installed = await registry.install(EXAMPLE)
+    installed = store.install(EXAMPLE)
     found = await registry.get(
         installed.identity.fqn, installed.identity.version, installed.identity.hash
     )
@@ -31,23 +32,25 @@ async def test_an_installed_connector_is_found_by_all_three(registry: ConnectorR
     assert problems == ()
 
 
-async def test_what_is_missing_is_said_with_what_is_there(registry: ConnectorRegistry) -> None:
+async def test_what_is_missing_is_said_with_what_is_there(
+    store: ConnectorStore, registry: ConnectorRegistry
+) -> None:
     """Another version, other bytes, or nothing at all."""
-
     name, nothing = "local://aileron/mail-drafts", "sha256:" + "0" * 64
     with pytest.raises(NotFound, match="install it from its folder first"):
         await registry.get(name, "0.1.0", nothing)
-    await registry.install(EXAMPLE)
+    store.install(EXAMPLE)
     with pytest.raises(NotFound, match="a different hash"):
         await registry.get(name, "0.1.0", nothing)
     with pytest.raises(NotFound, match=r"installed versions: 0\.1\.0"):
         await registry.get(name, "0.2.0", "sha256:bound-at-release")
 
 
-async def test_a_hash_of_another_connector_is_a_mismatch(registry: ConnectorRegistry) -> None:
+async def test_a_hash_of_another_connector_is_a_mismatch(
+    store: ConnectorStore, registry: ConnectorRegistry
+) -> None:
     """A hash alone does not make it the connector that the action names."""
-
-    installed = await registry.install(EXAMPLE)
+    installed = store.install(EXAMPLE)
     with pytest.raises(HashMismatch, match="not local://else/where"):
         await registry.get("local://else/where", "0.1.0", installed.identity.hash)
 
@@ -78,21 +81,25 @@ async def test_a_module_that_does_not_compile_is_a_runtime_error(store: Connecto
     bad = good.replace(b"\x0a\x04\x01\x02\x00\x0b", b"\x0a\x04\x01\x02\x00\x6a")
     assert bad != good
     manifest = b'[connector]\nname = "local://a/b"\nversion = "1.0.0"\n'
-    entry = store.install_bytes(bad, manifest)
-
-    connector = await registry.get("local://a/b", "1.0.0", entry.identity.hash)
+    hash_ = store.install_bytes(bad, manifest).identity.hash
+    connector = await registry.get("local://a/b", "1.0.0", hash_)
     with pytest.raises(ConnectorRuntimeError):
         await connector.prepare()
     result = await connector.call("x", {}, limits=Limits())
-    assert result.failure is not None
-    assert result.failure.class_ == "connector_runtime_error"
+    assert failed(result).class_ == "connector_runtime_error"
 
 
-def test_an_import_of_another_type_is_an_error_that_names_it(
-    guest: Callable[..., WasmConnector],
+@pytest.mark.parametrize(
+    ("imported", "named"),
+    [
+        ('(import "aileron_host" "http_request" (func (param i64)))', "http_request"),
+        ('(import "env" "system" (func))', "unknown import: `env::system`"),
+    ],
+)
+def test_an_import_that_the_host_does_not_offer_is_an_error_that_names_it(
+    guest: Callable[..., WasmConnector], imported: str, named: str
 ) -> None:
-    """The name is known, the signature is not the host's."""
-    text = """(module (import "aileron_host" "http_request" (func (param i64)))
-      (memory (export "memory") 1) (func (export "_start")))"""
-    with pytest.raises(ConnectorRuntimeError, match="http_request"):
+    """Another signature, another function: nothing of it runs, however it came into the store."""
+    text = f'(module {imported} (memory (export "memory") 1) (func (export "_start")))'
+    with pytest.raises(ConnectorRuntimeError, match=named):
         asyncio.run(guest(text).prepare())

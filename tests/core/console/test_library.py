@@ -13,7 +13,7 @@ from aileron_core.console_port import (
     WithdrawAcceptance,
 )
 from aileron_core.errors import Conflict
-from tests.support.core_harness import Core, Mailbox, install_examples
+from tests.support.core_harness import Core, Mailbox, Start
 
 CONNECTOR = "local://aileron/mail-drafts@0.1.0"
 
@@ -22,20 +22,18 @@ def item(library: tuple[LibraryItemView, ...], name: str) -> LibraryItemView:
     return next(each for each in library if each.name == name)
 
 
-async def library(core: Core) -> tuple[LibraryItemView, ...]:
+async def listed(core: Core) -> tuple[LibraryItemView, ...]:
     return (await core.app.console.snapshot()).library
 
 
 async def withdraw(core: Core, name: str) -> None:
-    found = item(await library(core), name)
-    await core.app.console.carry_out(
-        WithdrawAcceptance(kind=found.kind, name=name, digest=found.digest)
-    )
+    found = item(await listed(core), name)
+    await core.do(WithdrawAcceptance(kind=found.kind, name=name, digest=found.digest))
 
 
-async def accept(core: Core, name: str) -> None:
-    found = item(await library(core), name)
-    await core.app.console.carry_out(Accept(kind=found.kind, name=name, digest=found.digest))
+async def accept_by_name(core: Core, name: str) -> None:
+    found = item(await listed(core), name)
+    await core.do(Accept(kind=found.kind, name=name, digest=found.digest))
 
 
 def seen(core: Core) -> list[str]:
@@ -43,16 +41,14 @@ def seen(core: Core) -> list[str]:
 
 
 async def test_what_a_person_withdraws_is_gone_for_agents_at_once_and_comes_back(
-    home: Path,
+    start: Start,
 ) -> None:
     """Recorded, published at once, and undone by accepting it again."""
-    install_examples(home)
-
-    async with Core.open(home) as core:
+    async with start() as core:
         assert seen(core) == ["get-draft", "list-drafts", "send-draft"]
         await withdraw(core, "get-draft")
         assert seen(core) == ["list-drafts"]  # send-draft's preview asks what get-draft may ask
-        update = [event for event in core.events if isinstance(event, LibraryUpdated)][-1]
+        update = core.last(LibraryUpdated)
         shown = item(update.library, "get-draft")
         assert (shown.state, shown.reason) == ("held_back", "You withdrew its acceptance.")
         assert (shown.accepted_at, shown.accepted_by) == (None, "")
@@ -71,10 +67,10 @@ async def test_what_a_person_withdraws_is_gone_for_agents_at_once_and_comes_back
         )
         with pytest.raises(Conflict, match="Nothing changed"):
             await withdraw(core, "get-draft")
-    async with Core.open(home, accept=False) as core:  # over a restart too
-        assert item(await library(core), "get-draft").reason == "You withdrew its acceptance."
-        await accept(core, "get-draft")
-        shown = item(await library(core), "get-draft")
+    async with start(accept=False) as core:  # over a restart too
+        assert item(await listed(core), "get-draft").reason == "You withdrew its acceptance."
+        await accept_by_name(core, "get-draft")
+        shown = item(await listed(core), "get-draft")
         assert (shown.state, shown.reason, shown.accepted_by) == ("ready", "", "person")
         assert shown.accepted_at is not None
         assert seen(core) == ["get-draft", "list-drafts", "send-draft"]
@@ -84,9 +80,7 @@ async def test_holding_back_asks_for_the_bytes_that_were_shown(core: Core) -> No
     """A digest that is not what counts changes nothing."""
     for kind, name in (("action", "get-draft"), ("connector", CONNECTOR), ("action", "x")):
         with pytest.raises(Conflict, match="is not accepted in the form you saw"):
-            await core.app.console.carry_out(
-                WithdrawAcceptance(kind=kind, name=name, digest="0" * 64)
-            )  # type: ignore[arg-type]
+            await core.do(WithdrawAcceptance(kind=kind, name=name, digest="0" * 64))  # type: ignore[arg-type]
     assert len(seen(core)) == 3
     assert await core.records("library.withdrawn") == []
 
@@ -95,14 +89,14 @@ async def test_a_withdrawn_connector_takes_its_actions_with_it(core: Core, home:
     """Agents see none of them, and each says which connector is missing."""
     await withdraw(core, CONNECTOR)
     assert seen(core) == []
-    shown = await library(core)
+    shown = await listed(core)
     assert item(shown, CONNECTOR).state == "held_back"
     (held,) = (await core.app.console.snapshot()).not_accepted
     assert (home / held.file / "manifest.toml").is_file(), "one can look at what is asked"
     broken = item(shown, "get-draft")
     assert broken.state == "error"
     assert f"{CONNECTOR} is not accepted" in broken.reason
-    await accept(core, CONNECTOR)
+    await accept_by_name(core, CONNECTOR)
     assert len(seen(core)) == 3
 
 
@@ -113,17 +107,17 @@ async def test_an_approval_of_what_was_withdrawn_runs_nothing(
     """Approving covers what was accepted; one after the acceptance was withdrawn ends as a conflict."""
     view = await core.ask()
     await withdraw(core, name)
-    await core.approve(view)
-    ended = await core.ended(view)
+    ended = await core.run(view)
     assert ended.state == "failed"
     assert "had its acceptance withdrawn after you looked" in ended.outcome
     assert mailbox.state()["sent"] == []
 
 
 @pytest.mark.parametrize("moment", ["withdrawn", "accepted in another form"])
-async def test_a_row_that_is_put_back_takes_nothing_in(home: Path, moment: str) -> None:
+async def test_a_row_that_is_put_back_takes_nothing_in(
+    start: Start, home: Path, moment: str
+) -> None:
     """The newest record of a name counts, not a row that names an older one."""
-    install_examples(home)
     path = home / "actions" / "get-draft.md"
     earlier = path.read_text(encoding="utf-8")
 
@@ -134,28 +128,27 @@ async def test_a_row_that_is_put_back_takes_nothing_in(home: Path, moment: str) 
         connection.close()
         return found
 
-    async with Core.open(home) as core:
+    async with start() as core:
         (old,) = rows("SELECT * FROM pins WHERE name = 'get-draft.md'")
         if moment == "withdrawn":
             await withdraw(core, "get-draft")
         else:
             path.write_text(earlier + "\nMore.\n", encoding="utf-8")
             await core.app.library.poll()
-            await accept(core, "get-draft")
+            await accept_by_name(core, "get-draft")
     path.write_text(earlier, encoding="utf-8")
     rows("INSERT OR REPLACE INTO pins VALUES(?, ?, ?, ?, ?, ?)", *old)
-    async with Core.open(home, accept=False) as core:
+    async with start(accept=False) as core:
         assert "get-draft" not in seen(core)
-        assert item(await library(core), "get-draft").state == "held_back"
+        assert item(await listed(core), "get-draft").state == "held_back"
 
 
 async def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_it(
-    home: Path,
+    start: Start, home: Path
 ) -> None:
     """Ready, not accepted (new, changed) and broken; actions by name, then connectors."""
-    install_examples(home)
     folder = home / "actions"
-    async with Core.open(home) as core:
+    async with start() as core:
         text = (folder / "get-draft.md").read_text(encoding="utf-8")
         new = text.replace('"get-draft"', '"new-one"').replace("s/get-draft@", "s/new-one@")
         (folder / "new-one.md").write_text(new, encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from aileron_tui.cli.commands import aileron
-from tests.support.core_harness import Core, install_examples
+from tests.support.core_harness import Start
 
 GATED_CHAIN = """\
 [[execute]]
@@ -19,9 +19,8 @@ inputs = { id = "${send.id}" }
 """
 
 
-async def test_the_list_says_of_every_file_what_the_console_says(home: Path) -> None:
+async def test_the_list_says_of_every_file_what_the_console_says(start: Start, home: Path) -> None:
     """Regression: the list called ready what the console does not offer."""
-    install_examples(home)
     sent = (home / "actions" / "send-draft.md").read_text(encoding="utf-8")
     chain = sent.replace('"send-draft"', '"chain"').replace('["send_draft"]', '["send_draft", "update_draft"]')  # fmt: skip
     (home / "actions" / "chain.md").write_text(
@@ -34,7 +33,7 @@ async def test_the_list_says_of_every_file_what_the_console_says(home: Path) -> 
         ),
         encoding="utf-8",
     )
-    async with Core.open(home) as core:
+    async with start() as core:
         console = {
             entry.name: (entry.state, [problem.message for problem in entry.problems])
             for entry in core.app.library.entries()
@@ -51,9 +50,10 @@ async def test_the_list_says_of_every_file_what_the_console_says(home: Path) -> 
     assert "not local://aileron/mail-drafts@9.9.9" in console["other"][1][0]
 
 
-async def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(home: Path) -> None:
+async def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(
+    start: Start, home: Path
+) -> None:
     """Its file was accepted, and its op is not among the capabilities: every call of it is refused."""
-    install_examples(home)
     path = home / "actions" / "send-draft.md"
     sent = path.read_text(encoding="utf-8")
     path.write_text(
@@ -61,7 +61,7 @@ async def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(ho
         encoding="utf-8",
     )
 
-    async with Core.open(home):
+    async with start():
         pass
     said = CliRunner().invoke(aileron, ["action", "list", "--home", str(home)]).stdout
     (row,) = (line for line in said.splitlines() if "send-draft " in line)

@@ -1,20 +1,19 @@
 """One call is read whole: from memory, and from the database long after its console has ended."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
 
 from aileron_core.console_port import CallRead, CallView, Deny, ReadCall
-from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples
+from tests.support.core_harness import DRAFT, Core, Start, change_rows
 
 
-async def opened(core: Core, run_id: str) -> CallView | None:
-    await core.app.console.carry_out(ReadCall(run_id=run_id))
-    return [event for event in core.events if isinstance(event, CallRead)][-1].call
+async def read_call(core: Core, run_id: str) -> CallView | None:
+    await core.do(ReadCall(run_id=run_id))
+    return core.last(CallRead).call
 
 
-async def approved(core: Core) -> str:
+async def ask_and_approve(core: Core) -> str:
     view = await core.ask()
     await core.approve(view)
     return (await core.ended(view)).run_id
@@ -27,17 +26,16 @@ async def evicted(core: Core, run_id: str) -> None:
     core.app.registry.discard(run)
 
 
-async def test_a_decided_call_is_read_after_a_restart(home: Path, mailbox: Mailbox) -> None:
+async def test_a_decided_call_is_read_after_a_restart(start: Start) -> None:
     """Arguments, result, who, when, the words and the records; nothing of what was shown."""
-    install_examples(home)
-    async with Core.open(home, mailbox) as core:
-        run_id = await approved(core)
-        before = await opened(core, run_id)
+    async with start() as core:
+        run_id = await ask_and_approve(core)
+        before = await read_call(core, run_id)
         assert before is not None
         assert before.approval.preview.status == "ready"
-    async with Core.open(home, mailbox) as core:
+    async with start() as core:
         await evicted(core, run_id)
-        call = await opened(core, run_id)
+        call = await read_call(core, run_id)
     assert call is not None
     view = call.approval
     assert (view.state, view.decided_by, view.agent) == ("completed", "person", "claude")
@@ -56,17 +54,16 @@ async def test_a_decided_call_is_read_after_a_restart(home: Path, mailbox: Mailb
 
 
 async def test_a_denial_is_read_with_its_reason_and_a_call_that_asked_nobody_too(
-    home: Path, mailbox: Mailbox
+    start: Start,
 ) -> None:
-    install_examples(home)
-    async with Core.open(home, mailbox) as core:
+    async with start() as core:
         view = await core.ask()
-        await core.app.console.carry_out(Deny(approval_id=view.approval_id, reason="wrong list"))
+        await core.do(Deny(approval_id=view.approval_id, reason="wrong list"))
         free = await core.call("get-draft", {"id": DRAFT})
-    async with Core.open(home, mailbox) as core:
-        denied = await opened(core, view.run_id)
-        ran = await opened(core, free.row.run_id)
-        nothing = await opened(core, "run-00000000000000000000000000")
+    async with start() as core:
+        denied = await read_call(core, view.run_id)
+        ran = await read_call(core, free.row.run_id)
+        nothing = await read_call(core, "run-00000000000000000000000000")
     assert denied is not None
     assert (denied.approval.state, denied.approval.reason) == ("denied", "wrong list")
     assert denied.gated
@@ -86,18 +83,15 @@ async def test_a_denial_is_read_with_its_reason_and_a_call_that_asked_nobody_too
     ],
 )
 async def test_a_row_that_another_program_changed_is_shown_as_such(
-    home: Path, mailbox: Mailbox, edit: str
+    core: Core, home: Path, edit: str
 ) -> None:
     """The record of its end has hashes of its arguments and its result."""
-    install_examples(home)
-    async with Core.open(home, mailbox) as core:
-        run_id = await approved(core)
-        await evicted(core, run_id)
-        sound = await opened(core, run_id)
-        assert sound is not None
-        assert not sound.edited
-        with sqlite3.connect(home / "aileron.db") as other:
-            other.execute(f"UPDATE runs SET {edit}")
-        call = await opened(core, run_id)
+    run_id = await ask_and_approve(core)
+    await evicted(core, run_id)
+    sound = await read_call(core, run_id)
+    assert sound is not None
+    assert not sound.edited
+    change_rows(home, f"UPDATE runs SET {edit}")
+    call = await read_call(core, run_id)
     assert call is not None
     assert call.edited

@@ -24,7 +24,7 @@ from aileron_core.runs import Call
 from tests.support.core_harness import DRAFT, Mailbox, install_examples, open_session
 
 
-def until(events: "queue.Queue[CoreEvent]", wanted: type, state: str = "") -> CoreEvent:
+def next_event(events: "queue.Queue[CoreEvent]", wanted: type, state: str = "") -> CoreEvent:
     while True:
         event = events.get(timeout=60)
         if isinstance(event, wanted) and (
@@ -33,58 +33,59 @@ def until(events: "queue.Queue[CoreEvent]", wanted: type, state: str = "") -> Co
             return event
 
 
-def looked(events: "queue.Queue[CoreEvent]") -> ApprovalView:
+def first_decidable(events: "queue.Queue[CoreEvent]") -> ApprovalView:
     while True:
-        event = until(events, ApprovalUpdated)
+        event = next_event(events, ApprovalUpdated)
         assert isinstance(event, ApprovalUpdated)
         if event.view.digest:
             return event.view
 
 
-def test_a_decision_from_another_thread_is_carried_out_and_answered_by_events(home: Path) -> None:
+def test_a_decision_from_another_thread_is_carried_out_and_answered_by_events(
+    home: Path, mailbox: Mailbox
+) -> None:
     """Intents return at once; what came of them arrives as events, refusals too."""
     install_examples(home)
-    with Mailbox() as mailbox:
-        route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
-        options = AppOptions(routes=(route,), accept_installed=True)
-        core = CoreThread(lambda: App.open(Home(home), options))
-        app = core.start()
-        try:
-            events: queue.Queue[CoreEvent] = queue.Queue()
-            snapshot = core.subscribe(events.put)
-            assert (snapshot.approvals, snapshot.actions_ready) == ((), 3)
+    route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
+    options = AppOptions(routes=(route,), accept_installed=True)
+    core = CoreThread(lambda: App.open(Home(home), options))
+    app = core.start()
+    try:
+        events: queue.Queue[CoreEvent] = queue.Queue()
+        snapshot = core.subscribe(events.put)
+        assert (snapshot.approvals, snapshot.actions_ready) == ((), 3)
+        assert core._loop is not None
+
+        def call(draft: str) -> None:
+            async def ask() -> None:
+                session = (await open_session(app)).session
+                await app.gate.run(
+                    Call(session=session, action="send-draft", args={"draft_id": draft})
+                )
+
             assert core._loop is not None
+            asyncio.run_coroutine_threadsafe(ask(), core._loop).result(10)
 
-            def call(draft: str) -> None:
-                async def ask() -> None:
-                    session, _ = await open_session(app)
-                    await app.gate.run(
-                        Call(session=session, action="send-draft", args={"draft_id": draft})
-                    )
-
-                assert core._loop is not None
-                asyncio.run_coroutine_threadsafe(ask(), core._loop).result(10)
-
-            call(DRAFT)
-            view = looked(events)
-            core.submit(Approve(approval_id=view.approval_id, digest="0" * 64))
-            refused = until(events, IntentRefused)
-            assert isinstance(refused, IntentRefused)
-            assert refused.call_id == view.approval_id
-            assert "changed" in refused.message
-            core.submit(Approve(approval_id=view.approval_id, digest=view.digest))
-            until(events, ApprovalUpdated, "completed")
-            core.submit(Deny(approval_id=view.approval_id))
-            refused = until(events, IntentRefused)
-            assert isinstance(refused, IntentRefused)
-            assert "completed" in refused.message
-            assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
-        finally:
-            core.stop()
-        assert core.failure is None
-        core.submit(Deny(approval_id=view.approval_id))  # no effect and no error
-        with pytest.raises(Unavailable):
-            core.subscribe(events.put)
+        call(DRAFT)
+        view = first_decidable(events)
+        core.submit(Approve(approval_id=view.approval_id, digest="0" * 64))
+        refused = next_event(events, IntentRefused)
+        assert isinstance(refused, IntentRefused)
+        assert refused.call_id == view.approval_id
+        assert "changed" in refused.message
+        core.submit(Approve(approval_id=view.approval_id, digest=view.digest))
+        next_event(events, ApprovalUpdated, "completed")
+        core.submit(Deny(approval_id=view.approval_id))
+        refused = next_event(events, IntentRefused)
+        assert isinstance(refused, IntentRefused)
+        assert "completed" in refused.message
+        assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
+    finally:
+        core.stop()
+    assert core.failure is None
+    core.submit(Deny(approval_id=view.approval_id))  # no effect and no error
+    with pytest.raises(Unavailable):
+        core.subscribe(events.put)
 
 
 def test_a_core_that_cannot_start_says_why_and_one_that_dies_is_reported(home: Path) -> None:
@@ -103,5 +104,5 @@ def test_a_core_that_cannot_start_says_why_and_one_that_dies_is_reported(home: P
     assert core._loop is not None
     assert core._stop is not None
     core._loop.call_soon_threadsafe(core._stop.set)  # it ends, and nobody had asked it to
-    until(events, CoreLost)
+    next_event(events, CoreLost)
     core.wait()

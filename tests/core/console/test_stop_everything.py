@@ -26,8 +26,8 @@ OTHERS = ("r-8842190312", "r-8842189950", "r-8842189771")
 
 
 async def stop(core: Core) -> EverythingStopped:
-    await core.app.console.carry_out(StopEverything())
-    return [event for event in core.events if isinstance(event, EverythingStopped)][-1]
+    await core.do(StopEverything())
+    return core.last(EverythingStopped)
 
 
 def calling(core: Core, action: str, args: dict[str, str]) -> "asyncio.Task[object]":
@@ -164,14 +164,14 @@ async def test_ending_one_session_leaves_its_approvals_and_the_other_sessions(co
     other = await core.another_session()
     view = await core.ask()
     end = EndSession(session_id=core.session.session_id)
-    await core.app.console.carry_out(end)
+    await core.do(end)
     assert core.app.sessions.authenticate(core.token) is None
     marked = core.views(view.approval_id)[-1]
     assert (marked.state, marked.requester_gone) == ("pending", True)
-    update = [event for event in core.events if isinstance(event, SessionsUpdated)][-1]
+    update = core.last(SessionsUpdated)
     assert [each.session_id for each in update.sessions] == [other.session_id]
     with pytest.raises(NotFound, match="already ended"):
-        await core.app.console.carry_out(end)
+        await core.do(end)
     (record,) = await core.records("session.ended")
     assert (record["actor"], record["session"]) == ("person", core.session.session_id)
     await core.approve(marked)

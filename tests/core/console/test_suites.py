@@ -14,7 +14,7 @@ from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_tui.cli.adding import add_actions
 from aileron_tui.cli.output import CommandContext
-from tests.support.core_harness import Core, install_examples
+from tests.support.core_harness import Core, Start, install_examples
 from tests.support.suites import FIRST, GATED, READS, write_actions
 
 ALL = GATED + READS + FIRST
@@ -37,7 +37,7 @@ def suite(home: Path, tmp_path: Path) -> Path:
     return write_actions(tmp_path / "suite")
 
 
-async def held(core: Core) -> tuple[NotAcceptedView, ...]:
+async def held_actions(core: Core) -> tuple[NotAcceptedView, ...]:
     views = (await core.app.console.snapshot()).not_accepted
     return tuple(each for each in views if each.kind == "action")
 
@@ -47,24 +47,10 @@ def accept_suite(*files: NotAcceptedView) -> AcceptSuite:
     return AcceptSuite(suite_id=suite_id, files=tuple((each.file, each.digest) for each in files))
 
 
-def test_515_files_are_added_in_one_pass(home: Path, suite: Path) -> None:
-    """The store is read once, not once a file: under 3 s, a process and its start included."""
-    begun = time.process_time()
-    assert add(home, suite) == 0
-    assert time.process_time() - begun < 3
-    assert len(list((home / "actions").iterdir())) == ALL
-    (found,) = read_suites(home / "suites")
-    assert found.source == str(suite)
-    assert len(found.files) == ALL
-    text = (home / "actions" / "first-511.md").read_text()
-    (installed,) = ConnectorStore(home).list()
-    assert f'# filled in at release\nhash = "{installed.identity.hash}"' in text
-
-
-def test_the_store_is_read_once_for_all_files(
+def test_515_files_are_added_in_one_pass(
     home: Path, suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hashing a connector of 7 MB for each of 515 files took most of half a minute."""
+    """The store is read once, not once a file: to hash a large connector each time took half a minute."""
     scans: list[int] = []
     scan = ConnectorStore.scan
 
@@ -73,8 +59,17 @@ def test_the_store_is_read_once_for_all_files(
         return scan(store)
 
     monkeypatch.setattr(ConnectorStore, "scan", counted)
+    begun = time.process_time()
     assert add(home, suite) == 0
+    assert time.process_time() - begun < 3
     assert len(scans) == 1
+    assert len(list((home / "actions").iterdir())) == ALL
+    (found,) = read_suites(home / "suites")
+    assert found.source == str(suite)
+    assert len(found.files) == ALL
+    text = (home / "actions" / "first-511.md").read_text()
+    (installed,) = ConnectorStore(home).list()
+    assert f'# filled in at release\nhash = "{installed.identity.hash}"' in text
 
 
 async def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
@@ -89,15 +84,15 @@ async def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
             if each.kind != "action"
         )
         await core.app.library.accept("connector", connector.name, connector.digest, by="person")
-        files = await held(core)
+        files = await held_actions(core)
         assert len(files) == ALL
         assert len({each.suite.suite_id for each in files if each.suite}) == 1
         assert sum(each.is_read_only and not each.gated for each in files) == READS
         assert sum(not each.is_read_only and not each.gated for each in files) == FIRST
         begun = time.process_time()
-        await core.app.console.carry_out(accept_suite(*files))
+        await core.do(accept_suite(*files))
         assert time.process_time() - begun < SECONDS
-        assert await held(core) == ()
+        assert await held_actions(core) == ()
         assert len(core.app.library.ready()) == ALL
         records = await core.records("library.accepted")
         assert len(records) == ALL + 1
@@ -108,7 +103,7 @@ async def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
         assert len(core.app.library.ready()) == ALL
     (home / "aileron.db").unlink()
     async with Core.open(home) as core:
-        assert await held(core) == ()  # the harness accepts everything
+        assert await held_actions(core) == ()  # the harness accepts everything
     async with Core.open(home, accept=False) as core:
         assert len(core.app.library.ready()) == ALL
 
@@ -123,37 +118,40 @@ def few(home: Path, tmp_path: Path) -> Path:
     return home
 
 
-async def test_what_is_left_out_stays_unaccepted_and_stands_alone(few: Path) -> None:
+@pytest.fixture
+def library(few: Path) -> None:
+    """What is there to accept: the suite of three."""
+
+
+@pytest.mark.core(accept=False)
+async def test_what_is_left_out_stays_unaccepted_and_stands_alone(core: Core) -> None:
     """The one to look at first was not said yes to; nothing groups it any more."""
-    async with Core.open(few, accept=False) as core:
-        files = await held(core)
-        rest = [each for each in files if each.gated or each.is_read_only]
-        await core.app.console.carry_out(accept_suite(*rest))
-        (left,) = await held(core)
-        assert (left.name, left.suite) == ("first-002", None)
-        update = [event for event in core.events if isinstance(event, LibraryUpdated)][-1]
-        assert [each.name for each in update.not_accepted if each.kind == "action"] == ["first-002"]
+    files = await held_actions(core)
+    rest = [each for each in files if each.gated or each.is_read_only]
+    await core.do(accept_suite(*rest))
+    (left,) = await held_actions(core)
+    assert (left.name, left.suite) == ("first-002", None)
+    update = core.last(LibraryUpdated)
+    assert [each.name for each in update.not_accepted if each.kind == "action"] == ["first-002"]
 
 
+@pytest.mark.core(accept=False)
 async def test_a_file_that_changed_since_it_was_shown_is_not_accepted_and_said_so(
-    few: Path,
+    core: Core, few: Path
 ) -> None:
     """The others are: exactly the digests that a person saw count."""
-    async with Core.open(few, accept=False) as core:
-        files = await held(core)
-        changed = few / "actions" / "read-001.md"
-        changed.write_bytes(changed.read_bytes() + b"\nAnd more.\n")
-        with pytest.raises(
-            Conflict, match=r"Accepted 2 of 3\. read-001\.md changed or was removed"
-        ):
-            await core.app.console.carry_out(accept_suite(*files))
-        (left,) = await held(core)
-        assert left.name == "read-001"
-        records = await core.records("library.accepted")
-        assert sorted(each["name"] for each in records) == ["first-002.md", "gated-000.md"]
+    files = await held_actions(core)
+    changed = few / "actions" / "read-001.md"
+    changed.write_bytes(changed.read_bytes() + b"\nAnd more.\n")
+    with pytest.raises(Conflict, match=r"Accepted 2 of 3\. read-001\.md changed or was removed"):
+        await core.do(accept_suite(*files))
+    (left,) = await held_actions(core)
+    assert left.name == "read-001"
+    records = await core.records("library.accepted")
+    assert sorted(each["name"] for each in records) == ["first-002.md", "gated-000.md"]
 
 
-async def test_a_file_that_no_add_brought_is_an_item_of_its_own(few: Path) -> None:
+async def test_a_file_that_no_add_brought_is_an_item_of_its_own(start: Start, few: Path) -> None:
     """So is one whose bytes are not those that were added, whatever a list says of its name."""
     (few / "actions" / "late.md").write_text(
         (few / "actions" / "gated-000.md").read_text().replace("gated-000", "late")
@@ -161,18 +159,17 @@ async def test_a_file_that_no_add_brought_is_an_item_of_its_own(few: Path) -> No
     changed = few / "actions" / "first-002.md"
     changed.write_bytes(changed.read_bytes() + b"\n")
 
-    async with Core.open(few, accept=False) as core:
-        alone = {each.name for each in await held(core) if each.suite is None}
+    async with start(accept=False) as core:
+        alone = {each.name for each in await held_actions(core) if each.suite is None}
         assert alone == {"late", "first-002"}
 
 
-async def test_what_a_person_withdrew_is_not_brought_together(few: Path) -> None:
+async def test_what_a_person_withdrew_is_not_brought_together(core: Core) -> None:
     """It was looked at by itself; nor is what is left of a suite when one file is."""
-    async with Core.open(few) as core:
-        for each in core.app.library.items():
-            if each.kind == "action":
-                await core.app.library.withdraw_acceptance("action", each.name, each.digest)
-        assert [each.suite for each in await held(core)] == [None] * 3
+    for each in core.app.library.items():
+        if each.kind == "action":
+            await core.app.library.withdraw_acceptance("action", each.name, each.digest)
+    assert [each.suite for each in await held_actions(core)] == [None] * 3
 
 
 @pytest.mark.parametrize("content", [
@@ -180,24 +177,26 @@ async def test_what_a_person_withdrew_is_not_brought_together(few: Path) -> None
     b'{"source": "x", "files": {"gated-000.md": 5}}', b'{"source": "x", "files": []}',
     b'{"source": "\\ud800", "files": {"gated-000.md": "%s"}}' % (b"0" * 64),
 ], ids=range(9))  # fmt: skip
-async def test_a_list_that_is_none_brings_nothing_together(few: Path, content: bytes) -> None:
+async def test_a_list_that_is_none_brings_nothing_together(
+    start: Start, few: Path, content: bytes
+) -> None:
     """Whatever another program writes there: files are shown one by one, and none counts."""
     (listed,) = (few / "suites").iterdir()
     listed.write_bytes(content)
 
-    async with Core.open(few, accept=False) as core:
-        assert [each.suite for each in await held(core)] == [None] * 3
+    async with start(accept=False) as core:
+        assert [each.suite for each in await held_actions(core)] == [None] * 3
         assert core.app.library.ready() == ()
 
 
-async def test_a_list_accepts_nothing(few: Path) -> None:
+async def test_a_list_accepts_nothing(start: Start, few: Path) -> None:
     """One that a program wrote groups what lies there in those bytes, and nothing of it counts."""
     (listed,) = (few / "suites").iterdir()
     files = json.loads(listed.read_bytes())["files"]
     listed.write_text(json.dumps({"source": "/x", "files": {**files, "none.md": "0" * 64}}))
 
-    async with Core.open(few, accept=False) as core:
-        views = await held(core)
+    async with start(accept=False) as core:
+        views = await held_actions(core)
         assert {each.suite.source for each in views if each.suite} == {"/x"}
         assert core.app.library.ready() == ()
 

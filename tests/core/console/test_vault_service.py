@@ -1,7 +1,5 @@
 """The vault in a running core: over the console's port, on record, locked when idle, and what it seals."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from aileron_core.console_port import (
     Recorded,
     TouchVault,
     UnlockVault,
+    UnlockVaultWithKeyring,
     VaultRefused,
     VaultStatus,
     VaultUnlocked,
@@ -21,22 +20,28 @@ from aileron_core.console_port import (
 from aileron_core.errors import StorageUnavailable
 from aileron_core.ids import token_hash
 from aileron_core.settings import Settings, VaultSettings
+from aileron_core.vault.os_keyring import OsKeyring
 from aileron_core.vault.secret import Secret
-from aileron_core.vault.vault_file import KdfParameters
-from tests.support.core_harness import Core, Mailbox, hold_answers, install_examples
+from tests.core.vault.test_keyring import MemoryKeyring
+from tests.support.core_harness import (
+    Core,
+    Mailbox,
+    Start,
+    hold_answers,
+    install_examples,
+    open_session,
+)
 from tests.support.frozen_clock import FrozenClock
 
 PHRASE, OTHER = "canary-phrase-c41d", "canary-other-77aa"
 
 
-@asynccontextmanager
-async def opened(home: Path, mailbox: Mailbox | None = None, **more: object) -> AsyncIterator[Core]:
-    async with Core.open(home, mailbox, **more) as core:  # type: ignore[arg-type]
-        core.app.vault._kdf = KdfParameters(salt=b"", iterations=1, memory_kib=64, lanes=1)
-        yield core
+@pytest.fixture
+def library() -> None:
+    """Nothing: what most of these tests are about is the vault alone."""
 
 
-async def last(core: Core, kind: type[CoreEvent], state: str | None = None) -> CoreEvent:
+async def last_told(core: Core, kind: type[CoreEvent], state: str | None = None) -> CoreEvent:
     """Return the newest event of *kind* (of a vault in *state*)."""
     return await core.until(
         lambda: next(
@@ -51,114 +56,111 @@ async def last(core: Core, kind: type[CoreEvent], state: str | None = None) -> C
     )
 
 
-async def test_the_screen_learns_of_the_vault_and_unlocks_it(home: Path) -> None:
-    async with opened(home) as core:
-        assert (await core.app.console.snapshot()).vault == VaultStatus(state="absent")
-        await core.app.console.submit(CreateVault(passphrase=Secret("short")))
-        refused = await last(core, VaultRefused)
-        assert "at least 8 characters" in refused.message
-        await core.app.console.submit(CreateVault(passphrase=Secret(PHRASE)))
-        await last(core, VaultStatus, "unlocked")
-        await core.app.console.submit(LockVault())
-        await last(core, VaultStatus, "locked")
-        for number in (1, 2, 3):
-            await core.app.console.submit(UnlockVault(passphrase=Secret("canary-wrong")))
-            refused = await last(core, VaultRefused)
-            assert (await last(core, VaultStatus)).failed_attempts == number
-        assert refused.wait_seconds == 1
-        early = UnlockVault(passphrase=Secret(PHRASE))
-        await core.app.console.submit(early)
-        assert 0 < (await last(core, VaultRefused)).wait_seconds <= 1
-        assert len(early.passphrase) == 0, "it is overwritten even so"
-        await core.until(lambda: core.app.vault._attempts.failed().last < core.app.clock.now() - 1)
-        await core.app.console.submit(UnlockVault(passphrase=Secret(PHRASE)))
-        assert (await last(core, VaultUnlocked)).failed_attempts == 3
-        await core.app.vault_service.change_passphrase(
-            Secret(PHRASE), Secret(OTHER), way="command line"
-        )
-        assert [each["event"] for each in await core.records() if "vault" in each["event"]] == [
-            "vault.created",
-            "vault.locked",
-            *["vault.unlock_failed"] * 3,
-            "vault.unlocked",
-            "vault.passphrase_changed",
-        ]
-        shown = repr([core.events, early, core.app.options])
-        assert "canary" not in shown
+async def test_the_screen_learns_of_the_vault_and_unlocks_it(core: Core) -> None:
+    assert (await core.app.console.snapshot()).vault == VaultStatus(state="absent")
+    await core.app.console.submit(CreateVault(passphrase=Secret("short")))
+    refused = await last_told(core, VaultRefused)
+    assert "at least 8 characters" in refused.message
+    await core.app.console.submit(CreateVault(passphrase=Secret(PHRASE)))
+    await last_told(core, VaultStatus, "unlocked")
+    await core.app.console.submit(LockVault())
+    await last_told(core, VaultStatus, "locked")
+    for number in (1, 2, 3):
+        await core.app.console.submit(UnlockVault(passphrase=Secret("canary-wrong")))
+        refused = await last_told(core, VaultRefused)
+        assert (await last_told(core, VaultStatus)).failed_attempts == number
+    assert refused.wait_seconds == 1
+    early = UnlockVault(passphrase=Secret(PHRASE))
+    await core.app.console.submit(early)
+    assert 0 < (await last_told(core, VaultRefused)).wait_seconds <= 1
+    assert len(early.passphrase) == 0, "it is overwritten even so"
+    await core.until(lambda: core.app.vault._attempts.failed().last < core.app.clock.now() - 1)
+    await core.app.console.submit(UnlockVault(passphrase=Secret(PHRASE)))
+    assert (await last_told(core, VaultUnlocked)).failed_attempts == 3
+    await core.app.vault_service.change_passphrase(
+        Secret(PHRASE), Secret(OTHER), way="command line"
+    )
+    assert [each["event"] for each in await core.records() if "vault" in each["event"]] == [
+        "vault.created",
+        "vault.locked",
+        *["vault.unlock_failed"] * 3,
+        "vault.unlocked",
+        "vault.passphrase_changed",
+    ]
+    shown = repr([core.events, early, core.app.options])
+    assert "canary" not in shown
 
 
 async def test_what_was_wrong_with_the_files_is_told_though_the_next_write_mends_them(
-    home: Path,
+    core: Core, home: Path
 ) -> None:
-    async with opened(home) as core:
-        vault = core.app.vault
-        vault.create(Secret(PHRASE))
-        vault.put("x", Secret("1"), {})  # so that there is a previous file
-        vault.lock()
-        (home / "vault.json").write_text("{")
-        vault.changed.subscribe(
-            lambda _: vault.put("x", Secret("2"), {}) if vault.state == "unlocked" else None
-        )
-        await core.app.console.submit(UnlockVault(passphrase=Secret(PHRASE)))
-        wrong = "vault.json is damaged. vault.json.previous"
-        assert wrong in (await last(core, VaultUnlocked)).problem
-        assert vault.problem == ""
-        [unlocked] = [each for each in await core.records() if each["event"] == "vault.unlocked"]
-        assert wrong in str(unlocked)
+    vault = core.app.vault
+    vault.create(Secret(PHRASE))
+    vault.put("x", Secret("1"), {})  # so that there is a previous file
+    vault.lock()
+    (home / "vault.json").write_text("{")
+    vault.changed.subscribe(
+        lambda _: vault.put("x", Secret("2"), {}) if vault.state == "unlocked" else None
+    )
+    await core.app.console.submit(UnlockVault(passphrase=Secret(PHRASE)))
+    wrong = "vault.json is damaged. vault.json.previous"
+    assert wrong in (await last_told(core, VaultUnlocked)).problem
+    assert vault.problem == ""
+    [unlocked] = [each for each in await core.records() if each["event"] == "vault.unlocked"]
+    assert wrong in str(unlocked)
 
 
-async def test_a_vault_does_not_stay_unlocked_unrecorded(home: Path) -> None:
-    async with opened(home) as core:
-        core.app.database._stopped = StorageUnavailable("The disk is full.")
-        with pytest.raises(StorageUnavailable):
-            await core.app.vault_service.create(Secret(PHRASE), way="console")
-        assert core.app.vault.state == "locked"
-        with pytest.raises(StorageUnavailable):
-            await core.app.vault_service.unlock(Secret(PHRASE), way="console")
-        assert core.app.vault.state == "locked"
-        core.app.database._stopped = None
+async def test_a_vault_does_not_stay_unlocked_unrecorded(core: Core) -> None:
+    core.app.database._stopped = StorageUnavailable("The disk is full.")
+    with pytest.raises(StorageUnavailable):
+        await core.app.vault_service.create(Secret(PHRASE), way="console")
+    assert core.app.vault.state == "locked"
+    with pytest.raises(StorageUnavailable):
+        await core.app.vault_service.unlock(Secret(PHRASE), way="console")
+    assert core.app.vault.state == "locked"
+    core.app.database._stopped = None
 
 
 def settings(minutes: int) -> Settings:
     return Settings(vault=VaultSettings(lock_minutes=minutes))
 
 
-async def test_it_is_locked_when_nobody_uses_it(home: Path) -> None:
-    clock = FrozenClock()
-    async with opened(home, clock=clock, settings=settings(60)) as core:
-        await core.app.vault_service.create(Secret(PHRASE), way="console")
-        clock.advance(59 * 60)
-        await core.app.console.submit(TouchVault())
-        clock.advance(59 * 60)
-        await core.app.vault_service.lock_if_idle()
-        assert core.app.vault.state == "unlocked"
-        clock.advance(60)
-        await last(core, VaultStatus, "locked")
-        await core.until(
-            lambda: [
-                event
-                for event in core.events
-                if isinstance(event, Recorded) and event.record.event == "vault.locked"
-            ]
-        )
-        record = (await core.records("vault.locked"))[-1]
-        assert record["actor"] == "aileron"
-        assert "60 minutes" in record["summary"]
+@pytest.mark.core(settings=settings(60))
+async def test_it_is_locked_when_nobody_uses_it(core: Core, clock: FrozenClock) -> None:
+    await core.app.vault_service.create(Secret(PHRASE), way="console")
+    clock.advance(59 * 60)
+    await core.app.console.submit(TouchVault())
+    clock.advance(59 * 60)
+    await core.app.vault_service.lock_if_idle()
+    assert core.app.vault.state == "unlocked"
+    clock.advance(60)
+    await last_told(core, VaultStatus, "locked")
+    await core.until(
+        lambda: [
+            event
+            for event in core.events
+            if isinstance(event, Recorded) and event.record.event == "vault.locked"
+        ]
+    )
+    record = (await core.records("vault.locked"))[-1]
+    assert record["actor"] == "aileron"
+    assert "60 minutes" in record["summary"]
 
 
-async def test_it_is_not_locked_by_itself_with_0_minutes(home: Path) -> None:
-    clock = FrozenClock()
-    async with opened(home, clock=clock, settings=settings(0)) as core:
-        await core.app.vault_service.create(Secret(PHRASE), way="console")
-        clock.advance(86400)
-        await core.app.vault_service.lock_if_idle()
-        assert core.app.vault.state == "unlocked"
+@pytest.mark.core(settings=settings(0))
+async def test_it_is_not_locked_by_itself_with_0_minutes(core: Core, clock: FrozenClock) -> None:
+    await core.app.vault_service.create(Secret(PHRASE), way="console")
+    clock.advance(86400)
+    await core.app.vault_service.lock_if_idle()
+    assert core.app.vault.state == "unlocked"
 
 
-async def test_it_is_not_locked_in_the_middle_of_a_run(home: Path, mailbox: Mailbox) -> None:
+@pytest.mark.core(settings=settings(1))
+async def test_it_is_not_locked_in_the_middle_of_a_run(
+    start: Start, home: Path, mailbox: Mailbox, clock: FrozenClock
+) -> None:
     install_examples(home)
-    clock = FrozenClock()
-    async with opened(home, mailbox, clock=clock, settings=settings(1)) as core:
+    async with start() as core:
         await core.app.vault_service.create(Secret(PHRASE), way="console")
         view = await core.ask()
         with hold_answers(mailbox, "POST send") as reached:
@@ -173,11 +175,13 @@ async def test_it_is_not_locked_in_the_middle_of_a_run(home: Path, mailbox: Mail
         assert core.app.vault.state == "locked"
 
 
-async def test_runs_put_it_off_for_ten_minutes_and_no_longer(home: Path, mailbox: Mailbox) -> None:
+@pytest.mark.core(settings=settings(1))
+async def test_runs_put_it_off_for_ten_minutes_and_no_longer(
+    start: Start, home: Path, mailbox: Mailbox, clock: FrozenClock
+) -> None:
     """An agent that begins one before another ends does not keep the vault unlocked for ever."""
     install_examples(home)
-    clock = FrozenClock()
-    async with opened(home, mailbox, clock=clock, settings=settings(1)) as core:
+    async with start() as core:
         await core.app.vault_service.create(Secret(PHRASE), way="console")
         view = await core.ask()
         with hold_answers(mailbox, "POST send") as reached:
@@ -191,18 +195,16 @@ async def test_runs_put_it_off_for_ten_minutes_and_no_longer(home: Path, mailbox
             assert core.app.vault.state == "locked"
 
 
-async def test_it_is_not_locked_while_a_session_uses_a_key_from_it(home: Path) -> None:
+@pytest.mark.core(settings=settings(1))
+async def test_it_is_not_locked_while_a_session_uses_a_key_from_it(
+    start: Start, clock: FrozenClock
+) -> None:
     """After a restart neither; it locks a full time after the session's end."""
-    clock = FrozenClock()
-    async with opened(home, clock=clock, settings=settings(1)) as core:
-        service = core.app.session_service
+    async with start() as core:
         await core.app.vault_service.create(Secret(PHRASE), way="console")
-        session = await service.open(
-            agent="codex", label="", cwd="/", claimed_pid=None, peer_pid=1, ttl=9999.0,
-            key_providers=("openai",),
-        )  # fmt: skip
+        session = await open_session(core.app, ttl=9999.0, key_providers=("openai",))
         session_id = session.session.session_id
-    async with opened(home, clock=clock, settings=settings(1)) as core:
+    async with start() as core:
         after = core.app.sessions.get(session_id)
         assert after is not None
         assert after.key_providers == ("openai",)
@@ -221,10 +223,10 @@ async def test_it_is_not_locked_while_a_session_uses_a_key_from_it(home: Path) -
 
 
 async def test_what_was_shown_is_sealed_while_locked_and_read_after_a_restart(
-    home: Path, mailbox: Mailbox
+    start: Start, home: Path
 ) -> None:
     install_examples(home)
-    async with opened(home, mailbox) as core:
+    async with start() as core:
         await core.app.vault_service.create(Secret(PHRASE), way="console")
         await core.app.vault_service.lock()
         answer = await core.call()  # it waits, and a person can still say no to it
@@ -235,9 +237,41 @@ async def test_what_was_shown_is_sealed_while_locked_and_read_after_a_restart(
         (shown,) = await core.app.screens.read(view.run_id)
         assert shown.approval is None
         assert "Unlock the vault" in shown.problem
-    async with opened(home, mailbox) as core:
+    async with start() as core:
         assert core.app.vault.state == "locked"
         await core.app.vault_service.unlock(Secret(PHRASE), way="console")
         (shown,) = await core.app.screens.read(view.run_id)
         assert shown.approval is not None
         assert shown.approval.approval_id == view.approval_id
+
+
+async def test_the_keyring_unlocks_after_a_persons_key_alone(home: Path) -> None:
+    """A start finds it locked; what the keyring does is on record, and where it fails a passphrase is left."""
+    backend = MemoryKeyring()
+    keyring = OsKeyring(lambda: backend)
+    async with Core.open(home, keyring=keyring) as core:
+        await core.app.vault_service.create(Secret(PHRASE), way="console")
+        await core.app.vault_service.set_keyring(Secret(PHRASE), on=True)
+        status = (await core.app.console.snapshot()).vault
+        assert (status.has_keyring, status.keyring_opens) == (True, True)
+    async with Core.open(home, keyring=keyring) as core:  # not by what is on disk alone
+        status = (await core.app.console.snapshot()).vault
+        assert (status.state, status.has_keyring, status.keyring_opens) == ("locked", True, False)
+        await core.app.console.submit(UnlockVaultWithKeyring())
+        assert "Type the passphrase" in (await last_told(core, VaultRefused)).message
+    async with Core.open(home, keyring=keyring, use_keyring=True) as core:
+        assert core.app.vault.state == "locked"
+        backend.locked = True
+        await core.app.console.submit(UnlockVaultWithKeyring())
+        assert "cannot be read" in (await last_told(core, VaultRefused)).message
+        backend.locked = False
+        await core.app.console.submit(UnlockVaultWithKeyring())
+        await last_told(core, VaultStatus, "unlocked")
+        record = (await core.records("vault.unlocked"))[-1]
+        assert (record["actor"], record["way"]) == ("person", "keyring")
+        await core.app.vault_service.set_keyring(Secret(PHRASE), on=False)
+        assert not (await last_told(core, VaultStatus)).has_keyring
+        events = [each["event"] for each in await core.records() if "keyring" in each["event"]]
+        assert events == ["vault.keyring_allowed", "vault.keyring_forgotten"]
+        (kept,) = {*backend.kept.values()} or {"none"}
+        assert kept == "none"

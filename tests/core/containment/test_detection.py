@@ -40,7 +40,7 @@ def meeting(*words: str, under: Sequence[str] = ()) -> Any:
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, str]:
+def observed() -> dict[str, str]:
     """What an ordinary user's console sees."""
     return meeting(under=AS_ORDINARY)
 
@@ -60,10 +60,10 @@ def found() -> dict[str, str]:
     ],
 )
 def test_a_process_is_contained_if_it_is_seen_to_be(
-    found: dict[str, str], kind: str, containment: str
+    observed: dict[str, str], kind: str, containment: str
 ) -> None:
     """Other namespaces alone do not do it, nor a root without the home; a link is the sandbox's own."""
-    assert found[kind] == containment
+    assert observed[kind] == containment
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can try as root")

@@ -19,7 +19,7 @@ from aileron_core.launch.doctor.ownership import check_hard_links
 from tests.support.ordinary import as_ordinary, ordinary_folder
 
 
-def installed(folder: Path) -> tuple[Path, Path]:
+def linked_package(folder: Path) -> tuple[Path, Path]:
     """Return a package's file and its other name in a cache."""
     ours, cache = folder / "site-packages" / "click" / "__init__.py", folder / "cache.py"
     ours.parent.mkdir(parents=True)
@@ -32,7 +32,7 @@ def installed(folder: Path) -> tuple[Path, Path]:
 
 def test_a_file_of_ours_with_another_name_becomes_one_of_its_own(tmp_path: Path) -> None:
     """Same mode and time; what is written to the other name reaches it no more, and who has it open reads on."""
-    ours, cache = installed(tmp_path)
+    ours, cache = linked_package(tmp_path)
     (tmp_path / "site-packages" / "alone.py").write_text("x")
     assert hard_linked_files([tmp_path / "site-packages"]) == [ours]
     with ours.open() as opened:
@@ -50,7 +50,7 @@ def test_where_that_cannot_be_done_the_launch_is_refused() -> None:
     """With the command that mends it; nothing of the attempt is left."""
 
     def refused() -> None:
-        ours, _ = installed(folder)
+        ours, _ = linked_package(folder)
         ours.parent.chmod(0o555)
         with pytest.raises(Forbidden, match="UV_LINK_MODE=copy uv"):
             break_hard_links([ours])
@@ -81,7 +81,7 @@ def test_what_we_run_is_looked_at(tmp_path: Path) -> None:
 
 def test_the_doctor_warns_of_them(tmp_path: Path) -> None:
     """With how many, one of them, and what mends it; without any it says nothing."""
-    ours, _ = installed(tmp_path)
+    ours, _ = linked_package(tmp_path)
     found = check_hard_links([tmp_path])
     assert found is not None
     assert (found.level, found.topic) == ("warning", "code")

@@ -9,20 +9,16 @@ from pathlib import Path
 import pytest
 
 from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
-from aileron_core.containment.toolchains import Tools, find_tools
+from aileron_core.containment.programs import find_program
+from aileron_core.containment.toolchains import TOOLCHAINS, Tools, find_tools
+from tests.support.making import program
+from tests.support.ordinary import as_ordinary, ordinary_folder
 
 BWRAP = shutil.which("bwrap", path="/usr/bin:/bin")
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 
 
-def program(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
-
-
-def write(path: Path, text: str = "secret\n") -> None:
+def put(path: Path, text: str = "secret\n") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
@@ -49,7 +45,7 @@ class Person:
         own = self.folder / "own"
         own.mkdir(exist_ok=True)
         for name, text in tools.files.items():
-            write(own / name, text)
+            put(own / name, text)
         spec = SandboxSpec(
             bwrap=BWRAP, project=self.project, home=self.home, private_home=own,
             launch_dir=self.folder / "private", socket=None, mounts=tools.mounts,
@@ -77,35 +73,33 @@ def test_toolchains_and_programs_run_and_what_lies_beside_them_does_not_exist(
     node = program(
         home / ".nvm/versions/node/v22.1.0/bin/node", "#!/bin/sh\necho nvm-node\n"
     ).parent
-    write(home / ".nvm/.cache/x")
+    put(home / ".nvm/.cache/x")
     program(home / ".rustup/toolchains/stable/bin/cargo", "#!/bin/sh\necho real-cargo\n")
     program(
         home / ".cargo/bin/rustup",
         '#!/bin/sh\nexec "$HOME/.rustup/toolchains/stable/bin/$(basename "$0")"\n',
     )
     (home / ".cargo/bin/cargo").symlink_to("rustup")
-    write(home / ".cargo/credentials.toml")
+    put(home / ".cargo/credentials.toml")
     venv = home / ".local/share/uv/tools/demo"
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", venv], check=True)
     (site,) = venv.glob("lib/python3*/site-packages")
-    write(site / "demo.py", "WORD = 'uv-tool'\n")
+    put(site / "demo.py", "WORD = 'uv-tool'\n")
     program(venv / "bin/demo", f"#!{venv}/bin/python\nimport demo; print(demo.WORD)\n")
     (home / ".local/bin").mkdir(parents=True)
     (home / ".local/bin/demo").symlink_to(venv / "bin/demo")
-    write(
-        home / ".local/lib" / site.parent.name / "site-packages/of_user.py", "WORD = 'pip-user'\n"
-    )
+    put(home / ".local/lib" / site.parent.name / "site-packages/of_user.py", "WORD = 'pip-user'\n")
     program(
         home / ".local/bin/of-user", "#!/usr/bin/python3\nimport of_user; print(of_user.WORD)\n"
     )
-    write(home / ".local/share/keyrings/login.keyring")
+    put(home / ".local/share/keyrings/login.keyring")
     package = home / ".npm-global/lib/node_modules/tool"
-    write(package / "word", "npm-package\n")
+    put(package / "word", "npm-package\n")
     program(package / "cli", '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/word"\n')
     (home / ".npm-global/bin").mkdir()
     (home / ".npm-global/bin/tool").symlink_to("../lib/node_modules/tool/cli")
     program(home / "bin/mine", "#!/bin/sh\necho mine\n")
-    write(home / "bin/passwords.txt")
+    put(home / "bin/passwords.txt")
     program(person.project / ".venv/bin/of-project", "#!/bin/sh\necho of-project\n")
     person.path = [str(person.project / ".venv/bin"), str(home / "bin"), str(node)]
     person.path += [str(home / each) for each in (".local/bin", ".cargo/bin", ".npm-global/bin")]
@@ -129,7 +123,7 @@ def test_a_shim_finds_the_versions_that_the_person_chose(person: Person) -> None
     (home / ".local/share/mise/installs/node/22/bin").mkdir(parents=True)
     (home / ".local/share/mise/shims").mkdir()
     (home / ".local/share/mise/shims/node").symlink_to(home / ".local/bin/mise")
-    write(
+    put(
         home / ".config/mise/config.toml",
         '[env]\nTOKEN = "secret"\n[tools]\nnode = "22"\npython = ["3.12", "3.11"]\n'
         'go = { version = "1.22", postinstall = "secret" }\n"odd\\"" = "1"\n',
@@ -148,7 +142,7 @@ def test_a_toolchain_that_a_variable_moved_is_found_and_a_variable_brings_in_not
     """A project's `.envrc` can set these: a folder that is none of that tool's shows nothing."""
     elsewhere = person.folder / "data"
     program(elsewhere / "cpython-3.12.1-linux/bin/python3.12", "#!/bin/sh\necho moved\n")
-    write(person.home / ".ssh/id_ed25519")
+    put(person.home / ".ssh/id_ed25519")
     (person.home / ".ssh/id_ed25519").chmod(0o600)
     tools = person.tools(UV_PYTHON_INSTALL_DIR=str(elsewhere))
     script = "$UV_PYTHON_INSTALL_DIR/cpython-3.12.1-linux/bin/python3.12"
@@ -166,9 +160,9 @@ def test_a_toolchain_that_a_variable_moved_is_found_and_a_variable_brings_in_not
 def test_no_folder_beside_credentials_is_mounted_as_a_whole(person: Person) -> None:
     """An npm whose prefix is `~/.local` looks like an installation; so may the home itself."""
     home = person.home
-    write(home / ".local/lib/node_modules/npm/package.json")
-    write(home / "lib/node_modules/npm/package.json")
-    write(home / ".local/share/keyrings/login.keyring")
+    put(home / ".local/lib/node_modules/npm/package.json")
+    put(home / "lib/node_modules/npm/package.json")
+    put(home / ".local/share/keyrings/login.keyring")
     one = program(home / ".local/bin/one", "#!/bin/sh\necho one\n")
     two = program(home / "bin/two", "#!/bin/sh\necho two\n")
     person.path = [str(one.parent), str(two.parent)]
@@ -211,3 +205,67 @@ def test_a_link_in_a_folder_that_is_mounted_for_it_is_not_made_once_more(person:
     person.path = [str(packages / ".bin")]
     tools = person.tools()
     assert person.inside(tools, "one; two") == "one\ntwo"
+
+
+def unreadable(kind: str, folder: Path) -> str:
+    """Make *folder* one that nobody can look into; return the reason."""
+    if kind == "a loop of links":
+        folder.symlink_to(folder.name)
+        return "Too many levels of symbolic links"
+    if kind == "a file":
+        put(folder)
+        return "Not a directory"
+    folder.mkdir()
+    (folder if kind == "no right to read" else folder.parent).chmod(0)
+    return "Permission denied"
+
+
+VARIABLES = [each.variable for each in TOOLCHAINS if each.variable]
+UNREADABLE = ["no right to read", "in a folder without", "a loop of links", "a file"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "kind"),
+    [(each, UNREADABLE[0]) for each in VARIABLES]
+    + [(each, kind) for each in ("PYENV_ROOT", "PATH", "XDG_DATA_HOME") for kind in UNREADABLE[1:]]
+    + [("PATH", UNREADABLE[0]), ("XDG_DATA_HOME", UNREADABLE[0])],
+)
+def test_a_folder_that_cannot_be_looked_at_is_left_out_and_said(variable: str, kind: str) -> None:
+    """A launch stopped at a `PYENV_ROOT` in the home of another user."""
+
+    def look() -> None:
+        person = Person(folder)
+        (folder / "another").mkdir()
+        given = folder / "another/tools"
+        person.path = [str(given)] if variable == "PATH" else []
+        reason = unreadable(kind, given)
+        tools = person.tools(**({} if variable == "PATH" else {variable: str(given)}))
+        # The agent's program is looked for there, too.
+        assert find_program("sh", os.pathsep.join([*person.path, SYSTEM]), person.project)
+        assert tools.left_out
+        for sentence in tools.left_out:
+            assert str(given) in sentence
+            assert sentence.endswith(f"({reason})")
+        assert tools.mounts == ()
+        assert tools.path == tuple(SYSTEM.split(":"))
+
+    with ordinary_folder() as folder:
+        as_ordinary(look)
+
+
+def test_a_program_whose_interpreter_cannot_be_looked_at_is_left_out() -> None:
+    """As one of another user's; the others on PATH are there."""
+
+    def look() -> None:
+        person = Person(folder)
+        hidden = program(folder / "another/bin/python3", "#!/bin/sh\n")
+        lost = program(person.home / "bin/lost", f"#!{hidden}\n")
+        kept = program(person.home / "bin/kept", "#!/bin/sh\necho kept\n")
+        person.path = [str(kept.parent)]
+        hidden.parent.parent.chmod(0)
+        tools = person.tools()
+        assert [each.path for each in tools.mounts] == [kept]
+        assert tools.left_out == (f"{lost} (Permission denied)",)
+
+    with ordinary_folder() as folder:
+        as_ordinary(look)

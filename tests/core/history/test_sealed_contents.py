@@ -1,42 +1,28 @@
 """What calls contained: on disk only sealed once nobody awaits it any more, and read with its day's key."""
 
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aileron_core.console_port import Acknowledge, CallRead, CallView, ReadCall
+from aileron_core.console_port import Acknowledge, CallView
 from aileron_core.history.sealing import SealLabel, day_of, seal
 from aileron_core.settings import Settings
 from tests.core.adversary.test_under_the_vaults_key import protected_home, unlock
+from tests.core.history.kept import DAY, Kept, bytes_of, opened
 from tests.support.core_harness import (
     DRAFT,
     Core,
     Mailbox,
-    install_examples,
     run_on_request,
     writes,
 )
 from tests.support.frozen_clock import FrozenClock
-from tests.support.history_keys import DayKeys
 
-DAY = 86400.0
 REASON = "because the salaries of 1984 are in it"
 MISSING = "no-draft-of-winston"
 RESULT = "Q3 numbers"
-
-
-def bytes_of(home: Path) -> bytes:
-    """Return what every file of the home holds: database, log of writes, log, copies."""
-    return b"".join(path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file())
-
-
-def edit(home: Path, statement: str, *values: object) -> None:
-    with closing(sqlite3.connect(home / "aileron.db")) as other, other:
-        assert other.execute(statement, values).rowcount
 
 
 async def sealed_later(core: Core, clock: FrozenClock) -> None:
@@ -44,13 +30,6 @@ async def sealed_later(core: Core, clock: FrozenClock) -> None:
     clock.advance(61)
     while core.app.contents._swept_at < clock.now():
         await core.app.contents.sweep()
-
-
-async def opened(core: Core, run_id: str) -> CallView:
-    await core.app.console.carry_out(ReadCall(run_id=run_id))
-    call = [event for event in core.events if isinstance(event, CallRead)][-1].call
-    assert call is not None
-    return call
 
 
 def text_of(call: CallView) -> str:
@@ -110,112 +89,93 @@ async def test_with_a_vault_nothing_of_an_ended_call_is_plain_text_in_any_file_o
         assert (await core.app.audit.verify()).problems == ()
 
 
-async def test_what_is_in_the_list_is_there_again_once_it_is_unlocked(
-    home: Path, mailbox: Mailbox
-) -> None:
-    install_examples(home)
-    keys, clock = DayKeys(), FrozenClock()
-    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+async def test_what_is_in_the_list_is_there_again_once_it_is_unlocked(kept: Kept) -> None:
+    async with kept.open() as core:
         contained = await four_calls(core)
-        await sealed_later(core, clock)
-    keys.locked = True
-    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        await sealed_later(core, kept.clock)
+    kept.keys.locked = True
+    async with kept.open() as core:
         shown = {view.run_id: view for view in (await core.app.console.snapshot()).approvals}
         assert {view.sealed != "" for view in shown.values()} == {True}
-        keys.locked = False
+        kept.keys.locked = False
         await core.app.contents.reveal()
         for view in (await core.app.console.snapshot()).approvals:
             assert view.sealed == ""
             assert contained[view.run_id] in (DRAFT, view.reason)
 
 
-async def test_an_agent_that_asks_later_has_the_same_answer_unless_it_is_locked(
-    home: Path, mailbox: Mailbox
-) -> None:
+async def test_an_agent_that_asks_later_has_the_same_answer_unless_it_is_locked(kept: Kept) -> None:
     """By the approval and by the key; a locked one gives the state alone. Nothing runs twice."""
-    install_examples(home)
-    keys, clock = DayKeys(), FrozenClock()
-    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+    async with kept.open() as core:
         first = await core.call("get-draft", {"id": DRAFT}, key="read")
-        await sealed_later(core, clock)
-        asked = len(writes(mailbox))
+        await sealed_later(core, kept.clock)
+        asked = len(writes(kept.mailbox))
         again = await core.call("get-draft", {"id": DRAFT}, key="read")
         assert (again.row.run_id, again.row.output) == (first.row.run_id, first.row.output)
-        keys.locked = True
+        kept.keys.locked = True
         locked = await core.call("get-draft", {"id": DRAFT}, key="read")
         assert (locked.row.run_id, locked.row.state, locked.row.output) == (
             first.row.run_id,
             "completed",
             None,
         )
-        assert len(writes(mailbox)) == asked
+        assert len(writes(kept.mailbox)) == asked
 
 
 async def test_what_an_agent_may_still_fetch_stays_until_it_has_it_or_its_session_ends(
-    home: Path, mailbox: Mailbox
+    kept: Kept,
 ) -> None:
-    install_examples(home)
-    keys, clock = DayKeys(), FrozenClock()
     settings = Settings(expires_seconds=0)
-    async with Core.open(home, mailbox, clock=clock, history_keys=keys, settings=settings) as core:
+    async with kept.open(settings=settings) as core:
         waiting, fetched = await core.ask(), await core.ask("r-8842190312")
         for view in (waiting, fetched):
             await core.app.approvals.deny(view.approval_id, f"{REASON} {view.run_id}")
         await core.app.approvals.mark_delivered(fetched.approval_id)
-        await sealed_later(core, clock)
-        assert f"{REASON} {fetched.run_id}".encode() not in bytes_of(home)
+        await sealed_later(core, kept.clock)
+        assert not kept.holds(f"{REASON} {fetched.run_id}")
         assert (await core.result(waiting.approval_id)).reason == f"{REASON} {waiting.run_id}"
-        assert f"{REASON} {waiting.run_id}".encode() in bytes_of(home)
+        assert kept.holds(f"{REASON} {waiting.run_id}")
         await core.app.session_service.end(core.session.session_id, "it is over")
-        await sealed_later(core, clock)
-        assert REASON.encode() not in bytes_of(home)
+        await sealed_later(core, kept.clock)
+        assert not kept.holds(REASON)
 
 
-async def test_what_waits_for_a_person_is_not_sealed_before_they_took_note(
-    home: Path, mailbox: Mailbox
-) -> None:
+async def test_what_waits_for_a_person_is_not_sealed_before_they_took_note(kept: Kept) -> None:
     """An unknown outcome has to be looked at after a restart, also while the vault is locked."""
-    install_examples(home)
-    action = home / "actions" / "send-draft.md"
+    action = kept.home / "actions" / "send-draft.md"
     text = action.read_text(encoding="utf-8")
     limited = text.replace("[approval]\n", "[limits]\nwall_seconds = 1\n\n[approval]\n")
     action.write_text(limited, encoding="utf-8")
-    keys, clock = DayKeys(), FrozenClock()
-    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+    async with kept.open() as core:
         unknown = await core.ask()
-        mailbox.control(hang="send")
-        run_on_request(mailbox, "POST send", lambda: clock.advance(2))
+        kept.mailbox.control(hang="send")
+        run_on_request(kept.mailbox, "POST send", lambda: kept.clock.advance(2))
         await core.approve(unknown)
         assert (await core.ended(unknown)).state == "unknown"
         await core.app.approvals.mark_delivered(unknown.approval_id)
-        await sealed_later(core, clock)
-        assert DRAFT.encode() in bytes_of(home)
+        await sealed_later(core, kept.clock)
+        assert kept.holds(DRAFT)
         await core.app.console.carry_out(Acknowledge(call_id=unknown.approval_id, looked_at=None))
-        await sealed_later(core, clock)
-        assert DRAFT.encode() not in bytes_of(home)
+        await sealed_later(core, kept.clock)
+        assert not kept.holds(DRAFT)
 
 
 async def test_it_is_deleted_in_its_time_and_no_old_copy_brings_it_back(
-    home: Path, mailbox: Mailbox, tmp_path: Path
+    kept: Kept, tmp_path: Path
 ) -> None:
-    install_examples(home)
-    keys, clock = DayKeys(), FrozenClock()
-    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+    async with kept.open() as core:
         contained = await four_calls(core)
-        await sealed_later(core, clock)
-    shutil.copytree(home, tmp_path / "copy")
-    clock.advance(32 * DAY)
-    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+        await sealed_later(core, kept.clock)
+    shutil.copytree(kept.home, tmp_path / "copy")
+    kept.clock.advance(32 * DAY)
+    async with kept.open() as core:
         await core.app.screens.sweep()
         for run_id in contained:
             call = await opened(core, run_id)
             assert (call.approval.forgotten, call.approval.sealed) == (True, "")
         assert (await core.app.audit.verify()).problems == ()
-    with closing(sqlite3.connect(home / "aileron.db")) as other:
-        assert other.execute("SELECT COUNT(*) FROM sealed_contents").fetchone() == (0,)
-    async with Core.open(
-        tmp_path / "copy", mailbox, clock=FrozenClock(), history_keys=keys
-    ) as core:
+    assert kept.count("sealed_contents") == 0
+    async with kept.open(home=tmp_path / "copy", clock=FrozenClock()) as core:
         for run_id in contained:
             assert "was destroyed" in (await opened(core, run_id)).approval.sealed
 
@@ -233,15 +193,11 @@ async def test_it_is_deleted_in_its_time_and_no_old_copy_brings_it_back(
         ),
     ],
 )
-async def test_what_another_program_changed_is_not_shown(
-    home: Path, mailbox: Mailbox, spoil: str, said: str
-) -> None:
-    install_examples(home)
-    keys, clock = DayKeys(), FrozenClock()
-    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+async def test_what_another_program_changed_is_not_shown(kept: Kept, spoil: str, said: str) -> None:
+    async with kept.open() as core:
         read = (await core.call("get-draft", {"id": DRAFT})).row.run_id
-        await sealed_later(core, clock)
-        edit(home, spoil, read)
+        await sealed_later(core, kept.clock)
+        kept.edit(spoil, read)
         call = await opened(core, read)
         assert (call.approval.arguments, call.result) == ((), ())
         assert said in call.approval.sealed.replace("gone: another", "another")
@@ -249,18 +205,14 @@ async def test_what_another_program_changed_is_not_shown(
         assert bool(found) == ("removed" in said)
 
 
-async def test_arguments_that_another_program_sealed_are_not_shown(
-    home: Path, mailbox: Mailbox
-) -> None:
+async def test_arguments_that_another_program_sealed_are_not_shown(kept: Kept) -> None:
     """The public key is no secret: what counts is the hash on record, which has a key that is sealed too."""
-    install_examples(home)
-    keys, clock = DayKeys(), FrozenClock()
-    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+    async with kept.open() as core:
         row = (await core.call("get-draft", {"id": DRAFT})).row
-        await sealed_later(core, clock)
+        await sealed_later(core, kept.clock)
         assert row.ended_at is not None
         day = day_of(row.ended_at)
-        public = keys.public_key(day)
+        public = kept.keys.public_key(day)
         assert public is not None
         label = SealLabel(day=day, subject=row.run_id, kind="arguments", at=row.ended_at)
         forgeries: list[dict[str, Any]] = [
@@ -270,8 +222,7 @@ async def test_arguments_that_another_program_sealed_are_not_shown(
             {"to": "nobody"},
         ]
         for forged in forgeries:
-            edit(
-                home,
+            kept.edit(
                 "UPDATE sealed_contents SET sealed = ? WHERE run_id = ? AND part = 'arguments'",
                 seal(forged, label, public),
                 row.run_id,
@@ -282,44 +233,34 @@ async def test_arguments_that_another_program_sealed_are_not_shown(
 
 
 @pytest.mark.parametrize("days", [0, 30])
-async def test_without_a_key_and_with_no_days_nothing_is_sealed(
-    home: Path, mailbox: Mailbox, days: int
-) -> None:
+async def test_without_a_key_and_with_no_days_nothing_is_sealed(kept: Kept, days: int) -> None:
     """Without a vault it stays as it is for its days; with none it is deleted anyway."""
-    install_examples(home)
-    clock, keys = FrozenClock(), DayKeys() if days == 0 else None
     settings = Settings(history_days=days)
-    async with Core.open(home, mailbox, clock=clock, history_keys=keys, settings=settings) as core:
+    keys = kept.keys if days == 0 else None
+    async with kept.open(settings=settings, history_keys=keys) as core:
         await core.call("get-draft", {"id": DRAFT})
-        clock.advance(61)
+        kept.clock.advance(61)
         await core.app.contents.sweep()
-        assert RESULT.encode() in bytes_of(home)
-    with closing(sqlite3.connect(home / "aileron.db")) as other:
-        assert other.execute("SELECT COUNT(*) FROM sealed_contents").fetchone() == (0,)
+        assert kept.holds(RESULT)
+    assert kept.count("sealed_contents") == 0
 
 
-async def test_a_copy_from_before_goes_once_everything_is_sealed(
-    home: Path, mailbox: Mailbox
-) -> None:
+async def test_a_copy_from_before_goes_once_everything_is_sealed(kept: Kept) -> None:
     """It has calls in plain text. One of a later schema stays its 30 days."""
-    install_examples(home)
-    keys, clock = DayKeys(), FrozenClock()
-    copies = home / "backups"
+    copies = kept.home / "backups"
     copies.mkdir()
-    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+    async with kept.open() as core:
         await core.call("get-draft", {"id": DRAFT})
         for name in ("schema-4-a.db", "schema-5-a.db", "mine.db"):
             (copies / name).write_bytes(RESULT.encode())
-        await sealed_later(core, clock)
+        await sealed_later(core, kept.clock)
         assert {path.name for path in copies.iterdir()} == {"schema-5-a.db", "mine.db"}
 
 
-async def test_many_calls_are_sealed_a_few_at_a_time(home: Path, mailbox: Mailbox) -> None:
-    install_examples(home)
-    keys, clock = DayKeys(), FrozenClock()
-    async with Core.open(home, mailbox, clock=clock, history_keys=keys) as core:
+async def test_many_calls_are_sealed_a_few_at_a_time(kept: Kept) -> None:
+    async with kept.open() as core:
         for _ in range(40):
             await core.call("get-draft", {"id": DRAFT})
-        await sealed_later(core, clock)
-        assert DRAFT.encode() not in bytes_of(home)
+        await sealed_later(core, kept.clock)
+        assert not kept.holds(DRAFT)
         assert (await core.app.audit.verify()).problems == ()

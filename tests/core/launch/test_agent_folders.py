@@ -8,6 +8,7 @@ import pytest
 from aileron_core.errors import AileronError
 from aileron_core.launch.agent_folders import AgentFiles
 from aileron_core.launch.plan import AgentFolder
+from tests.support.making import huge
 from tests.support.ordinary import as_ordinary, ordinary_folder
 
 FOLDER = AgentFolder(
@@ -27,12 +28,12 @@ def homes(tmp_path: Path) -> tuple[Path, Path]:
     return person, own
 
 
-def found(person: Path, *folders: AgentFolder) -> AgentFiles:
+def files_of(person: Path, *folders: AgentFolder) -> AgentFiles:
     return AgentFiles.find(person, folders or [FOLDER], "Codex")
 
 
 def copy_in(person: Path, own: Path, *folders: AgentFolder) -> None:
-    found(person, *folders).copy_to(own)
+    files_of(person, *folders).copy_to(own)
 
 
 def fill(folder: Path, *names: str) -> None:
@@ -72,7 +73,7 @@ def test_a_folder_that_the_person_keeps_elsewhere_is_copied_in(
     (person / "dotfiles").mkdir()
     (person / ".codex").rename(person / "dotfiles" / "codex")
     (person / ".codex").symlink_to(person / "dotfiles" / "codex" if absolute else "dotfiles/codex")
-    files = found(person)
+    files = files_of(person)
     files.copy_to(own)
     assert (own / ".codex" / "auth.json").read_text() == BEFORE
     assert not (own / ".codex").is_symlink()
@@ -88,7 +89,7 @@ def test_links_in_an_agents_folder_stay_links(tmp_path: Path) -> None:
     (person / ".codex/skills/link").symlink_to("/etc/passwd")
     (person / ".codex/skills/mine/run").chmod(0o755)
     os.utime(person / ".codex/skills/mine/run", (1, 1))
-    files = found(person)
+    files = files_of(person)
     files.copy_to(own)
     assert (own / ".codex/AGENTS.md").readlink() == Path("/etc/passwd")
     assert (own / ".codex/skills/link").readlink() == Path("/etc/passwd")
@@ -108,7 +109,7 @@ def test_only_what_the_module_names_is_copied(tmp_path: Path) -> None:
         "packages/bin/codex",
     )  # fmt: skip
     os.mkfifo(person / ".codex/skills/pipe")
-    files = found(person)
+    files = files_of(person)
     files.copy_to(own)
     expected = {"config.toml", "NOTES.md", "skills/a/SKILL.md", "plugins/known.json", "auth.json"}
     assert files_in(own / ".codex") == expected
@@ -124,7 +125,7 @@ def test_downloads_are_mounted_read_only_and_a_clone_without_its_git_folder(
     fill(person / ".codex", "packages/bin/codex", "clones/one/.git/config", "clones/one/main.js")
     fill(person / ".codex", "clones/two/main.js")
     (person / ".codex/clones/three").symlink_to(tmp_path)
-    files = found(person)
+    files = files_of(person)
     files.copy_to(own)
     assert {str(each.path.relative_to(person / ".codex")) for each in files.mounts} == {
         "packages", "clones/one/main.js", "clones/two",
@@ -134,17 +135,11 @@ def test_downloads_are_mounted_read_only_and_a_clone_without_its_git_folder(
     assert files_in(own / ".codex") == {"auth.json"}
 
 
-def huge(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        file.truncate(65 * 1024 * 1024)
-
-
 def test_what_is_not_copied_may_be_as_large_as_it_likes(tmp_path: Path) -> None:
     """Downloads, history and logs do not count."""
     person, own = homes(tmp_path)
     for name in ("packages/bin", "sessions/1.jsonl", "log/1"):
-        huge(person / ".codex" / name)
+        huge(person / ".codex" / name, 65)
     copy_in(person, own)
     assert files_in(own) == {".codex/auth.json"}
 
@@ -154,9 +149,9 @@ def test_settings_may_not_be_huge_and_that_is_said_before_anything_is_copied(
 ) -> None:
     """A sentence instead of a minute of copying; a dry run and `doctor` say it too."""
     person, _ = homes(tmp_path)
-    huge(person / ".codex/skills/a/model.bin")
+    huge(person / ".codex/skills/a/model.bin", 65)
     with pytest.raises(AileronError, match="are larger than 64 MiB"):
-        found(person)
+        files_of(person)
 
 
 def test_an_unreadable_setting_is_named_before_anything_is_copied() -> None:
@@ -167,7 +162,7 @@ def test_an_unreadable_setting_is_named_before_anything_is_copied() -> None:
         fill(person / ".codex", "config.toml")
         (person / ".codex/config.toml").chmod(0)
         with pytest.raises(AileronError, match=r"\.codex cannot be used \(Permission denied\)"):
-            found(person)
+            files_of(person)
 
     with ordinary_folder() as folder:
         as_ordinary(looks)

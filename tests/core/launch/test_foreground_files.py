@@ -20,7 +20,7 @@ sys.exit(run_foreground(sys.argv[2:], env={"PATH": "/usr/bin:/bin"}, cwd="/"))
 """
 
 
-def launched(*argv: str, **streams: object) -> int:
+def exit_code(*argv: str, **streams: object) -> int:
     """Run *argv* as an agent is run, with these streams; return the exit code."""
     words = [sys.executable, "-I", "-c", LAUNCH, str(ROOT), *argv]
     return subprocess.run(words, timeout=60, check=False, **streams).returncode  # type: ignore[call-overload]
@@ -53,7 +53,7 @@ def test_no_file_is_within_the_agents_reach(tmp_path: Path) -> None:
     given.write_text("read me")
     log.write_text("before\n")
     with given.open("rb") as in_, log.open("ab") as out:
-        assert launched(*python(REACHES), stdin=in_, stdout=out, stderr=out) == 7
+        assert exit_code(*python(REACHES), stdin=in_, stdout=out, stderr=out) == 7
     assert given.read_text() == "read me"
     assert log.read_text() == "before\nsaid\n"
 
@@ -63,7 +63,7 @@ def test_much_passes_both_ways_and_ends(tmp_path: Path) -> None:
     given, got = tmp_path / "given", tmp_path / "got"
     given.write_bytes(os.urandom(1 << 20) * 24)
     with given.open("rb") as in_, got.open("wb") as out:
-        assert launched("/bin/cat", stdin=in_, stdout=out) == 0
+        assert exit_code("/bin/cat", stdin=in_, stdout=out) == 0
     assert hashlib.sha256(got.read_bytes()).digest() == hashlib.sha256(given.read_bytes()).digest()
 
 
@@ -73,7 +73,7 @@ def test_an_agent_that_reads_nothing_ends(tmp_path: Path) -> None:
     given.write_bytes(b"x" * (1 << 22))
     program = "import os; os.write(1, b'y' * 60000); os._exit(5)"
     with given.open("rb") as in_, got.open("wb") as out:
-        assert launched(*python(program), stdin=in_, stdout=out) == 5
+        assert exit_code(*python(program), stdin=in_, stdout=out) == 5
     assert got.read_bytes() == b"y" * 60000
 
 
@@ -82,7 +82,7 @@ def test_output_and_errors_in_one_file_keep_their_order(tmp_path: Path) -> None:
     log = tmp_path / "log"
     program = "import os\nfor n in range(300): os.write(1 + n % 2, b'%d\\n' % n)"
     with log.open("wb") as out:
-        code = launched(*python(program), stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        code = exit_code(*python(program), stdin=subprocess.DEVNULL, stdout=out, stderr=out)
     assert code == 0
     assert log.read_text().split() == [str(number) for number in range(300)]
 
@@ -93,7 +93,7 @@ def test_pipes_and_devices_are_passed_on(tmp_path: Path) -> None:
     null = Path(os.devnull).stat().st_rdev
     reading, writing = os.pipe()
     number = os.fstat(writing).st_ino
-    assert launched(*python(program), stdin=subprocess.DEVNULL, stdout=writing) == 0
+    assert exit_code(*python(program), stdin=subprocess.DEVNULL, stdout=writing) == 0
     os.close(writing)
     with os.fdopen(reading) as said:
         assert said.read() == f"{null} {number}\n"
@@ -118,7 +118,7 @@ def test_a_terminal_beside_a_file(tmp_path: Path, closed: int) -> None:
     with file.open("rb" if closed == 0 else "wb") as opened:
         streams = {"stdin": slave, "stdout": slave, "stderr": slave}
         streams["stdin" if closed == 0 else "stdout"] = opened.fileno()
-        assert launched(*python(program), **streams, start_new_session=True) == 0
+        assert exit_code(*python(program), **streams, start_new_session=True) == 0
     os.close(slave)
     shown = "".join(_all_of(master))
     os.close(master)

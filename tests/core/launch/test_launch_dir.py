@@ -3,18 +3,18 @@
 import os
 import subprocess
 import sys
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
 from aileron_core.errors import Forbidden
-from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.launch_dir import (
     InjectedFiles,
     LaunchDir,
     remove_stale,
 )
-from aileron_core.launch.plan import InjectedFile, PlanContext
+from aileron_core.launch.plan import InjectedFile
+from tests.core.launch.plans import plan_of
 
 
 def test_a_private_folder_is_its_owners_alone_and_gone_at_the_end(tmp_path: Path) -> None:
@@ -39,12 +39,8 @@ def test_what_a_killed_launch_left_is_swept_and_a_living_one_is_not(tmp_path: Pa
 
 
 def addition() -> InjectedFile:
-    (found,) = AGENTS["gemini"].plan(_context()).injected_files
+    (found,) = plan_of("gemini").injected_files
     return found
-
-
-def _context() -> PlanContext:
-    return PlanContext(relay="/r", launch_dir=PurePosixPath("/p"), env={})
 
 
 def test_injected_files_go_with_the_folders_that_were_made_for_them(tmp_path: Path) -> None:

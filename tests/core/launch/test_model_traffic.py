@@ -1,15 +1,20 @@
-"""Which of an agent's model traffic is sent through the gateway, and what is left alone."""
+"""Which of an agent's model traffic passes the gateway, and where it gets a placeholder."""
 
 import json
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.model_traffic import AgentSettings, bypass_warnings, predict_traffic
-from aileron_core.launch.plan import ModelTraffic, Plan, PlanContext
+from aileron_core.launch.model_traffic import (
+    AgentSettings,
+    bypass_warnings,
+    predict_traffic,
+    with_placeholder,
+)
+from aileron_core.launch.plan import ModelTraffic, Plan
+from tests.core.launch.plans import context, plan_of
 
 GATEWAY = "http://127.0.0.1:4000/gw/tok"
 KEYS = {
@@ -21,19 +26,6 @@ KEYS = {
 BY_KEY = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
 CHATGPT = '{"auth_mode": "chatgpt", "OPENAI_API_KEY": null, "tokens": {"id_token": "x"}}'
 ALL = {"anthropic", "openai", "gemini"}
-
-
-def context(
-    env: Mapping[str, str], settings: Mapping[str, str], args: tuple[str, ...] = (), **more: Any
-) -> PlanContext:
-    return PlanContext(
-        relay="/r/aileron-mcp",
-        launch_dir=PurePosixPath("/p"),
-        env=env,
-        settings=settings,
-        args=args,
-        **more,
-    )
 
 
 def traffic(
@@ -50,26 +42,19 @@ def plan(
     agent: str,
     settings: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
+    args: tuple[str, ...] = (),
 ) -> Plan:
-    found = context({**KEYS, **(env or {})}, settings or {}, gateway=GATEWAY)
-    return AGENTS[agent].plan(found)
+    env = {**KEYS, **(env or {})}
+    return plan_of(agent, env=env, settings=settings, args=args, gateway=GATEWAY)
 
 
-def everything(plan: Plan) -> str:
+def all_of(plan: Plan) -> str:
     return json.dumps([*plan.argv, {**plan.env}, {**plan.files}])
 
 
 def ready(agent: str) -> dict[str, str]:
     """Settings with which that agent's traffic passes."""
     return {"~/.gemini/settings.json": BY_KEY} if agent == "gemini" else {}
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-def test_by_default_every_agent_that_has_a_key_uses_the_gateway(agent: str) -> None:
-    """`launch` sets it for every agent that allows it, under the suffix that the agent expects."""
-    made = plan(agent, ready(agent))
-    assert GATEWAY in everything(made)
-    assert traffic(agent, ready(agent)).bypass_reasons == ()
 
 
 def test_each_agent_gets_the_base_url_that_it_completes_to_the_providers_path() -> None:
@@ -94,29 +79,48 @@ def test_each_agent_gets_the_base_url_that_it_completes_to_the_providers_path() 
 @pytest.mark.parametrize("agent", [name for name in AGENTS if name != "codex"])
 def test_the_gateway_token_is_in_no_command_line_but_codexs(agent: str) -> None:
     """In an argv only where an agent takes its base URL no other way."""
+    assert traffic(agent, ready(agent)).bypass_reasons == ()
+    assert GATEWAY in all_of(plan(agent, ready(agent)))
     assert "/gw/" not in " ".join(plan(agent, ready(agent)).argv)
 
 
+BY_ACCOUNT = BY_KEY.replace("gemini-api-key", "vertex-ai")
+PROFILE = 'profile = "w"\n[profiles.w]\nmodel_provider = "mine"'
+BEDROCK = '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}'
+
+
 @pytest.mark.parametrize(
-    ("agent", "variable", "value"),
+    ("agent", "settings", "env", "args", "named"),
     [
-        ("claude", "ANTHROPIC_BASE_URL", "https://mine"),
-        ("claude", "CLAUDE_CODE_USE_BEDROCK", "1"),
-        ("claude", "CLAUDE_CODE_USE_VERTEX", "true"),
-        ("codex", "CODEX_ACCESS_TOKEN", "token"),
-        ("gemini", "GOOGLE_GEMINI_BASE_URL", "https://mine"),
-        ("gemini", "GOOGLE_GENAI_USE_VERTEXAI", "true"),
-        ("gemini", "HTTPS_PROXY", "http://proxy:3128"),
+        ("claude", {}, {"ANTHROPIC_BASE_URL": "https://mine"}, (), "ANTHROPIC_BASE_URL"),
+        ("claude", {}, {"CLAUDE_CODE_USE_BEDROCK": "1"}, (), "CLAUDE_CODE_USE_BEDROCK"),
+        ("codex", {}, {"CODEX_ACCESS_TOKEN": "token"}, (), "CODEX_ACCESS_TOKEN"),
+        ("gemini", {}, {"HTTPS_PROXY": "http://proxy:3128"}, (), "HTTPS_PROXY"),
+        ("codex", {"~/.codex/config.toml": 'model_provider = "mine"'}, {}, (), "model_provider"),
+        ("codex", {"/etc/codex/config.toml": 'openai_base_url = "https://x"'}, {}, (), "openai_base"),
+        ("codex", {"~/.codex/config.toml": PROFILE}, {}, (), "profiles.w.model_provider"),
+        ("codex", {".codex/config.toml": "not = = toml"}, {}, (), "cannot be parsed"),
+        ("codex", {"~/.codex/auth.json": CHATGPT}, {}, (), "ChatGPT"),
+        ("claude", {"~/.claude/settings.json": BEDROCK}, {}, (), "env.CLAUDE_CODE_USE_BEDROCK"),
+        ("claude", {"~/.claude/settings.json": "{"}, {}, (), "cannot be parsed"),
+        ("gemini", {"~/.gemini/.env": "export https_proxy='http://p'"}, {}, (), "https_proxy"),
+        ("gemini", {".gemini/settings.json": BY_ACCOUNT}, {}, (), "signed in"),
+        ("gemini", {}, {}, ("--proxy", "http://p:3128", "-p", "x"), "--proxy"),
+        ("codex", {}, {}, ("--oss",), "--oss"),
+        ("codex", {}, {}, ("exec", "-p", "w"), "-p"),
+        ("codex", {}, {}, ("-c", "model_provider='x'"), "model_provider"),
     ],
-)
-def test_a_variable_of_yours_that_sends_it_elsewhere_is_left_alone(
-    agent: str, variable: str, value: str
+)  # fmt: skip
+def test_traffic_that_you_send_elsewhere_is_left_alone_and_named(
+    agent: str, settings: dict[str, str], env: dict[str, str], args: tuple[str, ...], named: str
 ) -> None:
-    """Never break an agent: what works goes on as it is, and the variable is named."""
-    found = traffic(agent, ready(agent), env={variable: value})
+    """Never break an agent: what works goes on as it is. The sentence quotes no file."""
+    settings = {**ready(agent), **settings}
+    found = traffic(agent, settings, env=env, args=args)
     assert found.providers == frozenset()
-    assert variable in found.bypass_reasons[0]
-    assert GATEWAY not in everything(plan(agent, ready(agent), {variable: value}))
+    assert named in found.bypass_reasons[0]
+    assert "https://" not in found.bypass_reasons[0]
+    assert GATEWAY not in all_of(plan(agent, settings, env, args))
 
 
 @pytest.mark.parametrize(
@@ -137,6 +141,19 @@ def test_a_project_that_sends_it_elsewhere_is_asked_about(agent: str, path: str,
     assert sentence.startswith(f"{path} sets ")
 
 
+@pytest.mark.parametrize(
+    ("agent", "path", "text"),
+    [
+        ("codex", ".codex/config.toml", "a = " + "[" * 5000),
+        ("codex", ".codex/config.toml", "a = " + "9" * 5000),
+        ("claude", ".claude/settings.json", "[" * 50_000),
+    ],
+)
+def test_no_settings_of_a_project_make_a_launch_crash(agent: str, path: str, text: str) -> None:
+    """Nested without end, numbers without end."""
+    assert f"{path} cannot be parsed" in AGENTS[agent].overrides({path: text})[0]
+
+
 def test_a_proxy_in_claudes_own_settings_is_not_asked_for_the_gateway() -> None:
     """Its settings count over the environment, and what they keep from the proxy stays so."""
     own = {"env": {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": "mine.example"}}
@@ -146,72 +163,10 @@ def test_a_proxy_in_claudes_own_settings_is_not_asked_for_the_gateway() -> None:
     assert "NO_PROXY" not in json.loads(plan("claude").files["claude-settings.json"])["env"]
 
 
-def test_a_proxy_in_pis_own_settings_is_not_asked_for_the_gateway() -> None:
-    """It applies that as if the environment named it."""
-    own = {"~/.pi/agent/settings.json": '{"httpProxy": "http://p:3128"}'}
-    assert plan("pi", own, {"NO_PROXY": "mine"}).env["NO_PROXY"] == "mine,127.0.0.1"
-    assert "NO_PROXY" not in plan("pi").env
-
-
-def test_a_proxy_on_geminis_command_line_leaves_it_alone() -> None:
-    """It has no list of hosts that go past a proxy."""
-    found = traffic("gemini", ready("gemini"), args=("--proxy", "http://p:3128", "-p", "x"))
-    assert found.providers == frozenset()
-
-
 @pytest.mark.parametrize("value", ["0", "false", ""])
 def test_a_switch_that_is_off_counts_for_nothing(value: str) -> None:
     """As Claude Code reads its own switches."""
     assert traffic("claude", env={"CLAUDE_CODE_USE_BEDROCK": value}).providers == {"anthropic"}
-
-
-@pytest.mark.parametrize(
-    ("agent", "path", "text", "key"),
-    [
-        ("codex", "~/.codex/config.toml", 'model_provider = "mine"', "model_provider"),
-        ("codex", "/etc/codex/config.toml", 'openai_base_url = "https://x"', "openai_base_url"),
-        (
-            "codex",
-            "~/.codex/config.toml",
-            'profile = "w"\n[profiles.w]\nmodel_provider = "mine"',
-            "profiles.w.model_provider",
-        ),
-        (
-            "codex",
-            "~/.codex/config.toml",
-            '[model_providers.openai]\nbase_url = "https://x"',
-            "model_providers.openai",
-        ),
-        ("codex", "~/.codex/config.toml", 'forced_login_method = "chatgpt"', "forced_login_method"),
-        ("codex", ".codex/config.toml", "not = = toml", "cannot be parsed"),
-        (
-            "claude",
-            "~/.claude/settings.json",
-            '{"env": {"ANTHROPIC_BASE_URL": "https://x"}}',
-            "env.ANTHROPIC_BASE_URL",
-        ),
-        (
-            "claude",
-            ".claude/settings.local.json",
-            '{"env": {"CLAUDE_CODE_USE_VERTEX": 1}}',
-            "env.CLAUDE_CODE_USE_VERTEX",
-        ),
-        ("claude", "~/.claude/settings.json", "{", "cannot be parsed"),
-        ("gemini", "~/.gemini/.env", "GOOGLE_GEMINI_BASE_URL=https://x", "GOOGLE_GEMINI_BASE_URL"),
-        ("gemini", "~/.gemini/.env", "export https_proxy='http://p'", "https_proxy"),
-    ],
-)
-def test_settings_of_yours_that_send_it_elsewhere_are_left_alone(
-    agent: str, path: str, text: str, key: str
-) -> None:
-    """The sentence names file and key, and nothing that the file holds."""
-    settings = {**ready(agent), path: text}
-    found = traffic(agent, settings)
-    assert found.providers == frozenset()
-    assert path in found.bypass_reasons[0]
-    assert key in found.bypass_reasons[0]
-    assert "https://" not in found.bypass_reasons[0]
-    assert GATEWAY not in everything(plan(agent, settings))
 
 
 @pytest.mark.parametrize(
@@ -221,9 +176,7 @@ def test_settings_of_yours_that_send_it_elsewhere_are_left_alone(
         ("codex", "~/.codex/config.toml", '[model_providers.other]\nbase_url = "https://x"'),
         ("claude", "~/.claude/settings.json", '{"env": {"DISABLE_TELEMETRY": "1"}}'),
         ("opencode", "~/.config/opencode/opencode.jsonc", '{"theme": "x", // mine\n}'),
-        ("goose", "~/.config/goose/config.yaml", "GOOSE_PROVIDER: openai # mine\n"),
         ("goose", "~/.config/goose/config.yaml", "OPENAI_HOST: https://api.openai.com\n"),
-        ("claude", "~/.claude/settings.json", '{"env": {"ANTHROPIC_BASE_URL": ""}}'),
         ("codex", "~/.codex/config.toml", 'openai_base_url = "https://api.openai.com/v1/"'),
         ("pi", "~/.pi/agent/models.json", '{"providers": {"ollama": {"baseUrl": "http://x"}}}'),
     ],
@@ -244,27 +197,12 @@ def test_settings_that_name_no_other_place_change_nothing(agent: str, path: str,
 def test_a_providers_own_address_is_no_other_place(agent: str, variable: str, value: str) -> None:
     """`goose configure` writes it down; the gateway leads there too, and takes its place."""
     assert traffic(agent, env={variable: value}) == traffic(agent)
-    assert f'"{value}"' not in everything(plan(agent, env={variable: value}))
-
-
-@pytest.mark.parametrize(
-    "args", [("--oss",), ("exec", "-p", "w"), ("-c", "model_provider='x'"), ("--config=profile=w",)]
-)
-def test_a_provider_chosen_on_codexs_command_line_is_left_alone(args: tuple[str, ...]) -> None:
-    """What is typed says where this run goes."""
-    assert traffic("codex", args=args).providers == frozenset()
+    assert f'"{value}"' not in all_of(plan(agent, env={variable: value}))
 
 
 def test_a_prompt_is_no_choice_of_a_provider() -> None:
     """Words that are no options are what the agent is told."""
     assert traffic("codex", args=("exec", "explain openai_base_url")).providers == {"openai"}
-
-
-def test_codex_signed_in_with_chatgpt_goes_its_own_way() -> None:
-    """Its account's models are not at OpenAI's API; nobody pays by a key who did not before."""
-    found = traffic("codex", {"~/.codex/auth.json": CHATGPT})
-    assert found.providers == frozenset()
-    assert "ChatGPT" in found.bypass_reasons[0]
 
 
 def test_codexs_own_key_is_used_before_one_in_the_environment() -> None:
@@ -275,7 +213,7 @@ def test_codexs_own_key_is_used_before_one_in_the_environment() -> None:
     assert "env_key" not in provider
     provider = next(word for word in plan("codex").argv if "base_url" in word)
     assert 'env_key = "OPENAI_API_KEY"' in provider
-    assert "sk-o" not in everything(plan("codex", own))
+    assert "sk-o" not in all_of(plan("codex", own))
 
 
 def test_codex_without_a_key_is_left_to_ask_for_its_login() -> None:
@@ -283,15 +221,6 @@ def test_codex_without_a_key_is_left_to_ask_for_its_login() -> None:
     found = AGENTS["codex"].traffic(context({}, {}))
     assert found.providers == frozenset()
     assert "codex login" in found.bypass_reasons[0]
-
-
-@pytest.mark.parametrize("kind", ["oauth-personal", "vertex-ai", "cloud-shell"])
-def test_gemini_signed_in_with_an_account_goes_its_own_way(kind: str) -> None:
-    """The project's choice counts over yours, as Gemini CLI reads them."""
-    chosen = json.dumps({"security": {"auth": {"selectedType": kind}}})
-    found = traffic("gemini", {"~/.gemini/settings.json": BY_KEY, ".gemini/settings.json": chosen})
-    assert found.providers == frozenset()
-    assert "signed in" in found.bypass_reasons[0]
 
 
 def test_opencodes_own_providers_and_logins_are_left_alone_one_by_one() -> None:
@@ -325,32 +254,25 @@ def test_opencode_is_given_no_provider_without_a_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "path", "text", "left"),
+    ("agent", "settings", "env", "named"),
     [
-        ("goose", "~/.config/goose/config.yaml", "OPENAI_HOST: https://x\n", "openai"),
+        ("goose", {"~/.config/goose/config.yaml": "OPENAI_HOST: https://x\n"}, {}, "config.yaml"),
         (
             "pi",
-            "~/.pi/agent/models.json",
-            '{"providers": {"openai": {"baseUrl": "https://x"}}}',
-            "openai",
+            {"~/.pi/agent/models.json": '{"providers": {"openai": {"baseUrl": "https://x"}}}'},
+            {},
+            "models.json",
         ),
+        ("opencode", {}, {"OPENAI_BASE_URL": "https://mine"}, "OPENAI_BASE_URL is set"),
     ],
 )
 def test_a_providers_own_host_leaves_the_others_to_pass(
-    agent: str, path: str, text: str, left: str
+    agent: str, settings: dict[str, str], env: dict[str, str], named: str
 ) -> None:
     """One by one, for agents with several."""
-    found = traffic(agent, {path: text})
-    assert found.providers == ALL - {left}
-    assert path in found.bypass_reasons[0]
-
-
-@pytest.mark.parametrize("agent", ["goose", "opencode"])
-def test_a_base_url_of_yours_leaves_the_others_to_pass(agent: str) -> None:
-    """OpenCode and Goose know OPENAI_BASE_URL; the agent gets it as it is."""
-    found = traffic(agent, env={"OPENAI_BASE_URL": "https://mine"})
+    found = traffic(agent, settings, env=env)
     assert found.providers == ALL - {"openai"}
-    assert found.bypass_reasons == ("OPENAI_BASE_URL is set",)
+    assert named in found.bypass_reasons[0]
 
 
 @pytest.mark.parametrize(
@@ -375,7 +297,7 @@ def test_another_provider_that_is_chosen_is_reported(
 def test_goose_configure_is_given_no_address_that_it_would_keep() -> None:
     """It offers to write what it finds in the environment into the person's own configuration."""
     made = AGENTS["goose"].plan(context(KEYS, {}, ("configure",), gateway=GATEWAY))
-    assert GATEWAY not in everything(made)
+    assert GATEWAY not in all_of(made)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -419,3 +341,92 @@ def test_offline_the_sentence_says_that_no_model_is_reached() -> None:
     found = traffic("codex", {"~/.codex/auth.json": CHATGPT})
     assert len(bypass_warnings(AGENTS["codex"], found)) == 1
     assert "cannot reach a model" in bypass_warnings(AGENTS["codex"], found, offline=True)[1]
+
+
+PLACEHOLDER = "random-aileron-placeholder"
+OPENCODE = "~/.local/share/opencode/auth.json"
+
+
+def placed(
+    agent: str,
+    settings: Mapping[str, str] | None = None,
+    providers: set[str] = ALL,
+    args: tuple[str, ...] = (),
+    **env: str,
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the agent's environment then, and why keys are not used."""
+    texts = {**ready(agent), **(settings or {})}
+    given = context({**KEYS, **env}, texts, args)
+    own = AgentSettings(texts=texts)
+    after, _, unused = with_placeholder(AGENTS[agent], given, own, PLACEHOLDER, providers)
+    return dict(after.env), unused
+
+
+@pytest.mark.parametrize(
+    ("agent", "variables"),
+    [
+        ("codex", {"OPENAI_API_KEY"}),
+        ("claude", {"ANTHROPIC_API_KEY"}),
+        ("opencode", {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"}),
+        ("goose", {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY"}),
+        ("pi", {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"}),
+        ("gemini", {"GEMINI_API_KEY"}),
+    ],
+)
+def test_each_agent_gets_it_where_it_takes_its_keys_from(agent: str, variables: set[str]) -> None:
+    """And no other variable with a key of that provider; those of other providers stay."""
+    env, unused = placed(agent)
+    assert {name for name, value in env.items() if value == PLACEHOLDER} == variables
+    assert unused == ()
+    more, _ = placed(agent, CODEX_API_KEY="sk-too", GOOGLE_API_KEY="too")
+    theirs = {name for names in AGENTS[agent].key_variables.values() for name in names}
+    assert {more[name] for name in theirs & more.keys()} == {PLACEHOLDER}
+    without, _ = placed(agent, providers=set())
+    assert without == KEYS
+
+
+def test_a_key_in_the_vault_is_enough_for_an_agent_without_one() -> None:
+    """Its traffic passes with the placeholder."""
+    bare = context({}, {})
+    own = AgentSettings(texts={})
+    _, traffic, _ = with_placeholder(AGENTS["codex"], bare, own, PLACEHOLDER, {"openai"})
+    assert traffic.providers == {"openai"}
+    _, traffic, _ = with_placeholder(AGENTS["codex"], bare, own, PLACEHOLDER, set())
+    assert not traffic.providers
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "settings", "args", "reason"),
+    [
+        ("codex", {}, {"~/.codex/auth.json": CHATGPT}, (), "signed in with an account"),
+        ("codex", {}, {"~/.codex/auth.json": '{"OPENAI_API_KEY": "k"}'}, (), "auth.json holds"),
+        ("claude", {"CLAUDE_CODE_OAUTH_TOKEN": "t"}, {}, (), "CLAUDE_CODE_OAUTH_TOKEN is set"),
+        ("claude", {}, {"~/.claude.json": '{"oauthAccount": {"a": 1}}'}, (), "account"),
+        ("claude", {}, {"~/.claude.json": '{"primaryApiKey": "k"}'}, (), "sets primaryApiKey"),
+        ("claude", {}, {".claude/settings.json": '{"apiKeyHelper": "x"}'}, (), "sets apiKeyHelper"),
+        ("opencode", {}, {OPENCODE: '{"openai": {"type": "api", "key": "k"}}'}, (), "has a login"),
+        ("pi", {}, {"~/.pi/agent/auth.json": '{"openai": {"key": "k"}}'}, (), "has a login"),
+        ("pi", {}, {}, ("--api-key", "k"), "--api-key"),
+        ("pi", {"ANTHROPIC_OAUTH_TOKEN": "t"}, {}, (), "ANTHROPIC_OAUTH_TOKEN is set"),
+    ],
+)  # fmt: skip
+def test_a_login_of_its_own_is_left_alone_and_named(
+    agent: str, env: dict[str, str], settings: dict[str, str], args: tuple[str, ...], reason: str
+) -> None:
+    """It would count over the placeholder, or the agent would pay in another way than before."""
+    after, unused = placed(agent, settings, args=args, **env)
+    assert any("is not used" in each and reason in each for each in unused)
+    provider = unused[0].split()[4]
+    first = next(
+        names[0] for name, names in AGENTS[agent].key_variables.items() if name == provider
+    )
+    assert after.get(first) == KEYS.get(first)
+
+
+def test_where_traffic_bypasses_the_gateway_no_placeholder_is_given() -> None:
+    """Nobody would replace it there; the other providers' keys are."""
+    env, _ = placed("goose", OPENAI_HOST="https://mine.example")
+    assert env["OPENAI_API_KEY"] == KEYS["OPENAI_API_KEY"]
+    assert env["ANTHROPIC_API_KEY"] == PLACEHOLDER
+    env, _ = placed("goose", OPENAI_BASE_URL="https://mine.example")
+    assert env["OPENAI_API_KEY"] == KEYS["OPENAI_API_KEY"]

@@ -9,18 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.environment import agent_environment
 from aileron_core.launch.named_programs import (
     HomeSettings,
-    Kind,
     NamedProgram,
     ResolvedProgram,
     missing_checks_digest,
+    missing_files,
     missing_sentences,
-    program_settings,
 )
 from aileron_core.launch.resolve_programs import SandboxPaths, literal_words, resolve_programs
-from aileron_core.settings import LaunchSettings
+from aileron_core.launch.settings_programs import settings_programs
+from tests.support.making import program
 
 
 @pytest.fixture
@@ -30,17 +29,10 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "me"
 
 
-def program(path: Path, text: str = "#!/bin/sh\n", mode: int = 0o755) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(mode)
-    return path
-
-
 def resolved(
-    home: Path, command: str | tuple[str, ...], kind: Kind = "check", **more: str | bool
+    home: Path, command: str | tuple[str, ...], *, check: bool = True, module: bool = False
 ) -> ResolvedProgram:
-    named = NamedProgram(file="f", key="k", command=command, kind=kind, **more)  # type: ignore[arg-type]
+    named = NamedProgram(file="f", key="k", command=command, check=check, module=module)
     paths = SandboxPaths(
         home=home,
         project=home / "work",
@@ -69,13 +61,11 @@ def test_a_program_of_the_home_is_mounted_at_its_path(home: Path) -> None:
     assert resolved(home, (str(check), "a b;c")).mounts == ((check, check),)
 
 
-@pytest.mark.parametrize("command", ["/bin/sh", "sh -x", ("env",), "/usr/bin/env sh"])
-def test_a_program_of_the_system_is_there_already(
-    home: Path, command: str | tuple[str, ...]
-) -> None:
+def test_a_program_of_the_system_is_there_already(home: Path) -> None:
     """Nothing to mount, nothing to say."""
-    found = resolved(home, command)
-    assert (found.problem, found.mounts) == ("", ())
+    for command in ("/bin/sh", "sh -x", ("env",), "/usr/bin/env sh"):
+        found = resolved(home, command)
+        assert (found.problem, found.mounts) == ("", ()), command
 
 
 @pytest.mark.parametrize(
@@ -124,7 +114,7 @@ def test_what_is_no_executable_regular_file_stays_outside(home: Path) -> None:
     program(home / "aileron" / "token")
     for command, why in (
         ("~/bin/text", "not executable"),
-        ("~/bin", "not a regular file"),
+        ("~/bin", "needs the folder"),
         ("~/bin/none", "does not exist"),
         ("~/aileron/token", "does not mount"),
         ("~/bin/../aileron/token", "does not mount"),
@@ -192,32 +182,30 @@ def test_an_extension_is_a_script_and_no_folder(home: Path) -> None:
     """What an agent loads itself is not executable; it is known by its name."""
     plugin = program(home / "dev" / "mine.ts", mode=0o644)
     key = program(home / "dev" / "key", mode=0o600)
-    assert resolved(home, (str(plugin),), "extension", module=True).mounts == ((plugin, plugin),)
-    assert resolved(home, (str(key),), "extension", module=True).is_missing_check
-    assert "folder" in resolved(home, (str(home / "dev"),), "extension", module=True).problem
+    assert resolved(home, (str(plugin),), module=True).mounts == ((plugin, plugin),)
+    assert resolved(home, (str(key),), module=True).is_missing_check
+    assert "folder" in resolved(home, (str(home / "dev"),), module=True).problem
 
 
 def test_a_plugin_needs_its_folder(home: Path) -> None:
-    """Its programs alone would not be run: the agent finds them by the plugin's own files."""
-    check = program(home / "dev" / "plugin" / "check")
-    assert "the folder" in resolved(home, str(check), folder=str(check.parent)).problem
-    skills = program(home / ".claude" / "skills" / "check")
-    assert not resolved(home, str(skills), folder=str(skills.parent)).problem
+    """A folder as a check is a plugin's: the agent finds its programs by its own files."""
+    for folder, missing in (("dev/plugin", True), (".claude/skills/check", False)):
+        (home / folder).mkdir(parents=True)
+        assert resolved(home, str(home / folder)).is_missing_check == missing
 
 
 def test_what_is_missing_is_said_with_what_follows(home: Path) -> None:
     """Checks first; the digest covers these alone, and changes with them."""
     found = [
-        resolved(home, "~/none", "status line"),
+        resolved(home, "~/none x", check=False),
         resolved(home, "~/none"),
-        resolved(home, ("none", "x"), "server"),
-        resolved(home, "sh", "hook"),
+        resolved(home, ("none", "x"), check=False),
+        resolved(home, "sh", check=False),
     ]
     first, *others = missing_sentences(found)
     assert first.endswith("does not exist; this check does not run, so it refuses nothing.")
     assert "f, k (~/none)" in first
-    assert any("the status line stays empty" in each for each in others)
-    assert len(others) == 2
+    assert ["give it with --read" in each for each in others] == [True, True]
     digest = missing_checks_digest("claude", found)
     assert digest == missing_checks_digest("claude", found[1:2]) is not None
     assert digest != missing_checks_digest("codex", found)
@@ -225,52 +213,19 @@ def test_what_is_missing_is_said_with_what_follows(home: Path) -> None:
     assert missing_checks_digest("claude", [found[0], found[3]]) is None
 
 
-@pytest.mark.parametrize(
-    ("agent", "file", "text"),
-    [
-        ("claude", ".claude/settings.json", '{"apiKeyHelper": "~/bin/key"}'),
-        (
-            "codex",
-            ".codex/config.toml",
-            'model_provider = "x"\n[model_providers.x.auth]\ncommand = "~/bin/key"\nargs = ["y"]\n',
-        ),
-        (
-            "pi",
-            ".pi/agent/auth.json",
-            '{"anthropic": {"type": "api_key", "key": "!~/bin/key get"}}',
-        ),
-    ],
-)
-def test_a_program_that_prints_a_key_is_refused_only_where_it_is_missing(
-    agent: str, file: str, text: str, home: Path
-) -> None:
-    """Such a setting chooses with which key a request goes: without its program the launch would change that."""
-    write(home, file, text.replace("~", str(home)))
+def named(agent: str, home: Path, project: str = "/p") -> tuple[NamedProgram, ...]:
+    """Return what an agent's settings in *home* name."""
     settings = HomeSettings(home)
-    paths = SandboxPaths(
-        home=home, project=home / "work", own_folders=(), copied=(), mounted=(Path("/bin"), Path("/usr")),
-        excluded=(), search_path="",
-    )  # fmt: skip
-
-    def refusals() -> tuple[str, ...]:
-        named = AGENTS[agent].programs(settings, PurePosixPath(home / "work"))
-        there = program_settings(resolve_programs(named, paths))
-        none = LaunchSettings()
-        return agent_environment(
-            AGENTS[agent], {}, home=home, project=home / "work", of_person=none, of_project=none,
-            args=(), contained=True, programs=there,
-        ).refusals  # fmt: skip
-
-    assert [each for each in refusals() if "program that is not in the sandbox" in each]
-    program(home / "bin" / "key")
-    assert refusals() == ()
+    found = settings_programs(AGENTS[agent], settings, PurePosixPath(project), {})
+    return settings.complete(found)
 
 
-def names(agent: str, home: Path, project: str = "/p") -> dict[str, tuple[str, Kind]]:
-    """Return what an agent's settings in *home* name: where -> command, and what for."""
-    settings = HomeSettings(home)
-    found = settings.complete(AGENTS[agent].programs(settings, PurePosixPath(project)))
-    return {f"{each.file} {each.key}".strip(): (each.shown_command, each.kind) for each in found}
+def names(agent: str, home: Path) -> dict[str, tuple[str, bool]]:
+    """Return what an agent's settings in *home* name: where -> command, and whether it is a check."""
+    return {
+        f"{each.file} {each.key}".strip(): (each.shown_command, each.check)
+        for each in named(agent, home)
+    }
 
 
 def write(home: Path, name: str, value: object) -> None:
@@ -284,7 +239,7 @@ def hook(command: str, **more: object) -> list[object]:
 
 
 def test_claude_code(home: Path) -> None:
-    """Settings, servers for all projects and for this one, and the plugins that are switched on."""
+    """Settings, servers for all projects and for this one, plugins and where they are."""
     hooks = {
         "PreToolUse": hook("~/bin/check"),
         "UserPromptSubmit": hook("later", **{"async": True}),
@@ -293,8 +248,7 @@ def test_claude_code(home: Path) -> None:
     }
     settings = {
         "hooks": hooks, "statusLine": {"type": "command", "command": "line"}, "apiKeyHelper": "key",
-        "enabledPlugins": {"on@shop": True, "off@shop": False},
-    }  # fmt: skip
+            }  # fmt: skip
     write(home, ".claude/settings.json", settings)
     server = {"type": "stdio", "command": "npx", "args": ["-y", "x"]}
     servers = {"one": server, "aileron": server, "far": {"type": "http", "url": "https://x"}}
@@ -304,7 +258,7 @@ def test_claude_code(home: Path) -> None:
     write(home, ".claude.json", {"mcpServers": servers, **here})
     root = home / ".claude/plugins/cache/shop/on/1"
     listed = {
-        each: [{"scope": "user", "installPath": str(root)}] for each in ("on@shop", "off@shop")
+        "on@shop": [{"scope": "user", "installPath": str(root)}],
     }
     write(home, ".claude/plugins/installed_plugins.json", {"version": 2, "plugins": listed})
     inner = {"PreToolUse": hook("${CLAUDE_PLUGIN_ROOT}/guard.sh")}
@@ -316,21 +270,20 @@ def test_claude_code(home: Path) -> None:
     write(home, ".claude/commands/none.md", "---\n: [\n---\n")
     plugin = "~/.claude/plugins/cache/shop/on/1"
     assert names("claude", home) == {
-        "~/.claude/settings.json hooks.PreToolUse": ("~/bin/check", "check"),
-        "~/.claude/settings.json hooks.UserPromptSubmit": ("later", "hook"),
-        "~/.claude/settings.json hooks.PermissionRequest": ("exec a b", "check"),
-        "~/.claude/settings.json hooks.Stop": ("bell", "hook"),
-        "~/.claude/settings.json statusLine": ("line", "status line"),
-        "~/.claude/settings.json apiKeyHelper": ("key", "helper"),
-        "~/.claude.json mcpServers.one": ("npx -y x", "server"),
-        "~/.claude.json projects./p.mcpServers.two": ("npx -y x", "server"),
-        "~/.claude/agents/x.md hooks.PreToolUse": ("own", "check"),
-        "~/.claude/skills/y/SKILL.md hooks.PreToolUse": ("skilled", "check"),
-        f"{plugin}/hooks/hooks.json hooks.PreToolUse": (f"{root}/guard.sh", "check"),
-        f"{plugin}/.mcp.json mcpServers.plugged": (f"{root}/s", "server"),
+        "~/.claude/settings.json hooks.PreToolUse": ("~/bin/check", True),
+        "~/.claude/settings.json hooks.UserPromptSubmit": ("later", False),
+        "~/.claude/settings.json hooks.PermissionRequest": ("exec a b", True),
+        "~/.claude/settings.json hooks.Stop": ("bell", False),
+        "~/.claude/settings.json statusLine": ("line", False),
+        "~/.claude/settings.json apiKeyHelper": ("key", False),
+        "~/.claude.json mcpServers.one": ("npx -y x", False),
+        "~/.claude.json projects./p.mcpServers.two": ("npx -y x", False),
+        "~/.claude/agents/x.md hooks.PreToolUse": ("own", True),
+        "~/.claude/skills/y/SKILL.md hooks.PreToolUse": ("skilled", True),
+        "~/.claude/plugins/installed_plugins.json plugins.on@shop.installPath": (str(root), True),
+        f"{plugin}/hooks/hooks.json hooks.PreToolUse": (f"{root}/guard.sh", True),
+        f"{plugin}/.mcp.json mcpServers.plugged": (f"{root}/s", False),
     }
-    write(home, ".claude/settings.json", {"disableAllHooks": True, "hooks": hooks})
-    assert not [each for each in names("claude", home) if "hooks." in each]
 
 
 def test_codex(home: Path) -> None:
@@ -346,18 +299,15 @@ def test_codex(home: Path) -> None:
     )
     write(home, ".codex/hooks.json", {"hooks": {"SessionStart": hook("hello")}})
     expected = {
-        "~/.codex/config.toml notify": ("bell now", "notifier"),
-        "~/.codex/config.toml mcp_servers.one": ("uvx x", "server"),
-        "~/.codex/config.toml model_providers.mine.auth": ("token get", "helper"),
+        "~/.codex/config.toml notify": ("bell now", False),
+        "~/.codex/config.toml mcp_servers.one": ("uvx x", False),
+        "~/.codex/config.toml model_providers.mine.auth": ("token get", False),
     }
     hooks = {
-        "~/.codex/config.toml hooks.PreToolUse": ("check", "check"),
-        "~/.codex/hooks.json hooks.SessionStart": ("hello", "hook"),
+        "~/.codex/config.toml hooks.PreToolUse": ("check", True),
+        "~/.codex/hooks.json hooks.SessionStart": ("hello", False),
     }
     assert names("codex", home) == expected | hooks
-    text = (home / ".codex/config.toml").read_text()
-    write(home, ".codex/config.toml", f"{text}[features]\nhooks = false\n")
-    assert names("codex", home) == expected
 
 
 def test_opencode(home: Path) -> None:
@@ -375,18 +325,13 @@ def test_opencode(home: Path) -> None:
     write(home, ".config/opencode/plugins/c.ts", "")
     write(home, ".config/opencode/plugins/readme.md", "")
     file = "~/.config/opencode/opencode.json"
-    settings = HomeSettings(home)
-    plugins = [
-        each.command[0]
-        for each in AGENTS["opencode"].programs(settings, PurePosixPath("/p"))
-        if each.module
-    ]
+    plugins = [each.command[0] for each in named("opencode", home) if each.module]
     own = home / ".config/opencode"
     assert plugins == [f"{own}/dev/a.ts", f"{home}/b.ts", f"{own}/plugins/c.ts"]
     found = names("opencode", home)
-    assert found[f"{file} mcp.one"] == ("npx x", "server")
-    assert found[f"{file} formatter.black"] == ("black $FILE", "formatter")
-    assert found[f"{file} lsp.mine"] == ("ls", "language server")
+    assert found[f"{file} mcp.one"] == ("npx x", False)
+    assert found[f"{file} formatter.black"] == ("black $FILE", False)
+    assert found[f"{file} lsp.mine"] == ("ls", False)
     assert len(found) == 5
 
 
@@ -404,10 +349,10 @@ def test_goose(home: Path) -> None:
         {"hooks": {"PreToolUse": hook("${PLUGIN_ROOT}/c")}},
     )
     assert names("goose", home) == {
-        "~/.config/goose/config.yaml extensions.one": ("npx -y x", "server"),
+        "~/.config/goose/config.yaml extensions.one": ("npx -y x", False),
         "~/.agents/plugins/p/hooks/hooks.json hooks.PreToolUse": (
             f"{home}/.agents/plugins/p/c",
-            "check",
+            True,
         ),
     }
 
@@ -423,30 +368,24 @@ def test_pi(home: Path) -> None:
     write(home, ".pi/agent/extensions/b.ts", "")
     write(home, ".pi/agent/auth.json", {"anthropic": {"type": "api_key", "key": "!pass show x"}})
     write(home, ".pi/agent/models.json", {"providers": {"mine": {"apiKey": "!get key"}}})
-    settings = HomeSettings(home)
-    found = [
-        (each.kind, each.shown_command)
-        for each in AGENTS["pi"].programs(settings, PurePosixPath("/p"))
-    ]
+    found = [(each.check, each.shown_command) for each in named("pi", home)]
     assert sorted(found) == [
-        ("extension", f"{home}/.pi/agent/extensions/b.ts"),
-        ("extension", f"{home}/.pi/agent/p"),
-        ("extension", f"{home}/dev/a.ts"),
-        ("helper", "get key"),
-        ("helper", "mise npm"),
-        ("helper", "pass show x"),
-        ("shell", f"{home}/bin/sh"),
+        (False, "get key"),
+        (False, "mise npm"),
+        (False, "~/bin/sh"),
+        (True, f"{home}/.pi/agent/extensions/b.ts"),
+        (True, f"{home}/.pi/agent/p"),
+        (True, "~/dev/a.ts"),
     ]
 
 
 def test_gemini_cli(home: Path) -> None:
-    """Hooks but for those that are switched off, servers, tool sources; extensions, also linked ones."""
+    """Hooks, servers, tool sources; extensions, and where those are that are only linked."""
     write(
         home,
         ".gemini/settings.json",
         {
-            "hooks": {"BeforeTool": [*hook("check"), *hook("off")], "AfterTool": hook("fmt")},
-            "hooksConfig": {"disabled": ["off"]},
+            "hooks": {"BeforeTool": hook("check"), "AfterTool": hook("fmt")},
             "mcpServers": {"one": {"command": "npx", "args": ["x"]}},
             "tools": {"discoveryCommand": "find-tools"},
         },
@@ -456,17 +395,22 @@ def test_gemini_cli(home: Path) -> None:
     dev = home / "dev"
     install = {"type": "link", "source": str(dev)}
     write(home, ".gemini/extensions/b/.gemini-extension-install.json", install)
-    write(dev, "hooks/hooks.json", {"hooks": {"BeforeModel": hook("${extensionPath}/c")}})
+    inner = {"hooks": {"BeforeModel": hook("${extensionPath}/c")}}
+    write(home, ".gemini/extensions/a/hooks/hooks.json", inner)
     assert names("gemini", home) == {
-        "~/.gemini/settings.json hooks.BeforeTool": ("check", "check"),
-        "~/.gemini/settings.json hooks.AfterTool": ("fmt", "hook"),
-        "~/.gemini/settings.json mcpServers.one": ("npx x", "server"),
-        "~/.gemini/settings.json tools.discoveryCommand": ("find-tools", "tool source"),
+        "~/.gemini/settings.json hooks.BeforeTool": ("check", True),
+        "~/.gemini/settings.json hooks.AfterTool": ("fmt", False),
+        "~/.gemini/settings.json mcpServers.one": ("npx x", False),
+        "~/.gemini/settings.json tools.discoveryCommand": ("find-tools", False),
         "~/.gemini/extensions/a/gemini-extension.json mcpServers.two": (
             f"node {home}/.gemini/extensions/a/s.js",
-            "server",
+            False,
         ),
-        "~/dev/hooks/hooks.json hooks.BeforeModel": (f"{dev}/c", "check"),
+        "~/.gemini/extensions/a/hooks/hooks.json hooks.BeforeModel": (
+            f"{home}/.gemini/extensions/a/c",
+            True,
+        ),
+        "~/.gemini/extensions/b/.gemini-extension-install.json source": (str(dev), True),
     }
 
 
@@ -481,16 +425,15 @@ MAIN = {
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-@pytest.mark.parametrize("text", ["{", "[1", "x: [", "\udcff"])
+@pytest.mark.parametrize("text", ["{", "[1", "x: [", "\udcff", '{"a":' * 900 + "1" + "}" * 900])
 def test_settings_that_cannot_be_parsed_are_named(agent: str, text: str, home: Path) -> None:
     """What they name is not known, so a check may be among it: that too stops the launch once."""
     path = home / MAIN[agent]
     path.parent.mkdir(parents=True)
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    settings = HomeSettings(home)
-    (found,) = settings.complete(AGENTS[agent].programs(settings, PurePosixPath("/p")))
+    (found,) = named(agent, home)
     assert found.file == f"~/{MAIN[agent]}"
-    assert found.can_refuse
+    assert found.check
     assert found.problem
 
 
@@ -522,28 +465,95 @@ def test_settings_of_any_shape_are_read(
     names(agent, home)
 
 
+@pytest.mark.parametrize(
+    ("agent", "name"),
+    [("codex", ".codex/auth.json"), ("codex", ".codex/models_cache.json"), ("claude", ".claude/skills/x/plugin.json"),
+     ("gemini", ".gemini/gemini-credentials.json"), ("claude", ".claude/agents/x.md")],
+)  # fmt: skip
+def test_a_token_or_a_cache_may_have_any_form(agent: str, name: str, home: Path) -> None:
+    """None of them names a check: a half-written or encrypted one asks nobody."""
+    write(home, name, "---\n: [\n---\n{")
+    assert named(agent, home) == ()
+    (home / name).write_bytes(b"\xff")
+    assert named(agent, home) == ()
+
+
 def test_settings_behind_a_link_bring_nothing_in_and_are_named(home: Path) -> None:
     """The sandbox does not get the file, so none of its checks run there."""
     write(home, "dotfiles/settings.json", {"hooks": {"PreToolUse": hook("~/bin/check")}})
     (home / ".claude").mkdir()
     (home / ".claude/settings.json").symlink_to("../dotfiles/settings.json")
     program(home / "bin" / "check")
-    settings = HomeSettings(home)
-    (found,) = settings.complete(AGENTS["claude"].programs(settings, PurePosixPath("/p")))
+    (found,) = named("claude", home)
     assert "link" in found.problem
-    assert found.can_refuse
+    assert found.check
+
+
+def files_named(home: Path, agent: str, text: str, **of_project: str) -> str:
+    """Return what the launch says of the files that *text*, the agent's own settings, and the project's name."""
+    for name in ("own.pem", ".codex/prompt.md", "work/in.md"):
+        write(home, name, "")
+    write(home, MAIN[agent], text)
+    settings = HomeSettings(home)
+    texts = {f".codex/{name}.toml": each for name, each in of_project.items()}
+    found = settings_programs(AGENTS[agent], settings, PurePosixPath(home / "work"), texts)
+    paths = SandboxPaths(
+        home=home, project=home / "work", own_folders=(home / ".codex",), copied=(home / ".codex/prompt.md",),
+        mounted=(Path("/usr"), Path("/bin"), Path("/etc"), home / "work"), hidden=(home / "hidden",), excluded=(),
+        search_path="",
+    )  # fmt: skip
+    resolved = resolve_programs(settings.complete(found), paths)
+    assert not [each for each in resolved if each.mounts and each.named.from_project]
+    return " ".join((*missing_files("Codex", resolved), *missing_sentences(resolved)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["~/own.pem", "$HOME/own.pem", "${HOME}/own.pem", "HERE/own.pem", "file:~/own.pem", "file://HERE/own.pem",
+     "{file:~/own.pem}", "HERE/work/../own.pem"],
+)  # fmt: skip
+def test_a_file_outside_is_named_with_its_setting(home: Path, value: str) -> None:
+    """By whichever way of writing a path, in a table or a list; with what to do."""
+    text = f'a = 1\n[[mine]]\nca = ["{value.replace("HERE", str(home))}"]\n'
+    assert files_named(home, "codex", text) == (
+        f"Not in the sandbox, but named in Codex's settings: {home}/own.pem (~/.codex/config.toml: mine.ca). What Codex "
+        "needs of that, give it with --read, or under `[launch] read` in config.toml."
+    )
+
+
+def test_nothing_is_said_of_what_is_there_or_is_no_file(home: Path) -> None:
+    """A copy, a system's file, the project's own, what is hidden; a folder, a sentence, what does not exist."""
+    write(home, "hidden", "")
+    values = ["~/.codex/prompt.md", "/etc/passwd", "~/work/in.md", "~/.codex", "see ~/own.pem", "~/none", "~/none x",
+              "~/hidden", "/a\\u0000b", "~/bin/now"]  # fmt: skip
+    program(home / "bin" / "now")
+    text = "".join(f'v{n} = "{value}"\n' for n, value in enumerate(values))
+    assert files_named(home, "codex", text) == ""
+
+
+def test_the_files_that_a_variables_file_names_are_named(home: Path) -> None:
+    """Codex' own `.env`, which its sandbox has a copy of."""
+    write(home, ".codex/.env", 'SSL_CERT_FILE="~/own.pem"\n')
+    assert f"{home}/own.pem (~/.codex/.env: SSL_CERT_FILE)" in files_named(home, "codex", "")
+
+
+def test_of_many_files_the_first_are_named_and_the_rest_counted(home: Path) -> None:
+    """A sentence has an end."""
+    for number in range(11):
+        write(home, f"{number}.pem", "")
+    text = "".join(f'v{number} = "~/{number}.pem"\n' for number in range(11))
+    assert "7.pem (~/.codex/config.toml: v7); and 3 more. " in files_named(home, "codex", text)
 
 
 def test_a_project_brings_nothing_in(home: Path) -> None:
-    """Its settings could name a private key as a hook; they are never asked."""
+    """Its settings could name a private key as a hook: what they name is said, and never mounted."""
+    key = program(home / "keys" / "id")
+    hooks = f"[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ncommand = '{key}'\n"
+    said = files_named(home, "codex", "", config=hooks)
+    assert f"{key} (.codex/config.toml: hooks.PreToolUse)" in said
     project = home / "work"
-    for agent, name in MAIN.items():
-        del agent
-        write(
-            project,
-            name,
-            {"hooks": {"PreToolUse": hook("~/bin/check")}, "mcpServers": {"x": {"command": "y"}}},
-        )
-    write(project, ".mcp.json", {"mcpServers": {"x": {"command": "y"}}})
+    for name in MAIN.values():
+        write(project, name, {"hooks": {"PreToolUse": hook(str(key))}})
+    (home / ".codex/config.toml").unlink()
     for agent in AGENTS:
-        assert names(agent, home, str(project)) == {}
+        assert named(agent, home, str(project)) == ()

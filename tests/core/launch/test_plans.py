@@ -2,31 +2,19 @@
 
 import json
 import shlex
-from pathlib import PurePosixPath
-from typing import Any
 
 import pytest
 
-from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.errors import InvalidRequest
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.plan import Plan, PlanContext
-
-
-def plan(agent: str, **more: Any) -> Plan:
-    given: dict[str, Any] = {
-        "relay": "/r/aileron-mcp",
-        "launch_dir": PurePosixPath("/p"),
-        "env": {},
-    }
-    return AGENTS[agent].plan(PlanContext(**{**given, **more}))
+from tests.core.launch.plans import plan_of
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_standing_options_come_before_what_is_typed(agent: str) -> None:
     """Settings first, so that the later of two wins; both behind the agent's own command."""
     typed = ("run", "-t", "hello") if agent == "goose" else ("hello",)
-    argv = plan(agent, args=typed, settings_args=("--standing",)).argv
+    argv = plan_of(agent, args=typed, settings_args=("--standing",)).argv
     assert argv.index("--standing") < argv.index("hello")
     if agent == "goose":
         assert argv.index("run") < argv.index("--with-extension") < argv.index("--standing")
@@ -46,23 +34,18 @@ def test_ones_own_opencode_settings_stay_under_ours() -> None:
     """The variable may be the person's already; theirs is kept, ours lies over it."""
     theirs = {"theme": "x", "mcp": {"mine": {"type": "local"}, "aileron": {"enabled": False}}}
     env = {"OPENCODE_CONFIG_CONTENT": json.dumps(theirs)}
-    merged = json.loads(plan("opencode", env=env).env["OPENCODE_CONFIG_CONTENT"])
+    merged = json.loads(plan_of("opencode", env=env).env["OPENCODE_CONFIG_CONTENT"])
     assert merged["theme"] == "x"
     assert merged["mcp"]["mine"] == {"type": "local"}
     assert merged["mcp"]["aileron"]["enabled"] is True
     assert merged["permission"] == {"aileron_*": "allow"}
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "1", "null", '{"a": }', "[" * 100_000])
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000])
 def test_opencode_settings_that_cannot_be_parsed_are_left_alone(text: str) -> None:
     """A clear error, and no launch without what the person set."""
     with pytest.raises(InvalidRequest, match="OPENCODE_CONFIG_CONTENT"):
-        plan("opencode", env={"OPENCODE_CONFIG_CONTENT": text})
-
-
-def test_each_agent_that_is_named_has_its_module() -> None:
-    """Commands and settings know the names, the launch the modules; in one order."""
-    assert tuple(AGENTS) == AGENT_NAMES
+        plan_of("opencode", env={"OPENCODE_CONFIG_CONTENT": text})
 
 
 _GOOSE = {"~/.config/goose/config.yaml": "GOOSE_PROVIDER: openai\n"}
@@ -76,12 +59,9 @@ _GEMINI = {"~/.gemini/settings.json": '{"security": {"auth": {"selectedType": "g
         ("goose", {}, {"GOOSE_PROVIDER": "google"}, "run `aileron gateway key set gemini`."),
         ("goose", _GOOSE, {"OPENAI_API_KEY": "placeholder"}, ""),
         ("goose", {**_GOOSE, "~/.config/goose/secrets.yaml": "OPENAI_API_KEY: k"}, {}, ""),
-        ("goose", _GOOSE, {"OPENAI_HOST": "http://localhost:8080"}, ""),
         ("goose", _GOOSE, {"GOOSE_PROVIDER": "groq"}, ""),
-        ("goose", {}, {}, ""),
         ("gemini", _GEMINI, {}, "Set GEMINI_API_KEY, or run `aileron gateway key set gemini`."),
         ("gemini", _GEMINI, {"GEMINI_API_KEY": "placeholder"}, ""),
-        ("gemini", {**_GEMINI, ".gemini/.env": "GEMINI_API_KEY=k"}, {}, ""),
         ("gemini", {**_GEMINI, "~/.gemini/gemini-credentials.json": "iv:tag:text"}, {}, ""),
         ("gemini", {}, {}, ""),
     ],
@@ -90,21 +70,21 @@ def test_a_key_that_only_the_keyring_can_have_is_lost_in_a_sandbox(
     agent: str, settings: dict[str, str], env: dict[str, str], said: str
 ) -> None:
     """What the vault gives is in its environment by then; outside the sandbox the keyring is there."""
-    lost = plan(agent, settings=settings, env=env, contained=True).lost_key
+    lost = plan_of(agent, settings=settings, env=env, contained=True).lost_key
     assert lost.endswith(said)
     assert bool(lost) == bool(said)
-    assert plan(agent, settings=settings, env=env).lost_key == ""
+    assert plan_of(agent, settings=settings, env=env).lost_key == ""
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_only_tools_that_replace_its_own_switch_its_own_off(agent: str) -> None:
     """Besides them, or without any, the agent keeps what it has; each says what it loses and what it keeps."""
-    usual, beside = plan(agent), plan(agent, builtins="beside")
+    usual, beside = plan_of(agent), plan_of(agent, builtins="beside")
     if agent == "codex":  # its models are offered them by name
         assert "omit_tools_from" in shlex.join(beside.argv)
     else:
         assert beside == usual
-    assert plan(agent, builtins="instead") != usual
+    assert plan_of(agent, builtins="instead") != usual
     assert usual.beside == ()
     assert AGENTS[agent].own_tools
     assert all(each.endswith(".") for each in AGENTS[agent].own_tools)
@@ -116,21 +96,17 @@ _MANAGED = {"~/.codex/managed_config.toml": "[features]\nshell_tool = true\n"}
 @pytest.mark.parametrize(
     ("agent", "args", "settings", "said"),
     [
-        ("codex", ("-s", "workspace-write"), {}, "the arguments contain --sandbox"),
         ("codex", ("exec", "--yolo"), {}, "the arguments contain --yolo"),
         ("codex", ("--enable", "unified_exec"), {}, "contain --enable unified_exec"),
         ("codex", ("-c", "features.shell_tool=true"), {}, "set features.shell_tool"),
-        ("codex", ("-c", 'sandbox_mode="danger-full-access"'), {}, "set sandbox_mode"),
         ("codex", (), _MANAGED, "~/.codex/managed_config.toml sets features.shell_tool"),
         ("codex", ("-s", "read-only", "-c", "features.shell_tool=false"), {}, ""),
         ("gemini", ("--admin-policy", "x.toml"), {}, "--admin-policy"),
         ("gemini", ("-y", "--policy", "x.toml"), {}, ""),
         ("opencode", ("run", "--pure"), {}, "--pure"),
         ("opencode", ("attach", "http://localhost:4096"), {}, "attaches"),
-        ("opencode", ("run", "--agent", "mine"), {}, ""),
         ("goose", ("run", "--with-builtin=developer"), {}, "--with-builtin"),
         ("goose", ("session", "--resume"), {}, "--resume"),
-        ("goose", ("run", "-t", "hello"), {}, ""),
         ("claude", ("--tools", "default", "--dangerously-skip-permissions"), {}, ""),
         ("pi", ("--tools", "bash"), {}, ""),
     ],
@@ -139,7 +115,7 @@ def test_what_brings_its_own_tools_back_is_said(
     agent: str, args: tuple[str, ...], settings: dict[str, str], said: str
 ) -> None:
     """Only where it does; what Codex keeps whatever is typed is said in any case."""
-    beside = plan(agent, args=args, settings=settings, builtins="instead").beside
+    beside = plan_of(agent, args=args, settings=settings, builtins="instead").beside
     kept = [each for each in beside if "apply_patch" in each]
     assert len(kept) == (agent == "codex")
     others = [each for each in beside if each not in kept]
@@ -160,7 +136,7 @@ def test_ones_own_gemini_policies_stay_beside_ours(
     args: tuple[str, ...], settings: dict[str, str], own: list[str]
 ) -> None:
     """Its `--policy` takes the place of those that it reads otherwise; a project's are none of them."""
-    argv = plan("gemini", args=args, settings=settings).argv
+    argv = plan_of("gemini", args=args, settings=settings).argv
     assert [each for each in argv if each.startswith("--policy=")] == [
         f"--policy={each}" for each in own
     ]
@@ -169,7 +145,7 @@ def test_ones_own_gemini_policies_stay_beside_ours(
 def test_ones_own_opencode_plugins_stay_beside_ours() -> None:
     """The list in the person's variable is not replaced."""
     env = {"OPENCODE_CONFIG_CONTENT": '{"plugin": ["mine"]}'}
-    found = plan("opencode", env=env, builtins="instead")
+    found = plan_of("opencode", env=env, builtins="instead")
     assert json.loads(found.env["OPENCODE_CONFIG_CONTENT"])["plugin"] == [
         "mine",
         "file:///p/aileron-opencode.mjs",
@@ -186,7 +162,7 @@ def test_ones_own_goose_extensions_stay_less_what_acts() -> None:
         ),
         "/etc/goose/config.yaml": "extensions:\n  theirs: {type: stdio, cmd: x, enabled: true}\n",
     }
-    found = plan("goose", args=("session",), settings=settings, builtins="instead")
+    found = plan_of("goose", args=("session",), settings=settings, builtins="instead")
     extensions = json.loads(found.env["EXTENSIONS"])
     assert {name: each["enabled"] for name, each in extensions.items()} == {
         "mine": True,
@@ -195,4 +171,4 @@ def test_ones_own_goose_extensions_stay_less_what_acts() -> None:
     }
     assert found.private_variables == {"EXTENSIONS"}
     # `goose configure` would keep the list in the person's configuration.
-    assert "EXTENSIONS" not in plan("goose", args=("configure",), builtins="instead").env
+    assert "EXTENSIONS" not in plan_of("goose", args=("configure",), builtins="instead").env

@@ -18,11 +18,12 @@ from aileron_core.launch.protected_paths import (
     move_aside,
     refuse_unfinished,
 )
+from aileron_core.launch.repositories import save_notices, take_notices
 from tests.support.ordinary import USER, as_ordinary, ordinary_folder
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def own_folder() -> Iterator[Path]:
     """A folder that an ordinary user may change."""
     with ordinary_folder() as found:
         yield found
@@ -45,9 +46,9 @@ def _unwritable_project(project: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [_unwritable_folder, _shut_folder, _unwritable_project])
-def test_no_mode_keeps_a_name_in_place(folder: Path, spoil: Callable[[Path], None]) -> None:
+def test_no_mode_keeps_a_name_in_place(own_folder: Path, spoil: Callable[[Path], None]) -> None:
     """A 0555 folder among them stops neither itself nor those after it."""
-    project, aside = folder / "project", folder / "aside"
+    project, aside = own_folder / "project", own_folder / "aside"
 
     def check() -> None:
         project.mkdir()
@@ -71,13 +72,13 @@ def test_no_mode_keeps_a_name_in_place(folder: Path, spoil: Callable[[Path], Non
     as_ordinary(check)
 
 
-def test_a_project_without_anything_new_keeps_its_mode(folder: Path) -> None:
+def test_a_project_without_anything_new_keeps_its_mode(own_folder: Path) -> None:
     """A folder that the person made read-only stays so."""
 
     def check() -> None:
-        project = folder / "project"
+        project = own_folder / "project"
         project.mkdir(mode=0o555)
-        assert ProtectedPaths.capture(project).restore(folder / "aside").notices == ()
+        assert ProtectedPaths.capture(project).restore(own_folder / "aside").notices == ()
         assert project.stat().st_mode & 0o777 == 0o555
 
     as_ordinary(check)
@@ -99,9 +100,9 @@ def test_what_cannot_go_to_another_file_system_gets_another_name(project: Path) 
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="files of another user are made by root")
-def test_what_stays_is_reported_remembered_and_refused(folder: Path) -> None:
+def test_what_stays_is_reported_remembered_and_refused(own_folder: Path) -> None:
     """Here it belongs to somebody else; the others go, and no launch trusts it until it is away."""
-    project, home = folder / "project", folder / "home"
+    project, home = own_folder / "project", own_folder / "home"
     project.mkdir()
     os.chown(project, USER, USER)
     project.chmod(0o1777)  # what others own there stays theirs
@@ -124,7 +125,7 @@ def test_what_stays_is_reported_remembered_and_refused(folder: Path) -> None:
         assert ".claude is new and could not be moved away" in reported[0]
         with pytest.raises(Forbidden, match=r"left \.claude in"):
             refuse_unfinished(home, project)
-        refuse_unfinished(home, folder)  # another project is not meant
+        refuse_unfinished(home, own_folder)  # another project is not meant
 
     as_ordinary(ended)
     watch.release()
@@ -239,3 +240,12 @@ def test_what_another_has_just_closed_is_not_closed_twice(
     monkeypatch.setattr("aileron_core.launch.protected_paths.fcntl.flock", another_was_first)
     assert list(finish_sessions(home)) == []
     assert (project / ".envrc").exists()
+
+
+def test_what_is_found_again_at_each_sweep_is_reported_once(tmp_path: Path) -> None:
+    """What cannot be moved away stays, and the console finds it whenever a session ends."""
+    for _ in range(3):
+        save_notices(tmp_path, [".envrc is new", "a/.git is new"])
+    save_notices(tmp_path, ["b/.git is new"])
+    assert take_notices(tmp_path) == [".envrc is new", "a/.git is new", "b/.git is new"]
+    assert take_notices(tmp_path) == []

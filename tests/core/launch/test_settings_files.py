@@ -1,7 +1,6 @@
 """Whatever stands in an agent's settings, reading it ends in an answer."""
 
 import json
-from pathlib import PurePosixPath
 
 import pytest
 from hypothesis import given
@@ -13,9 +12,9 @@ from aileron_core.launch.agents.settings_files import (
     option_value,
     parse_env_file,
     toml_table,
-    yaml_value,
+    yaml_table,
 )
-from aileron_core.launch.plan import PlanContext
+from tests.core.launch.plans import context
 
 KEYS = (
     "auth_mode", "OPENAI_API_KEY", "tokens", "profile", "profiles", "model_provider", "env", "model",
@@ -50,10 +49,9 @@ def test_json_is_read_as_it_is_with_and_without_comments(table: dict[str, object
 @given(st.text())
 def test_no_text_makes_a_reader_fail(text: str) -> None:
     """What cannot be parsed is None or nothing, never an error of ours."""
-    for found in (json_table(text), toml_table(text)):
+    for found in (json_table(text), toml_table(text), yaml_table(text)):
         assert found is None or isinstance(found, dict)
     assert isinstance(parse_env_file(text), dict)
-    yaml_value(text, "GOOSE_PROVIDER")
     option_value(text.split(), "--model")
 
 
@@ -63,27 +61,8 @@ def test_no_text_makes_a_reader_fail(text: str) -> None:
 )
 def test_every_agent_has_an_answer_for_any_settings(agent: str, texts: dict[str, str]) -> None:
     """A launch does not fail over them, and what goes past has a reason."""
-    found = PlanContext(
-        relay="", launch_dir=PurePosixPath("/"), env={"OPENAI_API_KEY": "x"}, settings=texts
-    )
-    traffic = AGENTS[agent].traffic(found)
+    traffic = AGENTS[agent].traffic(context({"OPENAI_API_KEY": "x"}, texts))
     assert traffic.providers or traffic.bypass_reasons
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("OPENAI_HOST: https://x\n", "https://x"),
-        ("a: 1\nOPENAI_HOST : 'https://x' # mine\n", "https://x"),
-        ("OPENAI_HOST:\n", None),
-        ("  OPENAI_HOST: https://x\n", None),
-        ("# OPENAI_HOST: https://x\n", None),
-        ("NOT_OPENAI_HOST: https://x\n", None),
-    ],
-)
-def test_a_plain_value_at_the_top_of_yaml_is_found(text: str, value: str | None) -> None:
-    """As Goose writes its own configuration."""
-    assert yaml_value(text, "OPENAI_HOST") == value
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ while (frame := frames.read_frame(sys.stdin.buffer)) is not None:
 """
 
 
-def worker(folder: Path, kind: str, program: str = WORKER) -> ToolWorker:
+def started_worker(folder: Path, kind: str, program: str = WORKER) -> ToolWorker:
     path = folder / f"{kind}.errors"
     command = [sys.executable, "-I", "-c", program, frames.__file__, kind]
     return ToolWorker(kind, command, env={}, cwd=str(folder), errors=path)  # pyright: ignore[reportArgumentType]
@@ -52,7 +52,7 @@ def console(tmp_path: Path) -> Iterator[ToolConsole]:
 
 @pytest.fixture
 def relay(console: ToolConsole, tmp_path: Path) -> Iterator[ToolRelay]:
-    workers = [worker(tmp_path, kind) for kind in ("files", "commands")]
+    workers = [started_worker(tmp_path, kind) for kind in ("files", "commands")]
     made = ToolRelay(console.home, SESSION, workers, contained=False)
     try:
         made.open()
@@ -126,7 +126,7 @@ def test_they_end_with_the_session(console: ToolConsole, relay: ToolRelay) -> No
     ],
 )
 def test_a_worker_that_does_not_start_says_why(tmp_path: Path, program: str, why: str) -> None:
-    started = worker(tmp_path, "files", program)
+    started = started_worker(tmp_path, "files", program)
     seconds = 0.2 if "sleep" in program else SECONDS
     with pytest.raises(Unavailable) as failed:
         started.wait_until_ready(time.monotonic() + seconds)

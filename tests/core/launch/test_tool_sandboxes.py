@@ -1,6 +1,7 @@
 """The sandboxes of the built-in tools, in real launches as an ordinary user: what they contain, and when they end."""
 
 import contextlib
+import json
 import os
 import select
 import shutil
@@ -18,7 +19,7 @@ import pytest
 from aileron_core.containment.git.hidden_repositories import README
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.prepare import LaunchRequest
-from aileron_core.launch.tools.frozen import frozen
+from aileron_core.launch.tools.relay import frozen
 from aileron_core.launch.tools.sandboxes import tool_networks
 from tests.support.ordinary import AS_ORDINARY, OWNS, give, ordinary_folder
 from tests.support.tool_console import ToolConsole, tool_console, until
@@ -26,6 +27,12 @@ from tests.support.tool_console import ToolConsole, tool_console, until
 CHILD = Path(__file__).with_name("launch_with_tools.py")
 AGENT = "#!/bin/sh\ndate +%s.%N > started\nuntil [ -e go ]; do sleep 0.05; done\n"
 KINDS = ("files", "commands")
+LINKS = {
+    ".local/bin/mytool": "{person}/.local/pipx/venvs/mytool/bin/mytool",
+    ".local/bin/node": "../../.nodes/current/bin/node",
+    ".nodes/current": "v22",
+}
+"""Of the person's home, as pipx, `uv tool`, npm and managers of Node make them."""
 
 
 @dataclass
@@ -53,6 +60,14 @@ class Launched:
         return found
 
 
+def environment(folder: Path) -> dict[str, str]:
+    return {
+        "PATH": f"{folder}/person/bin:{folder}/person/.local/bin:/usr/bin:/bin",
+        "HOME": f"{folder}/person", "LANG": "C.UTF-8", "OPENAI_API_KEY": "a key",
+        "AILERON_TOKEN": "a token",
+    }  # fmt: skip
+
+
 @contextlib.contextmanager
 def launched(sandbox: str) -> Iterator[Launched]:
     if shutil.which("bwrap", path="/usr/bin:/bin") is None:
@@ -71,16 +86,19 @@ def launched(sandbox: str) -> Iterator[Launched]:
             "person/notes/today": "milk",
             "person/bin/mine": "#!/bin/sh\necho my own tool\n",
             "person/bin/codex": AGENT,
+            "person/.local/pipx/venvs/mytool/bin/mytool": "#!/bin/sh\necho of pipx\n",
+            "person/.nodes/v22/bin/node": "#!/bin/sh\necho of node\n",
         }.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
-        for each in (folder / "person" / "bin").iterdir():
+        (folder / "person" / ".local" / "bin").mkdir()
+        for link, target in LINKS.items():
+            (folder / "person" / link).symlink_to(target.format(person=folder / "person"))
+        for each in (folder / "person").glob("**/bin/*"):
             each.chmod(0o755)
         give(folder)
         (folder / "aileron").chmod(0o700)
-        env = {
-            "PATH": f"{folder}/person/bin:/usr/bin:/bin", "HOME": f"{folder}/person", "LANG": "C.UTF-8",
-            "OPENAI_API_KEY": "a key", "AILERON_TOKEN": "a token", OWNS: str(folder),
-        }  # fmt: skip
+        env = {**environment(folder), OWNS: str(folder)}
         with tool_console(folder / "aileron") as console:
             process = subprocess.Popen(
                 [*AS_ORDINARY, sys.executable, str(CHILD), str(folder), sandbox],
@@ -100,6 +118,20 @@ def launched(sandbox: str) -> Iterator[Launched]:
                 process.communicate(timeout=30)
                 launch = Launched(folder, console, process)
                 until(lambda: not launch.pids())  # however it ends, nothing of it stays
+
+
+def dry_run(folder: Path, *words: str) -> str:
+    """Return what `aileron launch --dry-run` says of the launch that `there` is."""
+    done = subprocess.run(
+        [
+            *AS_ORDINARY, sys.executable, "-m", "aileron_tui.cli", "--home", f"{folder}/aileron",
+            "launch", "codex", "--dry-run", "--builtins", "--read", "~/notes", "--no-gateway",
+            "--allow-abstract-sockets", *words,
+        ],
+        env=environment(folder), cwd=folder / "project", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +156,7 @@ def there() -> Iterator[Launched]:
         ("echo ours > made; cat made", "ours"),
         ("cat ~/notes/today; touch ~/notes/x || echo read-only", "milkread-only"),
         ("mine", "my own tool"),
+        ("mytool; node", "of pipx\nof node"),
         ("git config user.name", "Ada"),
         ("grep -c -e '^CapEff:.0*$' -e '^Seccomp:.2$' /proc/self/status", "2"),
     ],
@@ -133,6 +166,26 @@ def test_both_have_what_the_session_may_use_and_nothing_of_its_agents(
 ) -> None:
     found = there.run(kind, script.replace("{folder}", str(there.folder)))
     assert found == output.replace("{name}", there.folder.name)
+
+
+def test_a_dry_run_lists_what_each_has(there: Launched) -> None:
+    """Links too, which bubblewrap makes in no home that has them."""
+    sandboxes = json.loads(dry_run(there.folder, "--json"))["tool_sandboxes"]
+    table = dry_run(there.folder).partition("both have:")[2].partition("  command ")[0]
+    for kind in KINDS:
+        planned = {
+            (each["path"], each["how"] == "link")
+            for each in sandboxes[kind]["mounts"]
+            if each["path"].startswith(f"{there.folder}/")
+        }
+        assert (f"{there.folder}/person/.local/bin/mytool", True) in planned
+        mounted = there.run(kind, "cut -d ' ' -f 5 /proc/self/mountinfo | sort -u").splitlines()
+        links = there.run(kind, "find ~ -xdev -type l").splitlines()
+        found = {*((each, False) for each in mounted), *((each, True) for each in links)}
+        assert planned <= found
+        if kind == "files":  # the worker of commands lays more over what it has, for rehearsals
+            assert planned == {each for each in found if each[0].startswith(f"{there.folder}/")}
+        assert all(path.replace(f"{there.folder}/person", "~") in table for path, _ in planned)
 
 
 def test_only_commands_have_a_network(there: Launched) -> None:

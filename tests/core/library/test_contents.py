@@ -17,7 +17,7 @@ def file(home: Path) -> Path:
     return home / "actions" / "send-draft.md"
 
 
-def copies(home: Path) -> set[str]:
+def kept_copies(home: Path) -> set[str]:
     folder = home / "store" / "accepted"
     return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
@@ -40,10 +40,6 @@ async def offered(core: Core, name: str) -> NotAcceptedView:
     return found
 
 
-async def accept(core: Core, view: NotAcceptedView) -> None:
-    await core.app.console.carry_out(Accept(kind=view.kind, name=view.name, digest=view.digest))
-
-
 async def test_a_new_file_is_offered_with_all_of_its_text(home: Path) -> None:
     install_examples(home)
     async with Core.open(home, accept=False) as core:
@@ -58,7 +54,7 @@ async def test_a_new_file_is_offered_with_all_of_its_text(home: Path) -> None:
         assert connector.content.text == manifest.read_text("utf-8")
         size = f"{module.stat().st_size:,} bytes, sha256:{digest(module)}"
         assert connector.content.module == size
-        assert copies(home) == set(), "nothing is kept of what nobody accepted"
+        assert kept_copies(home) == set(), "nothing is kept of what nobody accepted"
 
 
 @pytest.mark.parametrize("restart", [False, True])
@@ -84,7 +80,7 @@ async def test_copies_are_private_and_go_with_what_they_were_kept_for(home: Path
     install_examples(home)
     async with Core.open(home) as core:
         files = sorted((home / "actions").glob("*.md"))
-        assert copies(home) == {digest(path) for path in files}
+        assert kept_copies(home) == {digest(path) for path in files}
         folder = home / "store" / "accepted"
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
@@ -92,18 +88,18 @@ async def test_copies_are_private_and_go_with_what_they_were_kept_for(home: Path
         old = digest(file(home))
         ungate(home)
         view = await offered(core, "send-draft")
-        assert old in copies(home)
-        await accept(core, view)
-        assert (old in copies(home), view.digest in copies(home)) == (False, True)
+        assert old in kept_copies(home)
+        await core.app.console.carry_out(Accept(kind=view.kind, name=view.name, digest=view.digest))
+        assert (old in kept_copies(home), view.digest in kept_copies(home)) == (False, True)
 
         await core.app.console.carry_out(
             WithdrawAcceptance(kind="action", name="send-draft", digest=view.digest)
         )
-        assert view.digest not in copies(home)
+        assert view.digest not in kept_copies(home)
         gone = digest(home / "actions" / "get-draft.md")
         (home / "actions" / "get-draft.md").unlink()
         await core.app.library.poll()
-        assert gone not in copies(home)
+        assert gone not in kept_copies(home)
 
 
 async def test_what_was_accepted_before_copies_were_kept_is_said_to_be_missing(home: Path) -> None:
@@ -117,7 +113,7 @@ async def test_what_was_accepted_before_copies_were_kept_is_said_to_be_missing(h
         view = await offered(core, "send-draft")
         assert view.before is not None
         assert (view.before.text, view.before.changes) == (None, ())
-        assert len(copies(home)) == 2, "of the other two"
+        assert len(kept_copies(home)) == 2, "of the other two"
 
 
 @pytest.mark.parametrize("damage", ["changed", "a link", "a folder"])

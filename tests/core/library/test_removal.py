@@ -1,5 +1,6 @@
-"""What is removed counts no more: the same bytes, put back by whatever program, wait for a key again."""
+"""What was removed or never taken in does not count: bytes put back, rows made up."""
 
+import hashlib
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -27,7 +28,7 @@ def connector_folder(home: Path) -> Path:
     return folder
 
 
-def module(home: Path) -> Path:
+def module_file(home: Path) -> Path:
     return connector_folder(home) / "connector.wasm"
 
 
@@ -59,7 +60,7 @@ def put_back(kept: Path, path: Path) -> None:
     [
         pytest.param("get-draft", "get-draft.md", action_file, id="action"),
         pytest.param(CONNECTOR, CONNECTOR, connector_folder, id="connector"),
-        pytest.param(CONNECTOR, CONNECTOR, module, id="module"),
+        pytest.param(CONNECTOR, CONNECTOR, module_file, id="module"),
     ],
 )
 async def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
@@ -207,3 +208,34 @@ async def test_a_row_put_back_after_a_removal_takes_nothing_in(home: Path) -> No
     rows("INSERT INTO pins VALUES(?, ?, ?, ?, ?, ?)", *old)
     async with Core.open(home, accept=False) as core:
         assert states(core)["get-draft"] == "held_back"
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        "INSERT INTO pins VALUES('action', 'evil.md', :digest, 1.0, 'person', 1)",
+        "INSERT INTO pins SELECT 'action', 'evil.md', :digest, 1.0, 'person', last_record FROM pins",
+        "UPDATE pins SET name='evil.md', digest=:digest WHERE name='get-draft.md'",
+        "UPDATE OR IGNORE pins SET digest=:digest WHERE kind='action'",
+    ],
+)
+async def test_a_row_in_the_database_alone_accepts_nothing(home: Path, forgery: str) -> None:
+    """An inserted or edited row is not an acceptance."""
+    install_examples(home)
+    text = (home / "actions" / "get-draft.md").read_text(encoding="utf-8")
+
+    async with Core.open(home) as core:
+        assert core.app.library.not_accepted() == ()
+    evil = text.replace('"get-draft"', '"evil"').replace("actions/get-draft@", "actions/evil@")
+    (home / "actions" / "evil.md").write_text(evil, encoding="utf-8")
+    connection = sqlite3.connect(home / "aileron.db")
+    with connection:
+        digest = hashlib.sha256(evil.encode()).hexdigest()
+        if "SELECT" in forgery:
+            connection.execute(forgery + " LIMIT 1", {"digest": digest})
+        else:
+            connection.execute(forgery, {"digest": digest})
+    connection.close()
+    async with Core.open(home, accept=False) as core:
+        assert "evil" not in [action.name for action in core.app.library.ready()]
+        assert "evil" in [view.name for view in core.app.library.not_accepted()]

@@ -24,15 +24,15 @@ required = false
 """
 
 
-async def offered(core: Core, name: str = "long-work") -> NotAcceptedView:
+async def proposed(core: Core, name: str = "long-work") -> NotAcceptedView:
     return await core.until(
         lambda: next((each for each in core.app.library.not_accepted() if each.name == name), None)
     )
 
 
-async def accept(core: Core, name: str = "long-work") -> None:
+async def accept_shown(core: Core, name: str = "long-work") -> None:
     """Accept what is offered under *name*, with the time that is shown."""
-    view = await offered(core, name)
+    view = await proposed(core, name)
     seconds = view.run_time.seconds if view.run_time is not None else 0
     await core.app.console.carry_out(
         Accept(kind=view.kind, name=view.name, digest=view.digest, run_seconds=seconds)
@@ -52,7 +52,6 @@ CONNECTOR = "local://tests/sleeper@1.0.0"
         (NAMES_120, "", "", (120, "connector")),
         ("", TIMEOUT, "", (300, TIMEOUT_ARGUMENT)),
         (NAMES_120, TIMEOUT, "", (120, "connector")),
-        ("", "", "", None),
         (NAMES_120, TIMEOUT, "[limits]\nwall_seconds = 10\n", None),
         (NAMES_120, "", "[limits]\nmemory_mib = 8\n", (120, "connector")),
         (NAMES_120.replace("120", "20"), "", "", None),
@@ -65,10 +64,10 @@ async def test_a_longer_time_is_shown_and_given_with_the_acceptance(
     """Named by the connector, or left to each call; a limit of the file's own is never raised."""
     long_action(home, install_sleeper(home, seconds=0, more=more), inputs=inputs, limits=limits)
     async with Core.open(home, accept=False) as core:
-        view = (await offered(core)).run_time
+        view = (await proposed(core)).run_time
         assert (None if view is None else (view.seconds, view.named_by)) == named
-        await accept(core, CONNECTOR)
-        await accept(core)
+        await accept_shown(core, CONNECTOR)
+        await accept_shown(core)
         usual = 10 if "wall_seconds" in limits else 30
         assert allowed(core) == (usual if named is None else named[0])
         records = await core.records("library.accepted")
@@ -80,7 +79,7 @@ async def test_what_was_not_shown_is_not_accepted(home: Path) -> None:
     """A yes to the file as it was shown is no yes to a time that was not."""
     long_action(home, install_sleeper(home, seconds=0, more=NAMES_120))
     async with Core.open(home, accept=False) as core:
-        view = await offered(core)
+        view = await proposed(core)
         for seconds in (0, 119):
             with pytest.raises(Conflict, match="changed while you were reviewing"):
                 await core.app.console.carry_out(
@@ -107,10 +106,10 @@ async def test_a_time_named_after_the_acceptance_is_not_given(home: Path) -> Non
     long_action(home, hash_)
     with without_connectors(home):
         async with Core.open(home, accept=False) as core:
-            assert (await offered(core)).run_time is None
-            await accept(core)
+            assert (await proposed(core)).run_time is None
+            await accept_shown(core)
     async with Core.open(home, accept=False) as core:
-        await accept(core, CONNECTOR)
+        await accept_shown(core, CONNECTOR)
         item = next(each for each in core.app.library.items() if each.name == "long-work")
         assert item.run_time is not None
         assert (item.run_time.seconds, item.run_time.accepted) == (120, False)
@@ -125,7 +124,7 @@ async def test_a_time_named_after_the_acceptance_is_not_given(home: Path) -> Non
         await core.until(lambda: core.app.library.ready() or None)
         assert allowed(core) == 30
         await core.app.library.withdraw_acceptance("action", "long-work", item.digest)
-        await accept(core)
+        await accept_shown(core)
         assert allowed(core) == 120
 
 
@@ -134,8 +133,8 @@ async def test_the_time_goes_with_the_acceptance(home: Path) -> None:
     hash_ = install_sleeper(home, seconds=0, more=NAMES_120)
     path = long_action(home, hash_)
     async with Core.open(home, accept=False) as core:
-        await accept(core, CONNECTOR)
-        await accept(core)
+        await accept_shown(core, CONNECTOR)
+        await accept_shown(core)
     async with Core.open(home, accept=False) as core:
         await core.until(lambda: core.app.library.ready() or None)
         assert allowed(core) == 120
@@ -143,13 +142,13 @@ async def test_the_time_goes_with_the_acceptance(home: Path) -> None:
         await core.app.library.withdraw_acceptance("action", "long-work", digest)
         withdrawn = await core.records("library.withdrawn")
         assert [each["kind"] for each in withdrawn] == ["action", "run_time"]
-        await accept(core)
+        await accept_shown(core)
         long_action(home, hash_, limits="[limits]\nwall_seconds = 40\n")
         await core.until(lambda: (path.read_text() and core.app.library.not_accepted()) or None)
-        await accept(core)
+        await accept_shown(core)
         assert allowed(core) == 40
         long_action(home, hash_)
-        view = await offered(core)
+        view = await proposed(core)
         changes = view.before.changes if view.before is not None else ()
         wider = [each for each in changes if each.direction == "wider"]
         assert [(each.kind, each.before, each.after) for each in wider] == [
@@ -164,8 +163,8 @@ async def test_of_files_added_together_each_gets_the_time_that_was_shown(home: P
     for name in names:
         long_action(home, hash_, name=name)
     async with Core.open(home, accept=False) as core:
-        await accept(core, CONNECTOR)
-        views = [await offered(core, name) for name in names]
+        await accept_shown(core, CONNECTOR)
+        views = [await proposed(core, name) for name in names]
         with pytest.raises(Conflict, match="Accepted 1 of 2"):
             await core.app.console.carry_out(
                 AcceptSuite(
@@ -175,4 +174,4 @@ async def test_of_files_added_together_each_gets_the_time_that_was_shown(home: P
                 )
             )
         assert allowed(core) == 120
-        assert (await offered(core, "more-work")).run_time is not None
+        assert (await proposed(core, "more-work")).run_time is not None

@@ -10,7 +10,7 @@ from aileron_tui.cli.commands import aileron
 from tests.support.core_harness import Core, install_examples, run
 
 
-def shown(home: Path, *words: str) -> str:
+def page_of(home: Path, *words: str) -> str:
     """Return what a command prints on a terminal of 100 columns."""
     env = {"AILERON_HOME": str(home), "COLUMNS": "100"}
     done = CliRunner().invoke(aileron, words, prog_name="aileron", env=env)
@@ -22,11 +22,11 @@ def changed(home: Path) -> Path:
     """A home in which everything was accepted, and one action file then overwritten."""
     install_examples(home)
 
-    async def accept() -> None:
+    async def accept_all() -> None:
         async with Core.open(home):
             pass
 
-    run(accept())
+    run(accept_all())
     path = home / "actions" / "send-draft.md"
     text = path.read_text("utf-8").replace("required = true", "required = false")
     path.write_text(text.replace("Sends a draft", "\x1b[2JSends a draft"), "utf-8")
@@ -34,7 +34,7 @@ def changed(home: Path) -> Path:
 
 
 def test_a_changed_action_is_printed_with_what_it_allows_more(changed: Path) -> None:
-    page = shown(changed, "action", "show", "send-draft")
+    page = page_of(changed, "action", "show", "send-draft")
     for part in (
         "▲ allows more than before: no longer asks you",
         "ALLOWS MORE  than the version accepted on",
@@ -49,25 +49,25 @@ def test_a_changed_action_is_printed_with_what_it_allows_more(changed: Path) -> 
 
 
 def test_programs_get_the_texts_and_the_changes(changed: Path) -> None:
-    body = json.loads(shown(changed, "action", "show", "send-draft", "--json"))
+    body = json.loads(page_of(changed, "action", "show", "send-draft", "--json"))
     assert (body["state"], body["module"]) == ("held_back", None)
     assert "\x1b[2JSends" in body["text"]
     assert "required = true" in body["before"]["text"]
     assert body["before"]["changes"][0] == {
         "direction": "wider", "kind": "asks_no_more", "name": "", "before": "", "after": "",
     }  # fmt: skip
-    body = json.loads(shown(changed, "connector", "show", "mail-drafts", "--json"))
+    body = json.loads(page_of(changed, "connector", "show", "mail-drafts", "--json"))
     assert (body["state"], body["before"]) == ("ready", None)
     assert "sha256:" in body["module"]
 
 
 def test_a_name_that_is_nearly_one_is_suggested(changed: Path) -> None:
-    assert "Did you mean send-draft?" in shown(changed, "action", "show", "send-darft")
-    assert "Did you mean mail-drafts?" in shown(changed, "connector", "show", "mail-draft")
+    assert "Did you mean send-draft?" in page_of(changed, "action", "show", "send-darft")
+    assert "Did you mean mail-drafts?" in page_of(changed, "connector", "show", "mail-draft")
 
 
 def test_a_home_that_no_console_has_opened_shows_its_files_too(home: Path) -> None:
     install_examples(home)
-    page = shown(home, "action", "show", "get-draft.md")
+    page = page_of(home, "action", "show", "get-draft.md")
     assert "▲ not accepted" in page
     assert '┃ name = "get-draft"' in page

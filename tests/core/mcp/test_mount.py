@@ -1,6 +1,7 @@
 """What `/mcp` lets in and refuses, its late import, and what a tool call costs."""
 
 import asyncio
+import re
 from typing import Any
 
 import httpx
@@ -30,18 +31,26 @@ NEW_HEADERS = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "server/disco
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
-def client(console: ThreadConsole, token: str | None) -> httpx.AsyncClient:
+def http_client(console: ThreadConsole, token: str | None) -> httpx.AsyncClient:
     bearer = {} if token is None else {"Authorization": f"Bearer {token}"}
     base = f"http://127.0.0.1:{console.port}"
     return httpx.AsyncClient(base_url=base, headers={**ACCEPT, **bearer}, timeout=10)
 
 
+async def greeted(agent: httpx.AsyncClient) -> dict[str, str]:
+    """Open an MCP session, and return the header that names it."""
+    opened = await agent.post("/mcp", json=INITIALIZE)
+    assert opened.status_code == 200
+    mine = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    await agent.post("/mcp", json=ready, headers=mine)
+    return mine
+
+
 async def test_one_token_may_not_use_the_mcp_session_of_another(console: ThreadConsole) -> None:
     """To a second token the first one's session id does not exist, whatever the method."""
-    async with client(console, TOKEN) as first, client(console, OTHER_TOKEN) as second:
-        opened = await first.post("/mcp", json=INITIALIZE)
-        assert opened.status_code == 200
-        theirs = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+    async with http_client(console, TOKEN) as first, http_client(console, OTHER_TOKEN) as second:
+        theirs = await greeted(first)
         for method, body in (("POST", LIST), ("GET", None), ("DELETE", None)):
             refused = await second.request(method, "/mcp", json=body, headers=theirs)
             assert refused.status_code == 404, method
@@ -54,12 +63,8 @@ async def test_what_changed_before_a_client_had_its_stream_open_is_announced_onc
     console: ThreadConsole,
 ) -> None:
     """The client lists the tools while it opens the stream: else it never hears of a change then."""
-    async with client(console, TOKEN) as agent, asyncio.timeout(20):
-        opened = await agent.post("/mcp", json=INITIALIZE)
-        mine = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
-        await agent.post(
-            "/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=mine
-        )
+    async with http_client(console, TOKEN) as agent, asyncio.timeout(20):
+        mine = await greeted(agent)
         assert "in_between" not in (await agent.post("/mcp", json=LIST, headers=mine)).text
         await asyncio.to_thread(console.control.add_action, "in-between")
         async with agent.stream("GET", "/mcp", headers=mine) as stream:
@@ -74,7 +79,7 @@ async def test_without_a_session_token_the_door_stays_shut(
     console: ThreadConsole, token: str | None, path: str
 ) -> None:
     """401 in the one error body, before any protocol, in both eras and for every method."""
-    async with client(console, token) as stranger:
+    async with http_client(console, token) as stranger:
         answers = [
             await stranger.post(path, json=INITIALIZE),
             await stranger.post(path, json=DISCOVER, headers=NEW_HEADERS),
@@ -93,7 +98,7 @@ async def test_what_the_package_refuses_without_a_word_is_refused_in_the_one_err
     """A wrong method, media type or Accept: JSON with a sentence on what to do, and Allow kept."""
     new = {"MCP-Protocol-Version": "2026-07-28"}
     plain = {"Content-Type": "text/plain"}
-    async with client(console, TOKEN) as agent:
+    async with http_client(console, TOKEN) as agent:
         answers = [
             (400, await agent.post("/mcp", content="{}", headers=plain), "application/json"),
             (405, await agent.get("/mcp", headers=new), "POST"),
@@ -139,9 +144,8 @@ async def test_what_a_client_says_of_itself_is_bounded(
     console: ThreadConsole, message: dict[str, Any]
 ) -> None:
     """The package would keep it as objects for half an hour; on a session that is open as well."""
-    async with client(console, TOKEN) as agent:
-        opened = await agent.post("/mcp", json=INITIALIZE)
-        mine = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+    async with http_client(console, TOKEN) as agent:
+        mine = await greeted(agent)
         for headers in ({}, mine):
             refused = await agent.post("/mcp", json=message, headers=headers)
             assert refused.status_code == 413
@@ -156,16 +160,42 @@ async def test_a_call_of_the_new_era_is_bounded_but_for_its_arguments(
     """There each call says who the client is, anew."""
     headers = {**NEW_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": "read_inbox"}
     info = {"io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1", "icons": ICONS}}
-    async with client(console, TOKEN) as agent:
+    async with http_client(console, TOKEN) as agent:
         refused = await agent.post("/mcp", json=_new(info), headers=headers)
         assert refused.status_code == 413
         answered = await agent.post("/mcp", json=_new({}, text="x" * MUCH), headers=headers)
         assert answered.status_code == 200
 
 
+@pytest.mark.parametrize("tool", ["read_inbox", "send_draft"])
+async def test_a_call_with_an_idempotency_key_is_one_call_however_often_it_is_sent(
+    console: ThreadConsole, tool: str
+) -> None:
+    """Gated or not; a key that no record could show is refused, and only a relay is told of the approval at once."""
+    headers = {**NEW_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": tool}
+    message = _new({}, text="once")
+    message["params"]["name"] = tool
+    other = _new({}, text="else")
+    other["params"]["name"] = tool
+    async with http_client(console, TOKEN) as agent:
+
+        async def call(key: str, sent: dict[str, Any] = message, **more: str) -> str:
+            asked = {**headers, "Idempotency-Key": key, "Aileron-Waited": "1000", **more}
+            return (await agent.post("/mcp", json=sent, headers=asked)).text
+
+        first, again = await call(f"k-{tool}"), await call(f"k-{tool}")
+        ids = {re.findall(r"run-\w{26}", each)[0] for each in (first, again)}
+        assert len(ids) == 1
+        assert "conflict" in await call(f"k-{tool}", other)
+        for bad in ("k" * 129, "a b", ""):
+            assert "invalid_request" in await call(bad)
+        assert ("aileron.relay" in first) is (tool == "send_draft")
+        assert "aileron.relay" not in await call(f"k-{tool}", **{"Aileron-Waited": "soon"})
+
+
 async def test_both_spellings_of_the_path_serve(console: ThreadConsole) -> None:
     """`/mcp` and `/mcp/` are the same place; what lies below is nowhere."""
-    async with client(console, TOKEN) as agent:
+    async with http_client(console, TOKEN) as agent:
         for path, status in (("/mcp", 200), ("/mcp/", 200), ("/mcp/x", 404)):
             assert (await agent.post(path, json=INITIALIZE)).status_code == status
 
@@ -195,7 +225,7 @@ async def test_a_fault_of_ours_is_a_result_and_its_message_is_neither_sent_nor_l
 
     monkeypatch.setattr(AgentApi, "run", run)
     headers = {**NEW_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": "read_inbox"}
-    async with client(console, TOKEN) as agent:
+    async with http_client(console, TOKEN) as agent:
         answer = await agent.post("/mcp", json=_new({}), headers=headers)
     assert "internal_error" in answer.text
     assert "RuntimeError" in caplog.text
@@ -211,12 +241,8 @@ async def test_a_list_that_cannot_be_made_is_an_error_and_not_empty(
         raise RuntimeError("secret argument")
 
     monkeypatch.setattr(AgentApi, "list_actions", list_actions)
-    async with client(console, TOKEN) as agent:
-        opened = await agent.post("/mcp", json=INITIALIZE)
-        mine = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
-        await agent.post(
-            "/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=mine
-        )
+    async with http_client(console, TOKEN) as agent:
+        mine = await greeted(agent)
         answer = await agent.post("/mcp", json=LIST, headers=mine)
     assert "could not list its actions (HTTP 500)" in answer.text
     assert "secret argument" not in answer.text
@@ -235,7 +261,7 @@ async def test_a_tool_call_is_one_pass_through_the_application(
 
     monkeypatch.setattr(Starlette, "__call__", counted)
     headers = {**NEW_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": "read_inbox"}
-    async with client(console, TOKEN) as agent:
+    async with http_client(console, TOKEN) as agent:
         answer = await agent.post("/mcp", json=_new({}, text="once"), headers=headers)
     assert '"isError":false' in answer.text
     assert passes == ["/mcp"]

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,20 @@ from tests.support.mcp_harness import (
     eventually,
     listen_unix,
     relay_command,
-    relay_environment,
 )
 
 
-def test_bad_lines_are_answered_and_do_not_end_the_relay(console: ThreadConsole) -> None:
+@pytest.fixture
+def relay(console: ThreadConsole) -> Iterator[RawRelay]:
+    """A relay that greeted the console; in the end it ends without a word."""
+    running = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    running.handshake()
+    yield running
+    assert running.end() == (0, "")
+
+
+def test_bad_lines_are_answered_and_do_not_end_the_relay(relay: RawRelay) -> None:
     """Each gets its own error, and the next good line is served."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
-    relay.handshake()
     lines = [
         (b"not json", None, -32700),
         (b"\xff\xfe{}", None, -32700),
@@ -49,7 +56,6 @@ def test_bad_lines_are_answered_and_do_not_end_the_relay(console: ThreadConsole)
     relay.send_line(b"   ")
     relay.send("tools/list", 9)
     assert relay.answer(9)["result"]["tools"]
-    assert relay.end() == (0, "")
 
 
 def test_what_the_console_refuses_comes_back_with_the_requests_own_id(
@@ -82,10 +88,8 @@ def test_a_batch_of_the_oldest_era_is_served_one_by_one(console: ThreadConsole) 
     assert relay.end() == (0, "")
 
 
-def test_a_message_over_four_mebibytes_is_refused_by_its_id(console: ThreadConsole) -> None:
+def test_a_message_over_four_mebibytes_is_refused_by_its_id(relay: RawRelay) -> None:
     """The client does not wait for ever, and the next message is served."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
-    relay.handshake()
     params = {"name": "read_inbox", "arguments": {"text": "a" * (5 * 1024 * 1024)}}
     message = {"method": "tools/call", "params": params, "jsonrpc": "2.0", "id": 5}
     relay.send_line(json.dumps(message).encode())
@@ -94,18 +98,14 @@ def test_a_message_over_four_mebibytes_is_refused_by_its_id(console: ThreadConso
     assert "4194304" in answer["error"]["message"]
     relay.send("ping", 6)
     assert relay.answer(6)["result"] == {}
-    assert relay.end() == (0, "")
 
 
-def test_large_arguments_and_results_pass_whole(console: ThreadConsole) -> None:
+def test_large_arguments_and_results_pass_whole(relay: RawRelay, console: ThreadConsole) -> None:
     """Almost a megabyte each way, which is all that the console takes, with every kind of character."""
     text = "é\u2028\n\x00\U0001f600" * 30_000
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
-    relay.handshake()
     relay.send("tools/call", 1, name="read_inbox", arguments={"text": text})
     result = relay.answer(1)["result"]
     assert result["structuredContent"]["output"]["args"]["text"] == text
-    assert relay.end() == (0, "")
 
 
 def test_an_id_that_is_in_use_is_refused_and_the_first_request_goes_on(
@@ -123,12 +123,8 @@ def test_an_id_that_is_in_use_is_refused_and_the_first_request_goes_on(
     assert relay.end() == (0, "")
 
 
-def test_cancelling_what_is_long_answered_or_was_never_asked_is_ignored(
-    console: ThreadConsole,
-) -> None:
+def test_cancelling_what_is_long_answered_or_was_never_asked_is_ignored(relay: RawRelay) -> None:
     """opencode cancels every finished call."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
-    relay.handshake()
     relay.send("ping", 1)
     relay.answer(1)
     for id_ in (1, "nobody", None, {}):
@@ -136,34 +132,23 @@ def test_cancelling_what_is_long_answered_or_was_never_asked_is_ignored(
     relay.send_line(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[1]}')
     relay.send("ping", 2)
     assert relay.answer(2)["result"] == {}
-    assert relay.end() == (0, "")
 
 
 @pytest.mark.parametrize("era", [None, NEW])
-def test_stdin_that_ends_ends_the_relay_at_once_though_a_call_is_held(
-    patient: ThreadConsole, era: dict[str, Any] | None
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_relay_that_ends_while_a_call_is_held_ends_at_once_and_leaves_the_approval(
+    patient: ThreadConsole, era: dict[str, Any] | None, killed: bool
 ) -> None:
-    """Nothing keeps it: no hold, no stream; and the approval it waited for stays."""
+    """Nothing keeps it: no hold, no stream; where nobody said goodbye, the console sees the connection drop."""
     relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     relay.send("tools/call", 1, name="send_draft", arguments={}, **({"_meta": era} if era else {}))
     eventually(lambda: patient.control.state()["polls"] == 1, "the call is held")
-    assert relay.end() == (0, "")
-    eventually(lambda: patient.control.state()["polls"] == 0, "the hold has ended")
-    assert patient.control.state()["approvals"][-1]["status"] == "pending_approval"
-
-
-@pytest.mark.parametrize("era", [None, NEW])
-def test_a_relay_that_is_killed_ends_the_hold_and_leaves_the_approval(
-    patient: ThreadConsole, era: dict[str, Any] | None
-) -> None:
-    """The console sees the connection drop; nobody said goodbye."""
-    relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
-    relay.handshake()
-    relay.send("tools/call", 1, name="send_draft", arguments={}, **({"_meta": era} if era else {}))
-    eventually(lambda: patient.control.state()["polls"] == 1, "the call is held")
-    relay.process.kill()
-    assert relay.outcome() == (-signal.SIGKILL, "")
+    if killed:
+        relay.process.kill()
+        assert relay.outcome() == (-signal.SIGKILL, "")
+    else:
+        assert relay.end() == (0, "")
     eventually(lambda: patient.control.state()["polls"] == 0, "the hold has ended")
     assert patient.control.state()["approvals"][-1]["status"] == "pending_approval"
 
@@ -178,7 +163,7 @@ def test_without_a_token_the_relay_opens_a_session_of_its_own_and_ends_it(
     opened = console.control.state()["opened"][-1]
     assert opened["label"] == Path.cwd().name
     assert opened["pid"] == os.getpid()
-    assert opened["agent"] == Path("/proc/self/exe").readlink().name
+    assert opened["agent"] == "a-test"
     assert opened["cwd"] == str(Path.cwd())
     session = opened["session_id"]
     eventually(lambda: session in console.control.state()["holding"], "the session is held")
@@ -204,6 +189,26 @@ def test_a_session_that_the_console_forgot_is_opened_anew(console: ThreadConsole
         assert relay.end() == (0, "")
     finally:
         console.control.know(TOKEN)
+
+
+def test_a_session_is_named_by_what_its_client_calls_itself(console: ThreadConsole) -> None:
+    """Several agents that nobody launched were all the program that runs them, such as python3.11."""
+    new_era = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "new-agent", "version": "1"},
+    }
+    old_era = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    for name, expected in (("my-agent", "my-agent"), ("x" * 90, "x" * 64)):
+        relay = RawRelay(console.home)
+        relay.send("initialize", 1, **old_era, clientInfo={"name": name, "version": "1"})
+        assert "result" in relay.answer(1)
+        assert console.control.state()["opened"][-1]["agent"] == expected
+        assert relay.end() == (0, "")
+    relay = RawRelay(console.home)
+    relay.send("tools/list", 1, _meta=new_era)
+    relay.answer(1)
+    assert console.control.state()["opened"][-1]["agent"] == "new-agent"
+    assert relay.end() == (0, "")
 
 
 def test_a_given_token_that_opens_nothing_is_an_error_with_the_next_step(
@@ -367,9 +372,3 @@ def test_it_imports_nothing_slow_and_of_aileron_the_check_of_a_homes_owner() -> 
     assert not [m for m in loaded if m.split(".")[0] in ("mcp", "typing_extensions")]
     core = {m for m in loaded if m.split(".")[0] == "aileron_core"}
     assert core == {"aileron_core", "aileron_core.home", "aileron_core.home.owner"}
-
-
-def test_the_environment_of_the_tests_holds_no_agents_variables() -> None:
-    """What the tests prove they prove without a console of the person who runs them."""
-    environment = relay_environment(Path("/nowhere"))
-    assert [k for k in environment if k.startswith("AILERON_")] == ["AILERON_HOME"]

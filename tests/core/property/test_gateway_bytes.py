@@ -105,12 +105,18 @@ def running() -> Iterator[Running]:
 
 @example(
     method=b"POST",
-    target=b'/v1/%00"<>\\^`{|}~?a=?/&&',
-    asked=Message(lines=[b"X: \xff\t\x80", b"x: y", b"X: y"], pieces=[b"\0\r\n\r\n"], chunked=True),
+    target=b'/v1/%00"<>\\^`{|}~?a=%2F..&&x',
+    asked=Message(
+        lines=[b"X: \xff\t\x80", b"X-API-Key: y", b"x-api-key: z", b"aCCept: */*", b"Cookie: c"],
+        pieces=[b"\0\r\n\r\n"],
+        chunked=True,
+    ),
     status=599,
     reason=b"\xff",
     answered=Message(
-        lines=[b"a: b", b"A: b"], pieces=[b"0\r\n\r\n", b"HTTP/1.1 200"], chunked=True
+        lines=[b"Set-Cookie: a", b"set-cookie: b", b"Content-Encoding: gzip", b"Date: yesterday"],
+        pieces=[b"0\r\n\r\n", b"HTTP/1.1 200"],
+        chunked=True,
     ),
 )
 @given(

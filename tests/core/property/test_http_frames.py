@@ -18,18 +18,13 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from aileron_mcp.relay import messages
 from examples.mailbox.server import Mailbox
 from tests.fast.property.mcp_messages import (
     FRAMES,
-    IDS,
     JSON,
-    METHODS,
     NEW,
-    PARAMS,
     REQUESTS,
     TEXT,
-    TOOLS,
     deep,
 )
 from tests.support.server_harness import ROOT, Console, aileron
@@ -45,7 +40,7 @@ HELLO = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class HttpReply:
     """What came back: its head, and its body as far as it was waited for."""
 
     status: int
@@ -54,7 +49,7 @@ class Reply:
     body: bytes
 
 
-class Agent:
+class HttpAgent:
     """A session at the console, and an MCP session of the old era in it."""
 
     def __init__(self, console: Console) -> None:
@@ -77,7 +72,7 @@ class Agent:
         assert reply.session is not None, reply
         return reply.session.encode()
 
-    def post(self, body: bytes, headers: list[tuple[bytes, bytes]]) -> Reply:
+    def post(self, body: bytes, headers: list[tuple[bytes, bytes]]) -> HttpReply:
         head = [*headers, (b"Content-Length", b"%d" % len(body))]
         reply = self.exchange(request(b"POST", b"/mcp", self.host(), head) + body, whole=True)
         assert reply is not None
@@ -86,7 +81,7 @@ class Agent:
     def host(self) -> bytes:
         return b"127.0.0.1:%d" % self.console.port
 
-    def exchange(self, data: bytes, *, whole: bool, ended: bool = False) -> Reply | None:
+    def exchange(self, data: bytes, *, whole: bool, ended: bool = False) -> HttpReply | None:
         """Send *data*; return the first answer, or None where the console hung up without one.
 
         Args:
@@ -108,7 +103,7 @@ class Agent:
                 return None
             media = response.headers.get("content-type", "")
             with response:
-                return Reply(
+                return HttpReply(
                     status=response.status,
                     media=media,
                     session=response.headers.get("mcp-session-id"),
@@ -153,7 +148,7 @@ def request(method: bytes, path: bytes, host: bytes, headers: list[tuple[bytes, 
 
 
 @pytest.fixture(scope="module")
-def agent() -> Iterator[Agent]:
+def agent() -> Iterator[HttpAgent]:
     """A real console with the examples in it, that holds no call."""
     with tempfile.TemporaryDirectory(prefix="ail-") as folder, Mailbox() as mailbox:
         home = Path(folder) / "home"
@@ -163,7 +158,7 @@ def agent() -> Iterator[Agent]:
         )
         (home / "config.toml").write_text("[mcp]\nhold_seconds = 0\n")
         console = Console(home, mailbox)
-        yield Agent(console)
+        yield HttpAgent(console)
         console.close()
 
 
@@ -203,7 +198,7 @@ def framed(body: bytes, framing: str) -> tuple[list[tuple[bytes, bytes]], bytes,
     return [(length, b"%d" % len(body))], body, True
 
 
-def judge(reply: Reply | None, method: bytes) -> None:
+def judge(reply: HttpReply | None, method: bytes) -> None:
     """Hold an answer against what the wire allows."""
     assert reply is not None, "the console hung up on a whole request without an answer"
     event(f"HTTP {reply.status}")
@@ -222,7 +217,7 @@ def judge(reply: Reply | None, method: bytes) -> None:
         assert error.get("code") != -32603, reply
 
 
-def answers(reply: Reply) -> Iterator[Any]:
+def answers(reply: HttpReply) -> Iterator[Any]:
     """Yield the JSON-RPC messages of an answer's body."""
     if reply.media.startswith("text/event-stream"):
         for line in io.BytesIO(reply.body):
@@ -254,7 +249,7 @@ def answers(reply: Reply) -> Iterator[Any]:
     "length",
 )
 def test_whatever_comes_to_the_mcp_mount_is_answered(
-    agent: Agent, method: bytes, path: bytes, era: str, headers: list[tuple[bytes, bytes]],
+    agent: HttpAgent, method: bytes, path: bytes, era: str, headers: list[tuple[bytes, bytes]],
     body: bytes, framing: str,
 ) -> None:  # fmt: skip
     """Both eras, any header, any body, any framing: JSON-RPC or an HTTP error that says what."""
@@ -291,84 +286,6 @@ def test_whatever_comes_to_the_mcp_mount_is_answered(
 
 
 APPROVAL = "act-20260101T000000-0123456789abcdef"
-ARGUMENTS = st.fixed_dictionaries(
-    {},
-    optional={
-        "approval_id": st.just(APPROVAL) | JSON,
-        "draft_id": st.just("r-8842190447") | JSON,
-        "id": st.just("r-8842190447") | JSON,
-        "max_results": st.integers() | JSON,
-        "query": TEXT | JSON,
-        "wait_seconds": st.sampled_from([0, 0.0, 1e308, -1, 61, True]) | JSON,
-    },
-)
-CALLS = st.fixed_dictionaries(
-    {"name": TOOLS, "arguments": ARGUMENTS | JSON},
-    optional={
-        "_meta": st.fixed_dictionaries({}, optional={"progressToken": IDS, "callId": JSON}),
-        "inputResponses": JSON,
-        "requestState": JSON,
-        "task": JSON,
-        "cursor": JSON,
-    },
-)
-
-GOOD: list[tuple[str, dict[str, Any]]] = [
-    ("get_draft", {"id": "r-8842190447"}),
-    ("list_drafts", {}),
-    ("send_draft", {"draft_id": "r-8842190447"}),
-    ("check_action_status", {"approval_id": APPROVAL}),
-]
-NEARLY = st.tuples(
-    st.sampled_from(GOOD),
-    st.dictionaries(st.sampled_from(["id", "query", "max_results"]), JSON, max_size=1),
-).map(lambda pair: {"name": pair[0][0], "arguments": {**pair[0][1], **pair[1]}})
-
-
-@FEWER
-@given(
-    st.one_of(
-        st.tuples(st.just("tools/call"), CALLS | NEARLY),
-        st.tuples(st.just("tools/call"), NEARLY),
-        st.tuples(
-            METHODS.filter(lambda method: "subscr" not in method and method.isprintable()), PARAMS
-        ),
-    ),
-    st.booleans(),
-    st.integers(-(2**70), 2**70) | TEXT,
-)
-def test_whatever_a_message_holds_it_is_answered_by_its_id(
-    agent: Agent, asked: tuple[str, Any], stateless: bool, id_: Any
-) -> None:
-    """A whole request of either era gets a result or an error of the protocol, and no fault of ours."""
-    method, params = asked
-    headers = dict(fields(agent.token))
-    if stateless:
-        params = params if isinstance(params, dict) else {}
-        meta = params.get("_meta")
-        params = {**params, "_meta": {**(meta if isinstance(meta, dict) else {}), **NEW}}
-        message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
-        expected = messages.Call(message, b"").new_era_headers()
-        headers |= {name.encode(): value.encode() for name, value in expected.items()}
-    else:
-        message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
-        headers[b"Mcp-Session-Id"] = agent.session
-    reply = agent.post(json.dumps(message).encode(), list(headers.items()))
-    event(f"HTTP {reply.status}")
-    judge(reply, b"POST")
-    said = [answer for answer in answers(reply) if "method" not in answer]
-    assert len(said) == 1, reply
-    assert ("result" in said[0]) != ("error" in said[0])
-    if "error" in said[0]:
-        event(f"{method} {said[0]['error'].get('code', said[0]['error'].get('class'))}")
-        assert said[0]["error"].get("code") != -32603, reply
-    else:
-        event(f"{method} {said[0]['result'].get('structuredContent', {}).get('status')}")
-    if reply.status == 200:
-        assert said[0]["id"] == id_
-    agent.well()
-
-
 SEGMENTS = st.sampled_from(["get-draft", "send-draft", APPROVAL, "..", "%2e%2e", "%00", "%ff", "a" * 3000]) | TEXT.map(lambda text: "".join(f"%{b:02x}" for b in text.encode()))  # fmt: skip
 PATHS = st.one_of(
     st.sampled_from(["/v1/actions", "/v1/sessions", "/v1/health", "/v1/openapi.json", "/v1/audit", "/", "*", "//", "/v1", "http://x/v1/actions"]),
@@ -414,7 +331,7 @@ BODIES = st.one_of(
     "chunked",
 )
 def test_whatever_comes_to_a_route_is_answered(
-    agent: Agent, method: bytes, path: str, headers: list[tuple[bytes, bytes]], body: bytes,
+    agent: HttpAgent, method: bytes, path: str, headers: list[tuple[bytes, bytes]], body: bytes,
     framing: str,
 ) -> None:  # fmt: skip
     """The one error body, or the answer of the route; bodies of every framing."""
@@ -433,7 +350,7 @@ def test_whatever_comes_to_a_route_is_answered(
 @example(b"POST /mcp HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n")
 @example(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 def test_any_bytes_on_the_port_end_in_an_answer_or_a_closed_connection(
-    agent: Agent, data: bytes
+    agent: HttpAgent, data: bytes
 ) -> None:
     """Half a head that goes on is somebody's right for ten seconds; then the connection ends."""
     with socket.create_connection(("127.0.0.1", agent.console.port), SECONDS) as peer:

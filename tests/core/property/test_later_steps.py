@@ -53,7 +53,7 @@ def chains(draw: st.DrawFn) -> tuple[Action, dict[str, Json]]:
     return replace(ACTION, steps=tuple(steps)), {each: tree(4, draw(LEAF)) for each in ids}
 
 
-def halted(action: Action, progress: Progress | None) -> LiveRun:
+def run_at(action: Action, progress: Progress | None) -> LiveRun:
     """Return a run of *action* that stands at *progress*."""
     row = RunRecord(
         run_id="run-1",
@@ -108,7 +108,7 @@ def test_a_question_holds_what_the_step_is_then_given(
     got: dict[str, object] = {}
     for step in action.steps:
         progress = Progress(steps=dict(outputs), halted_before=step.id, elapsed=0.0)
-        held = halted(action, progress)
+        held = run_at(action, progress)
         for before in action.steps:
             if before.id in got:
                 assert held.step_inputs(before, progress) == got[before.id]
@@ -128,7 +128,7 @@ def test_no_step_that_an_earlier_output_changes_goes_without_a_question(
     """What the first question shows as it stands is what runs, whatever the steps return."""
     action, returned = drawn
     args: dict[str, Json] = {"draft_id": "${a.b}"}
-    held = halted(action, None)
+    held = run_at(action, None)
     for index, step in enumerate(action.steps):
         outputs = {each.id: returned[each.id] for each in action.steps[:index]}
         if step.id in held.halting_steps():

@@ -17,6 +17,7 @@ from aileron_core.connectors.http.call import OutgoingCall
 from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest, OutgoingResponse
 from aileron_core.connectors.protocol import Route
 from aileron_core.errors import CapabilityDenied, NetworkError, ResourceLimitExceeded
+from tests.support.making import cut
 
 MAX_BODY = 250
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"
@@ -104,14 +105,6 @@ def ask(
     return words
 
 
-def cut(data: bytes, sizes: list[int]) -> list[bytes]:
-    pieces: list[bytes] = []
-    for size in sizes:
-        pieces.append(data[:size])
-        data = data[size:]
-    return [*filter(None, pieces), data]
-
-
 BOMB = gzip.compress(bytes(1_000_000))[:MAX_BODY]
 HEADS = st.sampled_from(
     [
@@ -153,7 +146,7 @@ def test_any_answer_of_a_service_is_a_response_or_an_error_of_ours(
 ) -> None:
     """Bounded, with a status, or a failure that names host and kind; and the next answer is whole."""
     babbler.pause = 0.0
-    babbler.says = cut(head + tail, sizes)
+    babbler.says = [*filter(None, cut(head + tail, sizes))]
     event("failed" if isinstance(ask(client), str) else "answered")
     babbler.says = [GOOD]
     answer = ask(client)

@@ -1,10 +1,7 @@
 """The waiting list against the plainest list there is: the same rows, cursor, counts and deadline."""
 
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
-from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -19,6 +16,7 @@ from aileron_tui.state.queue import (
     Item,
     Queue,
 )
+from tests.support.counting import calls
 from tests.support.screens.calls import approval
 
 STATES = ("pending", "checking", "awaiting_vault", "approved", "executing")
@@ -42,7 +40,7 @@ class Row:
         return inf if ends is None else ends
 
 
-def held(name: int, kind: str) -> NotAcceptedView:
+def unaccepted(name: int, kind: str) -> NotAcceptedView:
     return NotAcceptedView(
         kind="action" if kind == "action" else "connector",
         name=str(name),
@@ -53,6 +51,12 @@ def held(name: int, kind: str) -> NotAcceptedView:
         connector="c",
         hosts=(),
     )
+
+
+def part_of(key: str) -> int:
+    """Return which part of the list a file or problem stands in."""
+    parts = ("held:connector", "held:action", "problem")
+    return [key.startswith(part) for part in parts].index(True)
 
 
 class Lists(RuleBasedStateMachine):
@@ -92,6 +96,13 @@ class Lists(RuleBasedStateMachine):
             behind = self.keys.index(key) > self.keys.index(self.selected)
             if not behind or self.selected in self.arrived:
                 self.arrived.append(key)
+
+    def place_arrived(self) -> None:
+        """What stood at the end of all goes to the end of its part, also behind what came later."""
+        late = {key: place for place, key in enumerate(self.arrived)}
+        self.rows.sort(key=lambda row: late.get(row.view.approval_id, -1))
+        self.files.sort(key=lambda key: (part_of(key), late.get(key, -1)))
+        self.arrived = []
 
     def find(self, key: str) -> Row | None:
         return next((row for row in self.rows if row.view.approval_id == key), None)
@@ -166,7 +177,7 @@ class Lists(RuleBasedStateMachine):
         self.rows = [row for row in self.rows if row.view.approval_id not in gone]
         self.files = [key for key in self.files if key not in gone]
         self.over -= set(gone)
-        self.arrived = []
+        self.place_arrived()
         self.mine -= set(gone)
         self.settle()
 
@@ -187,7 +198,7 @@ class Lists(RuleBasedStateMachine):
     def change_order(self) -> None:
         """What is selected stays so; the rest is sorted now and never by itself."""
         self.queue.change_order(self.now)
-        self.arrived = []
+        self.place_arrived()
         self.rows.sort(key=lambda row: row.came)
         if self.sorted_at is None:
             self.rows.sort(key=lambda row: row.ends)
@@ -206,7 +217,7 @@ class Lists(RuleBasedStateMachine):
 
     @rule(
         held_back=st.lists(
-            st.builds(held, st.integers(0, 4), st.sampled_from(["action", "connector"])),
+            st.builds(unaccepted, st.integers(0, 4), st.sampled_from(["action", "connector"])),
             max_size=5,
             unique_by=lambda each: (each.kind, each.name),
         ),
@@ -220,13 +231,10 @@ class Lists(RuleBasedStateMachine):
         fresh = [f"held:{each.kind}:{each.name}" for each in ordered]
         fresh += [f"problem:{each}" for each in problems]
         self.over = set(self.files) - set(fresh)
-        parts = ("held:connector", "held:action", "problem")
         for key in fresh:
             if key not in self.files:
                 self.files.append(key)
-                self.files.sort(
-                    key=lambda key: [key.startswith(part) for part in parts].index(True)
-                )
+                self.files.sort(key=part_of)
                 self.arrive(key)
         self.settle()
 
@@ -259,29 +267,6 @@ TestLists = Lists.TestCase
 TestLists.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-def counted(work: Callable[[], object]) -> int:
-    """Return how many lines of the presenters *work* runs: the same on a slow machine and a fast one."""
-    room = str(Path(sys.modules[Queue.__module__].__file__ or "").parent)
-    lines = 0
-
-    def trace(frame: object, event: str, _: object) -> object:
-        nonlocal lines
-        lines += event == "line"
-        return trace
-
-    def enter(frame: object, event: str, argument: object) -> object:
-        name = frame.f_code.co_filename  # type: ignore[attr-defined]
-        return trace if name.startswith(room) else None
-
-    before = sys.gettrace()
-    sys.settrace(enter)  # type: ignore[arg-type]
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return lines
-
-
 def filled(count: int) -> Queue:
     queue = Queue()
     queue.load((approval(n, 1000.0, expires_at=2000.0 + n) for n in range(count)), ())
@@ -306,7 +291,7 @@ def test_nothing_per_key_arrival_or_second_walks_over_all_that_wait() -> None:
         queue.sweep(1100.0)
 
     small, large = filled(100), filled(10_000)
-    assert counted(lambda: work(large, 10_000)) <= counted(lambda: work(small, 100)) + 10
+    assert calls(lambda: work(large, 10_000)) <= calls(lambda: work(small, 100)) + 10
 
 
 def test_an_answered_call_under_the_cursor_stays_until_a_key_leaves_it() -> None:
@@ -326,7 +311,7 @@ def test_ten_thousand_that_end_at_once_are_passed_over_without_a_walk() -> None:
     queue = filled(10_000)
     for number in range(9_999):
         queue.update(approval(number, 1000.0, state="denied", ended_at=1000.0), 1000.0)
-    assert counted(queue.advance) < 20
+    assert calls(queue.advance) < 20
     assert queue.selected == approval(9_999, 0.0).approval_id
 
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.fast.property.mcp_messages import FRAMES, IDS, JSON, deep
+from tests.fast.property.mcp_messages import FRAMES, deep
 from tests.support.mcp_harness import (
     NEW,
     TOKEN,
@@ -269,76 +269,34 @@ def agent(hostile: HostileConsole) -> Iterator[Line]:
     line.close()
 
 
-STATUS = st.sampled_from([b"200 OK", b"202 No", b"204 No", b"401 No", b"413 No", b"500 No", b"9" * 5000, b"-1", b"x"])  # fmt: skip
-FIELDS = st.sampled_from(
-    [
-        b"Content-Length: 5",
-        b"Content-Length: " + b"9" * 5000,
-        b"Content-Length: -1",
-        b"Transfer-Encoding: chunked",
-        b"Content-Type: text/event-stream",
-        b"Content-Type: application/json",
-        b"Mcp-Session-Id: \xff\xfe",
-        b"Mcp-Session-Id: a b",
-        b"X" * 3000,
-        b": \x00",
-    ]
-)
-ANSWERS = st.fixed_dictionaries(
-    {},
-    optional={
-        "jsonrpc": st.sampled_from(["2.0", "2.0", "1.0", 5]),
-        "id": IDS,
-        "method": st.sampled_from(["notifications/progress", "ping"]) | JSON,
-        "result": JSON,
-        "error": JSON | st.fixed_dictionaries({"code": JSON, "message": JSON}),
-    },
-)
-DOCUMENTS = st.one_of(
-    JSON.map(json.dumps), ANSWERS.map(json.dumps), ANSWERS.map(json.dumps),
-    st.sampled_from(["NaN", '{"result": 1e999}', '{"result": NaN}', '{"id": 1}']),
-    st.integers(900, 1100).map(lambda n: '{"jsonrpc":"2.0","result":' + "[" * n + "]" * n + "}"),
-)  # fmt: skip
-BODIES = st.one_of(
-    st.binary(max_size=100),
-    DOCUMENTS.map(str.encode),
-    st.lists(DOCUMENTS, max_size=3).map(
-        lambda events: "".join(f"data: {event}\r\n\r\n" for event in events).encode()
-    ),
-    st.lists(DOCUMENTS, max_size=3).map(
-        lambda events: (
-            b"".join(
-                b"%x\r\n%s\r\n" % (len(part), part)
-                for part in (f"data: {event}\n\n".encode() for event in events)
-            )
-            + b"0\r\n\r\n"
-        )
-    ),
-)
 SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
-REPLIES = st.one_of(
-    st.binary(max_size=60),
-    st.builds(
-        lambda status, fields, body: b"\r\n".join([b"HTTP/1.1 " + status, *fields, b"", body]),
-        STATUS,
-        st.lists(FIELDS, max_size=3),
-        BODIES,
-    ),
-    ANSWERS.map(whole),
-    st.lists(DOCUMENTS, min_size=1, max_size=3).map(
-        lambda events: SSE + "".join(f"data: {event}\n\n" for event in events).encode()
-    ),
-)
+FORGED = b'{"jsonrpc":"2.0","id":6,"result":{}}'
+REPLIES = {
+    "nothing": b"",
+    "no HTTP": b"SSH-2.0-OpenSSH_9\r\n\r\n",
+    "a status without end": b"HTTP/1.1 " + b"9" * 5000 + b"\r\n\r\n",
+    "a status that is none": b"HTTP/1.1 x\r\n\r\n",
+    "a length without end": b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+    "a length below nothing": b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}",
+    "chunks that are none": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nx\r\n",
+    "a session that is no text": b"HTTP/1.1 200 OK\r\nMcp-Session-Id: \xff\xfe\r\n\r\n{}",
+    "no session": b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
+    "a fault": b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\noops",
+    "neither result nor error": whole({"jsonrpc": "2.0"}),
+    "an error that is none": whole({"jsonrpc": "2.0", "id": 7, "error": 5}),
+    "another's answer": whole(json.loads(FORGED)),
+    "two answers": SSE + b"data: " + FORGED + b"\n\ndata: " + FORGED.replace(b"6", b"7") + b"\n\n",
+    "a number that is none": SSE + b'data: {"jsonrpc":"2.0","result":1e999}\n\n',
+    "methods that are none": SSE
+    + b'data: {"method":5}\n\ndata: {"jsonrpc":"2.0","method":NaN}\n\n',
+    "too deep": SSE + b'data: {"jsonrpc":"2.0","result":' + b"[" * 985 + b"]" * 985 + b"}\n\n",
+    "half an event": SSE + b'data: \xff\n\ndata: {"a":',
+}
+"""Of each kind one; tests/fast/mcp has any bytes read by the relay's parsers."""
 
 
-@given(REPLIES, st.booleans())
-@example(b"HTTP/1.1 " + b"9" * 5000 + b"\r\n\r\n", True)
-@example(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", True)
-@example(SSE + b'data: {"jsonrpc":"2.0","result":1e999}\n\n', True)
-@example(SSE + b'data: {"method":5}\n\ndata: {"jsonrpc":"2.0","method":NaN}\n\n', False)
-@example(whole({"jsonrpc": "2.0"}), False)
-@example(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", False)  # and no session helps
-@example(SSE + b'data: {"jsonrpc":"2.0","result":' + b"[" * 985 + b"]" * 985 + b"}\n\n", False)
+@pytest.mark.parametrize("stateless", [False, True])
+@pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
 def test_whatever_the_console_answers_the_call_ends_and_the_next_is_served(
     hostile: HostileConsole, agent: Line, reply: bytes, stateless: bool
 ) -> None:
@@ -355,15 +313,12 @@ def test_whatever_the_console_answers_the_call_ends_and_the_next_is_served(
     assert tools["tools"] == [1]
 
 
-# A console that knows the session no more is asked ever more rarely, so none says 401 here.
-@given(REPLIES.filter(lambda reply: b" 401" not in reply))
-@settings(max_examples=max(5, settings.default.max_examples // 20))  # each waits for a reopening
-@example(SSE + b'data: {"method":5}\n\ndata: NaN\n\ndata: \xff\n\ndata: {"a":')
+@pytest.mark.parametrize("reply", ["nothing", "a number that is none", "half an event", "too deep"])
 def test_whatever_the_standing_stream_brings_the_next_call_is_served(
-    hostile: HostileConsole, agent: Line, reply: bytes
+    hostile: HostileConsole, agent: Line, reply: str
 ) -> None:
     """The stream is opened again, and nothing of it reaches the client but JSON-RPC."""
-    hostile.stream = reply
+    hostile.stream = REPLIES[reply]
     hostile.streamed.clear()
     assert hostile.streamed.wait(SECONDS)
     _, tools = agent.served()

@@ -3,26 +3,23 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aileron_core.console_port import ApprovalView, ChooseAccount
-from aileron_core.credentials.account_secret import AccountSecret
-from aileron_core.credentials.accounts import credential_user
 from aileron_core.credentials.binding import Binding
 from aileron_core.errors import Conflict
 from aileron_core.vault.secret import Secret
-from tests.support.core_harness import Core
+from tests.support.core_harness import PASSPHRASE, Core, Start
 from tests.support.scripted_guest import furnish_guest
 from tests.support.tls_service import TlsService, tls_service
 
 CANARY = "canary-9d2f-key-of-the-account"
-PASSPHRASE = "correct horse battery"
 NEEDS_KEY = '[capabilities.credential]\nkind = "api_key"\nheader = "X-Key"\nformat = "{key}"\n'
 
 
@@ -32,12 +29,6 @@ class Place:
 
     home: Path
     service: TlsService
-
-    @asynccontextmanager
-    async def open(self, *, accept: bool = True) -> AsyncGenerator[Core]:
-        outgoing = self.service.client
-        async with Core.open(self.home, make_outgoing=outgoing, accept=accept) as core:
-            yield core
 
     @property
     def keys(self) -> list[str | None]:
@@ -52,17 +43,18 @@ def place(home: Path, tmp_path: Path) -> Iterator[Place]:
         yield Place(home, service)
 
 
+@pytest.fixture
+def start(place: Place) -> Start:
+    return partial(Core.open, place.home, make_outgoing=place.service.client)
+
+
 async def bind(core: Core, identity: str = "work", key: str = CANARY) -> Binding:
-    """Bind an account, in a vault that is made for it where there is none."""
-    if core.app.vault.state == "absent":
-        core.app.vault.create(Secret(PASSPHRASE))
+    """Bind an account; of a vault that is made for it, once the library is under its key."""
+    is_new = core.app.vault.state == "absent"
+    bound = await core.bind(key, f"{identity}@example.com", identity)
+    if is_new:
         await core.until_record("library.authenticated", 3)
-    (connector,) = core.app.library.find("act").connectors.values()
-    user = credential_user(connector)
-    assert user is not None
-    return await core.app.bindings.setup(
-        user, identity, f"{identity}@example.com", AccountSecret(value=Secret(key))
-    )
+    return bound
 
 
 async def waiting(core: Core, action: str = "act", key: str | None = None) -> ApprovalView:
@@ -72,103 +64,101 @@ async def waiting(core: Core, action: str = "act", key: str | None = None) -> Ap
     return await core.view(answer.row.approval_id, lambda v: v.state == "awaiting_vault")
 
 
-async def test_a_call_waits_for_an_account_and_goes_on_by_itself(place: Place) -> None:
+async def test_a_call_waits_for_an_account_and_goes_on_by_itself(core: Core, place: Place) -> None:
     """Nothing is asked of the service before; the preview and the effect both use the account."""
-    async with place.open() as core:
-        view = await waiting(core)
-        assert view.account_need is not None
-        assert (view.account_need.reason, view.account_need.kind) == ("unbound", "api_key")
-        assert (view.digest, place.service.seen) == ("", [])
-        with pytest.raises(Conflict, match="waits for its account"):
-            await core.app.approvals.approve(view.approval_id, "")
+    view = await waiting(core)
+    assert view.account_need is not None
+    assert (view.account_need.reason, view.account_need.kind) == ("unbound", "api_key")
+    assert (view.digest, place.service.seen) == ("", [])
+    with pytest.raises(Conflict, match="waits for its account"):
+        await core.app.approvals.approve(view.approval_id, "")
 
-        bound = await bind(core)
-        asked = await core.looked(view.approval_id)
-        assert asked.account_need is None
-        assert [each.account for each in asked.accounts] == ["work@example.com"]
-        assert place.keys == [CANARY]
-        await core.approve(asked)
-        assert (await core.ended(asked)).state == "completed"
-        assert place.keys == [CANARY] * 3  # preview, recheck, effect
-        (needed,) = await core.records("run.requested")
-        assert (needed["state"], needed["needs"]) == ("awaiting_vault", "unbound")
-        (ready,) = await core.records("run.has_account")
-        assert ready["accounts"] == [bound.name]
+    bound = await bind(core)
+    asked = await core.looked(view.approval_id)
+    assert asked.account_need is None
+    assert [each.account for each in asked.accounts] == ["work@example.com"]
+    assert place.keys == [CANARY]
+    assert (await core.run(asked)).state == "completed"
+    assert place.keys == [CANARY] * 3  # preview, recheck, effect
+    (needed,) = await core.records("run.requested")
+    assert (needed["state"], needed["needs"]) == ("awaiting_vault", "unbound")
+    (ready,) = await core.records("run.has_account")
+    assert ready["accounts"] == [bound.name]
 
 
-async def test_a_call_that_is_not_gated_waits_and_then_runs(place: Place) -> None:
+async def test_a_call_that_is_not_gated_waits_and_then_runs(core: Core, place: Place) -> None:
     """The agent has an id to ask with, as for a gated one; an equal call is the same one."""
-    async with place.open() as core:
-        view = await waiting(core, "see")
-        again = await core.call("see", {})
-        assert again.attached
-        assert again.row.approval_id == view.approval_id
-        await bind(core)
-        end = await core.ended(view)
-        assert (end.state, end.decided_by) == ("completed", "")
-        assert (await core.result(view.approval_id)).output == {
-            "output": {"done": True},
-            "steps": {"step": {"done": True}},
-        }
-        assert place.keys == [CANARY]
-        later = await core.call("see", {})
-        assert later.row.state == "completed"
+    view = await waiting(core, "see")
+    again = await core.call("see", {})
+    assert again.attached
+    assert again.row.approval_id == view.approval_id
+    await bind(core)
+    end = await core.ended(view)
+    assert (end.state, end.decided_by) == ("completed", "")
+    assert (await core.result(view.approval_id)).output == {
+        "output": {"done": True},
+        "steps": {"step": {"done": True}},
+    }
+    assert place.keys == [CANARY]
+    later = await core.call("see", {})
+    assert later.row.state == "completed"
 
 
-async def test_a_locked_vault_holds_every_call_that_needs_it(place: Place) -> None:
+async def test_a_locked_vault_holds_every_call_that_needs_it(core: Core, place: Place) -> None:
     """Also one that was shown already: it is fetched and shown anew after the unlock."""
-    async with place.open() as core:
-        await bind(core)
-        answer = await core.call("act", {})
-        assert answer.row.approval_id is not None
-        shown = await core.looked(answer.row.approval_id)
-        core.app.vault.lock()
-        locked = await core.view(shown.approval_id, lambda v: v.state == "awaiting_vault")
-        assert locked.account_need is not None
-        assert locked.account_need.reason == "locked"
-        with pytest.raises(Conflict):
-            await core.approve(shown)
-        sent = len(place.service.seen)
-        core.app.vault.unlock(Secret(PASSPHRASE))
-        again = await core.looked(shown.approval_id, after=locked.version)
-        assert len(place.service.seen) == sent + 1
-        await core.approve(again)
-        assert (await core.ended(again)).state == "completed"
+    await bind(core)
+    shown = await core.ask_for("act", {})
+    core.app.vault.lock()
+    locked = await core.view(shown.approval_id, lambda v: v.state == "awaiting_vault")
+    assert locked.account_need is not None
+    assert locked.account_need.reason == "locked"
+    with pytest.raises(Conflict):
+        await core.approve(shown)
+    sent = len(place.service.seen)
+    core.app.vault.unlock(Secret(PASSPHRASE))
+    again = await core.looked(shown.approval_id, after=locked.version)
+    assert len(place.service.seen) == sent + 1
+    assert (await core.run(again)).state == "completed"
 
 
-async def test_a_person_picks_among_several_accounts(place: Place) -> None:
+async def test_a_person_picks_among_several_accounts(core: Core, place: Place) -> None:
     """The digest covers which; no account that was not offered can be picked."""
-    async with place.open() as core:
-        await bind(core, "home", "canary-of-home")
-        work = await bind(core)
-        view = await waiting(core)
-        need = view.account_need
-        assert need is not None
-        assert need.reason == "choice"
-        assert [each.account for each in need.candidates] == [
-            "home@example.com",
-            "work@example.com",
-        ]
-        with pytest.raises(Conflict, match="that choice"):
-            await core.app.console.carry_out(
-                ChooseAccount(
-                    approval_id=view.approval_id, connector=need.connector, binding="api_key/x/y"
-                )
+    await bind(core, "home", "canary-of-home")
+    work = await bind(core)
+    view = await waiting(core)
+    need = view.account_need
+    assert need is not None
+    assert need.reason == "choice"
+    assert [each.account for each in need.candidates] == [
+        "home@example.com",
+        "work@example.com",
+    ]
+    with pytest.raises(Conflict, match="that choice"):
+        await core.do(
+            ChooseAccount(
+                approval_id=view.approval_id, connector=need.connector, binding="api_key/x/y"
             )
-        await core.app.console.carry_out(
-            ChooseAccount(approval_id=view.approval_id, connector=need.connector, binding=work.name)
         )
-        asked = await core.looked(view.approval_id)
-        assert [each.name for each in asked.accounts] == [work.name]
-        await core.approve(asked)
-        await core.ended(asked)
-        assert set(place.keys) == {CANARY}
+    await core.do(
+        ChooseAccount(approval_id=view.approval_id, connector=need.connector, binding=work.name)
+    )
+    asked = await core.looked(view.approval_id)
+    assert [each.name for each in asked.accounts] == [work.name]
+    await core.run(asked)
+    assert set(place.keys) == {CANARY}
+
+
+async def heard(core: Core, view: ApprovalView) -> ApprovalView:
+    """Return the view at its end, once the agent has heard of it: an equal call is another one then."""
+    end = await core.ended(view)
+    await core.app.approvals.mark_delivered(view.approval_id)
+    return end
 
 
 async def pick(core: Core, view: ApprovalView, binding: Binding, *, remember: bool) -> None:
     need = view.account_need
     assert need is not None
-    await core.app.console.carry_out(
+    await core.do(
         ChooseAccount(
             approval_id=view.approval_id,
             connector=need.connector,
@@ -178,14 +168,16 @@ async def pick(core: Core, view: ApprovalView, binding: Binding, *, remember: bo
     )
 
 
-async def test_a_choice_is_remembered_for_its_action_until_it_is_forgotten(place: Place) -> None:
+async def test_a_choice_is_remembered_for_its_action_until_it_is_forgotten(
+    start: Start, place: Place
+) -> None:
     """For no other action; it outlives a restart, is on record, and each call still shows whose it is."""
-    async with place.open() as core:
+    async with start() as core:
         await bind(core, "home", "canary-of-home")
         work = await bind(core)
         first = await waiting(core, "see", key="4")
         await pick(core, first, work, remember=True)
-        assert (await core.ended(first)).state == "completed"
+        assert (await heard(core, first)).state == "completed"
         again = await core.call("see", {}, key="1")
         assert (again.row.state, again.attached) == ("completed", False)
         other = await waiting(core, "act")
@@ -195,7 +187,7 @@ async def test_a_choice_is_remembered_for_its_action_until_it_is_forgotten(place
         (kept,) = await core.records("binding.remembered")
         assert (kept["binding"], kept["for_action"]) == (work.name, "see")
         assert kept["actor"] == "person"
-    async with place.open() as core:
+    async with start() as core:
         core.app.vault.unlock(Secret(PASSPHRASE))
         await core.until(lambda: core.app.accounts._unverified() is None)
         call = await core.call("see", {}, key="2")
@@ -211,27 +203,25 @@ async def test_a_choice_is_remembered_for_its_action_until_it_is_forgotten(place
 
 
 async def test_a_remembered_choice_ends_with_the_file_or_the_account_that_it_was_for(
-    place: Place,
+    start: Start, place: Place
 ) -> None:
     """Another text under the action's name, or another login under the account's, is asked for anew."""
-    async with place.open() as core:
+    async with start() as core:
         await bind(core, "home", "canary-of-home")
         work = await bind(core)
         first = await waiting(core, "see", key="6")
         await pick(core, first, work, remember=True)
-        await core.ended(first)
-        (connector,) = core.app.library.find("see").connectors.values()
-        user = credential_user(connector)
-        assert user is not None
+        await heard(core, first)
+        user = core.user()
         await core.app.bindings.rebind(work.name, user)
         held = await waiting(core, "see", key="7")
         await pick(core, held, work, remember=True)
-        await core.ended(held)
+        await heard(core, held)
         again = await core.call("see", {}, key="3")
         assert (again.row.state, again.attached) == ("completed", False)
     file = place.home / "actions" / "see.md"
     file.write_text(file.read_text() + "\nMore.\n")
-    async with place.open(accept=False) as core:
+    async with start(accept=False) as core:
         core.app.vault.unlock(Secret(PASSPHRASE))
         await core.until(lambda: core.app.accounts._unverified() is None)
         (new,) = await core.until(core.app.library.not_accepted)
@@ -241,9 +231,11 @@ async def test_a_remembered_choice_ends_with_the_file_or_the_account_that_it_was
         assert changed.account_need.reason == "choice"
 
 
-async def test_a_remembered_choice_that_another_program_wrote_does_not_count(place: Place) -> None:
+async def test_a_remembered_choice_that_another_program_wrote_does_not_count(
+    start: Start, place: Place
+) -> None:
     """It is under the vault's key; the vault from before the change is used, and says so."""
-    async with place.open() as core:
+    async with start() as core:
         await bind(core, "home", "canary-of-home")
         work = await bind(core)
         see = core.app.library.find("see").file
@@ -251,7 +243,7 @@ async def test_a_remembered_choice_that_another_program_wrote_does_not_count(pla
     document = json.loads(file.read_text())
     document["entries"][work.name]["metadata"]["remembered_for"] = {see.name: see.sha256}
     file.write_text(json.dumps(document))
-    async with place.open() as core:
+    async with start() as core:
         core.app.vault.unlock(Secret(PASSPHRASE))
         assert "vault.json" in core.app.vault.problem
         assert [each.remembered_for for each in core.app.bindings.all()] == [()] * len(
@@ -259,15 +251,15 @@ async def test_a_remembered_choice_that_another_program_wrote_does_not_count(pla
         )
 
 
-async def test_what_waits_for_an_account_still_does_after_a_restart(place: Place) -> None:
+async def test_what_waits_for_an_account_still_does_after_a_restart(start: Start) -> None:
     """A pending one too: the vault is locked then."""
-    async with place.open() as core:
+    async with start() as core:
         first = await waiting(core)
         await bind(core)
         await core.looked(first.approval_id)
         see = await core.call("see", {})
         assert see.row.state == "completed"
-    async with place.open() as core:
+    async with start() as core:
         held = await core.until(
             lambda: next(
                 (
@@ -283,101 +275,94 @@ async def test_what_waits_for_an_account_still_does_after_a_restart(place: Place
         assert held.account_need.reason == "locked"
         core.app.vault.unlock(Secret(PASSPHRASE))
         again = await core.looked(first.approval_id)
-        await core.approve(again)
-        assert (await core.ended(again)).state == "completed"
+        assert (await core.run(again)).state == "completed"
 
 
-async def test_an_account_that_is_revoked_ends_what_waits_on_it(place: Place) -> None:
+async def test_an_account_that_is_revoked_ends_what_waits_on_it(core: Core) -> None:
     """The call waits for another account; it can be denied."""
-    async with place.open() as core:
-        bound = await bind(core)
-        answer = await core.call("act", {})
-        assert answer.row.approval_id is not None
-        shown = await core.looked(answer.row.approval_id)
-        await core.app.bindings.revoke(bound.name)
-        held = await core.view(shown.approval_id, lambda v: v.state == "awaiting_vault")
-        assert held.account_need is not None
-        assert held.account_need.reason == "unbound"
-        await core.app.approvals.deny(shown.approval_id, "no account")
-        assert (await core.ended(shown)).state == "denied"
+    bound = await bind(core)
+    shown = await core.ask_for("act", {})
+    await core.app.bindings.revoke(bound.name)
+    held = await core.view(shown.approval_id, lambda v: v.state == "awaiting_vault")
+    assert held.account_need is not None
+    assert held.account_need.reason == "unbound"
+    await core.app.approvals.deny(shown.approval_id, "no account")
+    assert (await core.ended(shown)).state == "denied"
 
 
 @pytest.mark.parametrize("gone", ["locked", "unbound", "another"])
 async def test_a_call_whose_account_is_gone_when_its_turn_comes_waits(
-    place: Place, gone: str
+    core: Core, place: Place, gone: str
 ) -> None:
     """Nothing is sent without it, and the call goes on by itself after; with another account, with that one's key."""
-    async with place.open() as core:
-        bound = await bind(core)
-        core.app.pause.pause(core.app.clock.now())
-        call = asyncio.create_task(core.call("see", {}))
-        run = await core.until(lambda: next(iter(core.app.registry), None))
-        assert run.row.state == "new"
-        if gone == "locked":
-            core.app.vault.lock()
-        else:
-            await core.app.bindings.revoke(bound.name)
-        if gone == "another":
-            await bind(core, "home", "canary-of-home")
-        core.app.pause.resume()
-        row = (await call).row
-        if gone == "another":
-            assert (row.state, place.keys) == ("completed", ["canary-of-home"])
-            return
-        assert (row.state, place.service.seen) == ("awaiting_vault", [])
-        assert row.approval_id is not None
-        held = await core.view(row.approval_id, lambda v: v.state == "awaiting_vault")
-        assert held.account_need is not None
-        assert held.account_need.reason == gone
-        assert (await core.call("see", {})).row.approval_id == row.approval_id
-        if gone == "locked":
-            core.app.vault.unlock(Secret(PASSPHRASE))
-        else:
-            await bind(core)
-        assert (await core.ended(held)).state == "completed"
-        assert place.keys == [CANARY]
+    bound = await bind(core)
+    core.app.pause.pause(core.app.clock.now())
+    call = asyncio.create_task(core.call("see", {}))
+    run = await core.until(lambda: next(iter(core.app.registry), None))
+    assert run.row.state == "new"
+    if gone == "locked":
+        core.app.vault.lock()
+    else:
+        await core.app.bindings.revoke(bound.name)
+    if gone == "another":
+        await bind(core, "home", "canary-of-home")
+    core.app.pause.resume()
+    row = (await call).row
+    if gone == "another":
+        assert (row.state, place.keys) == ("completed", ["canary-of-home"])
+        return
+    assert (row.state, place.service.seen) == ("awaiting_vault", [])
+    assert row.approval_id is not None
+    held = await core.view(row.approval_id, lambda v: v.state == "awaiting_vault")
+    assert held.account_need is not None
+    assert held.account_need.reason == gone
+    assert (await core.call("see", {})).row.approval_id == row.approval_id
+    if gone == "locked":
+        core.app.vault.unlock(Secret(PASSPHRASE))
+    else:
+        await bind(core)
+    assert (await core.ended(held)).state == "completed"
+    assert place.keys == [CANARY]
 
 
-async def test_an_account_bound_while_a_call_is_written_is_not_overlooked(place: Place) -> None:
+async def test_an_account_bound_while_a_call_is_written_is_not_overlooked(
+    core: Core, place: Place
+) -> None:
     """The call was found to have none, and its row is not written yet."""
-    async with place.open() as core:
-        await core.app.bindings.revoke((await bind(core, "home")).name)
-        await core.until(lambda: core.app.accounts._unverified() is None)
-        await core.app.account_waits.sweep()  # after it nothing looks again by itself
-        store, begun, go_on = core.app.gate.store, asyncio.Event(), asyncio.Event()
-        insert = store.insert
+    await core.app.bindings.revoke((await bind(core, "home")).name)
+    await core.until(lambda: core.app.accounts._unverified() is None)
+    await core.app.account_waits.sweep()  # after it nothing looks again by itself
+    store, begun, go_on = core.app.gate.store, asyncio.Event(), asyncio.Event()
+    insert = store.insert
 
-        async def slow(*args: Any) -> None:
-            begun.set()
-            await go_on.wait()
-            await insert(*args)
+    async def slow(*args: Any) -> None:
+        begun.set()
+        await go_on.wait()
+        await insert(*args)
 
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(store, "insert", slow)
-            call = asyncio.create_task(core.call("see", {}))
-            await begun.wait()
-            await bind(core)
-            # What looks at waiting calls has its turns: it finds one that is no row yet.
-            for _ in range(20):
-                await asyncio.sleep(0)
-            go_on.set()
-            row = (await call).row
-        assert row.approval_id is not None
-        ended = await core.view(row.approval_id, lambda v: v.state == "completed")
-        assert ended.state == "completed"
-        assert place.keys == [CANARY]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store, "insert", slow)
+        call = asyncio.create_task(core.call("see", {}))
+        await begun.wait()
+        await bind(core)
+        # What looks at waiting calls has its turns: it finds one that is no row yet.
+        for _ in range(20):
+            await asyncio.sleep(0)
+        go_on.set()
+        row = (await call).row
+    assert row.approval_id is not None
+    ended = await core.view(row.approval_id, lambda v: v.state == "completed")
+    assert ended.state == "completed"
+    assert place.keys == [CANARY]
 
 
-async def test_the_secret_is_nowhere_but_in_the_request(place: Place) -> None:
+async def test_the_secret_is_nowhere_but_in_the_request(start: Start, place: Place) -> None:
     """Not in the database and the files beside it, a view, an event, or what the agent gets."""
     place.service.answer = lambda request: {"got": request.headers.get("x-key"), "done": True}
-    async with place.open() as core:
+    async with start() as core:
         await bind(core)
-        answer = await core.call("act", {})
-        assert answer.row.approval_id is not None
-        shown = await core.looked(answer.row.approval_id)
-        await core.approve(shown)
-        end = await core.ended(shown)
+        shown = await core.ask_for("act", {})
+        end = await core.run(shown)
         assert CANARY in place.keys
         assert CANARY not in repr(core.events)
         assert CANARY not in repr(end)
@@ -388,3 +373,19 @@ async def test_the_secret_is_nowhere_but_in_the_request(place: Place) -> None:
             assert CANARY.encode() not in path.read_bytes(), path
     connection = sqlite3.connect(place.home / "aileron.db")
     assert CANARY not in "\n".join(connection.iterdump())
+
+
+async def test_an_opened_call_of_an_earlier_console_names_its_account(start: Start) -> None:
+    """A gated one, and one that ran unasked once it had its account."""
+    async with start() as core:
+        gated, free = await waiting(core), await waiting(core, "see")
+        name = (await bind(core)).name
+        shown = await core.looked(gated.approval_id)
+        assert shown.gated
+        assert (await core.run(shown)).state == "completed"
+        ended = await core.ended(free)
+        assert (ended.state, ended.gated) == ("completed", False)
+    async with start() as core:
+        for view in (gated, free):
+            call = await core.opened(view.run_id)
+            assert [each.name for each in call.approval.accounts] == [name]

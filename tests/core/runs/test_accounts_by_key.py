@@ -14,39 +14,38 @@ from aileron_core.console_port import (
     RevokeAccount,
 )
 from aileron_core.vault.secret import Secret
-from tests.core.runs.test_accounts import CANARY, PASSPHRASE, Place, bind, place, waiting
-from tests.support.core_harness import Core
+from tests.core.runs.test_accounts import CANARY, Place, bind, place, start, waiting
+from tests.support.core_harness import PASSPHRASE, Core
 
-__all__ = ["place"]
+__all__ = ["place", "start"]
 
 
-def last(core: Core, kind: type[CoreEvent]) -> CoreEvent | None:  # type: ignore[valid-type]
+def newest_or_none(core: Core, kind: type[CoreEvent]) -> CoreEvent | None:  # type: ignore[valid-type]
     return next((each for each in reversed(core.events) if isinstance(each, kind)), None)
 
 
-async def test_an_account_is_bound_and_the_call_that_waited_goes_on(place: Place) -> None:
+async def test_an_account_is_bound_and_the_call_that_waited_goes_on(
+    core: Core, place: Place
+) -> None:
     """Its secret is overwritten in the intent, and in no event."""
-    async with place.open() as core:
-        core.app.vault.create(Secret(PASSPHRASE))
-        view = await waiting(core, "see")
-        (user,) = core.app.console.accounts.accounts().users
-        intent = BindAccount(
-            connector_hash=user.hash, identity="work", account="ana@x.org", secret=Secret(CANARY)
-        )
-        await core.app.console.submit(intent)
-        assert (await core.ended(view)).state == "completed"
-        assert place.keys == [CANARY]
-        assert len(intent.secret) == 0
-        done = last(core, AccountChanged)
-        assert done == AccountChanged(
-            change="bound", name="api_key/scripted/work", account="ana@x.org"
-        )
-        listed = last(core, AccountsUpdated)
-        assert isinstance(listed, AccountsUpdated)
-        assert [(each.name, each.problem) for each in listed.accounts] == [
-            ("api_key/scripted/work", "")
-        ]
-        assert CANARY not in repr(core.events)
+    core.app.vault.create(Secret(PASSPHRASE))
+    view = await waiting(core, "see")
+    (user,) = core.app.console.accounts.accounts().users
+    intent = BindAccount(
+        connector_hash=user.hash, identity="work", account="ana@x.org", secret=Secret(CANARY)
+    )
+    await core.app.console.submit(intent)
+    assert (await core.ended(view)).state == "completed"
+    assert place.keys == [CANARY]
+    assert len(intent.secret) == 0
+    done = newest_or_none(core, AccountChanged)
+    assert done == AccountChanged(change="bound", name="api_key/scripted/work", account="ana@x.org")
+    listed = newest_or_none(core, AccountsUpdated)
+    assert isinstance(listed, AccountsUpdated)
+    assert [(each.name, each.problem) for each in listed.accounts] == [
+        ("api_key/scripted/work", "")
+    ]
+    assert CANARY not in repr(core.events)
 
 
 @pytest.mark.parametrize(
@@ -58,41 +57,38 @@ async def test_an_account_is_bound_and_the_call_that_waited_goes_on(place: Place
     ],
 )  # fmt: skip
 async def test_what_is_about_something_else_by_now_changes_nothing(
-    place: Place, intent: RebindAccount | BindAccount | RevokeAccount
+    core: Core, intent: RebindAccount | BindAccount | RevokeAccount
 ) -> None:
     """A connector of other bytes than those shown, an account that is gone."""
-    async with place.open() as core:
-        bound = await bind(core)
-        await core.app.console.submit(intent)
-        refused = last(core, AccountRefused)
-        assert isinstance(refused, AccountRefused)
-        assert [each.name for each in core.app.bindings.all()] == [bound.name]
-        assert last(core, AccountChanged) is None
+    bound = await bind(core)
+    await core.app.console.submit(intent)
+    refused = newest_or_none(core, AccountRefused)
+    assert isinstance(refused, AccountRefused)
+    assert [each.name for each in core.app.bindings.all()] == [bound.name]
+    assert newest_or_none(core, AccountChanged) is None
 
 
-async def test_an_account_is_revoked_and_its_calls_wait(place: Place) -> None:
-    async with place.open() as core:
-        bound = await bind(core)
-        await core.app.console.submit(RevokeAccount(name=bound.name))
-        assert last(core, AccountChanged) is not None
-        view = await waiting(core, "see")
-        need = view.account_need
-        assert need is not None
-        assert (need.reason, need.command.partition(" local")[0]) == (
-            "unbound",
-            "aileron binding setup",
-        )
+async def test_an_account_is_revoked_and_its_calls_wait(core: Core) -> None:
+    bound = await bind(core)
+    await core.app.console.submit(RevokeAccount(name=bound.name))
+    assert newest_or_none(core, AccountChanged) is not None
+    view = await waiting(core, "see")
+    need = view.account_need
+    assert need is not None
+    assert (need.reason, need.command.partition(" local")[0]) == (
+        "unbound",
+        "aileron binding setup",
+    )
 
 
 async def test_a_call_names_the_command_for_an_account_that_does_not_count(
-    place: Place, tmp_path: Path
+    core: Core, tmp_path: Path
 ) -> None:
     """Of an account that there is, that binds it again, not one that makes another."""
-    async with place.open() as core:
-        bound = await bind(core)
-        changed = {**bound.to_metadata(), "connector_hash": "sha256:" + "0" * 64}
-        core.app.vault.put_metadata(bound.name, changed)
-        view = await waiting(core)
-        need = view.account_need
-        assert need is not None
-        assert need.command == f"aileron binding rebind {bound.name}"
+    bound = await bind(core)
+    changed = {**bound.to_metadata(), "connector_hash": "sha256:" + "0" * 64}
+    core.app.vault.put_metadata(bound.name, changed)
+    view = await waiting(core)
+    need = view.account_need
+    assert need is not None
+    assert need.command == f"aileron binding rebind {bound.name}"

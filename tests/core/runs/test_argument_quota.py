@@ -9,14 +9,13 @@ import pytest
 from aileron_core.errors import RateLimited, StorageUnavailable
 from aileron_core.runs.interfaces import GateSettings
 from aileron_core.runs.model import RunRecord
-from tests.core.runs.test_recovery import problems
-from tests.support.core_harness import DRAFT, UPDATE_DRAFT, Core, install_examples
+from tests.support.core_harness import DRAFT, UPDATE_DRAFT, Core, Start, audit_problems
 
 GATED = UPDATE_DRAFT.replace("update-draft", "change-draft").replace(
     "+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#"
 )
 """A gated action without a preview, for arguments of any size."""
-BIG = 900_000
+BIG = 10_000
 
 
 def big(mark: object, size: int = BIG) -> dict[str, str]:
@@ -24,18 +23,18 @@ def big(mark: object, size: int = BIG) -> dict[str, str]:
     return {"id": DRAFT, "to": f"{mark}-".ljust(size, "x")}
 
 
-async def asked(core: Core, mark: object, size: int = BIG) -> RunRecord:
+async def asked_with(core: Core, mark: object, size: int = BIG) -> RunRecord:
     return (await core.call("change-draft", big(mark, size))).row
 
 
 async def withdrawn(core: Core, mark: object, size: int = BIG) -> RunRecord:
-    row = await asked(core, mark, size)
+    row = await asked_with(core, mark, size)
     assert row.approval_id is not None
     return await core.app.approvals.withdraw(core.session.session_id, row.approval_id, "")
 
 
 async def denied(core: Core, mark: object, size: int = BIG) -> RunRecord:
-    row = await asked(core, mark, size)
+    row = await asked_with(core, mark, size)
     assert row.approval_id is not None
     await core.app.approvals.deny(row.approval_id, "no")
     return row
@@ -59,15 +58,17 @@ def in_memory(core: Core) -> int:
     )
 
 
-async def test_forty_withdrawn_calls_of_900_kb_keep_16_mib(home: Path) -> None:
+@pytest.mark.actions(change_draft=GATED)
+async def test_withdrawn_calls_keep_no_more_than_a_session_may(start: Start, home: Path) -> None:
     """In the rows and in memory; each digest stays, the audit says what went, nothing is amiss."""
-    install_examples(home, change_draft=GATED)
-    most = GateSettings().argument_bytes
+    assert GateSettings().argument_bytes == 16 * 2**20
+    most = 200_000
 
-    async with Core.open(home) as core:
+    async with start() as core:
+        core.app.gate.argument_quota._max_bytes = most
         rows = [await withdrawn(core, number) for number in range(40)]
         size, runs = await kept(core)
-        assert 0 < size <= most == 16 * 2**20
+        assert 0 < size <= most
         assert in_memory(core) <= most
         gone = [row for row in rows if row.run_id not in runs]
         assert gone == rows[: len(gone)]  # the oldest
@@ -83,9 +84,10 @@ async def test_forty_withdrawn_calls_of_900_kb_keep_16_mib(home: Path) -> None:
         assert (withdrawn_run.state, withdrawn_run.args_sha256) == ("withdrawn", first.args_sha256)
         assert core.views(first.approval_id)[-1].arguments == ()
         session = core.session
-    assert problems(home) == []
-    async with Core.open(home) as core:
+    assert audit_problems(home) == []
+    async with start() as core:
         core.session = session
+        core.app.gate.argument_quota._max_bytes = most
         await withdrawn(core, "after a restart")
         assert (await kept(core))[0] <= most
         assert all("tampered" not in record for record in await core.records())
@@ -96,14 +98,18 @@ async def test_what_a_person_decided_and_what_waits_is_kept_and_more_is_refused(
     """Never forgotten for room: the session hears `rate_limited`, and another one is not concerned."""
     core.app.gate.argument_quota._max_bytes = 100_000
     rows = [await denied(core, number, 30_000) for number in range(2)]
-    rows.append(await asked(core, "waits", 30_000))
+    rows.append(await asked_with(core, "waits", 30_000))
     for action in ("change-draft", "update-draft"):
         with pytest.raises(RateLimited, match="MiB of arguments"):
             await core.call(action, big("more", 30_000))
     assert (await kept(core))[1] == [row.run_id for row in rows]
-    assert len(await core.records("call.refused")) == 2
+    await core.app.gate.refused_calls.sweep(everything=True)
+    assert [r["action"] for r in await core.records("call.refused")] == [
+        "change-draft",
+        "update-draft",
+    ]
     assert await core.records("arguments.forgotten") == []
-    await asked(core, "small", 100)
+    await asked_with(core, "small", 100)
     await core.call("change-draft", big("more", 30_000), session=await core.another_session())
 
 
@@ -115,8 +121,8 @@ async def test_withdrawn_calls_go_before_ungated_ones_and_these_before_a_refusal
     core.app.gate.argument_quota._max_bytes = 100_000
     free = (await core.call("update-draft", big("free", 30_000))).row
     gone = await withdrawn(core, "withdrawn", 30_000)
-    waits = await asked(core, "waits", 30_000)
-    later = await asked(core, "later", 30_000)
+    waits = await asked_with(core, "waits", 30_000)
+    later = await asked_with(core, "later", 30_000)
     runs = (await kept(core))[1]
     assert gone.run_id not in runs
     for number in range(5):
@@ -127,19 +133,19 @@ async def test_withdrawn_calls_go_before_ungated_ones_and_these_before_a_refusal
     assert {waits.run_id, later.run_id} <= set(runs)
 
 
-async def test_calls_at_once_do_not_pass_the_bound_together(home: Path) -> None:
+@pytest.mark.actions(change_draft=GATED)
+async def test_calls_at_once_do_not_pass_the_bound_together(start: Start) -> None:
     """Each counts before it is written; one that cannot be written counts no more."""
-    install_examples(home, change_draft=GATED)
     full = [True] * 5
 
     def failpoint(name: str) -> None:
         if name == "before run.requested" and full and full.pop():
             raise StorageUnavailable("The disk is full.")
 
-    async with Core.open(home, failpoint=failpoint) as core:
+    async with start(failpoint=failpoint) as core:
         for number in range(5):
             with pytest.raises(StorageUnavailable):
-                await asked(core, number, 60_000)
+                await asked_with(core, number, 60_000)
         core.app.gate.argument_quota._max_bytes = 100_000
         calls = (core.call("change-draft", big(number, 30_000)) for number in range(10))
         answers = await asyncio.gather(*calls, return_exceptions=True)

@@ -9,14 +9,18 @@ import pytest
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector, OpResult
 from aileron_core.errors import CapabilityDenied, Conflict, InvalidArguments, NotFound, RateLimited
+from aileron_core.runs.gate import GateAnswer
+from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.responses import pending_body
+from aileron_core.sessions.model import Session
 from tests.support.core_harness import (
     DRAFT,
     PATIENCE,
-    ROOT,
+    SEND_DRAFT,
     UPDATE_DRAFT,
     Core,
     Mailbox,
+    Start,
     install_examples,
     writes,
 )
@@ -58,8 +62,7 @@ async def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(
         await core.call(session=await core.another_session()),
     ):
         assert not other.attached
-    await core.approve(view)
-    await core.ended(view)
+    await core.run(view)
     undelivered = await core.call()
     assert (undelivered.attached, undelivered.row.state) == (True, "completed")
     await core.app.approvals.mark_delivered(view.approval_id)
@@ -85,56 +88,123 @@ async def test_equal_calls_in_the_same_moment_are_one_approval(core: Core) -> No
     assert sum(not answer.attached for answer in answers) == 1
 
 
-async def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(home: Path) -> None:
-    """`idempotency_key` decides instead; another call under it is a conflict."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            args = {"id": DRAFT}
-            twins = await asyncio.gather(
-                *(core.call("get-draft", args, key="k1") for _ in range(4))
-            )
-            assert len({twin.row.run_id for twin in twins}) == 1
-            assert {twin.row.state for twin in twins} == {"completed"}
-            assert sum(not twin.attached for twin in twins) == 1
-            assert (await core.call("get-draft", args, key="k1")).attached
-            assert not (await core.call("get-draft", args, key="k2")).attached
-            assert not (await core.call("get-draft", args)).attached
-            other = await core.another_session()
-            assert not (await core.call("get-draft", args, key="k1", session=other)).attached
-            for action, given in (("get-draft", {"id": SEEDS[1]}), ("list-drafts", {})):
-                with pytest.raises(Conflict, match="already used this idempotency key"):
-                    await core.call(action, given, key="k1")
-            first = await core.call("send-draft", {"draft_id": DRAFT}, key="s1")
-            assert not (await core.call("send-draft", {"draft_id": DRAFT}, key="s2")).attached
-            await core.app.approvals.deny(first.row.approval_id or "", "")
-            await core.app.approvals.mark_delivered(first.row.approval_id)
-            same = await core.call("send-draft", {"draft_id": DRAFT}, key="s1")
+async def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(start: Start) -> None:
+    """Another call under it is a conflict; another key makes another run only of what asks nobody."""
+    async with start() as core:
+        args = {"id": DRAFT}
+        twins = await asyncio.gather(*(core.call("get-draft", args, key="k1") for _ in range(4)))
+        assert len({twin.row.run_id for twin in twins}) == 1
+        assert {twin.row.state for twin in twins} == {"completed"}
+        assert sum(not twin.attached for twin in twins) == 1
+        assert (await core.call("get-draft", args, key="k1")).attached
+        assert not (await core.call("get-draft", args, key="k2")).attached
+        assert not (await core.call("get-draft", args)).attached
+        other = await core.another_session()
+        assert not (await core.call("get-draft", args, key="k1", session=other)).attached
+        for action, given in (("get-draft", {"id": SEEDS[1]}), ("list-drafts", {})):
+            with pytest.raises(Conflict, match="already used this idempotency key"):
+                await core.call(action, given, key="k1")
+        first = await core.call("send-draft", {"draft_id": DRAFT}, key="s1")
+        sent_again = await core.call("send-draft", {"draft_id": DRAFT}, key="s1")
+        assert sent_again.row.times_asked == 1, "the agent did not repeat it"
+        for key in ("s2", None, "s3"):
+            equal = await core.call("send-draft", {"draft_id": DRAFT}, key=key)
+            assert (equal.attached, equal.row.run_id) == (True, first.row.run_id)
+        with pytest.raises(Conflict, match="already used this idempotency key"):
+            await core.call("send-draft", {"draft_id": SEEDS[1]}, key="s2")
+        await core.app.approvals.deny(first.row.approval_id or "", "")
+        ended = await core.call("send-draft", {"draft_id": DRAFT}, key="s4")
+        assert ended.row.run_id == first.row.run_id, "its end was not delivered yet"
+        await core.app.approvals.mark_delivered(first.row.approval_id)
+        for key in ("s1", "s2", "s3", "s4"):
+            same = await core.call("send-draft", {"draft_id": DRAFT}, key=key)
             assert (same.row.run_id, same.row.state) == (first.row.run_id, "denied")
-            session = core.session
-        async with Core.open(home, mailbox) as core:
-            again = await core.call("get-draft", {"id": DRAFT}, key="k1", session=session)
-            assert again.row.run_id == twins[0].row.run_id
-            again = await core.call("send-draft", {"draft_id": DRAFT}, key="s1", session=session)
-            assert (again.row.run_id, again.row.state) == (first.row.run_id, "denied")
+        anew = await core.call("send-draft", {"draft_id": DRAFT}, key="s5")
+        assert not anew.attached
+        session = core.session
+    async with start() as core:
+        again = await core.call("get-draft", {"id": DRAFT}, key="k1", session=session)
+        assert again.row.run_id == twins[0].row.run_id
+        again = await core.call("send-draft", {"draft_id": DRAFT}, key="s1", session=session)
+        assert (again.row.run_id, again.row.state) == (first.row.run_id, "denied")
 
 
-async def test_two_hundred_ungated_runs_do_not_make_a_gated_one_be_asked_twice(
-    core: Core, mailbox: Mailbox
+async def test_a_call_that_is_sent_again_is_told_its_end_whatever_would_refuse_it_now(
+    core: Core,
+) -> None:
+    """The relay sends calls again after a restart; "nothing ran" would have an agent repeat what ran."""
+    first = await core.call("get-draft", {"id": DRAFT}, key="k")
+    await core.call("send-draft", {"draft_id": DRAFT}, key="s")
+    for name in ("get-draft", "send-draft"):
+        path = core.app.home.actions / f"{name}.md"
+        path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    await core.app.library.poll()
+    again = await core.call("get-draft", {"id": DRAFT}, key="k")
+    assert (again.attached, again.row.run_id) == (True, first.row.run_id)
+    assert (await core.call("send-draft", {"draft_id": DRAFT}, key="s")).attached
+    for args, key in (({"id": DRAFT}, "other"), ({"id": SEEDS[1]}, "k")):
+        with pytest.raises(Conflict):
+            await core.call("get-draft", args, key=key)
+
+
+async def test_equal_calls_under_keys_of_their_own_in_the_same_moment_are_one_approval(
+    core: Core,
+) -> None:
+    """Looking a key up takes a moment, in which another call comes."""
+    given = {"draft_id": DRAFT}
+    keys = (None, "a", "b", "c", "d")
+    answers = await asyncio.gather(*(core.call("send-draft", given, key=key) for key in keys))
+    assert len({answer.row.run_id for answer in answers}) == 1
+    assert sum(not answer.attached for answer in answers) == 1
+
+
+async def test_of_many_keys_of_one_approval_the_newest_are_known(core: Core) -> None:
+    """An agent that repeats its call for ever fills no memory with their keys."""
+    first = await core.call("send-draft", {"draft_id": DRAFT}, key="own")
+    for number in range(40):
+        await core.call("send-draft", {"draft_id": DRAFT}, key=f"k{number}")
+    run = core.app.registry.by_key(core.session.session_id, "own")
+    assert run is not None
+    assert run.row.run_id == first.row.run_id
+    known = [core.app.registry.by_key(core.session.session_id, f"k{n}") for n in range(40)]
+    assert known == [None] * 24 + [run] * 16
+
+
+async def test_ungated_runs_do_not_make_a_gated_one_be_asked_twice(
+    core: Core, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Attached while undelivered; regression: finished ungated runs pushed it out of memory."""
-    unlisted = {"id": ""}  # refused by the connector at once, so 250 of them are quick
-
+    monkeypatch.setattr(core.app.registry, "_MAX_RECENT", 4)
     view = await core.ask()
-    await core.approve(view)
-    await core.ended(view)
-    for _ in range(5):
-        await asyncio.gather(*(core.call("get-draft", unlisted) for _ in range(50)))
+    await core.run(view)
+    for _ in range(6):
+        await core.call("get-draft", {"id": ""})  # refused by the connector at once
     again = await core.call()
     assert (again.attached, again.row.approval_id) == (True, view.approval_id)
     assert len(list(core.app.registry)) == 1
     assert len(mailbox.state()["sent"]) == 1
+
+
+async def test_ends_that_nobody_asks_after_push_out_none_of_another_sessions(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its agent would ask a person a second time for what was denied."""
+    monkeypatch.setattr(core.app.registry, "_MAX_RECENT", 0)
+    monkeypatch.setattr(core.app.registry, "_MAX_UNDELIVERED", 4)
+
+    async def denied(number: int, session: Session | None = None) -> GateAnswer:
+        answer = await core.call(args={"draft_id": f"r-{number}"}, session=session)
+        await core.app.approvals.deny(answer.row.approval_id or "", "")
+        return answer
+
+    first = await denied(0)
+    other = await core.another_session()
+    for number in range(6):
+        await denied(number, other)
+    again = await core.call(args={"draft_id": "r-0"})
+    assert (again.attached, again.row.approval_id) == (True, first.row.approval_id)
+    assert not (await core.call(args={"draft_id": "r-0"}, session=other)).attached
+    assert (await core.call(args={"draft_id": "r-5"}, session=other)).attached
 
 
 async def test_twenty_wait_and_the_next_is_refused_until_one_is_answered(core: Core) -> None:
@@ -163,6 +233,9 @@ class Waiting:
     prepared = True
     credential_requirement = None
     account = ""
+
+    async def prepare(self) -> None:
+        pass
 
     async def call(self, _op: str, _args: JsonObject, **_options: object) -> OpResult:
         self.inside += 1
@@ -196,23 +269,37 @@ async def test_a_session_has_four_previews_at_once(core: Core) -> None:
     assert waiting.most == 5
 
 
-async def test_a_session_has_thirty_previews_in_a_minute(home: Path, mailbox: Mailbox) -> None:
-    """Each preview spends the person's credential before consent."""
-    install_examples(home)
-    clock = FrozenClock()
+async def test_a_session_has_eight_ungated_calls_at_once(core: Core) -> None:
+    """The others wait for one of them, and another session's does not: each takes a thread of all."""
+    ((digest, real),) = core.app.library._files.connectors.items()
+    waiting = Waiting(real)
+    core.app.library._files.connectors = {digest: waiting}
+    calls = [asyncio.ensure_future(core.call("get-draft", {"id": f"r-{n}"})) for n in range(10)]
+    async with asyncio.timeout(PATIENCE):
+        while waiting.inside < 8:
+            await asyncio.sleep(0)
+        other = await core.another_session()
+        calls.append(asyncio.ensure_future(core.call("get-draft", {"id": "r"}, session=other)))
+        while waiting.inside < 9:
+            await asyncio.sleep(0)
+        waiting.go.set()
+        assert {(await call).row.state for call in calls} == {"completed"}
+    assert waiting.most == 9
 
-    async with Core.open(home, mailbox, clock=clock) as core:
-        for n in range(31):
-            view = await core.ask(f"r-{n}")
-            assert ("30 previews" in view.preview.reason) == (n == 30)
-            await core.app.approvals.withdraw(core.session.session_id, view.approval_id, "")
-        # What a person's key causes is not bounded, and a minute later there is room again.
-        view = await core.ask("r-31")
-        assert "30 previews" in view.preview.reason
-        await core.app.approvals.refresh(view.approval_id)
-        assert "404" in core.views(view.approval_id)[-1].preview.reason
-        clock.advance(61)
-        assert "404" in (await core.ask("r-32")).preview.reason
+
+async def test_a_session_has_thirty_previews_in_a_minute(core: Core, clock: FrozenClock) -> None:
+    """Each preview spends the person's credential before consent."""
+    for n in range(31):
+        view = await core.ask(f"r-{n}")
+        assert ("30 previews" in view.preview.reason) == (n == 30)
+        await core.app.approvals.withdraw(core.session.session_id, view.approval_id, "")
+    # What a person's key causes is not bounded, and a minute later there is room again.
+    view = await core.ask("r-31")
+    assert "30 previews" in view.preview.reason
+    await core.app.approvals.refresh(view.approval_id)
+    assert "404" in core.views(view.approval_id)[-1].preview.reason
+    clock.advance(61)
+    assert "404" in (await core.ask("r-32")).preview.reason
 
 
 async def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(core: Core) -> None:
@@ -224,9 +311,11 @@ async def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(cor
         await core.call("send-draft", {"draft_id": "CANARY\ud800"})
     with pytest.raises(NotFound, match="no action"):
         await core.call("no-such\x1b[31m\ud800" * 40, {})
-    refused = await core.records("call.refused")
-    assert [r["class"] for r in refused] == ["invalid_arguments"] * 6 + ["not_found"]
-    assert len(refused[-1]["action"]) <= 128
+    await core.app.gate.refused_calls.sweep(everything=True)
+    first, other, equal = await core.records("call.refused")
+    assert [first["class"], other["class"]] == ["invalid_arguments", "not_found"]
+    assert (equal["class"], equal["count"]) == ("invalid_arguments", 5)
+    assert len(other["action"]) <= 128
     assert "CANARY" not in str(await core.records())
     found = await core.app.database.read(
         lambda c: c.execute("SELECT COUNT(*) FROM runs").fetchone()
@@ -234,36 +323,34 @@ async def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(cor
     assert found == (0,)
 
 
-async def test_what_nobody_accepted_cannot_be_called(home: Path, mailbox: Mailbox) -> None:
+@pytest.mark.core(accept=False)
+async def test_what_nobody_accepted_cannot_be_called(core: Core, home: Path) -> None:
     """A file that lies there is not accepted; a key that names its digest accepts it."""
-    install_examples(home)
-
-    async with Core.open(home, mailbox, accept=False) as core:
-        library = core.app.library
-        assert library.ready() == ()
-        with pytest.raises(Conflict):
-            await core.call("get-draft", {"id": DRAFT})
-        not_accepted = {(view.kind, view.name): view for view in library.not_accepted()}
-        assert {name for _, name in not_accepted} >= {"local://aileron/mail-drafts@0.1.0"}
-        (connector,) = [view for view in not_accepted.values() if view.kind == "connector"]
-        with pytest.raises(Conflict, match="changed while you were reviewing"):
-            await library.accept("connector", connector.name, "sha256:0", by="person")
-        await library.accept("connector", connector.name, connector.digest, by="person")
-        with pytest.raises(Conflict):
-            await core.call("get-draft", {"id": DRAFT})
-        action = next(view for view in library.not_accepted() if view.name == "get-draft")
-        await library.accept("action", action.name, action.digest, by="person")
-        assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
-        assert [r["name"] for r in await core.records("library.accepted")] == [
-            connector.name,
-            "get-draft.md",
-        ]
-        # Other bytes do not count, at the next look into the folder.
-        path = home / "actions" / "get-draft.md"
-        path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-        await library.poll()
-        with pytest.raises(Conflict, match="is not accepted"):
-            await core.call("get-draft", {"id": DRAFT})
+    library = core.app.library
+    assert library.ready() == ()
+    with pytest.raises(Conflict):
+        await core.call("get-draft", {"id": DRAFT})
+    not_accepted = {(view.kind, view.name): view for view in library.not_accepted()}
+    assert {name for _, name in not_accepted} >= {"local://aileron/mail-drafts@0.1.0"}
+    (connector,) = [view for view in not_accepted.values() if view.kind == "connector"]
+    with pytest.raises(Conflict, match="changed while you were reviewing"):
+        await library.accept("connector", connector.name, "sha256:0", by="person")
+    await library.accept("connector", connector.name, connector.digest, by="person")
+    with pytest.raises(Conflict):
+        await core.call("get-draft", {"id": DRAFT})
+    action = next(view for view in library.not_accepted() if view.name == "get-draft")
+    await library.accept("action", action.name, action.digest, by="person")
+    assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
+    assert [r["name"] for r in await core.records("library.accepted")] == [
+        connector.name,
+        "get-draft.md",
+    ]
+    # Other bytes do not count, at the next look into the folder.
+    path = home / "actions" / "get-draft.md"
+    path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    await library.poll()
+    with pytest.raises(Conflict, match="is not accepted"):
+        await core.call("get-draft", {"id": DRAFT})
 
 
 async def test_a_caller_that_goes_away_leaves_a_whole_run(core: Core, mailbox: Mailbox) -> None:
@@ -276,47 +363,46 @@ async def test_a_caller_that_goes_away_leaves_a_whole_run(core: Core, mailbox: M
     again = await core.call()
     assert again.attached
     view = await core.looked(again.row.approval_id or "")
-    await core.approve(view)
-    assert (await core.ended(view)).state == "completed"
+    assert (await core.run(view)).state == "completed"
     assert len(mailbox.state()["sent"]) == 1
 
 
-async def test_an_op_that_the_action_does_not_list_is_denied(home: Path, mailbox: Mailbox) -> None:
+@pytest.mark.actions(update_draft=UPDATE_DRAFT.replace('["update_draft"]', '["get_draft"]'))
+async def test_an_op_that_the_action_does_not_list_is_denied(core: Core, mailbox: Mailbox) -> None:
     """What an action may use is what it lists, whatever its steps say."""
-    install_examples(home, update_draft=UPDATE_DRAFT.replace('["update_draft"]', '["get_draft"]'))
-
-    async with Core.open(home, mailbox) as core:
-        row = (await core.call("update-draft", {"id": DRAFT})).row
-        assert row.failure is not None
-        assert row.failure.class_ == "capability_denied"
+    row = (await core.call("update-draft", {"id": DRAFT})).row
+    assert row.failure is not None
+    assert row.failure.class_ == "capability_denied"
     assert writes(mailbox) == []
 
 
-SEND_DRAFT = (ROOT / "examples" / "actions" / "send-draft.md").read_text(encoding="utf-8")
 UNCOVERED = SEND_DRAFT.replace('capabilities = ["send_draft"]', 'capabilities = ["get_draft"]')
 
 
-async def test_nobody_is_asked_for_what_would_be_denied_after_their_yes(home: Path) -> None:
-    """A gated action whose op is not among its capabilities: the agent is told at once, the list says why."""
-    install_examples(home, send_draft=UNCOVERED)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, accept=False) as core:
-            (not_accepted,) = (
-                each for each in core.app.library.not_accepted() if each.name == "send-draft"
-            )
-            assert "send_draft is not among the capabilities" in not_accepted.cannot_run
-        async with Core.open(home, mailbox) as core:
-            with pytest.raises(CapabilityDenied, match="does not list the op send_draft") as caught:
-                await core.call()
-            assert caught.value.to_failure().details["requested"] == "send_draft"
-            assert [each["class"] for each in await core.records("call.refused")] == [
-                "capability_denied"
-            ]
-            assert await core.records("run.requested") == []
-            (item,) = (each for each in core.app.library.items() if each.name == "send-draft")
-            assert (item.state, item.reason) == ("cannot_run", not_accepted.cannot_run)
-        assert writes(mailbox) == []
+@pytest.mark.actions(send_draft=UNCOVERED)
+async def test_nobody_is_asked_for_what_would_be_denied_after_their_yes(
+    start: Start, mailbox: Mailbox
+) -> None:
+    """A gated action whose op is not among its capabilities: no tool of the agent's, and the list says why."""
+    async with start(accept=False) as core:
+        (not_accepted,) = (
+            each for each in core.app.library.not_accepted() if each.name == "send-draft"
+        )
+        assert "send_draft is not among the capabilities" in not_accepted.cannot_run
+    async with start() as core:
+        with pytest.raises(CapabilityDenied, match="does not list the op send_draft") as caught:
+            await core.call()
+        assert caught.value.to_failure().details["requested"] == "send_draft"
+        assert [each["class"] for each in await core.records("call.refused")] == [
+            "capability_denied"
+        ]
+        assert await core.records("run.requested") == []
+        (item,) = (each for each in core.app.library.items() if each.name == "send-draft")
+        assert (item.state, item.reason) == ("cannot_run", not_accepted.cannot_run)
+        offered = [each["name"] for each in AgentApi(core.app).list_actions(core.session)["items"]]
+        assert "get-draft" in offered
+        assert "send-draft" not in offered
+    assert writes(mailbox) == []
 
 
 async def test_no_step_runs_where_a_later_one_would_be_denied(home: Path, mailbox: Mailbox) -> None:

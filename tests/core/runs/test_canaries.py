@@ -14,7 +14,6 @@ import pytest
 
 from aileron_core.connectors.manifest import CredentialKind
 from aileron_core.credentials.account_secret import AccountSecret
-from aileron_core.credentials.accounts import credential_user
 from aileron_core.credentials.binding import Binding
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens
 from aileron_core.vault.secret import Secret
@@ -98,7 +97,7 @@ def leaked(text: str) -> list[str]:
 
 
 @dataclass
-class Place:
+class CanaryPlace:
     """A home whose connector has an account of *kind*, and the service that it asks."""
 
     home: Path
@@ -111,9 +110,6 @@ class Place:
 
     async def bind(self, core: Core) -> Binding:
         core.app.vault.create(Secret(PASSPHRASE))
-        (connector,) = core.app.library.find("act").connectors.values()
-        user = credential_user(connector)
-        assert user is not None
         if self.kind == "oauth2":
             tokens = Tokens(
                 access_token=Secret(SECRET),
@@ -123,13 +119,13 @@ class Place:
                 token_url="https://api.example/t",
                 scopes=("all",),
             )
-            return await core.app.bindings.setup_authorized(user, "work", "ana", tokens, ())
+            return await core.app.bindings.setup_authorized(core.user(), "work", "ana", tokens, ())
         secret = AccountSecret(value=Secret(SECRET))
         if self.kind != "api_key":
             secret = replace(secret, user="ana")
         if self.kind == "aws_sigv4":
             secret = replace(secret, session_token=Secret(TOKEN))
-        return await core.app.bindings.setup(user, "work", "ana", secret)
+        return await core.bind(secret)
 
     def files(self) -> Iterator[tuple[Path, str]]:
         """Every file of the home as text, byte by byte, and the database as its statements."""
@@ -141,7 +137,7 @@ class Place:
 
 
 @pytest.fixture(params=KINDS)
-def place(home: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
+def place(home: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[CanaryPlace]:
     """Every kind in turn; the guest asks for the credential and returns its memory."""
     kind = request.param
     with tls_service(tmp_path) as service:
@@ -153,10 +149,10 @@ def place(home: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
         }
         more = f'[capabilities.credential]\nkind = "{kind}"\n{MANIFEST[kind]}'
         furnish_guest(home, [], [service.place], more=more, module=dumping(json.dumps(envelope)))
-        yield Place(home, service, kind)
+        yield CanaryPlace(home, service, kind)
 
 
-def echo(request: Request) -> object:
+def echo_key(request: Request) -> object:
     """Answer with all that arrived but what differs from second to second, in several spellings."""
     headers = dict(request.headers)
     headers.pop("x-amz-date", None)
@@ -172,11 +168,11 @@ def echo(request: Request) -> object:
 
 @pytest.mark.parametrize("status", [200, 401])
 async def test_the_canary_is_in_the_requests_and_nowhere_else(
-    place: Place, status: int, caplog: pytest.LogCaptureFixture
+    place: CanaryPlace, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Guest memory, files of the home, database, record, events of the screen, log, the agent's answers."""
     caplog.set_level(logging.DEBUG)
-    place.service.answer, place.service.status = echo, status
+    place.service.answer, place.service.status = echo_key, status
     said: list[str] = []
     memories: list[bytes] = []
     async with Core.open(place.home, make_outgoing=place.service.client) as core:
@@ -184,8 +180,7 @@ async def test_the_canary_is_in_the_requests_and_nowhere_else(
         answer = await core.call("act", {})
         assert answer.row.approval_id is not None
         shown = await core.looked(answer.row.approval_id)
-        await core.approve(shown)
-        await core.ended(shown)
+        await core.run(shown)
         seen = (await core.call("see", {})).row
         assert place.values == [SENT[place.kind][1]] * 4  # preview, recheck, effect, and `see`
         for row in (await core.result(shown.approval_id), seen):
@@ -214,7 +209,7 @@ async def test_the_canary_is_in_the_requests_and_nowhere_else(
 
 
 async def test_a_service_whose_certificate_is_not_trusted_gets_nothing(
-    place: Place, caplog: pytest.LogCaptureFixture
+    place: CanaryPlace, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     place.service.trust = ssl.create_default_context()

@@ -1,48 +1,48 @@
 """What a person's yes covers: exactly what stood on the screen, and nothing that changed since."""
 
+import base64
 import json
-import sqlite3
 from dataclasses import replace
+from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
 
 from aileron_core.canonical import Json
 from aileron_core.console_port import ApprovalView
-from aileron_core.home.layout import Home
+from aileron_core.errors import Conflict
 from tests.support.core_harness import (
     DRAFT,
     UPDATE_DRAFT,
     Core,
     Mailbox,
+    Start,
+    change_rows,
     install_examples,
     readdress,
     writes,
 )
 
 
-async def test_a_yes_sends_what_was_shown_and_tells_the_three_words(home: Path) -> None:
+async def test_a_yes_sends_what_was_shown_and_tells_the_three_words(
+    core: Core, mailbox: Mailbox
+) -> None:
     """The digest's three words stand on the screen, in the audit and in the row."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            shown = {field.label: field.value for field in view.preview.fields}
-            assert shown["Subject"] == "Q3 numbers"
-            assert shown["To"] == "Anna Brandt <anna.brandt@nordlicht.example>"
-            assert mailbox.state()["sent"] == []
-            await core.approve(view)
-            end = await core.ended(view)
-            assert (end.state, end.words) == ("completed", view.words)
-            completed = (await core.records("run.completed"))[0]
-            assert completed["words"] == list(view.words or ())
-            assert completed["digest"] == view.digest
-            row = await core.result(view.approval_id)
-            assert row.words == view.words
-        assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
-        # preview, recheck, effect: the recheck is the last thing before the effect
-        assert writes(mailbox) == [f"GET {DRAFT}", f"GET {DRAFT}", "POST send"]
+    view = await core.ask()
+    shown = {field.label: field.value for field in view.preview.fields}
+    assert shown["Subject"] == "Q3 numbers"
+    assert shown["To"] == "Anna Brandt <anna.brandt@nordlicht.example>"
+    assert mailbox.state()["sent"] == []
+    end = await core.run(view)
+    assert (end.state, end.words) == ("completed", view.words)
+    completed = (await core.records("run.completed"))[0]
+    assert completed["words"] == list(view.words or ())
+    assert completed["digest"] == view.digest
+    row = await core.result(view.approval_id)
+    assert row.words == view.words
+    assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
+    # preview, recheck, effect: the recheck is the last thing before the effect
+    assert writes(mailbox) == [f"GET {DRAFT}", f"GET {DRAFT}", "POST send"]
 
 
 async def test_a_changed_shown_field_stops_the_send_and_is_shown(
@@ -67,8 +67,7 @@ async def test_a_changed_shown_field_stops_the_send_and_is_shown(
     # The old yes is void, a new one covers the new content.
     with pytest.raises(Exception, match="The call changed while you answered"):
         await core.approve(view)
-    await core.approve(back)
-    assert (await core.ended(back)).state == "completed"
+    assert (await core.run(back)).state == "completed"
     assert [sent["to"] for sent in mailbox.state()["sent"]] == ["mallory@evil.example"]
 
 
@@ -90,15 +89,16 @@ async def test_a_change_outside_the_shown_fields_stops_the_send_and_is_named(
 UNSHOWN_BCC = 'Bcc = "message.payload.headers.Bcc"\n'
 
 
-async def test_a_bcc_that_no_field_shows_stops_the_send(home: Path, mailbox: Mailbox) -> None:
+async def test_a_bcc_that_no_field_shows_stops_the_send(
+    start: Start, mailbox: Mailbox, home: Path
+) -> None:
     """A Bcc added between prompt and yes is found although the action file hides it."""
-    install_examples(home)
     path = home / "actions" / "send-draft.md"
     text = path.read_text(encoding="utf-8")
     assert UNSHOWN_BCC in text
     path.write_text(text.replace(UNSHOWN_BCC, ""), encoding="utf-8")
 
-    async with Core.open(home, mailbox) as core:
+    async with start() as core:
         view = await core.ask()
         assert "Bcc" not in {field.label for field in view.preview.fields}
         mailbox.control(change={"id": DRAFT, "bcc": "mallory@evil.example"})
@@ -111,12 +111,8 @@ async def test_a_bcc_that_no_field_shows_stops_the_send(home: Path, mailbox: Mai
 
 
 def _edit_args(home: Path, view: ApprovalView) -> None:
-    with sqlite3.connect(home / "aileron.db") as connection:
-        connection.execute(
-            "UPDATE runs SET args = ? WHERE approval_id = ?",
-            (json.dumps({"draft_id": "r-8842189771"}), view.approval_id),
-        )
-    connection.close()
+    args = json.dumps({"draft_id": "r-8842189771"})
+    change_rows(home, f"UPDATE runs SET args = '{args}' WHERE approval_id = '{view.approval_id}'")
 
 
 def _edit_file(home: Path, _view: ApprovalView) -> None:
@@ -139,71 +135,64 @@ def _edit_connector(home: Path, _view: ApprovalView) -> None:
     ids=["argument", "action file", "connector"],
 )
 async def test_what_the_digest_covers_may_not_change_before_the_effect(
-    home: Path, mailbox: Mailbox, change: object, sentence: str
+    core: Core, mailbox: Mailbox, home: Path, change: object, sentence: str
 ) -> None:
     """Argument, action file or connector changed between prompt and yes: nothing is sent."""
-    install_examples(home)
-
-    async with Core.open(home, mailbox) as core:
-        view = await core.ask()
-        assert callable(change)
-        change(home, view)
-        await core.approve(view)
-        end = await core.ended(view)
-        assert end.state == "failed"
-        assert sentence in end.outcome
-        row = await core.result(view.approval_id)
-        assert row.failure is not None
-        assert row.failure.class_ == "conflict"
+    view = await core.ask()
+    assert callable(change)
+    change(home, view)
+    end = await core.run(view)
+    assert end.state == "failed"
+    assert sentence in end.outcome
+    failure = await core.failure(view)
+    assert failure.class_ == "conflict"
     assert mailbox.state()["sent"] == []
     assert "POST send" not in writes(mailbox)
 
 
+@pytest.mark.actions(update_draft=UPDATE_DRAFT)
 async def test_a_session_that_flips_the_draft_never_writes_between_recheck_and_effect(
-    home: Path, mailbox: Mailbox
+    core: Core, mailbox: Mailbox
 ) -> None:
     """GET of the recheck and POST of the effect are neighbours in the mailbox's log."""
-    install_examples(home, update_draft=UPDATE_DRAFT)
+    other = await core.another_session()
+    stop = False
+    flips = 0
 
-    async with Core.open(home, mailbox) as core:
-        other = await core.another_session()
-        stop = False
-        flips = 0
+    async def flip() -> None:
+        nonlocal flips
+        while not stop:
+            to = ("anna.brandt@nordlicht.example", "mallory@evil.example")[flips % 2]
+            args = {"id": DRAFT, "to": to}
+            answer = await core.call("update-draft", args, session=other)
+            flips += answer.row.state == "completed"
 
-        async def flip() -> None:
-            nonlocal flips
-            while not stop:
-                to = ("anna.brandt@nordlicht.example", "mallory@evil.example")[flips % 2]
-                args = {"id": DRAFT, "to": to}
-                answer = await core.call("update-draft", args, session=other)
-                flips += answer.row.state == "completed"
+    import asyncio
 
-        import asyncio
-
-        flipping = [asyncio.ensure_future(flip()) for _ in range(3)]
-        # The first yes may meet no change at all, and then the flipping is over.
-        while flips <= 3:
-            await asyncio.sleep(0)
-        view = await core.ask()
-        for _ in range(200):
-            if (flips and view.ended_at) or len(flipping) == 0:
-                break
-            await core.approve(view)
-            # Each yes either sends or comes back changed; three tries, then the flipping ends.
-            after = view.version
-            view = await core.view(
-                view.approval_id,
-                lambda v, after=after: (
-                    v.version > after + 1 and (v.state == "pending" or v.ended_at is not None)
-                ),
-            )
-            if view.ended_at is None and flips > 12:
-                stop = True
-                await asyncio.gather(*flipping)
-        stop = True
-        await asyncio.gather(*flipping)
-        assert view.state == "completed"
-        assert flips > 3
+    flipping = [asyncio.ensure_future(flip()) for _ in range(3)]
+    # The first yes may meet no change at all, and then the flipping is over.
+    while flips <= 3:
+        await asyncio.sleep(0)
+    view = await core.ask()
+    for _ in range(200):
+        if (flips and view.ended_at) or len(flipping) == 0:
+            break
+        await core.approve(view)
+        # Each yes either sends or comes back changed; three tries, then the flipping ends.
+        after = view.version
+        view = await core.view(
+            view.approval_id,
+            lambda v, after=after: (
+                v.version > after + 1 and (v.state == "pending" or v.ended_at is not None)
+            ),
+        )
+        if view.ended_at is None and flips > 12:
+            stop = True
+            await asyncio.gather(*flipping)
+    stop = True
+    await asyncio.gather(*flipping)
+    assert view.state == "completed"
+    assert flips > 3
     seen = writes(mailbox)
     at = seen.index("POST send")
     assert seen.count("POST send") == 1
@@ -211,40 +200,26 @@ async def test_a_session_that_flips_the_draft_never_writes_between_recheck_and_e
     assert f"PUT {DRAFT}" in seen[:at]
 
 
-def test_the_home_is_this_tests_own(home: Path) -> None:
-    """A guard of the harness: no test touches the person's own home."""
-    assert Home(home).database.parent == home
-    assert not (home / "aileron.db").exists()
-
-
 async def _asked(core: Core, args: dict[str, Json]) -> ApprovalView:
-    answer = await core.call("readdress", args)
-    assert answer.row.approval_id is not None
-    return await core.looked(answer.row.approval_id)
+    return await core.ask_for("readdress", args)
 
 
-async def test_a_change_is_shown_with_the_value_that_is_then_sent(home: Path) -> None:
+@pytest.mark.actions(readdress=readdress('changes = { To = "${args.to}" }\n'))
+async def test_a_change_is_shown_with_the_value_that_is_then_sent(core: Core) -> None:
     """Old and new of each field that changes, and apart from them whatever else the agent sent."""
-    install_examples(home, readdress=readdress('changes = { To = "${args.to}" }\n'))
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            args = {"id": DRAFT, "to": "ana@example.com", "bcc": "mallory@evil.example"}
-            view = await _asked(core, args)
-            fetched = {field.label: field.value for field in view.preview.fields}
-            assert fetched["To"] == "Anna Brandt <anna.brandt@nordlicht.example>"
-            assert [(new.label, new.value) for new in view.new_values] == [
-                ("To", "ana@example.com")
-            ]
-            assert {field.value for field in view.other_arguments} == {
-                DRAFT,
-                "mallory@evil.example",
-            }
-            assert len(view.arguments) == 3
-            await core.approve(view)
-            assert (await core.ended(view)).state == "completed"
-            again = await _asked(core, {"id": DRAFT, "to": "ben@example.com"})
-            assert {f.label: f.value for f in again.preview.fields}["To"] == "ana@example.com"
+    args = {"id": DRAFT, "to": "ana@example.com", "bcc": "mallory@evil.example"}
+    view = await _asked(core, args)
+    fetched = {field.label: field.value for field in view.preview.fields}
+    assert fetched["To"] == "Anna Brandt <anna.brandt@nordlicht.example>"
+    assert [(new.label, new.value) for new in view.new_values] == [("To", "ana@example.com")]
+    assert {field.value for field in view.other_arguments} == {
+        DRAFT,
+        "mallory@evil.example",
+    }
+    assert len(view.arguments) == 3
+    assert (await core.run(view)).state == "completed"
+    again = await _asked(core, {"id": DRAFT, "to": "ben@example.com"})
+    assert {f.label: f.value for f in again.preview.fields}["To"] == "ana@example.com"
 
 
 async def test_a_change_that_is_shown_otherwise_is_covered_by_another_digest(home: Path) -> None:
@@ -256,10 +231,109 @@ async def test_a_change_that_is_shown_otherwise_is_covered_by_another_digest(hom
         with Mailbox() as mailbox:
             async with Core.open(home, mailbox) as core:
                 view = await _asked(core, {"id": DRAFT, "to": "ana@example.com"})
-                run = core.app.approvals.registry.by_approval(view.approval_id)
-                assert run is not None
+                run = core.live(view)
                 run.nonce = "00" * 16
                 row = replace(run.row, expires_at=None)
                 digests.append(run.consent(run.preview, row)[0])
     assert digests[1] == digests[3]
     assert len(set(digests)) == 3
+
+
+async def test_a_refresh_that_finds_a_difference_needs_a_new_yes(
+    core: Core, mailbox: Mailbox
+) -> None:
+    """Refresh disarms approve in the same way; without a difference it shows no drift."""
+    view = await core.ask()
+    await core.app.approvals.refresh(view.approval_id)
+    same = core.views(view.approval_id)[-1]
+    assert (same.digest, same.drift) == (view.digest, None)
+    mailbox.control(change={"id": DRAFT, "subject": "Q4 numbers"})
+    await core.app.approvals.refresh(view.approval_id)
+    other = core.views(view.approval_id)[-1]
+    assert other.drift is not None
+    assert [c.label for c in other.drift.changed] == ["Subject"]
+    with pytest.raises(Conflict, match="The call changed"):
+        await core.approve(view)
+    assert (await core.run(other)).state == "completed"
+    assert mailbox.state()["sent"][0]["subject"] == "Q4 numbers"
+
+
+async def test_an_unavailable_preview_can_still_be_approved_if_it_stays_so(
+    core: Core, mailbox: Mailbox
+) -> None:
+    """Unavailable and still unavailable is no change."""
+    mailbox.control(fail={"op": "get", "status": 503, "times": 2})
+    view = await core.ask()
+    assert view.preview.status == "unavailable"
+    assert "503" in view.preview.reason
+    assert (await core.run(view)).state == "completed"
+
+
+async def test_a_preview_that_has_become_available_is_shown_first(
+    core: Core, mailbox: Mailbox
+) -> None:
+    """Nothing is sent on a yes that was given blind when it could have been seen."""
+    mailbox.control(fail={"op": "get", "status": 503, "times": 1})
+    view = await core.ask()
+    await core.approve(view)
+    back = await core.back(view)
+    assert back.preview.status == "ready"
+    assert back.digest != view.digest
+    assert mailbox.state()["sent"] == []
+
+
+async def test_a_preview_that_has_gone_counts_as_changed(core: Core, mailbox: Mailbox) -> None:
+    """A preview that was there and is now unavailable: nothing runs, and it says so."""
+    view = await core.ask()
+    mailbox.control(fail={"op": "get", "status": 500, "times": 1})
+    await core.approve(view)
+    back = await core.back(view)
+    assert back.drift is not None
+    assert "500" in back.drift.unavailable
+    assert mailbox.state()["sent"] == []
+
+
+def _draft(mailbox: Mailbox, *bcc: tuple[str, str]) -> str:
+    """Put a draft with these headers into *mailbox* and return its id."""
+    lines = ["To: Anna <anna@nordlicht.example>", "Subject: Q3", *(f"{n}: {v}" for n, v in bcc)]
+    raw = "\r\n".join([*lines, "", "Hello"]).encode()
+    return mailbox._state.create(base64.urlsafe_b64encode(raw).decode()).id
+
+
+@pytest.mark.parametrize(
+    ("headers", "shown", "count"),
+    [
+        ([("BCC", "eve@evil.example")], "eve@evil.example", 1),
+        ([("bcc", "eve@evil.example")], "eve@evil.example", 1),
+        (
+            [("Bcc", "archive@nordlicht.example"), ("BCC", "eve@evil.example")],
+            "archive@nordlicht.example\neve@evil.example",
+            2,
+        ),
+    ],
+)
+async def test_every_bcc_that_a_mail_goes_to_stands_in_the_item(
+    core: Core, mailbox: Mailbox, headers: list[tuple[str, str]], shown: str, count: int
+) -> None:
+    """What the preview shows is what the mailbox sends to."""
+    view = await core.ask(_draft(mailbox, *headers))
+    (bcc,) = (field for field in view.preview.fields if field.label == "Bcc")
+    assert (bcc.missing, bcc.value, bcc.count) == (False, shown, count)
+    assert (await core.run(view)).state == "completed"
+    (sent,) = mailbox.state()["sent"]
+    assert sent["bcc"] == shown.replace("\n", ", ")
+
+
+async def test_the_text_and_the_html_of_a_mail_are_both_shown(core: Core, mailbox: Mailbox) -> None:
+    """Most programs show a recipient the HTML, whatever the plain text says."""
+    mail = EmailMessage()
+    mail["To"] = "Anna <anna@nordlicht.example>"
+    mail["Subject"] = "Q3"
+    mail.set_content("The price is 100 EUR.\n")
+    mail.add_alternative("<p>The price is <b>900</b> EUR.</p>", subtype="html")
+
+    raw = base64.urlsafe_b64encode(bytes(mail)).decode()
+    view = await core.ask(mailbox._state.create(raw).id)
+    (body,) = (field.value for field in view.preview.fields if field.label == "Body")
+    assert "The price is 100 EUR." in body
+    assert "<p>The price is <b>900</b> EUR.</p>" in body

@@ -2,21 +2,23 @@
 
 import contextlib
 import re
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from aileron_core.audit.chain import content_hash
-from aileron_core.audit.read import verify_home
 from aileron_core.canonical import canonical
-from aileron_core.home.layout import Home
 from aileron_core.runs.model import RunRecord
-from aileron_core.storage.open import open_reader
-from tests.core.adversary.test_under_the_vaults_key import protected_home, unlock
-from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples
+from tests.support.core_harness import (
+    DRAFT,
+    Core,
+    Start,
+    change_rows,
+    problem_messages,
+    protected_home,
+    unlock,
+)
 from tests.support.frozen_clock import FrozenClock
 
 DAY = 86400.0
@@ -43,33 +45,22 @@ def confirmations(home: Path, guess: bytes) -> Iterator[str]:
             yield key or ""
 
 
-def problems(home: Path) -> list[str]:
-    with closing(open_reader(Home(home).database)) as connection:
-        return [each.message for each in verify_home(connection, home).problems]
-
-
-def change(home: Path, statement: str) -> None:
-    with closing(sqlite3.connect(home / "aileron.db")) as connection, connection:
-        connection.execute(statement)
-
-
 async def decided_call(core: Core) -> RunRecord:
     """Return a completed call of `send-draft` whose end its agent has heard of."""
     view = await core.ask()
-    await core.approve(view)
-    await core.ended(view)
+    await core.run(view)
     await core.app.approvals.mark_delivered(view.approval_id)
     return await core.result(view.approval_id)
 
 
 @pytest.mark.parametrize("vault", [False, True])
 async def test_once_the_content_is_deleted_no_record_confirms_a_guess_of_it(
-    home: Path, mailbox: Mailbox, vault: bool
+    start: Start, home: Path, clock: FrozenClock, vault: bool
 ) -> None:
     """As long as it is kept, its key is beside it, and `audit verify` compares; then the key goes with it."""
-    clock = FrozenClock()
-    await (protected_home(home) if vault else _installed(home))
-    async with Core.open(home, mailbox, clock=clock, accept=not vault) as core:
+    if vault:
+        await protected_home(home)
+    async with start(accept=not vault) as core:
         if vault:
             await unlock(core)
         row = await decided_call(core)
@@ -85,30 +76,26 @@ async def test_once_the_content_is_deleted_no_record_confirms_a_guess_of_it(
         assert core.app._nonce_of(gone.row) != nonce
     assert row.args_sha256 in found_in(home)
     assert [*confirmations(home, GUESS)] == []
-    assert problems(home) == []
+    assert problem_messages(home) == []
 
 
-async def _installed(home: Path) -> None:
-    install_examples(home)
-
-
+@pytest.mark.usefixtures("protected")
 async def test_a_call_that_came_while_the_vault_was_locked_is_checked_like_any_other(
-    home: Path, mailbox: Mailbox
+    start: Start, home: Path
 ) -> None:
     """Locked, unlocked, locked again and restarted: no hash depends on it, nor does `audit verify`."""
-    await protected_home(home)
-    async with Core.open(home, mailbox, accept=False) as core:
+    async with start() as core:
         early = await core.call()
         await unlock(core)
         assert early.row.approval_id is not None
         await core.approve(await core.looked(early.row.approval_id))
         later = await core.ask("r-8842190312")
         await core.app.vault_service.lock()
-    async with Core.open(home, mailbox, accept=False) as core:
+    async with start() as core:
         assert core.app.registry.by_approval(later.approval_id) is not None
-    assert problems(home) == []
-    change(home, "UPDATE runs SET args = replace(args, 'r-', 's-')")
-    found = problems(home)
+    assert problem_messages(home) == []
+    change_rows(home, "UPDATE runs SET args = replace(args, 'r-', 's-')")
+    found = problem_messages(home)
     assert len([each for each in found if "its arguments differ" in each]) == 2
 
 
@@ -124,28 +111,26 @@ async def test_a_call_that_came_while_the_vault_was_locked_is_checked_like_any_o
         "content_key = NULL, args = NULL, output = json_set(output, '$.output', 'another')",
     ],
 )
-async def test_a_changed_result_or_key_is_named(home: Path, mailbox: Mailbox, edit: str) -> None:
+async def test_a_changed_result_or_key_is_named(start: Start, home: Path, edit: str) -> None:
     """No key makes other content fit the record, and none is missing without a record that it was deleted."""
-    install_examples(home)
-    async with Core.open(home, mailbox) as core:
+    async with start() as core:
         await decided_call(core)
-    assert problems(home) == []
-    change(home, f"UPDATE runs SET {edit}")
-    assert len(problems(home)) == 1
-    async with Core.open(home, mailbox) as core:
+    assert problem_messages(home) == []
+    change_rows(home, f"UPDATE runs SET {edit}")
+    assert len(problem_messages(home)) == 1
+    async with start() as core:
         assert not [run for run in core.app.registry if run.row.state == "completed"]
 
 
+@pytest.mark.usefixtures("protected")
 async def test_the_preview_is_in_no_file_and_neither_is_a_hash_of_it(
-    home: Path, mailbox: Mailbox
+    start: Start, home: Path
 ) -> None:
     """The digest covers it with a secret nonce; after a restart it is fetched anew, and not compared."""
-    await protected_home(home)
-    async with Core.open(home, mailbox, accept=False) as core:
+    async with start() as core:
         await unlock(core)
         view = await core.ask()
-        run = core.app.registry.by_approval(view.approval_id)
-        assert run is not None
+        run = core.live(view)
         hashes = {run.preview.fingerprint, content_hash(canonical(run.preview.output), None)}
         nonce = run.nonce
     assert not hashes & found_in(home)
@@ -153,3 +138,36 @@ async def test_the_preview_is_in_no_file_and_neither_is_a_hash_of_it(
     assert not [
         each for each in home.rglob("*") if each.is_file() and nonce.encode() in each.read_bytes()
     ]
+
+
+@pytest.mark.usefixtures("protected")
+async def test_words_stay_over_a_restart_with_a_vault(start: Start) -> None:
+    """Also those of a call that was made while the vault was locked; no two calls share a nonce."""
+    async with start() as core:
+        early = await core.call()
+        await unlock(core)
+        assert early.row.approval_id is not None
+        first = await core.looked(early.row.approval_id)
+        second = await core.ask("r-8842190312")
+        runs = [core.app.registry.by_approval(each.approval_id) for each in (first, second)]
+        assert len({run.nonce for run in runs if run is not None}) == 2
+        core.app.vault.lock()
+        waits = await core.view(first.approval_id, lambda v: v.state == "awaiting_vault")
+        await unlock(core)
+        again = await core.looked(first.approval_id, after=waits.version)
+        assert (again.digest, again.words) == (first.digest, first.words)
+    async with start() as core:
+        await unlock(core)
+        for view in (first, second):
+            again = await core.looked(view.approval_id)
+            assert (again.digest, again.words) == (view.digest, view.words)
+        assert (await core.run(again)).state == "completed"
+
+
+async def test_without_a_vault_words_are_new_after_a_restart(start: Start) -> None:
+    """A nonce in a file would let any program of the account work the words out."""
+    async with start() as core:
+        view = await core.ask()
+    async with start() as core:
+        again = await core.looked(view.approval_id)
+        assert again.digest != view.digest

@@ -1,7 +1,6 @@
 """Answers: at most one wins, the next is told which; a deadline and a withdrawal are answers too."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +11,8 @@ from tests.support.core_harness import (
     UPDATE_DRAFT,
     Core,
     Mailbox,
+    Start,
     hold_answers,
-    install_examples,
     writes,
 )
 from tests.support.frozen_clock import FrozenClock
@@ -56,45 +55,41 @@ async def test_of_many_answers_at_once_exactly_one_wins(core: Core, mailbox: Mai
     assert len(mailbox.state()["sent"]) == 1
 
 
-async def test_a_no_while_it_is_checked_wins(home: Path, mailbox: Mailbox) -> None:
+async def test_a_no_while_it_is_checked_wins(core: Core, mailbox: Mailbox) -> None:
     """During `checking` a deny wins; the recheck that then holds starts nothing."""
-    install_examples(home)
-
-    async with Core.open(home, mailbox) as core:
-        view = await core.ask()
-        with hold_answers(mailbox, f"GET {DRAFT}") as reached:
+    view = await core.ask()
+    with hold_answers(mailbox, f"GET {DRAFT}") as reached:
+        await core.approve(view)
+        assert core.views(view.approval_id)[-1].state == "checking"
+        with pytest.raises(Conflict) as caught:
             await core.approve(view)
-            assert core.views(view.approval_id)[-1].state == "checking"
-            with pytest.raises(Conflict) as caught:
-                await core.approve(view)
-            assert outcome(caught) == "checking"
-            await reached()
-            await core.app.approvals.deny(view.approval_id, "stop")
-        # Served only once the carrier has let the connector go.
-        await core.call("list-drafts", {})
-        assert (await core.ended(view)).state == "denied"
+        assert outcome(caught) == "checking"
+        await reached()
+        await core.app.approvals.deny(view.approval_id, "stop")
+    # Served only once the carrier has let the connector go.
+    await core.call("list-drafts", {})
+    assert (await core.ended(view)).state == "denied"
     assert mailbox.state()["sent"] == []
     assert writes(mailbox).count(f"GET {DRAFT}") == 2
 
 
-async def test_no_run_of_the_connector_comes_between_recheck_and_effect(home: Path) -> None:
+@pytest.mark.actions(update_draft=UPDATE_DRAFT)
+async def test_no_run_of_the_connector_comes_between_recheck_and_effect(
+    core: Core, mailbox: Mailbox
+) -> None:
     """An ungated write that arrives during the recheck waits until the effect is over."""
-    install_examples(home, update_draft=UPDATE_DRAFT)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            other = await core.another_session()
-            view = await core.ask()
-            mailbox.control(delay_seconds={"get": 0.2, "send": 0.2})
-            await core.approve(view)
-            update = asyncio.ensure_future(
-                core.call("update-draft", {"id": DRAFT, "to": "m@evil.example"}, session=other)
-            )
-            assert (await core.ended(view)).state == "completed"
-            # The draft is gone: the write came after the effect.
-            assert (await update).row.state == "failed"
-        assert writes(mailbox)[:4] == [f"GET {DRAFT}", f"GET {DRAFT}", "POST send", f"GET {DRAFT}"]
-        assert "anna" in mailbox.state()["sent"][0]["to"]
+    other = await core.another_session()
+    view = await core.ask()
+    mailbox.control(delay_seconds={"get": 0.2, "send": 0.2})
+    await core.approve(view)
+    update = asyncio.ensure_future(
+        core.call("update-draft", {"id": DRAFT, "to": "m@evil.example"}, session=other)
+    )
+    assert (await core.ended(view)).state == "completed"
+    # The draft is gone: the write came after the effect.
+    assert (await update).row.state == "failed"
+    assert writes(mailbox)[:4] == [f"GET {DRAFT}", f"GET {DRAFT}", "POST send", f"GET {DRAFT}"]
+    assert "anna" in mailbox.state()["sent"][0]["to"]
 
 
 async def test_approving_before_the_first_answer_does_nothing(core: Core, mailbox: Mailbox) -> None:
@@ -108,8 +103,7 @@ async def test_approving_before_the_first_answer_does_nothing(core: Core, mailbo
     view = await core.looked(approval_id)
     with pytest.raises(Conflict, match="The call changed"):
         await core.app.approvals.approve(approval_id, "")
-    await core.approve(view)
-    assert (await core.ended(view)).state == "completed"
+    assert (await core.run(view)).state == "completed"
 
 
 async def test_only_the_requester_withdraws_and_only_before_it_begins(
@@ -144,58 +138,51 @@ async def test_a_reason_is_cut_at_two_thousand_characters(core: Core) -> None:
     assert (await core.ended(view)).reason == "ä" * 2000
 
 
-async def test_a_deadline_ends_it_and_a_late_yes_does_nothing(home: Path, mailbox: Mailbox) -> None:
+@pytest.mark.core(settings=Settings(expires_seconds=60))
+async def test_a_deadline_ends_it_and_a_late_yes_does_nothing(
+    core: Core, mailbox: Mailbox, clock: FrozenClock
+) -> None:
     """Expiry is a deadline on the row; it ends the run as `expired`."""
-    install_examples(home)
-    clock = FrozenClock()
-
-    async with Core.open(home, mailbox, clock=clock, settings=Settings(expires_seconds=60)) as core:
-        first, second = await core.ask(), await core.ask("r-8842190312")
-        assert first.expires_at == clock.now() + 60
-        clock.advance(59.9)
-        await core.app.approvals.expire_overdue()
-        assert core.views(first.approval_id)[-1].state == "pending"
-        clock.advance(0.1)
-        with pytest.raises(Conflict) as caught:
-            await core.approve(first)
-        assert outcome(caught) == "expired"
-        await core.app.approvals.expire_overdue()
-        for view in (first, second):
-            assert (await core.ended(view)).state == "expired"
+    first, second = await core.ask(), await core.ask("r-8842190312")
+    assert first.expires_at == clock.now() + 60
+    clock.advance(59.9)
+    await core.app.approvals.expire_overdue()
+    assert core.views(first.approval_id)[-1].state == "pending"
+    clock.advance(0.1)
+    with pytest.raises(Conflict) as caught:
+        await core.approve(first)
+    assert outcome(caught) == "expired"
+    await core.app.approvals.expire_overdue()
+    for view in (first, second):
+        assert (await core.ended(view)).state == "expired"
     assert mailbox.state()["sent"] == []
 
 
-async def test_a_deadline_that_passes_during_the_recheck_stops_the_effect(home: Path) -> None:
+@pytest.mark.core(settings=Settings(expires_seconds=60))
+async def test_a_deadline_that_passes_during_the_recheck_stops_the_effect(
+    start: Start, mailbox: Mailbox, clock: FrozenClock
+) -> None:
     """From `checking` to `expired`; the digest covers the deadline."""
-    install_examples(home)
-    clock = FrozenClock()
 
     def late(step: str) -> None:
         if step == "after approval.approved":
             clock.advance(60)
 
-    with Mailbox() as mailbox:
-        async with Core.open(
-            home, mailbox, clock=clock, settings=Settings(expires_seconds=60), failpoint=late
-        ) as core:
-            view = await core.ask()
-            await core.approve(view)
-            assert (await core.ended(view)).state == "expired"
-        assert mailbox.state()["sent"] == []
-
-
-async def test_without_a_deadline_it_waits_for_ever(home: Path, mailbox: Mailbox) -> None:
-    """0 is never, and the digest says null."""
-    install_examples(home)
-    clock = FrozenClock()
-
-    async with Core.open(home, mailbox, clock=clock, settings=Settings(expires_seconds=0)) as core:
+    async with start(failpoint=late) as core:
         view = await core.ask()
-        assert view.expires_at is None
-        clock.advance(10 * 365 * 86400)
-        await core.app.approvals.expire_overdue()
-        await core.approve(view)
-        assert (await core.ended(view)).state == "completed"
+        assert (await core.run(view)).state == "expired"
+    assert mailbox.state()["sent"] == []
+
+
+@pytest.mark.core(settings=Settings(expires_seconds=0))
+async def test_without_a_deadline_it_waits_for_ever(core: Core, clock: FrozenClock) -> None:
+    """0 is never, and the digest says null."""
+    view = await core.ask()
+    assert view.expires_at is None
+    assert (await core.app.console.snapshot()).settings_accepted
+    clock.advance(10 * 365 * 86400)
+    await core.app.approvals.expire_overdue()
+    assert (await core.run(view)).state == "completed"
 
 
 async def test_the_end_of_a_session_leaves_its_approval_and_marks_it(core: Core) -> None:
@@ -206,5 +193,4 @@ async def test_the_end_of_a_session_leaves_its_approval_and_marks_it(core: Core)
     gone = core.views(view.approval_id)[-1]
     assert (gone.state, gone.requester_gone) == ("pending", True)
     assert core.app.sessions.authenticate(core.token) is None
-    await core.approve(gone)
-    assert (await core.ended(gone)).state == "completed"
+    assert (await core.run(gone)).state == "completed"

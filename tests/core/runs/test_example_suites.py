@@ -1,8 +1,8 @@
 """The suites of the example connectors: bound, previewed, approved, run and read back on the real wire."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,48 +17,49 @@ from aileron_core.credentials.oauth_tokens import OAuthClient
 from aileron_core.errors import InvalidRequest
 from aileron_core.home.layout import Home
 from aileron_core.vault.secret import Secret
-from aileron_tui.cli.adding import add_file
+from aileron_tui.cli.adding import add_files
 from tests.support.authorization_server import CANARY, CLIENT_ID, CLIENT_SECRET
-from tests.support.core_harness import DRAFT, ROOT, Core, Mailbox
+from tests.support.core_harness import DRAFT, PASSPHRASE, ROOT, Core, Mailbox, Start
 from tests.support.github_service import HEAD, REPO, TOKEN, GitHub, github_service
 from tests.support.google_service import Google, google_service
 
 CONNECTORS = ROOT / "examples" / "connectors"
-PASSPHRASE = "correct horse battery"
 ISSUE = {"repo": REPO, "number": 1}
 PULL = {"repo": REPO, "number": 7, "sha": HEAD}
 
 
-def furnish(home: Path, connector: str) -> None:
+def furnish_example(home: Path, connector: str) -> None:
     """Install a connector of the examples and add its suite, as their pages say."""
     (home / "actions").mkdir(mode=0o700, parents=True, exist_ok=True)
     ConnectorStore(home).install(CONNECTORS / connector)
-    for file in sorted((CONNECTORS / connector / "actions").glob("*.md")):
-        add_file(Home(home), file)
+    add_files(Home(home), (CONNECTORS / connector / "actions").glob("*.md"), connector)
 
 
 @pytest.fixture
 def hub(home: Path, tmp_path: Path) -> Iterator[GitHub]:
-    furnish(home, "github")
+    furnish_example(home, "github")
     with github_service(tmp_path) as running:
         yield running
 
 
-@asynccontextmanager
-async def opened(home: Path, hub: GitHub) -> AsyncGenerator[Core]:
+@pytest.fixture
+def start(home: Path, hub: GitHub) -> Start:
+    return partial(Core.open, home, make_outgoing=hub.service.client)
+
+
+@pytest.fixture
+async def core(start: Start) -> AsyncIterator[Core]:
     """A core whose vault holds the token, bound to the connector."""
-    async with Core.open(home, make_outgoing=hub.service.client) as core:
-        core.app.vault.create(Secret(PASSPHRASE))
-        user = find_user(core.app.library.accepted_connectors(), "github")
+    async with start() as running:
+        running.app.vault.create(Secret(PASSPHRASE))
+        user = find_user(running.app.library.accepted_connectors(), "github")
         token = AccountSecret(value=Secret(TOKEN))
-        await core.app.bindings.setup(user, "work", "ana", token)
-        yield core
+        await running.app.bindings.setup(user, "work", "ana", token)
+        yield running
 
 
-async def asked(core: Core, action: str, **args: Any) -> ApprovalView:
-    answer = await core.call(action, args)
-    assert answer.row.approval_id is not None
-    return await core.looked(answer.row.approval_id)
+async def ask_of_suite(core: Core, action: str, **args: Any) -> ApprovalView:
+    return await core.ask_for(action, args)
 
 
 def shown(view: ApprovalView) -> dict[str, str]:
@@ -68,8 +69,7 @@ def shown(view: ApprovalView) -> dict[str, str]:
 
 async def ran(core: Core, view: ApprovalView) -> ReadBackView:
     """Approve *view*, and return what the service held afterwards."""
-    await core.approve(view)
-    end = await core.ended(view)
+    end = await core.run(view)
     assert end.state == "completed", end
     found = await core.view(
         view.approval_id, lambda v: v.read_back is not None and v.read_back.status != "reading"
@@ -78,111 +78,105 @@ async def ran(core: Core, view: ApprovalView) -> ReadBackView:
     return found.read_back
 
 
-async def test_a_comment_shows_what_it_lands_on_and_is_read_back(home: Path, hub: GitHub) -> None:
-    async with opened(home, hub) as core:
-        view = await asked(core, "github-comment", **ISSUE, body="Fixed.")
-        fields = shown(view)
-        assert view.preview.gist == "It counts wrong in octo/app (private)"
-        assert (fields["State"], fields["Kind"]) == ("open", "issue")
-        assert fields["Last comments"].startswith("2 earlier comments are not shown.\nben, ")
-        assert [each.account for each in view.accounts] == ["ana"]
-        assert hub.writes == []
-        read = await ran(core, view)
-        assert (read.status, read.labels) == ("held", ())
-        assert hub.writes == ["POST /issues/1/comments"]
-        assert hub.comments[-1]["body"] == "Fixed."
-        assert TOKEN not in repr(core.events)
+async def test_a_comment_shows_what_it_lands_on_and_is_read_back(core: Core, hub: GitHub) -> None:
+    view = await ask_of_suite(core, "github-comment", **ISSUE, body="Fixed.")
+    fields = shown(view)
+    assert view.preview.gist == "It counts wrong in octo/app (private)"
+    assert (fields["State"], fields["Kind"]) == ("open", "issue")
+    assert fields["Last comments"].startswith("2 earlier comments are not shown.\nben, ")
+    assert [each.account for each in view.accounts] == ["ana"]
+    assert hub.writes == []
+    read = await ran(core, view)
+    assert (read.status, read.labels) == ("held", ())
+    assert hub.writes == ["POST /issues/1/comments"]
+    assert hub.comments[-1]["body"] == "Fixed."
+    assert TOKEN not in repr(core.events)
 
 
 async def test_a_comment_is_not_made_on_an_issue_that_changed_since(
-    home: Path, hub: GitHub
+    core: Core, hub: GitHub
 ) -> None:
     """Somebody answers between the look and the yes: the person is asked again."""
-    async with opened(home, hub) as core:
-        view = await asked(core, "github-comment", **ISSUE, body="Fixed.")
-        hub.comment(1, "It is not fixed at all")
-        await core.approve(view)
-        again = await core.back(view)
-        assert "It is not fixed at all" in shown(again)["Last comments"]
-        assert hub.writes == []
+    view = await ask_of_suite(core, "github-comment", **ISSUE, body="Fixed.")
+    hub.comment(1, "It is not fixed at all")
+    await core.approve(view)
+    again = await core.back(view)
+    assert "It is not fixed at all" in shown(again)["Last comments"]
+    assert hub.writes == []
 
 
-async def test_an_edit_shows_before_and_after(home: Path, hub: GitHub) -> None:
+async def test_an_edit_shows_before_and_after(core: Core, hub: GitHub) -> None:
     """What stays has no new value; what somebody else makes of it is found when it is read back."""
-    async with opened(home, hub) as core:
-        view = await asked(core, "github-edit-issue", **ISSUE, state="closed", title="Counts right")
-        assert (shown(view)["Title"], shown(view)["State"]) == ("It counts wrong", "open")
-        wanted = {each.label: each.value for each in view.new_values}
-        assert wanted == {"Title": "Counts right", "State": "closed"}
-        read = await ran(core, view)
-        assert (read.status, hub.issues[1]["state"]) == ("held", "closed")
+    view = await ask_of_suite(
+        core, "github-edit-issue", **ISSUE, state="closed", title="Counts right"
+    )
+    assert (shown(view)["Title"], shown(view)["State"]) == ("It counts wrong", "open")
+    wanted = {each.label: each.value for each in view.new_values}
+    assert wanted == {"Title": "Counts right", "State": "closed"}
+    read = await ran(core, view)
+    assert (read.status, hub.issues[1]["state"]) == ("held", "closed")
 
-        comment = hub.comments[0]
-        asks = {"repo": REPO, "comment_id": comment["id"], "body": "Other"}
-        view = await asked(core, "github-edit-comment", **asks)
-        assert shown(view)["Comment"].startswith("Thought 0")
-        assert shown(view)["Issue"] == "Counts right"
-        assert (await ran(core, view)).status == "held"
-        assert comment["body"] == "Other"
-
-
-async def test_an_issue_is_opened_and_read_back(home: Path, hub: GitHub) -> None:
-    async with opened(home, hub) as core:
-        view = await asked(core, "github-open-issue", repo=REPO, title="New", body="Text")
-        assert shown(view)["Newest issues"] == "#1 It counts wrong"
-        assert (await ran(core, view)).status == "held"
-        assert hub.issues[3]["title"] == "New"
+    comment = hub.comments[0]
+    asks = {"repo": REPO, "comment_id": comment["id"], "body": "Other"}
+    view = await ask_of_suite(core, "github-edit-comment", **asks)
+    assert shown(view)["Comment"].startswith("Thought 0")
+    assert shown(view)["Issue"] == "Counts right"
+    assert (await ran(core, view)).status == "held"
+    assert comment["body"] == "Other"
 
 
-async def test_a_merge_shows_what_it_contains(home: Path, hub: GitHub) -> None:
+async def test_an_issue_is_opened_and_read_back(core: Core, hub: GitHub) -> None:
+    view = await ask_of_suite(core, "github-open-issue", repo=REPO, title="New", body="Text")
+    assert shown(view)["Newest issues"] == "#1 It counts wrong"
+    assert (await ran(core, view)).status == "held"
+    assert hub.issues[3]["title"] == "New"
+
+
+async def test_a_merge_shows_what_it_contains(core: Core, hub: GitHub) -> None:
     """Commits, files, differences and checks; afterwards GitHub says that it is merged."""
-    async with opened(home, hub) as core:
-        view = await asked(core, "github-merge-pull", **PULL)
-        fields = shown(view)
-        assert view.preview.gist == "Count what is left into main of octo/app (private)"
-        assert fields["Checks"].splitlines()[0] == "failure: tests (GitHub Actions)"
-        assert fields["Contains"] == "2 commits, 2 files, +3 -1"
-        assert "Since nobody knew." in fields["Commits"]
-        assert "+left = 0" in fields["Difference"]
-        read = await ran(core, view)
-        assert (read.status, hub.pull["merged"]) == ("held", True)
+    view = await ask_of_suite(core, "github-merge-pull", **PULL)
+    fields = shown(view)
+    assert view.preview.gist == "Count what is left into main of octo/app (private)"
+    assert fields["Checks"].splitlines()[0] == "failure: tests (GitHub Actions)"
+    assert fields["Contains"] == "2 commits, 2 files, +3 -1"
+    assert "Since nobody knew." in fields["Commits"]
+    assert "+left = 0" in fields["Difference"]
+    read = await ran(core, view)
+    assert (read.status, hub.pull["merged"]) == ("held", True)
 
 
-async def test_a_branch_that_moved_on_is_not_merged(home: Path, hub: GitHub) -> None:
+async def test_a_branch_that_moved_on_is_not_merged(core: Core, hub: GitHub) -> None:
     """What is fetched again has another head, beside the one that the agent named."""
-    async with opened(home, hub) as core:
-        view = await asked(core, "github-merge-pull", **PULL)
-        hub.pull["head"]["sha"] = "d" * 40
-        await core.approve(view)
-        again = await core.back(view)
-        assert shown(again)["Head"] == "d" * 40
-        assert {each.label: each.value for each in again.new_values}["Head"] == HEAD
-        assert hub.writes == []
+    view = await ask_of_suite(core, "github-merge-pull", **PULL)
+    hub.pull["head"]["sha"] = "d" * 40
+    await core.approve(view)
+    again = await core.back(view)
+    assert shown(again)["Head"] == "d" * 40
+    assert {each.label: each.value for each in again.new_values}["Head"] == HEAD
+    assert hub.writes == []
 
 
-async def test_a_release_shows_the_commits_that_it_brings(home: Path, hub: GitHub) -> None:
-    async with opened(home, hub) as core:
-        asks = {"repo": REPO, "tag": "v2.0", "name": "Two", "body": "Notes"}
-        view = await asked(core, "github-release", **asks)
-        fields = shown(view)
-        assert fields["Made from"].endswith("Count what is left")
-        assert (fields["Release before"], fields["Name"]) == ("v1.0", "")
-        assert "Since nobody knew." in fields["Commits"]
-        assert (await ran(core, view)).status == "held"
-        assert hub.releases[-1]["tag_name"] == "v2.0"
+async def test_a_release_shows_the_commits_that_it_brings(core: Core, hub: GitHub) -> None:
+    asks = {"repo": REPO, "tag": "v2.0", "name": "Two", "body": "Notes"}
+    view = await ask_of_suite(core, "github-release", **asks)
+    fields = shown(view)
+    assert fields["Made from"].endswith("Count what is left")
+    assert (fields["Release before"], fields["Name"]) == ("v1.0", "")
+    assert "Since nobody knew." in fields["Commits"]
+    assert (await ran(core, view)).status == "held"
+    assert hub.releases[-1]["tag_name"] == "v2.0"
 
 
-async def test_what_only_reads_asks_nobody(home: Path, hub: GitHub) -> None:
-    async with opened(home, hub) as core:
-        answer = await core.call("github-get-pull", {"repo": REPO, "number": 7})
-        assert answer.row.state == "completed"
-        assert answer.row.approval_id is None
-        assert hub.writes == []
+async def test_what_only_reads_asks_nobody(core: Core, hub: GitHub) -> None:
+    answer = await core.call("github-get-pull", {"repo": REPO, "number": 7})
+    assert answer.row.state == "completed"
+    assert answer.row.approval_id is None
+    assert hub.writes == []
 
 
 @pytest.fixture
 def google(home: Path, tmp_path: Path, mailbox: Mailbox) -> Iterator[Google]:
-    furnish(home, "gmail")
+    furnish_example(home, "gmail")
     with google_service(tmp_path, mailbox) as running:
         yield running
 
@@ -205,7 +199,7 @@ async def test_gmail_is_bound_by_a_login_and_sends_and_edits_drafts(
         await core.app.authorizations.finish(begun.id, "")
 
         args = {"draft_id": DRAFT, "to": "new@example.com", "subject": "Q4"}
-        view = await asked(core, "gmail-edit-draft", **args)
+        view = await ask_of_suite(core, "gmail-edit-draft", **args)
         assert (shown(view)["Subject"], shown(view)["Cc"][:9]) == ("Q3 numbers", "Tom Weber")
         assert {each.label: each.value for each in view.new_values} == {
             "To": "new@example.com",
@@ -215,11 +209,10 @@ async def test_gmail_is_bound_by_a_login_and_sends_and_edits_drafts(
         read = await ran(core, view)
         assert (read.status, read.labels) == ("held", ())
 
-        view = await asked(core, "gmail-send-draft", draft_id=DRAFT)
+        view = await ask_of_suite(core, "gmail-send-draft", draft_id=DRAFT)
         assert view.preview.gist == "Q4 to new@example.com"
         assert shown(view)["From"] == "Jana Keller <jana.keller@nordlicht.example>"
-        await core.approve(view)
-        assert (await core.ended(view)).state == "completed"
+        assert (await core.run(view)).state == "completed"
         (sent,) = google.mailbox.state()["sent"]
         assert (sent["to"], sent["subject"]) == ("new@example.com", "Q4")
         assert CANARY not in repr(core.events)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,23 +36,25 @@ class Scripted:
         return self.ends.pop(0)
 
 
-def action(*, idempotent: bool) -> Action:
+def send_draft(*, idempotent: bool) -> Action:
     path = ROOT / "examples" / "actions" / "send-draft.md"
     send = load_action(path.read_bytes(), path.name)
     return replace(send, steps=(replace(send.steps[0], idempotent=idempotent),))
 
 
+def plan_of(connector: Scripted, whole: Action, **more: Any) -> RunPlan:
+    """Return a run of *whole* through *connector*."""
+    args: JsonObject = {"draft_id": DRAFT}
+    return RunPlan(action=whole, args=args, connectors={FQN: connector}, **more)
+
+
 def carried(connector: Scripted, *, idempotent: bool = False) -> RunOutcome:
-    plan = RunPlan(
-        action=action(idempotent=idempotent),
-        args={"draft_id": DRAFT},
-        connectors={FQN: connector},
-    )
+    plan = plan_of(connector, send_draft(idempotent=idempotent))
     clock = FrozenClock()
-    return run(Executor(clock, sleep=waiting(clock, [])).run(plan))
+    return run(Executor(clock, sleep=passing_time(clock, [])).run(plan))
 
 
-def waiting(clock: FrozenClock, waits: list[float]) -> Callable[[float], Awaitable[None]]:
+def passing_time(clock: FrozenClock, waits: list[float]) -> Callable[[float], Awaitable[None]]:
     """Let the clock's time pass instead of the test's, and keep how long."""
 
     async def sleep(seconds: float) -> None:
@@ -150,9 +153,7 @@ async def test_a_cancelled_run_passes_the_cancellation_on(tmp_path: Path) -> Non
             await asyncio.Event().wait()
             raise AssertionError
 
-    plan = RunPlan(
-        action=action(idempotent=False), args={"draft_id": DRAFT}, connectors={FQN: Endless()}
-    )
+    plan = plan_of(Endless(), send_draft(idempotent=False))
     running = asyncio.ensure_future(Executor(FrozenClock()).run(plan))
     await asyncio.sleep(0)
     running.cancel()
@@ -168,14 +169,14 @@ def retried(
     on: type[Scripted] = Scripted,
 ) -> tuple[RunOutcome, Scripted, list[float]]:
     clock, waits, connector = FrozenClock(), list[float](), on(*ends)
-    whole = action(idempotent=True)
+    whole = send_draft(idempotent=True)
     whole = replace(
         whole,
         steps=(replace(whole.steps[0], idempotent=idempotent),),
         limits=replace(whole.limits, wall_seconds=wall_seconds),
     )
-    plan = RunPlan(action=whole, args={"draft_id": DRAFT}, connectors={FQN: connector})
-    ending = run(Executor(clock, sleep=waiting(clock, waits)).run(plan, before_retry=again))
+    plan = plan_of(connector, whole)
+    ending = run(Executor(clock, sleep=passing_time(clock, waits)).run(plan, before_retry=again))
     return ending, connector, waits
 
 
@@ -257,14 +258,32 @@ def test_each_call_gets_what_is_left_of_the_actions_own_limit() -> None:
     assert ending.failure is not None
     assert ending.failure.details["configured"] == "300s"
     assert ending.failure.details["retried"] == 1
+    assert ending.failure.message.startswith("The run reached its time limit of 300 s.")
+
+
+def test_a_run_whose_time_was_over_before_the_service_answered_says_which_service() -> None:
+    """To raise the limit helps only where the service was not what was slow."""
+    over = failed("resource_limit_exceeded")
+    assert over.failure is not None
+    limit = {"limit": "wall_time", "configured": "30s"}
+    over = replace(
+        over,
+        failure=replace(over.failure, details=limit),
+        unanswered_host="api.example:443",
+    )
+    ending, _, _ = retried(over)
+    assert ending.failure is not None
+    assert ending.failure.message.startswith(
+        "api.example did not answer before the run reached its time limit of"
+    )
 
 
 def test_an_op_outside_the_actions_subset_never_reaches_its_connector() -> None:
     """The action's check alone: a connector that would do anything is not even asked."""
     connector = Scripted(DONE)
-    whole = action(idempotent=False)
+    whole = send_draft(idempotent=False)
     whole = replace(whole, steps=(replace(whole.steps[0], op="delete_everything"),))
-    plan = RunPlan(action=whole, args={"draft_id": DRAFT}, connectors={FQN: connector})
+    plan = plan_of(connector, whole)
     ending = run(Executor(FrozenClock()).run(plan))
     assert ending.failure is not None
     assert (ending.kind, connector.calls) == ("failed", 0)
@@ -280,12 +299,7 @@ def test_a_stop_while_a_retry_waits_ends_the_run() -> None:
         stop.make()
         await asyncio.Event().wait()
 
-    plan = RunPlan(
-        action=action(idempotent=True),
-        args={"draft_id": DRAFT},
-        connectors={FQN: connector},
-        stop=stop,
-    )
+    plan = plan_of(connector, send_draft(idempotent=True), stop=stop)
     ending = run(Executor(FrozenClock(), sleep=sleep).run(plan))
     assert ending.failure is not None
     assert (ending.kind, connector.calls) == ("failed", 1)
@@ -303,10 +317,10 @@ def test_a_stop_during_a_step_keeps_the_next_from_beginning() -> None:
             return await super().call(_op, _args)
 
     connector = Stopping(DONE, DONE)
-    whole = action(idempotent=False)
+    whole = send_draft(idempotent=False)
     first = whole.steps[0]
     whole = replace(whole, steps=(first, replace(first, id="again")))
-    plan = RunPlan(action=whole, args={"draft_id": DRAFT}, connectors={FQN: connector}, stop=stop)
+    plan = plan_of(connector, whole, stop=stop)
     ending = run(Executor(FrozenClock()).run(plan))
     assert ending.failure is not None
     assert (ending.kind, connector.calls) == ("failed", 1)

@@ -14,6 +14,7 @@ from tests.support.core_harness import (
     ROOT,
     Core,
     Mailbox,
+    Start,
     install_examples,
     run_on_request,
     writes,
@@ -59,9 +60,7 @@ def chain(name: str, *steps: tuple[str, str, str, str], preview: bool = True) ->
 
 async def asked(core: Core, action: str, *, key: str | None = None) -> ApprovalView:
     """Call *action* and return its approval once it can be decided on."""
-    answer = await core.call(action, {"draft_id": DRAFT}, key=key)
-    assert answer.row.approval_id is not None
-    return await core.looked(answer.row.approval_id)
+    return await core.ask_for(action, {"draft_id": DRAFT}, key=key)
 
 
 async def halted(core: Core, *, key: str | None = None) -> ApprovalView:
@@ -99,8 +98,7 @@ async def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_argum
     assert (second.op, second.preview.status) == ("send_draft", "none")
     assert second.words != first.words
     assert second.digest != first.digest
-    await core.approve(second)
-    over = await core.ended(second)
+    over = await core.run(second)
     assert over.state == "completed"
     (halt,) = await core.records("run.halted")
     assert (halt["steps"], halt["next"]) == (["find"], "send")
@@ -114,22 +112,19 @@ async def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_argum
     assert len(mailbox.state()["sent"]) == 1
 
 
+@pytest.mark.actions(chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
 async def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_asked(
-    home: Path, mailbox: Mailbox
+    core: Core, mailbox: Mailbox
 ) -> None:
     """Every halt goes on where it stood; only a step that is not idempotent halts."""
-    install_examples(home, chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
-
-    async with Core.open(home, mailbox) as core:
-        view = await asked(core, "chain")
-        assert [step.asks_again for step in view.steps] == [False, False, True, True]
-        for step in ("bcc", "send"):
-            await core.approve(view)
-            view = await core.back(view)
-            assert next(s.step_id for s in view.steps if s.status == "asked") == step
+    view = await asked(core, "chain")
+    assert [step.asks_again for step in view.steps] == [False, False, True, True]
+    for step in ("bcc", "send"):
         await core.approve(view)
-        assert (await core.ended(view)).state == "completed"
-        assert len(await core.records("run.halted")) == 2
+        view = await core.back(view)
+        assert next(s.step_id for s in view.steps if s.status == "asked") == step
+    assert (await core.run(view)).state == "completed"
+    assert len(await core.records("run.halted")) == 2
     assert sum(each.startswith("PUT") for each in writes(mailbox)) == 3
     assert len(mailbox.state()["sent"]) == 1
 
@@ -164,109 +159,56 @@ async def test_a_yes_to_the_first_question_is_none_to_the_second(
     assert mailbox.state()["sent"] == []
 
 
-async def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(home: Path) -> None:
+@pytest.mark.actions(chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
+async def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(
+    start: Start, mailbox: Mailbox
+) -> None:
     """Pending is pending after a crash; its finished steps stay finished."""
-    install_examples(home, chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            second = await halted(core)
-        async with Core.open(home, mailbox) as core:
-            (again,) = (await core.app.console.snapshot()).approvals
-            assert again.state == "pending"
-            assert statuses(again) == statuses(second)
-            assert sent_to(again, "bcc") == sent_to(second, "bcc")
-            await core.approve(again)
-            last = await core.back(again)
-            await core.approve(last)
-            assert (await core.ended(last)).state == "completed"
-        assert sum(each.startswith("PUT") for each in writes(mailbox)) == 3
+    async with start() as core:
+        second = await halted(core)
+    async with start() as core:
+        (again,) = await core.approvals()
+        assert again.state == "pending"
+        assert statuses(again) == statuses(second)
+        assert sent_to(again, "bcc") == sent_to(second, "bcc")
+        await core.approve(again)
+        last = await core.back(again)
+        assert (await core.run(last)).state == "completed"
+    assert sum(each.startswith("PUT") for each in writes(mailbox)) == 3
 
 
-@pytest.mark.parametrize("edit", ["steps", "asked", "spent", "gone"])
-async def test_progress_that_another_program_edited_permits_nothing(home: Path, edit: str) -> None:
-    """The row is the record, not the authority: changed while it waits, nothing runs."""
-    import json
-    import sqlite3
-
-    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
-
-    def forge() -> None:
-        connection = sqlite3.connect(home / "aileron.db")
-        with connection:
-            ((text,),) = connection.execute(
-                "SELECT progress FROM runs WHERE state = 'pending'"
-            ).fetchall()
-            stored = json.loads(text)
-            if edit == "steps":
-                stored["steps"][0][1]["drafts"][0]["id"] = "r-8842189771x"
-            elif edit == "asked":
-                stored["asked"] = None
-            elif edit == "spent":
-                stored["spent"] = -1000.0
-            value = None if edit == "gone" else json.dumps(stored, separators=(",", ":"))
-            connection.execute("UPDATE runs SET progress = ? WHERE state = 'pending'", (value,))
-        connection.close()
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            second = await halted(core)
-            forge()
-            await core.approve(second)
-            over = await core.ended(second)
-            assert over.state == "failed"
-            assert "progress" in over.outcome
-        async with Core.open(home, mailbox) as core:
-            third = await asked(core, "chain", key="another")
-            await core.approve(third)
-            await core.back(third)
-        forge()
-        async with Core.open(home, mailbox) as core:
-            shown = {
-                view.approval_id: view.state
-                for view in (await core.app.console.snapshot()).approvals
-            }
-            assert third.approval_id not in shown
-        assert mailbox.state()["sent"] == []
-
-
-async def test_a_second_question_has_a_deadline_of_its_own_and_ends_with_it(home: Path) -> None:
+@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
+@pytest.mark.core(settings=Settings(expires_seconds=60))
+async def test_a_second_question_has_a_deadline_of_its_own_and_ends_with_it(
+    core: Core, mailbox: Mailbox, clock: FrozenClock
+) -> None:
     """Human time is not execution time; what is asked now was not known before."""
-    install_examples(home, chain=chain("chain", *FINDS_THEN_SENDS))
-    clock = FrozenClock()
-
-    with Mailbox() as mailbox:
-        settings = Settings(expires_seconds=60)
-        async with Core.open(home, mailbox, clock=clock, settings=settings) as core:
-            first = await asked(core, "chain")
-            clock.advance(50)
-            await core.approve(first)
-            second = await core.back(first)
-            assert second.expires_at == clock.now() + 60
-            clock.advance(50)
-            await core.app.approvals.expire_overdue()
-            assert core.views(second.approval_id)[-1].state == "pending"
-            clock.advance(11)
-            await core.app.approvals.expire_overdue()
-            assert (await core.ended(second)).state == "expired"
-        assert mailbox.state()["sent"] == []
+    first = await asked(core, "chain")
+    clock.advance(50)
+    await core.approve(first)
+    second = await core.back(first)
+    assert second.expires_at == clock.now() + 60
+    clock.advance(50)
+    await core.app.approvals.expire_overdue()
+    assert core.views(second.approval_id)[-1].state == "pending"
+    clock.advance(11)
+    await core.app.approvals.expire_overdue()
+    assert (await core.ended(second)).state == "expired"
+    assert mailbox.state()["sent"] == []
 
 
 async def test_a_missing_value_ends_the_run_before_that_step_and_before_any_question(
-    home: Path, mailbox: Mailbox
+    start: Start, home: Path, mailbox: Mailbox
 ) -> None:
     """A miss in a step's output fails the run before that step, with what had run."""
     steps = (FINDS_THEN_SENDS[0], ("send", "send_draft", "false", 'draft_id = "${find.no.such}"'))
     install_examples(home, chain=chain("chain", *steps))
-
-    async with Core.open(home, mailbox) as core:
+    async with start() as core:
         first = await asked(core, "chain")
-        await core.approve(first)
-        over = await core.ended(first)
+        over = await core.run(first)
         assert over.state == "failed"
-        row = await core.result(over.approval_id)
-        assert row.failure is not None
-        assert row.failure.details["completed_steps"] == ["find"]
+        failure = await core.failure(over)
+        assert failure.details["completed_steps"] == ["find"]
         assert await core.records("run.halted") == []
     assert mailbox.state()["sent"] == []
 
@@ -286,8 +228,7 @@ async def test_an_action_without_a_preview_halts_as_well(core: Core, mailbox: Ma
     """The rule is about arguments, not about previews."""
     second = await halted(core)
     assert mailbox.state()["sent"] == []
-    await core.approve(second)
-    assert (await core.ended(second)).state == "completed"
+    assert (await core.run(second)).state == "completed"
     assert len(mailbox.state()["sent"]) == 1
 
 
@@ -295,8 +236,7 @@ async def test_an_action_without_a_preview_halts_as_well(core: Core, mailbox: Ma
 async def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(core: Core) -> None:
     """Another output of the earlier step is another digest, all else being equal."""
     second = await halted(core)
-    live_run = core.app.approvals.registry.by_approval(second.approval_id)
-    assert live_run is not None
+    live_run = core.live(second)
     assert live_run.row.progress is not None
     other = replace(live_run.row.progress, steps={"find": {"drafts": [{"id": "r-other"}]}})
     digest, words = live_run.consent(live_run.preview, replace(live_run.row, progress=other))
@@ -306,21 +246,20 @@ async def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(co
     assert again == second.digest
 
 
-async def test_the_wall_time_goes_on_where_it_stood(home: Path, mailbox: Mailbox) -> None:
+async def test_the_wall_time_goes_on_where_it_stood(
+    start: Start, home: Path, mailbox: Mailbox, clock: FrozenClock
+) -> None:
     """One wall time for the whole run, without the time that a person took."""
     steps = (*FINDS_THEN_SENDS, ("look", "list_drafts", "true", "max_results = 2"))
     text = chain("chain", *steps).replace("[approval]", "[limits]\nwall_seconds = 30\n\n[approval]")
     install_examples(home, chain=text)
-    clock = FrozenClock()  # a machine that stands still takes nothing of it
-
-    async with Core.open(home, mailbox, clock=clock) as core:
+    async with start() as core:
         first = await asked(core, "chain")
         mailbox.control(fail={"op": "list", "status": 503, "times": 1})
         run_on_request(mailbox, "GET drafts", lambda: clock.advance(15))
         await core.approve(first)
         second = await core.back(first)
-        live_run = core.app.approvals.registry.by_approval(second.approval_id)
-        assert live_run is not None
+        live_run = core.live(second)
         assert live_run.row.progress is not None
         assert live_run.row.progress.elapsed == 15.0
         mailbox.control(fail={"op": "list", "status": 503, "times": 1})
@@ -329,7 +268,35 @@ async def test_the_wall_time_goes_on_where_it_stood(home: Path, mailbox: Mailbox
         # A repeat would wait for a second, and less than that is left.
         over = await core.ended(second)
         assert over.state == "failed"
-        row = await core.result(over.approval_id)
-        assert row.failure is not None
-        assert row.failure.details["completed_steps"] == ["find", "send"]
+        failure = await core.failure(over)
+        assert failure.details["completed_steps"] == ["find", "send"]
     assert len(mailbox.state()["sent"]) == 1
+
+
+CHANGES_THEN_READS = (
+    ("change", "update_draft", "false", 'id = "${args.draft_id}"\nto = "new@nordlicht.example"'),
+    ("read", "list_drafts", "true", "max_results = 1"),
+)
+
+
+@pytest.mark.actions(chain=chain("chain", *CHANGES_THEN_READS))
+async def test_every_step_stands_in_the_item_though_none_needs_what_another_returns(
+    start: Start,
+) -> None:
+    """One yes runs them all: each with its own arguments, and before it at the file's acceptance."""
+    async with start(accept=False) as core:
+        (steps,) = (each.steps for each in core.app.library.not_accepted() if each.name == "chain")
+        assert steps == (f"{CONNECTOR}.update_draft", f"{CONNECTOR}.list_drafts")
+    async with start() as core:
+        view = await asked(core, "chain")
+        assert statuses(view) == {"change": "fixed", "read": "fixed"}
+        assert sent_to(view, "change") == {"id": DRAFT, "to": "new@nordlicht.example"}
+        assert sent_to(view, "read") == {"max_results": "1"}
+        (waits,) = (each for each in core.app.library.items() if each.name == "chain")
+        assert waits.steps == steps
+
+
+async def test_an_action_of_one_step_has_no_list_of_steps(core: Core) -> None:
+    """Its operation says all."""
+    view = await core.ask()
+    assert (view.steps, view.op) == ((), "send_draft")

@@ -14,39 +14,22 @@ import pytest
 from aileron_core.connectors.protocol import Limits
 from aileron_core.console_port import ChooseAccount, StopEverything
 from aileron_core.credentials.account_secret import AccountSecret
-from aileron_core.credentials.accounts import ConnectorWithAccount, credential_user
-from aileron_core.credentials.binding import Binding
+from aileron_core.credentials.accounts import ConnectorWithAccount
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens
 from aileron_core.errors import AileronError, Conflict, InvalidRequest
 from aileron_core.runs.model import RunRecord
 from aileron_core.server.responses import pending_body, result_body
 from aileron_core.settings import Settings
 from aileron_core.vault.secret import Secret
-from tests.core.runs.test_accounts import (
-    CANARY,
-    NEEDS_KEY,
-    PASSPHRASE,
-    Place,
-    bind,
-    place,
-    waiting,
-)
-from tests.support.core_harness import PATIENCE, Core
+from tests.core.runs.test_accounts import CANARY, NEEDS_KEY, Place, bind, place, start, waiting
+from tests.support.core_harness import PASSPHRASE, PATIENCE, Core, Start
 from tests.support.frozen_clock import FrozenClock
 from tests.support.scripted_guest import furnish_guest
 from tests.support.tls_service import Request, TlsService, tls_service
 
-__all__ = ["place"]
+__all__ = ["place", "start"]
 
 NAMES = ("work", "home@example", "work@example", "api_key/")
-
-
-async def bind_as(core: Core, account: str, key: str, identity: str = "work") -> Binding:
-    (connector,) = core.app.library.find("act").connectors.values()
-    user = credential_user(connector)
-    assert user is not None
-    secret = AccountSecret(value=Secret(key))
-    return await core.app.bindings.setup(user, identity, account, secret)
 
 
 def for_agent(row: RunRecord) -> str:
@@ -74,26 +57,25 @@ def answers_held(service: TlsService) -> Generator[Callable[[], bool]]:
         service.answer = lambda _: {"done": True}
 
 
-async def test_a_yes_to_one_account_is_none_to_another_of_the_same_name(place: Place) -> None:
+async def test_a_yes_to_one_account_is_none_to_another_of_the_same_name(
+    core: Core, place: Place
+) -> None:
     """Revoked and bound anew under its name while the call waits: the digest is another, and asked for."""
-    async with place.open() as core:
-        first = await bind(core)
-        answer = await core.call("act", {})
-        assert answer.row.approval_id is not None
-        shown = await core.looked(answer.row.approval_id)
-        await core.app.bindings.revoke(first.name)
-        await bind_as(core, "mallory@example.com", "canary-of-mallory")
-        again = await core.view(
-            shown.approval_id,
-            lambda v: v.state == "pending" and bool(v.digest) and v.version > shown.version,
-            after=shown.version,
-        )
-        again = await core.looked(shown.approval_id, after=again.version - 1)
-        assert [each.account for each in again.accounts] == ["mallory@example.com"]
-        assert again.digest != shown.digest
-        with pytest.raises(Conflict, match="changed while you answered"):
-            await core.approve(shown)
-        assert place.keys.count("canary-of-mallory") == 1  # its own preview, no effect
+    first = await bind(core)
+    shown = await core.ask_for("act", {})
+    await core.app.bindings.revoke(first.name)
+    await core.bind("canary-of-mallory", "mallory@example.com")
+    again = await core.view(
+        shown.approval_id,
+        lambda v: v.state == "pending" and bool(v.digest) and v.version > shown.version,
+        after=shown.version,
+    )
+    again = await core.looked(shown.approval_id, after=again.version - 1)
+    assert [each.account for each in again.accounts] == ["mallory@example.com"]
+    assert again.digest != shown.digest
+    with pytest.raises(Conflict, match="changed while you answered"):
+        await core.approve(shown)
+    assert place.keys.count("canary-of-mallory") == 1  # its own preview, no effect
 
 
 async def test_a_yes_is_none_to_another_login_under_the_same_label(
@@ -122,14 +104,10 @@ async def test_a_yes_is_none_to_another_login_under_the_same_label(
         clock = FrozenClock()
         async with Core.open(home, clock=clock, make_outgoing=service.client) as core:
             core.app.vault.create(Secret(PASSPHRASE))
-            (connector,) = core.app.library.find("act").connectors.values()
-            user = credential_user(connector)
-            assert user is not None
+            user = core.user()
             bindings = core.app.bindings
             bound = await bindings.setup_authorized(user, "work", "me", tokens("canary-1"), ())
-            answer = await core.call("act", {})
-            assert answer.row.approval_id is not None
-            shown = await core.looked(answer.row.approval_id)
+            shown = await core.ask_for("act", {})
             clock.advance(5)
             await bindings.reauthorize(bound.name, user, "me", tokens("canary-2"), ())
             again = await core.view(
@@ -143,64 +121,60 @@ async def test_a_yes_is_none_to_another_login_under_the_same_label(
             assert again.accounts == shown.accounts
 
 
-async def test_the_digest_covers_whose_account_it_is(place: Place) -> None:
+async def test_the_digest_covers_whose_account_it_is(core: Core) -> None:
     """Also where neither its name nor anything else of the call differs."""
-    async with place.open() as core:
-        await bind(core)
-        answer = await core.call("act", {})
-        assert answer.row.approval_id is not None
-        run = core.app.registry.by_approval(answer.row.approval_id)
-        assert run is not None
-        await core.looked(answer.row.approval_id)
-        assert run.resolved is not None
-        (connector,) = run.resolved.connectors.values()
-        assert isinstance(connector, ConnectorWithAccount)
-        before, binding = run.consent(run.preview), connector.binding
-        for other in (
-            replace(binding, account="eve@example.com"),
-            replace(binding, created_at=1.0),
-            replace(binding, hosts=("x:1",)),
-            replace(binding, connector_hash="sha256:0"),
-        ):
-            connector.binding = other
-            assert run.consent(run.preview)[0] != before[0], other
-        connector.binding = binding
-        assert run.consent(run.preview) == before
+    await bind(core)
+    answer = await core.call("act", {})
+    assert answer.row.approval_id is not None
+    run = core.app.registry.by_approval(answer.row.approval_id)
+    assert run is not None
+    await core.looked(answer.row.approval_id)
+    assert run.resolved is not None
+    (connector,) = run.resolved.connectors.values()
+    assert isinstance(connector, ConnectorWithAccount)
+    before, binding = run.consent(run.preview), connector.binding
+    for other in (
+        replace(binding, account="eve@example.com"),
+        replace(binding, created_at=1.0),
+        replace(binding, hosts=("x:1",)),
+        replace(binding, connector_hash="sha256:0"),
+    ):
+        connector.binding = other
+        assert run.consent(run.preview)[0] != before[0], other
+    connector.binding = binding
+    assert run.consent(run.preview) == before
 
 
 @pytest.mark.parametrize("what", ["lock", "revoke", "rebound"])
 async def test_a_yes_while_the_account_goes_away_sends_nothing_and_waits_again(
-    place: Place, what: str
+    core: Core, place: Place, what: str
 ) -> None:
     """During the recheck's own request: the effect does not follow, and nothing is lost."""
-    async with place.open() as core:
-        bound = await bind(core)
-        answer = await core.call("act", {})
-        assert answer.row.approval_id is not None
-        shown = await core.looked(answer.row.approval_id)
-        with answers_held(place.service) as reached:
-            await core.approve(shown)
-            assert await asyncio.to_thread(reached)
-            if what == "lock":
-                core.app.vault.lock()
-            else:
-                await core.app.bindings.revoke(bound.name)
-            if what == "rebound":
-                await bind_as(core, "mallory@example.com", "canary-of-mallory")
-        if what == "rebound":
-            again = await core.view(
-                shown.approval_id,
-                lambda v: (
-                    v.state == "pending"
-                    and bool(v.digest)
-                    and [each.account for each in v.accounts] == ["mallory@example.com"]
-                ),
-            )
-            assert again.digest != shown.digest
+    bound = await bind(core)
+    shown = await core.ask_for("act", {})
+    with answers_held(place.service) as reached:
+        await core.approve(shown)
+        assert await asyncio.to_thread(reached)
+        if what == "lock":
+            core.app.vault.lock()
         else:
-            await core.view(shown.approval_id, lambda v: v.state == "awaiting_vault")
-        assert place.keys.count(CANARY) == 2  # the preview and the recheck
-        assert not await core.records("run.started")
+            await core.app.bindings.revoke(bound.name)
+        if what == "rebound":
+            await core.bind("canary-of-mallory", "mallory@example.com")
+    if what == "rebound":
+        again = await core.view(
+            shown.approval_id,
+            lambda v: (
+                v.state == "pending"
+                and bool(v.digest)
+                and [each.account for each in v.accounts] == ["mallory@example.com"]
+            ),
+        )
+        assert again.digest != shown.digest
+    else:
+        await core.view(shown.approval_id, lambda v: v.state == "awaiting_vault")
+    assert place.keys.count(CANARY) == 2  # the preview and the recheck
+    assert not await core.records("run.started")
 
 
 @pytest.mark.parametrize("what", ["lock", "revoke", "rebind"])
@@ -212,7 +186,7 @@ async def test_a_call_that_goes_on_sends_nothing_more_with_an_account_that_was_t
         request = {"url": f"https://{service.place}/x", "credential": "api_key"}
         furnish_guest(home, [request] * 2, [service.place], more=NEEDS_KEY)
         place = Place(home, service)
-        async with place.open() as core:
+        async with Core.open(place.home, make_outgoing=place.service.client) as core:
             bound = await bind(core)
             with answers_held(service) as reached:
                 call = asyncio.create_task(core.call("see", {}))
@@ -233,17 +207,17 @@ async def test_a_call_that_goes_on_sends_nothing_more_with_an_account_that_was_t
             assert not any(each in row.failure.message for each in NAMES)
 
 
-async def test_an_agent_never_learns_of_accounts(place: Place) -> None:
+async def test_an_agent_never_learns_of_accounts(start: Start) -> None:
     """Neither a name nor how many there are, whatever it waits for and however that ends."""
     said: list[str] = []
-    async with place.open() as core:
+    async with start() as core:
         unbound = await core.call("act", {})
         said.append(for_agent(unbound.row))
         work = await bind(core)
         await bind(core, "home", "canary-of-home")
         view = await waiting(core, "see")
         said.append(for_agent(await core.result(view.approval_id)))
-        await core.app.console.carry_out(
+        await core.do(
             ChooseAccount(
                 approval_id=view.approval_id,
                 connector="local://tests/scripted",
@@ -261,26 +235,27 @@ async def test_an_agent_never_learns_of_accounts(place: Place) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["gone", "rebound", "damaged"])
-async def test_no_error_of_an_account_names_it_to_the_agent(place: Place, spoil: str) -> None:
+async def test_no_error_of_an_account_names_it_to_the_agent(
+    core: Core, place: Place, spoil: str
+) -> None:
     """Whatever happened to it between the choice and the request."""
-    async with place.open() as core:
-        bound = await bind(core)
-        connectors, _ = core.app.accounts.assign(
-            (see := core.app.library.find("see")).connectors, {}, see.file
-        )
-        (connector,) = connectors.values()
-        if spoil == "gone":
-            core.app.vault.delete(bound.name)
-        elif spoil == "rebound":
-            core.app.vault.put_metadata(bound.name, {**bound.to_metadata(), "created_at": 1.0})
-        else:
-            core.app.vault.put(bound.name, Secret("["), bound.to_metadata())
-            core.app.vault.put_metadata(bound.name, {**bound.to_metadata(), "hosts": ["x:1"]})
-        result = await connector.call("see", {}, limits=Limits())
-        assert result.failure is not None
-        assert result.failure.class_ == "binding_failed"
-        assert not any(each in repr(result) for each in NAMES)
-        assert place.service.seen == []
+    bound = await bind(core)
+    connectors, _ = core.app.accounts.assign(
+        (see := core.app.library.find("see")).connectors, {}, see.file
+    )
+    (connector,) = connectors.values()
+    if spoil == "gone":
+        core.app.vault.delete(bound.name)
+    elif spoil == "rebound":
+        core.app.vault.put_metadata(bound.name, {**bound.to_metadata(), "created_at": 1.0})
+    else:
+        core.app.vault.put(bound.name, Secret("["), bound.to_metadata())
+        core.app.vault.put_metadata(bound.name, {**bound.to_metadata(), "hosts": ["x:1"]})
+    result = await connector.call("see", {}, limits=Limits())
+    assert result.failure is not None
+    assert result.failure.class_ == "binding_failed"
+    assert not any(each in repr(result) for each in NAMES)
+    assert place.service.seen == []
 
 
 async def test_twenty_calls_wait_and_each_ends_in_its_own_way_over_restarts(place: Place) -> None:
@@ -333,28 +308,31 @@ async def test_twenty_calls_wait_and_each_ends_in_its_own_way_over_restarts(plac
         assert set(place.keys) == {CANARY}
 
 
-async def test_the_emergency_stop_denies_what_waits_for_an_account(place: Place) -> None:
+async def test_the_emergency_stop_denies_what_waits_for_an_account(
+    core: Core, place: Place
+) -> None:
     """Gated or not; unlocking the vault afterwards runs nothing."""
-    async with place.open() as core:
-        await bind(core)
-        core.app.vault.lock()
-        views = [await waiting(core, action) for action in ("act", "see")]
-        await core.app.console.carry_out(StopEverything())
-        assert [(await core.ended(view)).state for view in views] == ["denied", "denied"]
-        core.app.vault.unlock(Secret(PASSPHRASE))
-        await core.app.account_waits.sweep()
-        assert place.service.seen == []
+    await bind(core)
+    core.app.vault.lock()
+    views = [await waiting(core, action) for action in ("act", "see")]
+    await core.do(StopEverything())
+    assert [(await core.ended(view)).state for view in views] == ["denied", "denied"]
+    core.app.vault.unlock(Secret(PASSPHRASE))
+    await core.app.account_waits.sweep()
+    assert place.service.seen == []
 
 
-async def test_a_restart_of_the_console_with_the_vault_locked_sends_nothing(place: Place) -> None:
+async def test_a_restart_of_the_console_with_the_vault_locked_sends_nothing(
+    start: Start, place: Place
+) -> None:
     """What a person had said yes to and was stopped in the recheck waits, and is asked anew."""
-    async with place.open() as core:
+    async with start() as core:
         await bind(core)
         answer = await core.call("act", {})
         assert answer.row.approval_id is not None
         await core.looked(answer.row.approval_id)
     sent = len(place.service.seen)
-    async with place.open() as core:
+    async with start() as core:
         run = core.app.registry.by_approval(answer.row.approval_id)
         assert run is not None
         await core.until(lambda: run.row.state == "awaiting_vault" or None)

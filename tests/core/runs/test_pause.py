@@ -1,7 +1,6 @@
 """A person's pause: what waits, what is held, what does not start, and for how long."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,8 @@ from tests.support.core_harness import (
     UPDATE_DRAFT,
     Core,
     Mailbox,
+    Start,
     hold_answers,
-    install_examples,
     writes,
 )
 
@@ -23,11 +22,11 @@ OTHER = "r-8842190312"
 
 
 async def pause(core: Core) -> None:
-    await core.app.console.carry_out(SetPause(paused=True))
+    await core.do(SetPause(paused=True))
 
 
 async def go_on(core: Core) -> None:
-    await core.app.console.carry_out(SetPause(paused=False))
+    await core.do(SetPause(paused=False))
 
 
 def call_in_background(
@@ -65,25 +64,25 @@ async def test_an_ungated_call_is_held_before_its_row_and_then_runs(
     assert (len(changes), changes[0] is None, changes[1]) == (2, False, None)
 
 
-async def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(home: Path) -> None:
+async def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(
+    start: Start, mailbox: Mailbox
+) -> None:
     """25 s at most, then `unavailable`; its idempotency key stays free for another try."""
-    install_examples(home)
     assert PauseSwitch().hold_seconds == 25
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            core.app.pause.hold_seconds = 0.1
-            await pause(core)
-            first, same = call_in_background(core, key="k"), call_in_background(core, key="k")
-            for call in (first, same):
-                with pytest.raises(Paused, match=r"waited for 0.1 s and did not run") as caught:
-                    await call
-                assert (caught.value.class_, caught.value.retriable) == ("unavailable", True)
-            assert await runs(core) == []
-            assert [r["class"] for r in await core.records("call.refused")] == ["unavailable"]
-            await go_on(core)
-            assert (await call_in_background(core, key="k")).row.state == "completed"  # type: ignore[attr-defined]
-        assert writes(mailbox) == [f"GET {DRAFT}"]
+    async with start() as core:
+        core.app.pause.hold_seconds = 0.1
+        await pause(core)
+        first, same = call_in_background(core, key="k"), call_in_background(core, key="k")
+        for call in (first, same):
+            with pytest.raises(Paused, match=r"waited for 0.1 s and did not run") as caught:
+                await call
+            assert (caught.value.class_, caught.value.retriable) == ("unavailable", True)
+        assert await runs(core) == []
+        assert [r["class"] for r in await core.records("call.refused")] == ["unavailable"]
+        await go_on(core)
+        assert (await call_in_background(core, key="k")).row.state == "completed"  # type: ignore[attr-defined]
+    assert writes(mailbox) == [f"GET {DRAFT}"]
 
 
 async def test_while_paused_a_person_says_no_but_not_yes(core: Core, mailbox: Mailbox) -> None:
@@ -95,8 +94,7 @@ async def test_while_paused_a_person_says_no_but_not_yes(core: Core, mailbox: Ma
     assert core.views(view.approval_id)[-1].state == "pending"
     await core.app.approvals.deny(other.approval_id, "no")
     await go_on(core)
-    await core.approve(view)
-    assert (await core.ended(view)).state == "completed"
+    assert (await core.run(view)).state == "completed"
     assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
 
 
@@ -142,25 +140,20 @@ async def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(
     assert (await call).row.state == "failed"  # type: ignore[attr-defined]
 
 
-async def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path, mailbox: Mailbox) -> None:
+async def test_a_held_call_runs_only_as_it_may_run_afterwards(core: Core, mailbox: Mailbox) -> None:
     """What was withdrawn, and whose session ended, during the pause does not run after it."""
-    install_examples(home)
-
-    async with Core.open(home, mailbox) as core:
-        other = await core.another_session()
-        digest = {each.name: each.sha256 for each in core.app.library.ready()}["get-draft"]
-        await pause(core)
-        gone, refused = call_in_background(core, session=other), call_in_background(core)
-        await core.ask(OTHER)
-        await core.app.session_service.end(other.session_id, "it was ended")
-        await core.app.console.carry_out(
-            WithdrawAcceptance(kind="action", name="get-draft", digest=digest)
-        )
-        await go_on(core)
-        with pytest.raises(Unauthorized, match="has ended"):
-            await gone
-        with pytest.raises(Conflict, match="is not accepted"):
-            await refused
+    other = await core.another_session()
+    digest = {each.name: each.sha256 for each in core.app.library.ready()}["get-draft"]
+    await pause(core)
+    gone, refused = call_in_background(core, session=other), call_in_background(core)
+    await core.ask(OTHER)
+    await core.app.session_service.end(other.session_id, "it was ended")
+    await core.do(WithdrawAcceptance(kind="action", name="get-draft", digest=digest))
+    await go_on(core)
+    with pytest.raises(Unauthorized, match="has ended"):
+        await gone
+    with pytest.raises(Conflict, match="is not accepted"):
+        await refused
     assert writes(mailbox) == [f"GET {OTHER}"]
 
 
@@ -174,11 +167,9 @@ async def test_a_gated_call_of_an_ended_session_does_not_become_pending(core: Co
     assert [r["class"] for r in await core.records("call.refused")] == ["unauthorized"]
 
 
-async def test_a_pause_is_at_once_and_ends_with_the_process(home: Path, mailbox: Mailbox) -> None:
+async def test_a_pause_is_at_once_and_ends_with_the_process(start: Start) -> None:
     """Held even where that cannot be put on record, and said so; the next console starts without."""
-    install_examples(home)
-
-    async with Core.open(home, mailbox) as core:
+    async with start() as core:
         core.app.database._stopped = StorageUnavailable("full")
         with pytest.raises(StorageUnavailable, match="All calls are on hold, but"):
             await pause(core)
@@ -187,7 +178,7 @@ async def test_a_pause_is_at_once_and_ends_with_the_process(home: Path, mailbox:
             await go_on(core)
         assert core.app.pause.is_on
         core.app.database._stopped = None
-    async with Core.open(home, mailbox) as core:
+    async with start() as core:
         assert (await core.app.console.snapshot()).paused_at is None
         assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
 

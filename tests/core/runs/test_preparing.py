@@ -59,25 +59,21 @@ def put_in(core: Core, output: Json = None) -> Compiling:
 
 
 async def test_a_person_sees_that_the_connector_is_prepared_and_the_preview_counts_after_it(
-    home: Path,
+    core: Core, clock: FrozenClock
 ) -> None:
     """The service is not "asked" for ten of at most five seconds while a compiler runs."""
-    install_examples(home)
-    clock = FrozenClock()
-
-    async with Core.open(home, clock=clock) as core:
-        compiling = put_in(core, {"text": "hello"})
-        answer = await core.call()
-        approval = answer.row.approval_id or ""
-        view = await core.view(approval, lambda v: v.preview.preparing)
-        assert (view.preview.status, compiling.called) == ("fetching", 0)
-        asked = view.preview.updated_at
-        clock.advance(12)
-        compiling.go.set()
-        view = await core.view(approval, lambda v: not v.preview.preparing, after=view.version)
-        assert (view.preview.status, view.preview.updated_at) == ("fetching", asked + 12)
-        looked = await core.looked(approval)
-        assert looked.preview.status == "ready"
+    compiling = put_in(core, {"text": "hello"})
+    answer = await core.call()
+    approval = answer.row.approval_id or ""
+    view = await core.view(approval, lambda v: v.preview.preparing)
+    assert (view.preview.status, compiling.called) == ("fetching", 0)
+    asked = view.preview.updated_at
+    clock.advance(12)
+    compiling.go.set()
+    view = await core.view(approval, lambda v: not v.preview.preparing, after=view.version)
+    assert (view.preview.status, view.preview.updated_at) == ("fetching", asked + 12)
+    looked = await core.looked(approval)
+    assert looked.preview.status == "ready"
 
 
 @pytest.mark.actions(update_draft=UPDATE_DRAFT)
@@ -116,7 +112,9 @@ async def test_a_preview_that_nobody_could_read_is_not_drawn(core: Core, text: s
     assert (await core.ask("r-2")).preview.status == "ready"
 
 
-def test_what_is_called_most_is_compiled_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_called_most_is_compiled_first(
+    home: Path, monkeypatch: pytest.MonkeyPatch, mailbox: Mailbox
+) -> None:
     """At start, one after the other, by what the database knows of earlier calls."""
     install_examples(home)
     other = ConnectorStore(home).install_bytes(
@@ -154,9 +152,8 @@ def test_what_is_called_most_is_compiled_first(home: Path, monkeypatch: pytest.M
             await core.until(lambda: len(prepared) == 2 or None)
 
     monkeypatch.setattr(WasmConnector, "prepare", prepare)
-    with Mailbox() as mailbox:
-        run(calls(["use-other"] * 2, mailbox))
-        run(calls(["get-draft"] * 3, mailbox))
-        assert prepared[0] == "local://aileron/other"
-        run(calls([], mailbox))
-        assert prepared[0] == "local://aileron/mail-drafts"
+    run(calls(["use-other"] * 2, mailbox))
+    run(calls(["get-draft"] * 3, mailbox))
+    assert prepared[0] == "local://aileron/other"
+    run(calls([], mailbox))
+    assert prepared[0] == "local://aileron/mail-drafts"

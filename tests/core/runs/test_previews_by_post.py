@@ -1,12 +1,23 @@
 """Previews of services that are read by POST: refused, offered, accepted, told, ended."""
 
 import json
+from functools import partial
 from pathlib import Path
 
+import pytest
+
 from aileron_core.connectors.posted_reads import AWS_PREFIX
-from aileron_core.console_port import Accept, ApprovalView, NotAcceptedView, WithdrawAcceptance
-from tests.support.core_harness import Core
-from tests.support.scripted_guest import FQN, ScriptedService, furnish_guest, scripted_service
+from aileron_core.console_port import (
+    Accept,
+    ApprovalView,
+    NotAcceptedView,
+    RefreshPreview,
+    WithdrawAcceptance,
+)
+from aileron_core.errors import Conflict
+from tests.support.core_harness import Core, Start
+from tests.support.scripted_guest import FQN, ScriptedService, furnish_guest
+from tests.support.tls_service import TlsService, tls_service
 
 HOSTS = ("api.example:443",)
 GRAPHQL = "GraphQL queries at api.example/graphql"
@@ -32,162 +43,185 @@ def athena(operation: str) -> dict[str, object]:
 
 
 QUERY = graphql("query { viewer { id } }")
-
-
-async def asked(core: Core) -> ApprovalView:
-    answer = await core.call("act", {})
-    return await core.looked(answer.row.approval_id or "")
+READ = {
+    "method": "POST",
+    "url": "https://api.example/read",
+    "headers": {"Content-Type": "application/json"},
+    "body": '{"id": 5}',
+}
+UNCHECKED = "unchecked requests of see to api.example/read"
 
 
 def offers(core: Core) -> list[NotAcceptedView]:
     return [each for each in core.app.library.not_accepted() if each.kind == "preview"]
 
 
-async def accept(core: Core, offer: NotAcceptedView) -> None:
-    await core.app.console.carry_out(Accept(kind="preview", name=offer.name, digest=offer.digest))
+async def accept_offer(core: Core, offer: NotAcceptedView) -> None:
+    await core.do(Accept(kind="preview", name=offer.name, digest=offer.digest))
 
 
 async def accept_files(core: Core) -> None:
     """Take in, as a person does, all that lies there."""
     for each in core.app.library.not_accepted():
-        await core.app.console.carry_out(Accept(kind=each.kind, name=each.name, digest=each.digest))
+        await core.do(Accept(kind=each.kind, name=each.name, digest=each.digest))
 
 
-def posts(service: ScriptedService) -> int:
+async def accept_read(core: Core) -> ApprovalView:
+    """Take in all files and then the unchecked read; return the call whose preview it is."""
+    await accept_files(core)
+    first = await core.ask_for("act", {})
+    (offer,) = offers(core)
+    assert offer.name == f"{REF} {UNCHECKED}"
+    await accept_offer(core, offer)
+    view = await core.looked(first.approval_id, after=first.version)
+    assert view.preview.status == "ready"
+    return view
+
+
+async def looked_again(core: Core, view: ApprovalView) -> ApprovalView:
+    await core.do(RefreshPreview(approval_id=view.approval_id))
+    return await core.looked(view.approval_id, after=view.version + 1)
+
+
+def posts(service: ScriptedService | TlsService) -> int:
     return sum(each.method == "POST" for each in service.seen)
 
 
-async def test_a_refused_query_is_offered_and_shown_once_a_person_accepted(home: Path) -> None:
+@pytest.fixture
+def start(home: Path, service: ScriptedService) -> Start:
+    return partial(Core.open, home, routes=service.route(*HOSTS))
+
+
+async def test_a_refused_query_is_offered_and_shown_once_a_person_accepted(
+    start: Start, service: ScriptedService, home: Path
+) -> None:
     """The first preview sends nothing and leaves a row; `t` on it, and the item shows its preview."""
     digest = furnish_guest(home, [QUERY], HOSTS)
 
-    with scripted_service() as service:
-        async with Core.open(home, routes=service.route(*HOSTS), accept=False) as core:
-            await accept_files(core)
-            first = await asked(core)
-            assert first.preview.status == "unavailable"
-            assert "GraphQL queries" in first.preview.reason
-            assert service.seen == []
-            (offer,) = offers(core)
-            assert (offer.name, offer.digest) == (f"{REF} {GRAPHQL}", digest)
-            await accept(core, offer)
-            view = await core.looked(first.approval_id, after=first.version)
-            assert view.preview.status == "ready"
-            assert view.preview.accepted_reads == ((GRAPHQL, "person"),)
-            assert view.digest != first.digest
-            assert (posts(service), offers(core)) == (1, [])
-            record = (await core.records("library.accepted"))[-1]
-            assert (record["kind"], record["name"], record["digest"], record["by"]) == (
-                "preview", offer.name, digest, "person",
-            )  # fmt: skip
-            (item,) = [each for each in core.app.library.items() if each.kind == "preview"]
-            assert (item.name, item.state, item.accepted_by) == (offer.name, "ready", "person")
-        # What was accepted counts in the next life too.
-        async with Core.open(home, routes=service.route(*HOSTS), accept=False) as core:
-            assert (await asked(core)).preview.accepted_reads == ((GRAPHQL, "person"),)
+    async with start(accept=False) as core:
+        await accept_files(core)
+        first = await core.ask_for("act", {})
+        assert first.preview.status == "unavailable"
+        assert "GraphQL queries" in first.preview.reason
+        assert service.seen == []
+        (offer,) = offers(core)
+        assert (offer.name, offer.digest) == (f"{REF} {GRAPHQL}", digest)
+        await accept_offer(core, offer)
+        view = await core.looked(first.approval_id, after=first.version)
+        assert view.preview.status == "ready"
+        assert view.preview.accepted_reads == ((GRAPHQL, "person"),)
+        assert view.digest != first.digest
+        assert (posts(service), offers(core)) == (1, [])
+        record = (await core.records("library.accepted"))[-1]
+        assert (record["kind"], record["name"], record["digest"], record["by"]) == (
+            "preview", offer.name, digest, "person",
+        )  # fmt: skip
+        (item,) = [each for each in core.app.library.items() if each.kind == "preview"]
+        assert (item.name, item.state, item.accepted_by) == (offer.name, "ready", "person")
+    # What was accepted counts in the next life too.
+    async with start(accept=False) as core:
+        assert (await core.ask_for("act", {})).preview.accepted_reads == ((GRAPHQL, "person"),)
 
 
-async def test_a_mutation_is_never_offered(home: Path) -> None:
+async def test_a_mutation_is_never_offered(
+    start: Start, service: ScriptedService, home: Path
+) -> None:
     """Nothing of what a preview may not do can be accepted, and nothing of it reaches the service."""
     furnish_guest(home, [graphql("mutation { close }")], HOSTS)
 
-    with scripted_service() as service:
-        async with Core.open(home, routes=service.route(*HOSTS)) as core:
-            view = await asked(core)
-            assert "is not a read: its document is a mutation" in view.preview.reason
-            assert (offers(core), service.seen) == ([], [])
+    async with start() as core:
+        view = await core.ask_for("act", {})
+        assert "is not a read: its document is a mutation" in view.preview.reason
+        assert (offers(core), service.seen) == ([], [])
 
 
-async def test_each_operation_of_aws_is_a_row_of_its_own(home: Path) -> None:
+async def test_each_operation_of_aws_is_a_row_of_its_own(
+    start: Start, service: ScriptedService, home: Path
+) -> None:
     """Accepting one says nothing of the next; the acceptance of both is in what a yes covers."""
     furnish_guest(home, [athena("GetQueryExecution"), athena("GetSessionToken")], HOSTS)
 
-    with scripted_service() as service:
-        async with Core.open(home, routes=service.route(*HOSTS), accept=False) as core:
-            await accept_files(core)
-            first = await asked(core)
-            names = [f"{REF} {AWS_PREFIX}{each}" for each in (ATHENA, TOKEN)]
-            assert [each.name for each in offers(core)] == names
-            assert service.seen == []
-            await accept(core, offers(core)[0])
-            second = await core.looked(first.approval_id, after=first.version)
-            assert [each.headers["X-Amz-Target"] for each in service.seen] == [ATHENA]
-            assert second.preview.status == "unavailable"
-            assert TOKEN in second.preview.reason
-            assert [each.name for each in offers(core)] == names[1:]
-            await accept(core, offers(core)[0])
-            third = await core.looked(first.approval_id, after=second.version)
-            assert third.preview.accepted_reads == (
-                (AWS_PREFIX + ATHENA, "person"),
-                (AWS_PREFIX + TOKEN, "person"),
-            )
+    async with start(accept=False) as core:
+        await accept_files(core)
+        first = await core.ask_for("act", {})
+        names = [f"{REF} {AWS_PREFIX}{each}" for each in (ATHENA, TOKEN)]
+        assert [each.name for each in offers(core)] == names
+        assert service.seen == []
+        await accept_offer(core, offers(core)[0])
+        second = await core.looked(first.approval_id, after=first.version)
+        assert [each.headers["X-Amz-Target"] for each in service.seen] == [ATHENA]
+        assert second.preview.status == "unavailable"
+        assert TOKEN in second.preview.reason
+        assert [each.name for each in offers(core)] == names[1:]
+        await accept_offer(core, offers(core)[0])
+        third = await core.looked(first.approval_id, after=second.version)
+        assert third.preview.accepted_reads == (
+            (AWS_PREFIX + ATHENA, "person"),
+            (AWS_PREFIX + TOKEN, "person"),
+        )
 
 
-async def test_accept_installed_accepts_reads_too_and_marks_them(home: Path) -> None:
+async def test_accept_installed_accepts_reads_too_and_marks_them(start: Start, home: Path) -> None:
     """Nobody looked at it: the item says so."""
     furnish_guest(home, [athena("GetQueryExecution")], HOSTS)
 
-    with scripted_service() as service:
-        async with Core.open(home, routes=service.route(*HOSTS)) as core:
-            view = await asked(core)
-            assert view.preview.status == "ready"
-            assert view.preview.accepted_reads == ((AWS_PREFIX + ATHENA, "--accept-installed"),)
-            record = (await core.records("library.accepted"))[-1]
-            assert record["summary"].endswith("(--accept-installed)")
+    async with start() as core:
+        view = await core.ask_for("act", {})
+        assert view.preview.status == "ready"
+        assert view.preview.accepted_reads == ((AWS_PREFIX + ATHENA, "--accept-installed"),)
+        record = (await core.records("library.accepted"))[-1]
+        assert record["summary"].endswith("(--accept-installed)")
 
 
 async def test_withdrawn_it_reads_no_more_and_a_yes_that_covered_it_runs_nothing(
-    home: Path,
+    start: Start, service: ScriptedService, home: Path
 ) -> None:
     """The digest covers it: a recheck under other terms is something else than what was seen."""
     digest = furnish_guest(home, [QUERY], HOSTS)
 
-    with scripted_service() as service:
-        async with Core.open(home, routes=service.route(*HOSTS)) as core:
-            view = await asked(core)
-            before = posts(service)
-            name = f"{REF} {GRAPHQL}"
-            await core.app.console.carry_out(
-                WithdrawAcceptance(kind="preview", name=name, digest=digest)
-            )
-            assert [each.name for each in offers(core)] == [name]
-            (item,) = [each for each in core.app.library.items() if each.kind == "preview"]
-            assert (item.state, item.reason) == ("held_back", "You withdrew its acceptance.")
-            await core.approve(view)
-            back = await core.back(view)
-            assert back.drift is not None
-            assert back.preview.status == "unavailable"
-            assert posts(service) == before
+    async with start() as core:
+        view = await core.ask_for("act", {})
+        before = posts(service)
+        name = f"{REF} {GRAPHQL}"
+        await core.do(WithdrawAcceptance(kind="preview", name=name, digest=digest))
+        assert [each.name for each in offers(core)] == [name]
+        (item,) = [each for each in core.app.library.items() if each.kind == "preview"]
+        assert (item.state, item.reason) == ("held_back", "You withdrew its acceptance.")
+        await core.approve(view)
+        back = await core.back(view)
+        assert back.drift is not None
+        assert back.preview.status == "unavailable"
+        assert posts(service) == before
 
 
-async def test_other_bytes_of_the_connector_end_what_was_accepted(home: Path) -> None:
+@pytest.mark.parametrize(("request_", "read"), [(QUERY, GRAPHQL), (READ, UNCHECKED)])
+async def test_other_bytes_of_the_connector_end_what_was_accepted(
+    start: Start, service: ScriptedService, home: Path, request_: dict[str, object], read: str
+) -> None:
     """Also where the first ones come back later."""
-    first = furnish_guest(home, [QUERY], HOSTS)
-    name = f"{REF} {GRAPHQL}"
+    first = furnish_guest(home, [request_], HOSTS)
+    name = f"{REF} {read}"
 
-    with scripted_service() as service:
-        routes = service.route(*HOSTS)
-        async with Core.open(home, routes=routes, accept=False) as core:
-            await accept_files(core)
-            waiting = await asked(core)
-            await accept(core, offers(core)[0])
-            await core.looked(waiting.approval_id, after=waiting.version)
-            other = furnish_guest(home, [QUERY, QUERY], HOSTS)
-            assert other != first
-            await core.app.library.poll()
-            await accept_files(core)
-            kinds = [each.kind for each in core.app.library.items()]
-            assert "connector" in kinds
-            assert "preview" not in kinds
-            furnish_guest(home, [QUERY], HOSTS)
-            await core.app.library.poll()
-            await accept_files(core)
-            reached = len(service.seen)
-            again = await core.call("act", {"region": "a new call"})
-            view = await core.looked(again.row.approval_id or "")
-            assert view.preview.status == "unavailable"
-            assert [each.name for each in offers(core)] == [name]
-            assert len(service.seen) == reached
+    async with start(accept=False) as core:
+        await accept_files(core)
+        waiting = await core.ask_for("act", {})
+        await accept_offer(core, offers(core)[0])
+        await core.looked(waiting.approval_id, after=waiting.version)
+        other = furnish_guest(home, [request_, request_], HOSTS)
+        assert other != first
+        await core.app.library.poll()
+        await accept_files(core)
+        kinds = [each.kind for each in core.app.library.items()]
+        assert "connector" in kinds
+        assert "preview" not in kinds
+        furnish_guest(home, [request_], HOSTS)
+        await core.app.library.poll()
+        await accept_files(core)
+        reached = len(service.seen)
+        view = await core.ask_for("act", {"region": "a new call"})
+        assert view.preview.status == "unavailable"
+        assert [each.name for each in offers(core)] == [name]
+        assert len(service.seen) == reached
 
 
 async def test_what_an_agent_could_choose_is_offered_sixteen_times_at_most(home: Path) -> None:
@@ -200,3 +234,131 @@ async def test_what_an_agent_could_choose_is_offered_sixteen_times_at_most(home:
         for number in range(40):
             await core.app.library.offer_read(connector.identity, f"{AWS_PREFIX}A.Op{number}")
         assert len(offers(core)) == 16
+
+
+async def test_an_op_that_posts_what_nobody_can_check_is_offered_accepted_sent_and_recorded(
+    home: Path, tmp_path: Path
+) -> None:
+    """Over TLS, as it is: nothing before, the very body after, and what a yes covers says so."""
+    digest = furnish_guest(home, [READ], HOSTS)
+
+    with tls_service(tmp_path) as service:
+        async with Core.open(home, make_outgoing=service.client, accept=False) as core:
+            await accept_files(core)
+            first = await core.ask_for("act", {})
+            assert "unless an accepted action gates see" in first.preview.reason
+            assert service.seen == []
+            (offer,) = offers(core)
+            await accept_offer(core, offer)
+            view = await core.looked(first.approval_id, after=first.version)
+            assert view.preview.accepted_reads == ((UNCHECKED, "person"),)
+            assert view.digest != first.digest
+            assert [(each.path, each.body) for each in service.seen] == [("/read", b'{"id": 5}')]
+            record = (await core.records("library.accepted"))[-1]
+            assert record["summary"].endswith(f"{REF} {UNCHECKED}")
+            assert (record["digest"], record["by"]) == (digest, "person")
+            assert (await core.run(view)).state == "completed"
+            assert posts(service) == 3  # the preview, the same again for the yes, and the action
+        async with Core.open(home, make_outgoing=service.client, accept=False) as core:
+            assert (await core.ask_for("act", {})).preview.accepted_reads == (
+                (UNCHECKED, "person"),
+            )
+
+
+async def test_accept_installed_accepts_unchecked_requests_and_marks_them(
+    start: Start, home: Path
+) -> None:
+    """As everything else there, and on record as such."""
+    furnish_guest(home, [READ], HOSTS)
+
+    async with start() as core:
+        view = await core.ask_for("act", {})
+        assert view.preview.accepted_reads == ((UNCHECKED, "--accept-installed"),)
+        record = (await core.records("library.accepted"))[-1]
+        assert record["summary"].endswith(f"{UNCHECKED} (--accept-installed)")
+
+
+async def test_a_gated_action_that_is_accepted_later_ends_what_was_accepted_of_its_op(
+    start: Start, service: ScriptedService, home: Path
+) -> None:
+    """Also for a call that waits, and also once the action is gone again."""
+    digest = furnish_guest(home, [READ], HOSTS)
+    see = home / "actions" / "see.md"
+    later = home / "actions" / "later.md"
+
+    async with start(accept=False) as core:
+        view = await accept_read(core)
+        text = see.read_text(encoding="utf-8").replace('"see"\nversion', '"later"\nversion')
+        gate = '[approval]\nrequired = true\neffect = "change"\n+++\n\n# Act'
+        later.write_text(text.replace("+++\n\n# Act", gate), encoding="utf-8")
+        await core.app.library.poll()
+        await accept_files(core)
+        ended = (await core.records("library.withdrawn"))[-1]
+        assert (ended["name"], ended["digest"]) == (f"{REF} {UNCHECKED}", digest)
+        sent = posts(service)
+        view = await looked_again(core, view)
+        assert (view.preview.status, view.preview.accepted_reads) == ("unavailable", ())
+        assert (posts(service), offers(core)) == (sent, [])
+        later.unlink()
+        await core.app.library.poll()
+        view = await looked_again(core, view)
+        assert view.preview.status == "unavailable"
+        assert posts(service) == sent
+        assert [each.name for each in offers(core)] == [f"{REF} {UNCHECKED}"]
+
+
+async def test_without_the_declaration_that_an_op_is_idempotent_its_unchecked_requests_do_not_count(
+    start: Start, service: ScriptedService, home: Path
+) -> None:
+    """The list says so; with it they count again."""
+    furnish_guest(home, [READ], HOSTS)
+
+    async with start(accept=False) as core:
+        view = await accept_read(core)
+        (see,) = [each for each in core.app.library.items() if each.name == "see"]
+        await core.do(WithdrawAcceptance(kind="action", name="see", digest=see.digest))
+        sent = posts(service)
+        view = await looked_again(core, view)
+        assert view.preview.status == "unavailable"
+        (item,) = [each for each in core.app.library.items() if each.kind == "preview"]
+        assert (item.state, item.reason) == (
+            "cannot_run", "It does not count: no accepted action declares see idempotent.",
+        )  # fmt: skip
+        assert (posts(service), offers(core)) == (sent, [])
+        await accept_files(core)
+        view = await looked_again(core, view)
+        assert view.preview.status == "ready"
+        assert posts(service) == sent + 1
+
+
+async def test_what_is_declared_of_other_bytes_of_the_connector_offers_nothing(
+    start: Start, service: ScriptedService, home: Path
+) -> None:
+    """The next version's op of that name may write."""
+    furnish_guest(home, [READ], HOSTS)
+    see = home / "actions" / "see.md"
+    of_first = see.read_text(encoding="utf-8")
+    furnish_guest(home, [READ], HOSTS, version="2.0.0")
+    see.write_text(of_first, encoding="utf-8")
+
+    async with start() as core:
+        assert (await core.ask_for("act", {})).preview.status == "unavailable"
+        assert (service.seen, offers(core)) == ([], [])
+
+
+async def test_an_offer_that_no_longer_counts_is_not_accepted(
+    start: Start, service: ScriptedService, home: Path
+) -> None:
+    """The key may have been pressed for a row that is gone."""
+    furnish_guest(home, [READ], HOSTS)
+
+    async with start(accept=False) as core:
+        await accept_files(core)
+        await core.ask_for("act", {})
+        (offer,) = offers(core)
+        (see,) = [each for each in core.app.library.items() if each.name == "see"]
+        await core.do(WithdrawAcceptance(kind="action", name="see", digest=see.digest))
+        assert offers(core) == []
+        with pytest.raises(Conflict, match="no longer waiting"):
+            await accept_offer(core, offer)
+        assert service.seen == []

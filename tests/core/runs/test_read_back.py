@@ -14,6 +14,7 @@ from tests.support.core_harness import (
     UPDATE_DRAFT,
     Core,
     Mailbox,
+    Start,
     install_examples,
     readdress,
     run_on_request,
@@ -22,29 +23,22 @@ from tests.support.core_harness import (
 from tests.support.frozen_clock import FrozenClock
 
 NEW = "ana@example.com"
+ARGUMENTS = {"id": DRAFT, "to": NEW}
 GET, PUT = f"GET {DRAFT}", f"PUT {DRAFT}"
 CHANGES = 'changes = { To = "${args.to}" }\n'
 OUTCOMES = ("read_back.held", "read_back.differed", "read_back.unavailable", "read_back.seen")
 
 
 @pytest.fixture
-def changing(home: Path) -> Path:
-    """A home with `readdress`, which says what it changes."""
+def library(home: Path) -> None:
+    """`readdress`, which says what it changes."""
     install_examples(home, readdress=readdress(CHANGES))
-    return home
-
-
-async def asked(core: Core, action: str = "readdress") -> ApprovalView:
-    answer = await core.call(action, {"id": DRAFT, "to": NEW})
-    assert answer.row.approval_id is not None
-    return await core.looked(answer.row.approval_id)
 
 
 async def approved(core: Core) -> ApprovalView:
     """Return the call at its end, as the agent has its answer."""
-    view = await asked(core)
-    await core.approve(view)
-    end = await core.ended(view)
+    view = await core.ask_for("readdress", ARGUMENTS)
+    end = await core.run(view)
     assert end.state == "completed"
     return end
 
@@ -72,221 +66,212 @@ async def outcomes(core: Core) -> list[dict[str, Any]]:
     return [record for record in await core.records() if record["event"] in OUTCOMES]
 
 
-async def test_a_change_is_read_back_once_and_found_to_be_there(changing: Path) -> None:
+async def test_a_change_is_read_back_once_and_found_to_be_there(
+    core: Core, mailbox: Mailbox
+) -> None:
     """After the agent has its answer, which says nothing of it; the outcome is on record, no content."""
-    with Mailbox() as mailbox:
-        async with Core.open(changing, mailbox) as core:
-            end = await approved(core)
-            answer = await core.result(end.approval_id)
-            read = await read_back(core, end)
-            assert (read.status, read.compared, read.differing) == ("held", 2, ())
-            before = [view.read_back for view in core.views(end.approval_id)]
-            assert "reading" in {each.status for each in before if each is not None}
-            assert end.ended_at is not None
-            assert read.at >= end.ended_at + core.app.approvals.settings.read_back_delay_seconds
-            assert writes(mailbox) == [GET, GET, GET, PUT, GET]
-            (record,) = await outcomes(core)
-            assert (record["event"], record["actor"]) == ("read_back.held", "aileron")
-            assert (record["run"], record["fields"], record["compared"]) == (end.run_id, [], 2)
-            assert NEW not in str(record)
-            assert (await core.app.audit.verify()).problems == ()
-            after = await core.result(end.approval_id)
-            assert (after.output, after.state, after.failure) == (
-                answer.output,
-                answer.state,
-                None,
-            )
-            with pytest.raises(Conflict, match="waits to be seen"):
-                await core.app.console.carry_out(MarkReadBackSeen(run_id=end.run_id))
+    end = await approved(core)
+    answer = await core.result(end.approval_id)
+    read = await read_back(core, end)
+    assert (read.status, read.compared, read.differing) == ("held", 2, ())
+    before = [view.read_back for view in core.views(end.approval_id)]
+    assert "reading" in {each.status for each in before if each is not None}
+    assert end.ended_at is not None
+    assert read.at >= end.ended_at + core.app.approvals.settings.read_back_delay_seconds
+    assert writes(mailbox) == [GET, GET, GET, PUT, GET]
+    (record,) = await outcomes(core)
+    assert (record["event"], record["actor"]) == ("read_back.held", "aileron")
+    assert (record["run"], record["fields"], record["compared"]) == (end.run_id, [], 2)
+    assert NEW not in str(record)
+    assert (await core.app.audit.verify()).problems == ()
+    after = await core.result(end.approval_id)
+    assert (after.output, after.state, after.failure) == (
+        answer.output,
+        answer.state,
+        None,
+    )
+    with pytest.raises(Conflict, match="waits to be seen"):
+        await core.do(MarkReadBackSeen(run_id=end.run_id))
 
 
-async def test_what_the_service_does_not_hold_is_shown_field_by_field(changing: Path) -> None:
+async def test_what_the_service_does_not_hold_is_shown_field_by_field(
+    core: Core, mailbox: Mailbox
+) -> None:
     """New values are the agent's words; a field that was to stay is what was fetched."""
-    with Mailbox() as mailbox:
-        async with Core.open(changing, mailbox) as core:
-            view = await asked(core)
-            subject = next(f.value for f in view.preview.fields if f.label == "Subject")
-            meddle(mailbox, to="eve@evil.example", subject="Hello")
-            await core.approve(view)
-            read = await read_back(core, view)
-            assert (read.status, read.labels, read.waits_to_be_seen) == (
-                "differs",
-                ("To", "Subject"),
-                True,
-            )
-            assert [
-                (each.approved.value, each.found.value, each.from_agent) for each in read.differing
-            ] == [(NEW, "eve@evil.example", True), (subject, "Hello", False)]
-            (record,) = await outcomes(core)
-            assert (record["event"], record["fields"]) == ("read_back.differed", ["To", "Subject"])
-            assert not {"eve@evil.example", NEW, subject} & set(str(record).split("'"))
+    view = await core.ask_for("readdress", ARGUMENTS)
+    subject = next(f.value for f in view.preview.fields if f.label == "Subject")
+    meddle(mailbox, to="eve@evil.example", subject="Hello")
+    await core.approve(view)
+    read = await read_back(core, view)
+    assert (read.status, read.labels, read.waits_to_be_seen) == (
+        "differs",
+        ("To", "Subject"),
+        True,
+    )
+    assert [
+        (each.approved.value, each.found.value, each.from_agent) for each in read.differing
+    ] == [(NEW, "eve@evil.example", True), (subject, "Hello", False)]
+    (record,) = await outcomes(core)
+    assert (record["event"], record["fields"]) == ("read_back.differed", ["To", "Subject"])
+    assert not {"eve@evil.example", NEW, subject} & set(str(record).split("'"))
 
 
-async def test_a_difference_waits_over_restarts_until_a_person_saw_it(changing: Path) -> None:
+@pytest.mark.usefixtures("three_are_recent")
+async def test_a_difference_waits_over_restarts_until_a_person_saw_it(
+    start: Start, mailbox: Mailbox, clock: FrozenClock
+) -> None:
     """However many calls ended after it; what differed is not on disk, but which fields did."""
-    clock = FrozenClock()
-    with Mailbox() as mailbox:
-        async with Core.open(changing, mailbox, clock=clock) as core:
-            meddle(mailbox, to="eve@evil.example")
-            end = await approved(core)
-            await read_back(core, end)
-            await core.app.approvals.mark_delivered(end.approval_id)
-            for number in range(60):
-                other = await core.ask(f"r-{number}")
-                await core.app.approvals.deny(other.approval_id, "")
-                await core.app.approvals.mark_delivered(other.approval_id)
-                clock.advance(3)
-        async with Core.open(changing, mailbox, clock=clock) as core:
-            views = {each.run_id: each for each in (await core.app.console.snapshot()).approvals}
-            read = views[end.run_id].read_back
-            assert read is not None
-            assert (read.waits_to_be_seen, read.labels, read.differing) == (True, ("To",), ())
-            await core.app.console.carry_out(MarkReadBackSeen(run_id=end.run_id))
-            (record,) = await core.records("read_back.seen")
-            assert (record["actor"], record["run"]) == ("person", end.run_id)
-            with pytest.raises(Conflict, match="waits to be seen"):
-                await core.app.console.carry_out(MarkReadBackSeen(run_id=end.run_id))
-            assert (await core.app.audit.verify()).problems == ()
-        async with Core.open(changing, mailbox, clock=clock) as core:
-            assert end.run_id not in {
-                each.run_id for each in (await core.app.console.snapshot()).approvals
-            }
-            with pytest.raises(NotFound):
-                await core.app.console.carry_out(MarkReadBackSeen(run_id=end.run_id))
-            opened = (await core.app.console.calls.read(end.run_id)).call
-            assert opened is not None
-            assert opened.approval.read_back is not None
-            assert (opened.approval.read_back.seen, opened.approval.read_back.labels) == (
-                True,
-                ("To",),
-            )
+    async with start() as core:
+        meddle(mailbox, to="eve@evil.example")
+        end = await approved(core)
+        await read_back(core, end)
+        await core.app.approvals.mark_delivered(end.approval_id)
+        for number in range(4):
+            other = await core.ask(f"r-{number}")
+            await core.app.approvals.deny(other.approval_id, "")
+            await core.app.approvals.mark_delivered(other.approval_id)
+            clock.advance(3)
+    async with start() as core:
+        views = {each.run_id: each for each in await core.approvals()}
+        read = views[end.run_id].read_back
+        assert read is not None
+        assert (read.waits_to_be_seen, read.labels, read.differing) == (True, ("To",), ())
+        await core.do(MarkReadBackSeen(run_id=end.run_id))
+        (record,) = await core.records("read_back.seen")
+        assert (record["actor"], record["run"]) == ("person", end.run_id)
+        with pytest.raises(Conflict, match="waits to be seen"):
+            await core.do(MarkReadBackSeen(run_id=end.run_id))
+        assert (await core.app.audit.verify()).problems == ()
+    async with start() as core:
+        assert end.run_id not in {each.run_id for each in await core.approvals()}
+        with pytest.raises(NotFound):
+            await core.do(MarkReadBackSeen(run_id=end.run_id))
+        opened = await core.opened(end.run_id)
+        assert opened.approval.read_back is not None
+        assert (opened.approval.read_back.seen, opened.approval.read_back.labels) == (
+            True,
+            ("To",),
+        )
 
 
-async def test_what_cannot_be_read_back_is_said_to_be_so(changing: Path) -> None:
+async def test_what_cannot_be_read_back_is_said_to_be_so(core: Core, mailbox: Mailbox) -> None:
     """The service refuses; or the session's previews are used up, which no yes goes around."""
-    with Mailbox() as mailbox:
-        async with Core.open(changing, mailbox) as core:
-            failing = {"fail": {"op": "get", "status": 503, "times": 1}}
-            run_on_request(mailbox, PUT, lambda: mailbox._state.apply(failing))
-            end = await approved(core)
-            read = await read_back(core, end)
-            assert (read.status, read.waits_to_be_seen) == ("unavailable", False)
-            assert "503" in read.reason
-            await core.app.approvals.mark_delivered(end.approval_id)
-            view = await asked(core)
-            while core.app.previews._is_within_rate(core.session.session_id):
-                pass
-            before = len(writes(mailbox))
-            await core.approve(view)
-            read = await read_back(core, view)
-            assert (read.status, read.reason) == (
-                "unavailable",
-                "this session asked for more than 30 previews in a minute",
-            )
-            assert writes(mailbox)[before:] == [GET, GET, PUT]
-            assert [record["event"] for record in await outcomes(core)] == [
-                "read_back.unavailable"
-            ] * 2
+    failing = {"fail": {"op": "get", "status": 503, "times": 1}}
+    run_on_request(mailbox, PUT, lambda: mailbox._state.apply(failing))
+    end = await approved(core)
+    read = await read_back(core, end)
+    assert (read.status, read.waits_to_be_seen) == ("unavailable", False)
+    assert "503" in read.reason
+    await core.app.approvals.mark_delivered(end.approval_id)
+    view = await core.ask_for("readdress", ARGUMENTS)
+    while core.app.previews._is_within_rate(core.session.session_id):
+        pass
+    before = len(writes(mailbox))
+    await core.approve(view)
+    read = await read_back(core, view)
+    assert (read.status, read.reason) == (
+        "unavailable",
+        "this session asked for more than 30 previews in a minute",
+    )
+    assert writes(mailbox)[before:] == [GET, GET, PUT]
+    assert [record["event"] for record in await outcomes(core)] == ["read_back.unavailable"] * 2
 
 
 async def test_a_fault_of_our_own_ends_the_reading_and_is_on_record(
-    changing: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise it would be under way for ever, and nothing on record; what went wrong quotes nothing."""
 
     def fail(*_: object) -> None:
         raise RuntimeError(NEW)
 
-    with Mailbox() as mailbox:
-        async with Core.open(changing, mailbox) as core:
-            monkeypatch.setattr(core.app.previews, "read_back", fail)
-            read = await read_back(core, await approved(core))
-            assert read.status == "unavailable"
-            assert NEW not in read.reason
-            (record,) = await outcomes(core)
-            assert record["event"] == "read_back.unavailable"
+    async with start() as core:
+        monkeypatch.setattr(core.app.previews, "read_back", fail)
+        read = await read_back(core, await approved(core))
+        assert read.status == "unavailable"
+        assert NEW not in read.reason
+        (record,) = await outcomes(core)
+        assert record["event"] == "read_back.unavailable"
 
 
 async def test_nothing_is_asked_through_an_action_that_is_not_accepted_any_more(
-    changing: Path,
+    core: Core, mailbox: Mailbox, home: Path
 ) -> None:
     """The file is read again before the service is asked."""
-    with Mailbox() as mailbox:
-        async with Core.open(changing, mailbox) as core:
-            file = changing / "actions" / "readdress.md"
-            run_on_request(mailbox, PUT, lambda: file.write_text(file.read_text() + "\nchanged\n"))
-            end = await approved(core)
-            read = await read_back(core, end)
-            assert read.status == "unavailable"
-            assert "readdress" in read.reason
-            assert writes(mailbox)[-1] == PUT
+    file = home / "actions" / "readdress.md"
+    run_on_request(mailbox, PUT, lambda: file.write_text(file.read_text() + "\nchanged\n"))
+    end = await approved(core)
+    read = await read_back(core, end)
+    assert read.status == "unavailable"
+    assert "readdress" in read.reason
+    assert writes(mailbox)[-1] == PUT
 
 
-async def test_a_restart_before_the_reading_claims_nothing(changing: Path) -> None:
-    with Mailbox() as mailbox:
-        async with Core.open(changing, mailbox) as core:
-            end = await approved(core)
-        async with Core.open(changing, mailbox) as core:
-            (view,) = (await core.app.console.snapshot()).approvals
-            assert (view.run_id, view.state, view.read_back) == (end.run_id, "completed", None)
-            assert await outcomes(core) == []
-        assert writes(mailbox)[-1] == PUT
+async def test_a_restart_before_the_reading_claims_nothing(start: Start, mailbox: Mailbox) -> None:
+    async with start() as core:
+        end = await approved(core)
+    async with start() as core:
+        (view,) = await core.approvals()
+        assert (view.run_id, view.state, view.read_back) == (end.run_id, "completed", None)
+        assert await outcomes(core) == []
+    assert writes(mailbox)[-1] == PUT
 
 
 @pytest.mark.parametrize(
     ("lines", "effect"), [("", "change"), ("", "create"), ("", "send")], ids=str
 )
 async def test_nothing_is_read_back_where_the_file_does_not_say_what_should_be_there(
-    home: Path, lines: str, effect: str
+    home: Path, lines: str, effect: str, mailbox: Mailbox
 ) -> None:
     install_examples(home, readdress=readdress(lines, effect), update_draft=UPDATE_DRAFT)
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            end = await approved(core)
-            await core.call("update-draft", {"id": DRAFT, "to": NEW})
-            run = core.app.approvals.registry.by_approval(end.approval_id)
-            assert run is not None
-            assert run.read_back is None
-            assert not core.app.read_backs._tasks
+    async with Core.open(home, mailbox) as core:
+        end = await approved(core)
+        await core.call("update-draft", {"id": DRAFT, "to": NEW})
+        run = core.live(end)
+        assert run.read_back is None
+        assert not core.app.read_backs._tasks
 
 
-async def test_what_was_created_is_read_back_by_what_the_run_returned(home: Path) -> None:
+async def test_what_was_created_is_read_back_by_what_the_run_returned(
+    home: Path, mailbox: Mailbox
+) -> None:
     """`read_back` has the op's arguments after the run; `changes` says what is to be there."""
     lines = f'{CHANGES}read_back = {{ id = "${{update.id}}" }}\n'
     install_examples(home, readdress=readdress(lines, "create"))
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            end = await approved(core)
-            assert (await read_back(core, end)).status == "held"
-            assert writes(mailbox)[-1] == GET
+    async with Core.open(home, mailbox) as core:
+        end = await approved(core)
+        assert (await read_back(core, end)).status == "held"
+        assert writes(mailbox)[-1] == GET
 
 
-async def test_an_output_without_the_value_that_is_named_is_said_to_lack_it(home: Path) -> None:
+async def test_an_output_without_the_value_that_is_named_is_said_to_lack_it(
+    home: Path, mailbox: Mailbox
+) -> None:
     lines = f'{CHANGES}read_back = {{ id = "${{update.nothing}}" }}\n'
     install_examples(home, readdress=readdress(lines))
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            read = await read_back(core, await approved(core))
-            assert read.status == "unavailable"
-            assert "lacks a value" in read.reason
-            assert writes(mailbox)[-1] == PUT
+    async with Core.open(home, mailbox) as core:
+        read = await read_back(core, await approved(core))
+        assert read.status == "unavailable"
+        assert "lacks a value" in read.reason
+        assert writes(mailbox)[-1] == PUT
 
 
-async def test_a_difference_keeps_its_call_until_a_person_saw_it(changing: Path) -> None:
+async def test_a_difference_keeps_its_call_until_a_person_saw_it(
+    start: Start, mailbox: Mailbox
+) -> None:
     """However old it is; then it is deleted as any other."""
     clock = FrozenClock(time())
     query = "SELECT args IS NOT NULL, output IS NOT NULL FROM runs"
-    with Mailbox() as mailbox:
-        async with Core.open(changing, mailbox) as core:
-            view = await asked(core)
-            meddle(mailbox, to="eve@evil.example")
-            await core.approve(view)
-            assert (await read_back(core, view)).status == "differs"
-        clock.advance(40 * 86400)
-        async with Core.open(changing, mailbox, clock=clock) as core:
-            assert await core.app.database.read(lambda c: c.execute(query).fetchall()) == [(1, 1)]
-            await core.app.console.carry_out(MarkReadBackSeen(run_id=view.run_id))
-            clock.advance(3601)
-            await core.app.retention.sweep()
-            assert await core.app.database.read(lambda c: c.execute(query).fetchall()) == [(0, 0)]
-            assert (await core.app.audit.verify()).problems == ()
+    async with start() as core:
+        view = await core.ask_for("readdress", ARGUMENTS)
+        meddle(mailbox, to="eve@evil.example")
+        await core.approve(view)
+        assert (await read_back(core, view)).status == "differs"
+    clock.advance(40 * 86400)
+    async with start(clock=clock) as core:
+        assert await core.app.database.read(lambda c: c.execute(query).fetchall()) == [(1, 1)]
+        await core.do(MarkReadBackSeen(run_id=view.run_id))
+        clock.advance(3601)
+        await core.app.retention.sweep()
+        assert await core.app.database.read(lambda c: c.execute(query).fetchall()) == [(0, 0)]
+        assert (await core.app.audit.verify()).problems == ()

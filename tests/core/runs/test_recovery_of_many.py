@@ -1,21 +1,30 @@
 """Many calls waited when the console stopped: it serves at once, and takes them up behind that."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
 
 from aileron_core.app import App, AppOptions
-from aileron_core.audit.read import verify_home
 from aileron_core.console import publisher
 from aileron_core.console_port import ApprovalsRead, ApprovalView, ReadApprovals
 from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_core.runs import Call
 from aileron_core.runs.recovery import BATCH_SIZE
+from aileron_core.runs.transitions import RunState
 from aileron_core.settings import Settings
-from aileron_core.storage.open import open_reader
-from tests.support.core_harness import UPDATE_DRAFT, Core, Mailbox, install_examples, open_session
+from aileron_core.vault.secret import Secret
+from tests.support.core_harness import (
+    PASSPHRASE,
+    UPDATE_DRAFT,
+    Start,
+    audit_problems,
+    install_examples,
+    open_session,
+    run,
+)
 
 GATED = UPDATE_DRAFT.replace("\n+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#")
 MANY = BATCH_SIZE * 3
@@ -26,15 +35,28 @@ def options() -> AppOptions:
     return AppOptions(accept_installed=True, settings=Settings(expires_seconds=0))
 
 
-async def leave(home: Path) -> None:
-    """Let `MANY` calls wait, and stop."""
-    install_examples(home, update_draft=GATED)
-    async with App.open(Home(home), options()) as app:
-        for first in range(0, MANY, PER_SESSION):
-            session, _ = await open_session(app)
-            for number in range(first, min(first + PER_SESSION, MANY)):
-                args = {"id": str(number)}
-                await app.gate.run(Call(session=session, action="update-draft", args=args))
+@pytest.fixture(scope="module")
+def many_wait(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which `MANY` calls wait."""
+    left = tmp_path_factory.mktemp("left") / "home"
+
+    async def leave() -> None:
+        install_examples(left, update_draft=GATED)
+        async with App.open(Home(left), options()) as app:
+            for first in range(0, MANY, PER_SESSION):
+                session = (await open_session(app)).session
+                for number in range(first, min(first + PER_SESSION, MANY)):
+                    args = {"id": str(number)}
+                    await app.gate.run(Call(session=session, action="update-draft", args=args))
+
+    left.mkdir(mode=0o700)
+    run(leave())
+    return left
+
+
+@pytest.fixture(autouse=True)
+def library(home: Path, many_wait: Path) -> None:
+    shutil.copytree(many_wait, home, dirs_exist_ok=True, ignore=shutil.ignore_patterns("run"))
 
 
 def decidable(view: ApprovalView) -> bool:
@@ -53,7 +75,6 @@ async def all_taken_up(app: App, count: int) -> list[ApprovalView]:
 async def test_the_first_can_be_answered_at_once_and_the_rest_soon(home: Path) -> None:
     """Until then each of the rest is being looked at: nobody can say yes to what an old life showed."""
 
-    await leave(home)
     async with App.open(Home(home), options()) as app:
         views = app.publisher.approvals()
         assert [v.state for v in views] == ["pending"] * MANY
@@ -75,7 +96,6 @@ async def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
 
     monkeypatch.setattr(publisher, "APPROVALS_AT_ONCE", 50)
 
-    await leave(home)
     async with App.open(Home(home), options()) as app:
         every = app.publisher.approvals()
         snapshot = await app.console.snapshot()
@@ -97,10 +117,25 @@ async def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
         assert [event.remaining for event in read] == [MANY - 101, MANY - 151, 0]
 
 
+async def test_all_wait_for_a_locked_vault_and_for_a_person_once_it_is_unlocked(home: Path) -> None:
+    """Those that are taken up later are looked at too: what was accepted is not verified before."""
+
+    async with App.open(Home(home), options()) as app:
+        await app.vault_service.create(Secret(PASSPHRASE), way="console")
+    async with App.open(Home(home), options()) as app:
+        assert len([*app.registry]) == MANY
+        async with asyncio.timeout(120):
+            while any(run.row.state is not RunState.AWAITING_VAULT for run in app.registry):
+                await asyncio.sleep(0.01)
+        await app.vault_service.unlock(Secret(PASSPHRASE), way="console")
+        async with asyncio.timeout(120):
+            while any(not (run.is_waiting and run.row.digest) for run in app.registry):
+                await asyncio.sleep(0.01)
+
+
 async def test_what_is_answered_before_it_was_taken_up_stays_answered(home: Path) -> None:
     """A no in that moment is final, has one record, and nothing is left over that verify would name."""
 
-    await leave(home)
     async with App.open(Home(home), options()) as app:
         late = app.publisher.approvals()[-1]
         await app.approvals.deny(late.approval_id, "not any more")
@@ -115,21 +150,17 @@ async def test_what_is_answered_before_it_was_taken_up_stays_answered(home: Path
         listed = [event for (event,) in events]
         assert listed[-1] == "approval.denied"
         assert "run.recovered" not in listed
-    connection = open_reader(home / "aileron.db")
-    assert verify_home(connection, home).problems == ()
-    connection.close()
+    assert audit_problems(home) == []
 
 
-async def test_a_console_that_stops_while_it_takes_them_up_loses_none(home: Path) -> None:
+async def test_a_console_that_stops_while_it_takes_them_up_loses_none(
+    start: Start, home: Path
+) -> None:
     """What it had not come to is found by the next one."""
 
-    with Mailbox() as mailbox:
-        await leave(home)
-        async with App.open(Home(home), options()):
-            pass
-        async with App.open(Home(home), options()) as app:
-            await all_taken_up(app, MANY)
-        async with Core.open(home, mailbox, settings=Settings(expires_seconds=0)) as core:
-            first = core.app.publisher.approvals()[0]
-            await core.app.approvals.approve(first.approval_id, first.digest)
-            assert (await core.ended(first)).state in ("completed", "failed")
+    async with App.open(Home(home), options()):
+        pass
+    async with App.open(Home(home), options()) as app:
+        await all_taken_up(app, MANY)
+    async with start(settings=Settings(expires_seconds=0)) as core:
+        assert (await core.run(core.app.publisher.approvals()[0])).state in ("completed", "failed")

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from aileron_core.credentials.account_secret import AccountSecret
-from aileron_core.credentials.accounts import credential_user
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens
 from aileron_core.vault.secret import Secret
+from tests.core.runs.test_hostile_accounts import for_agent
 from tests.support.authorization_server import (
     CLIENT_ID,
     CLIENT_SECRET,
     AuthorizationServer,
     authorization_server,
 )
-from tests.support.core_harness import Core
+from tests.support.core_harness import PASSPHRASE, Core
 from tests.support.scripted_guest import furnish_guest
 from tests.support.tls_service import tls_service
 
@@ -32,13 +32,6 @@ EXPIRED = {
     "__type": "ExpiredTokenException",
     "message": "The security token included in the request is expired",
 }
-
-
-async def user_of(core: Core):
-    (connector,) = core.app.library.find("see").connectors.values()
-    user = credential_user(connector)
-    assert user is not None
-    return user
 
 
 @pytest.mark.parametrize(
@@ -63,13 +56,12 @@ async def test_a_credential_that_its_service_rejects_is_to_be_bound_anew(
         request = {"url": f"https://{service.place}/x", "credential": kind}
         furnish_guest(home, [request], [service.place], more=KINDS[kind], says=says)
         async with Core.open(home, make_outgoing=service.client) as core:
-            core.app.vault.create(Secret("correct horse battery"))
             secret = AccountSecret(
                 value=Secret("a-key-of-ana"),
                 user="" if kind == "api_key" else "ana",
                 session_token=Secret("a-session-token") if kind == "aws_sigv4" else None,
             )
-            bound = await core.app.bindings.setup(await user_of(core), "work", "ana", secret)
+            bound = await core.bind(secret)
             row = (await core.call("see", {})).row
             assert len(service.seen) == 1
             if not class_:
@@ -93,7 +85,7 @@ async def logged_in(
     request = {"url": f"{server.base}/x", "credential": "oauth2"}
     furnish_guest(home, [request], [place], more=server.manifest(), says=FAILS)
     async with Core.open(home, make_outgoing=server.service.client) as core:
-        core.app.vault.create(Secret("correct horse battery"))
+        core.app.vault.create(Secret(PASSPHRASE))
         tokens = Tokens(
             access_token=Secret("a-token-that-was-revoked"),
             refresh_token=Secret(refresh) if refresh else None,
@@ -102,7 +94,7 @@ async def logged_in(
             token_url=f"{server.base}/token",
             scopes=("mail.read", "mail.send"),
         )
-        await core.app.bindings.setup_authorized(await user_of(core), "work", "ana", tokens, ())
+        await core.app.bindings.setup_authorized(core.user(), "work", "ana", tokens, ())
         yield core
 
 
@@ -139,3 +131,37 @@ async def test_a_token_that_its_service_rejects_is_renewed_for_the_next_call(
             server.access_tokens.clear()
             await core.call("see", {})
             assert len(server.grants) == 1
+
+
+async def test_a_person_is_told_which_account_a_401_is_about_and_the_agent_is_not(
+    home: Path, tmp_path: Path
+) -> None:
+    """In the preview's place and in the outcome: the command that is named can be typed as it is."""
+    with tls_service(tmp_path) as service:
+        service.status = 401
+        request = {"url": f"https://{service.place}/x", "credential": "api_key"}
+        furnish_guest(home, [request], [service.place], more=KINDS["api_key"], says=FAILS)
+        async with Core.open(home, make_outgoing=service.client) as core:
+            bound = await core.bind("a-key-of-ana")
+            said = f"The service does not accept the credential of {bound.name} any more"
+            view = await core.ask_for("act", {})
+            assert view.preview.reason.startswith(said)
+            ended = await core.run(view)
+            assert said in ended.outcome
+            told = for_agent(await core.result(view.approval_id))
+            assert "credential of ACCOUNT" in told
+            assert bound.name not in told
+
+
+async def test_a_401_for_a_login_that_was_renewed_names_the_account_too(
+    home: Path, tmp_path: Path
+) -> None:
+    """The tokens are new, and the service may say 401 again: whose they are stands with it."""
+    with authorization_server(tmp_path) as server:
+        server.refresh_tokens.add("a-refresh-token")
+        async with logged_in(home, server) as core:
+            view = await core.ask_for("act", {})
+            (account,) = view.accounts
+            assert view.preview.reason.endswith(
+                f"answered 401 (Unauthorized) to the account {account.name}"
+            )

@@ -19,7 +19,7 @@ def of_mails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def remember(core: Core, view: ApprovalView) -> None:
-    await core.app.console.carry_out(
+    await core.do(
         Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=3, remember=True)
     )
 
@@ -65,8 +65,7 @@ async def test_a_yes_to_what_has_changed_covers_nothing(core: Core, mailbox: Mai
 
 async def test_a_plain_yes_covers_only_its_own_call(core: Core) -> None:
     view = await core.ask()
-    await core.approve(view)
-    await core.ended(view)
+    await core.run(view)
     assert "remembered" not in (await core.records("approval.approved"))[0]
     assert covered(core, view) is None
 

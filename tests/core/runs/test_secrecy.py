@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aileron_core.server.responses import pending_body, result_body
-from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples
+from tests.support.core_harness import DRAFT, Core, Mailbox, Start
 
 CANARIES = ("CANARYBODY", "canary-to@nordlicht.example", "CANARYSUBJECT")
 
@@ -29,10 +29,9 @@ def _logged(home: Path) -> str:
 
 
 async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
-    home: Path, mailbox: Mailbox, caplog: pytest.LogCaptureFixture
+    start: Start, mailbox: Mailbox, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Through every end, every body, the log, the audit and the row of the run."""
-    install_examples(home)
     caplog.set_level(logging.DEBUG)
     bodies: list[dict[str, Any]] = []
     secrets: list[str] = []
@@ -47,7 +46,7 @@ async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
                 bodies.append(body)
                 statuses.add(f"{live_run.row.state}:{body['status']}")
 
-    async with Core.open(home, mailbox, failpoint=observe) as core:
+    async with start(failpoint=observe) as core:
         cores.append(core)
         _plant(mailbox)
         view = await core.ask()
@@ -62,7 +61,7 @@ async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
         secrets.extend(live_run.nonce for live_run in core.app.registry)
         await core.app.approvals.deny(view.approval_id, "no")
         for draft, trouble in (
-            ("r-8842190312", {"op": "send", "status": 500, "times": 1}),
+            ("r-8842190312", {"op": "send", "status": 422, "times": 1}),
             ("r-8842189950", None),
         ):
             _plant(mailbox, draft)
@@ -70,14 +69,13 @@ async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
                 mailbox.control(fail=trouble)
             view = await core.ask(draft)
             secrets.extend(live_run.nonce for live_run in core.app.registry)
-            await core.approve(view)
-            await core.ended(view)
+            await core.run(view)
         recorded = await _recorded(core)
     public = str(bodies) + recorded + caplog.text + _logged(home)
     for secret in (*CANARIES, *secrets):
         assert secret not in public
-    words = {word for body in bodies for word in body.get("digest_words", ())}
-    assert words, "the completed run tells its words"
+    told = {body["status"] for body in bodies if body.get("digest_words")}
+    assert told == {"completed", "denied", "failed"}, "every run that has ended, and no other"
     # Until it is final the agent reads `pending_approval`, whatever it really is.
     assert {s for s in statuses if s.split(":")[0] in ("checking", "approved", "executing")} == {
         "checking:pending_approval",

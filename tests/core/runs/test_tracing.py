@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from aileron_core.errors import NotFound
 from aileron_core.runs import Call
 from aileron_core.tracing.spans import remote_span
-from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples
+from tests.support.core_harness import DRAFT, Core, Start
 from tests.support.traced import TRACEPARENT, Traced, is_child_of_the_agent
 
 CONTENTS = (DRAFT, "Anna", "Q3 numbers", "googleapis", "canary")
@@ -22,9 +21,8 @@ def traced() -> Traced:
 
 
 @pytest.fixture
-async def core(home: Path, mailbox: Mailbox, traced: Traced) -> AsyncIterator[Core]:
-    install_examples(home)
-    async with Core.open(home, mailbox, tracer=traced.tracer) as running:
+async def core(start: Start, traced: Traced) -> AsyncIterator[Core]:
+    async with start(tracer=traced.tracer) as running:
         yield running
 
 
@@ -40,8 +38,7 @@ async def test_a_call_that_a_person_approves_is_one_trace_without_its_contents(
 ) -> None:
     caplog.set_level(logging.INFO)
     view = await core.ask()
-    await core.approve(view)
-    await core.ended(view)
+    await core.run(view)
     # One preview for the person, one for the recheck, one that reads back.
     run = traced.named("aileron.run")
     assert traced.names.index("aileron.wait") < traced.names.index("aileron.op")

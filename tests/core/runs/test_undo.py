@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.app import App
-from aileron_core.console_port import CallView, UndoRun
+from aileron_core.console_port import UndoRun
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.policy.model import Policy, Rule
 from tests.support.builtin_worker import Worker, WorkerError
@@ -57,42 +56,36 @@ async def wrote(core: Core, content: str = "after\n") -> str:
     return answer.row.run_id
 
 
-async def opened(app: App, run_id: str) -> CallView:
-    call = (await app.console.calls.read(run_id)).call
-    assert call is not None
-    return call
-
-
 async def test_what_was_there_before_is_back_once_and_that_is_on_record(
     core: Core, project: Path
 ) -> None:
     run_id = await wrote(core)
     assert (project / "a.txt").read_text() == "after\n"
-    assert (await opened(core.app, run_id)).can_undo
-    await core.app.console.carry_out(UndoRun(run_id=run_id))
+    assert (await core.opened(run_id)).can_undo
+    await core.do(UndoRun(run_id=run_id))
     assert (project / "a.txt").read_text() == "before\n"
-    call = await opened(core.app, run_id)
+    call = await core.opened(run_id)
     assert not call.can_undo
     assert not call.edited
     assert [(each.event, each.actor) for each in call.records][-1] == ("run.undone", "person")
     with pytest.raises(NotFound, match="nothing that could be undone"):
-        await core.app.console.carry_out(UndoRun(run_id=run_id))
+        await core.do(UndoRun(run_id=run_id))
 
 
 async def test_a_file_that_has_changed_since_is_left_alone(core: Core, project: Path) -> None:
     run_id = await wrote(core)
     (project / "a.txt").write_text("mine\n")
     with pytest.raises(Conflict, match="has changed since"):
-        await core.app.console.carry_out(UndoRun(run_id=run_id))
+        await core.do(UndoRun(run_id=run_id))
     assert (project / "a.txt").read_text() == "mine\n"
     (project / "a.txt").write_text("after\n")
-    await core.app.console.carry_out(UndoRun(run_id=run_id))
+    await core.do(UndoRun(run_id=run_id))
     assert (project / "a.txt").read_text() == "before\n"
 
 
 async def test_only_what_wrote_something_in_an_open_session_can_be_undone(core: Core) -> None:
     read = await core.call("builtin.read", {"file_path": "a.txt"})
-    assert not (await opened(core.app, read.row.run_id)).can_undo
+    assert not (await core.opened(read.row.run_id)).can_undo
     run_id = await wrote(core)
     await core.app.session_service.end(core.session.session_id, "it is over", by="person")
-    assert not (await opened(core.app, run_id)).can_undo
+    assert not (await core.opened(run_id)).can_undo

@@ -16,8 +16,10 @@ from aileron_core.console_port import (
 from aileron_core.errors import Conflict, NotFound, RateLimited
 from tests.support.core_harness import (
     DRAFT,
+    SHORT_OF_TIME,
     Core,
     Mailbox,
+    Start,
     install_examples,
     readdress,
     run_on_request,
@@ -28,28 +30,33 @@ from tests.support.frozen_clock import FrozenClock
 GET = f"GET {DRAFT}"
 
 
-def short_of_time(home: Path) -> None:
-    install_examples(home)
-    path = home / "actions" / "send-draft.md"
-    text = path.read_text(encoding="utf-8").replace(
-        "[approval]\n", "[limits]\nwall_seconds = 1\n\n[approval]\n"
-    )
-    path.write_text(text, encoding="utf-8")
+NEW = "ana@example.com"
+PUT = f"PUT {DRAFT}"
 
 
-def ungated(home: Path) -> None:
-    """Add `send-now`: the same op without a person's yes."""
-    short_of_time(home)
-    text = (home / "actions" / "send-draft.md").read_text(encoding="utf-8")
-    text = text.replace("send-draft", "send-now").replace("required = true\neffect", "effect")
-    (home / "actions" / "send-now.md").write_text(text, encoding="utf-8")
+def changing(changes: str = 'changes = { To = "${args.to}" }\n', effect: str = "change") -> str:
+    """Return `readdress`, which must not run twice."""
+    return readdress(changes, effect).replace("idempotent = true\n", "")
+
+
+def unasked(text: str, name: str) -> str:
+    """Return the action *name* without a person's yes, as `NAME-now`."""
+    return text.replace(name, f"{name}-now").replace("required = true\neffect", "effect")
+
+
+@pytest.fixture
+def library(home: Path) -> None:
+    install_examples(
+        home, send_draft=SHORT_OF_TIME, send_draft_now=unasked(SHORT_OF_TIME, "send-draft"),
+        readdress=changing(), readdress_now=unasked(changing(), "readdress"),
+    )  # fmt: skip
 
 
 async def lost_unasked(core: Core, mailbox: Mailbox, clock: FrozenClock) -> ApprovalView:
     """Return a call that ran without a person's yes, and whose answer never came."""
     mailbox.control(hang="send")
     run_on_request(mailbox, "POST send", lambda: clock.advance(2))
-    answer = await core.call("send-now")
+    answer = await core.call("send-draft-now")
     assert answer.row.failure is not None
     assert (answer.row.gated, answer.row.failure.class_) == (False, "outcome_unknown")
     return await core.until(
@@ -63,54 +70,47 @@ async def lost(core: Core, mailbox: Mailbox, clock: FrozenClock) -> ApprovalView
     mailbox.control(hang="send")
     # The run's time is up once its request is out, however long that took.
     run_on_request(mailbox, "POST send", lambda: clock.advance(2))
-    await core.approve(view)
-    end = await core.ended(view)
+    end = await core.run(view)
     assert end.state == "unknown"
     return end
 
 
-async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> None:
+async def test_one_look_shows_how_it_is_now_and_changes_nothing(
+    core: Core, mailbox: Mailbox, clock: FrozenClock
+) -> None:
     """What is read is on record as a person's look; the run stays unknown and is not repeated."""
-    short_of_time(home)
-    clock = FrozenClock()
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, clock=clock) as core:
-            end = await lost(core, mailbox, clock)
-            first_answer = await core.result(end.approval_id)
-            mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
-            clock.advance(1)
-            await core.app.console.carry_out(RefetchPreview(call_id=end.call_id))
-            seen = core.views(end.approval_id)[-1]
-            assert (seen.state, seen.digest, seen.drift) == ("unknown", end.digest, None)
-            assert seen.ended_at is not None
-            assert looked(seen).at > seen.ended_at
-            assert "as it is by now" in {field.value for field in looked(seen).preview.fields}
-            assert (seen.preview, looked(seen).comparison) == (end.preview, None)
-            (record,) = await core.records("outcome.looked_at")
-            assert (record["actor"], record["preview"], record["state"]) == (
-                "person",
-                "ready",
-                "unknown",
-            )
-            assert (await core.app.audit.verify()).problems == ()
-            again = await core.result(end.approval_id)
-            assert replace(again, last_record=0) == replace(first_answer, last_record=0), (
-                "told no agent"
-            )
-        assert writes(mailbox) == [GET, GET, "POST send", GET]
+    end = await lost(core, mailbox, clock)
+    first_answer = await core.result(end.approval_id)
+    mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
+    clock.advance(1)
+    await core.do(RefetchPreview(call_id=end.call_id))
+    seen = core.views(end.approval_id)[-1]
+    assert (seen.state, seen.digest, seen.drift) == ("unknown", end.digest, None)
+    assert seen.ended_at is not None
+    assert look_of(seen).at > seen.ended_at
+    assert "as it is by now" in {field.value for field in look_of(seen).preview.fields}
+    assert (seen.preview, look_of(seen).comparison) == (end.preview, None)
+    (record,) = await core.records("outcome.looked_at")
+    assert (record["actor"], record["preview"], record["state"]) == (
+        "person",
+        "ready",
+        "unknown",
+    )
+    assert (await core.app.audit.verify()).problems == ()
+    again = await core.result(end.approval_id)
+    assert replace(again, last_record=0) == replace(first_answer, last_record=0), "told no agent"
+    assert writes(mailbox) == [GET, GET, "POST send", GET]
 
 
-async def test_one_can_look_again_after_a_crash_too(home: Path, mailbox: Mailbox) -> None:
+async def test_one_can_look_again_after_a_crash_too(
+    start: Start, mailbox: Mailbox, clock: FrozenClock
+) -> None:
     """The console that asked is gone: what it had shown is lost, and how it is now can be read."""
-    short_of_time(home)
-    clock = FrozenClock()
-
-    async with Core.open(home, mailbox, clock=clock) as core:
+    async with start() as core:
         end = await lost(core, mailbox, clock)
         assert end.can_fetch_again
-    async with Core.open(home, mailbox, clock=clock) as core:
-        recovered = (await core.app.console.snapshot()).approvals
+    async with start() as core:
+        recovered = await core.approvals()
         (view,) = [each for each in recovered if each.approval_id == end.approval_id]
         assert (view.state, view.preview.status, view.can_fetch_again) == (
             "unknown",
@@ -120,50 +120,41 @@ async def test_one_can_look_again_after_a_crash_too(home: Path, mailbox: Mailbox
         await core.app.approvals.refetch_preview(view.approval_id)
         seen = core.views(view.approval_id)[-1]
         assert (seen.state, seen.preview.status) == ("unknown", "none")
-        assert looked(seen).preview.status == "ready"
+        assert look_of(seen).preview.status == "ready"
 
 
-async def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> None:
+async def test_a_service_that_does_not_answer_is_said_to_be_so(
+    core: Core, mailbox: Mailbox, clock: FrozenClock
+) -> None:
     """The reason stands where the reading would."""
-    short_of_time(home)
-    clock = FrozenClock()
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, clock=clock) as core:
-            end = await lost(core, mailbox, clock)
-            mailbox.control(fail={"op": "get", "status": 503, "times": 1})
-            await core.app.approvals.refetch_preview(end.approval_id)
-            seen = core.views(end.approval_id)[-1]
-            assert (seen.state, seen.preview.status) == ("unknown", "ready")
-            read = looked(seen).preview
-            assert (read.status, read.not_found) == ("unavailable", False)
-            assert "503" in read.reason
+    end = await lost(core, mailbox, clock)
+    mailbox.control(fail={"op": "get", "status": 503, "times": 1})
+    await core.app.approvals.refetch_preview(end.approval_id)
+    seen = core.views(end.approval_id)[-1]
+    assert (seen.state, seen.preview.status) == ("unknown", "ready")
+    read = look_of(seen).preview
+    assert (read.status, read.not_found) == ("unavailable", False)
+    assert "503" in read.reason
 
 
 async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_more(
-    home: Path, mailbox: Mailbox
+    core: Core, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
     """A look is only for what is an open question, and through what still counts."""
-    short_of_time(home)
-    clock = FrozenClock()
-
-    async with Core.open(home, mailbox, clock=clock) as core:
-        with pytest.raises(NotFound):
-            await core.app.approvals.refetch_preview("act-20260101T000000-0123456789abcdef")
-        view = await core.ask()
-        with pytest.raises(Conflict, match="already known"):
-            await core.app.approvals.refetch_preview(view.approval_id)
-        end = await lost(core, mailbox, clock)
-        library = (await core.app.console.snapshot()).library
-        send = next(each for each in library if each.name == "send-draft")
-        await core.app.console.carry_out(
-            WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest)
-        )
-        asked = len(writes(mailbox))
-        with pytest.raises(Conflict, match="Check the service itself"):
-            await core.app.approvals.refetch_preview(end.approval_id)
-        assert len(writes(mailbox)) == asked
-        assert await core.records("outcome.looked_at") == []
+    with pytest.raises(NotFound):
+        await core.app.approvals.refetch_preview("act-20260101T000000-0123456789abcdef")
+    view = await core.ask()
+    with pytest.raises(Conflict, match="already known"):
+        await core.app.approvals.refetch_preview(view.approval_id)
+    end = await lost(core, mailbox, clock)
+    library = (await core.app.console.snapshot()).library
+    send = next(each for each in library if each.name == "send-draft")
+    await core.do(WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest))
+    asked = len(writes(mailbox))
+    with pytest.raises(Conflict, match="Check the service itself"):
+        await core.app.approvals.refetch_preview(end.approval_id)
+    assert len(writes(mailbox)) == asked
+    assert await core.records("outcome.looked_at") == []
 
 
 def acknowledgement(view: ApprovalView) -> Acknowledge:
@@ -171,14 +162,14 @@ def acknowledgement(view: ApprovalView) -> Acknowledge:
     return Acknowledge(call_id=view.call_id, looked_at=looked_at)
 
 
-def looked(view: ApprovalView) -> LookView:
+def look_of(view: ApprovalView) -> LookView:
     assert view.look is not None
     return view.look
 
 
 async def unknown_calls(core: Core) -> list[tuple[str, bool]]:
     """The calls of unknown outcome that a console that starts now would be given."""
-    approvals = (await core.app.console.snapshot()).approvals
+    approvals = await core.approvals()
     return [
         (each.approval_id, each.awaits_acknowledgement)
         for each in approvals
@@ -186,350 +177,305 @@ async def unknown_calls(core: Core) -> list[tuple[str, bool]]:
     ]
 
 
-async def test_it_waits_for_a_person_over_restarts_until_they_acknowledge_it(home: Path) -> None:
-    """Delivered to the agent or not; the acknowledgement is a record of a person's, and verifies."""
-    short_of_time(home)
-    clock = FrozenClock()
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, clock=clock) as core:
-            end = await lost(core, mailbox, clock)
-            assert end.awaits_acknowledgement
-            await core.app.approvals.mark_delivered(end.approval_id)
-        for _ in range(2):
-            async with Core.open(home, mailbox, clock=clock) as core:
-                assert await unknown_calls(core) == [(end.approval_id, True)]
-        async with Core.open(home, mailbox, clock=clock) as core:
-            (view,) = (await core.app.console.snapshot()).approvals
-            assert "is unknown" in view.outcome
-            await core.app.console.carry_out(acknowledgement(view))
-            seen = core.views(end.approval_id)[-1]
-            assert (seen.state, seen.awaits_acknowledgement) == ("unknown", False)
-            (record,) = await core.records("run.acknowledged")
-            assert (record["actor"], record["run"], record["preview"]) == (
-                "person",
-                end.run_id,
-                "not looked at",
-            )
-            with pytest.raises(Conflict, match="does not need to be acknowledged"):
-                await core.app.console.carry_out(acknowledgement(seen))
-        async with Core.open(home, mailbox, clock=clock) as core:
-            assert await unknown_calls(core) == [(end.approval_id, False)]
-            verified = await core.app.audit.verify()
-            assert verified.problems == ()
-        assert writes(mailbox).count("POST send") == 1
-
-
-async def test_it_waits_however_many_calls_ended_after_it(home: Path) -> None:
-    """And however long ago."""
-    short_of_time(home)
-    clock = FrozenClock()
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, clock=clock) as core:
-            end = await lost(core, mailbox, clock)
-            await core.app.approvals.mark_delivered(end.approval_id)
-            for number in range(60):
-                other = await core.ask(f"r-{number}")
-                await core.app.console.carry_out(Deny(approval_id=other.approval_id, reason=""))
-                await core.app.approvals.mark_delivered(other.approval_id)
-            clock.advance(40 * 86400)
-        async with Core.open(home, mailbox, clock=clock) as core:
-            assert (end.approval_id, True) in await unknown_calls(core)
-
-
-async def test_what_is_acknowledged_is_what_the_person_saw(home: Path) -> None:
-    """A look that came back meanwhile is seen first; what was read is on record."""
-    short_of_time(home)
-    clock = FrozenClock()
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, clock=clock) as core:
-            end = await lost(core, mailbox, clock)
-            clock.advance(1)
-            await core.app.console.carry_out(RefetchPreview(call_id=end.call_id))
-            with pytest.raises(Conflict, match="fetched again"):
-                await core.app.console.carry_out(acknowledgement(end))
-            assert await core.records("run.acknowledged") == []
-            seen = core.views(end.approval_id)[-1]
-            await core.app.console.carry_out(acknowledgement(seen))
-            (record,) = await core.records("run.acknowledged")
-            assert record["preview"] == "ready"
-
-
-async def test_only_an_unknown_outcome_is_acknowledged(home: Path) -> None:
-    """A call that waits for an answer does not leave this way."""
-    install_examples(home)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            with pytest.raises(Conflict, match="does not need to be acknowledged"):
-                await core.app.console.carry_out(acknowledgement(view))
-            with pytest.raises(NotFound):
-                await core.app.approvals.acknowledge("act-20260101T000000-0123456789abcdef", 0.0)
-
-
-async def test_a_run_that_asked_nobody_waits_in_the_same_way(home: Path) -> None:
-    """By its run's id, over restarts; it is looked at and acknowledged, on record, and never repeated."""
-    ungated(home)
-    clock = FrozenClock()
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, clock=clock) as core:
-            end = await lost_unasked(core, mailbox, clock)
-            assert (end.state, end.approval_id, end.call_id) == ("unknown", "", end.run_id)
-            assert (end.awaits_acknowledgement, end.can_fetch_again) == (True, True)
-            assert end.hosts_asked == ("gmail.googleapis.com:443",)
-        async with Core.open(home, mailbox, clock=clock) as core:
-            (view,) = (await core.app.console.snapshot()).approvals
-            assert (view.call_id, view.awaits_acknowledgement) == (end.run_id, True)
-            assert "is unknown" in view.outcome
-            clock.advance(1)
-            await core.app.console.carry_out(RefetchPreview(call_id=view.call_id))
-            seen = core.views("")[-1]
-            assert looked(seen).preview.status == "ready"
-            with pytest.raises(Conflict, match="fetched again"):
-                await core.app.console.carry_out(acknowledgement(view))
-            await core.app.console.carry_out(acknowledgement(seen))
-            over = core.views("")[-1]
-            assert (over.awaits_acknowledgement, over.can_fetch_again) == (False, False)
-            (record,) = await core.records("run.acknowledged")
-            assert (record["actor"], record["run"], record["preview"]) == (
-                "person",
-                end.run_id,
-                "ready",
-            )
-            assert (await core.app.console.snapshot()).approvals == ()
-            with pytest.raises(NotFound):
-                await core.app.console.carry_out(acknowledgement(seen))
-        async with Core.open(home, mailbox, clock=clock) as core:
-            assert (await core.app.console.snapshot()).approvals == ()
-            assert (await core.app.audit.verify()).problems == ()
-        assert writes(mailbox) == ["POST send", GET]
-
-
-async def test_no_session_fills_the_list_with_outcomes_that_nobody_knows(home: Path) -> None:
-    """They stand before all that waits for an answer: beyond a limit its calls are refused, on record."""
-    ungated(home)
-    clock = FrozenClock()
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, clock=clock) as core:
-            limit = core.app.approvals.settings.pending_per_session
-            ends = [await lost_unasked(core, mailbox, clock) for _ in range(limit)]
-            with pytest.raises(RateLimited, match="acknowledge"):
-                await core.call("send-now")
-            (refused,) = await core.records("call.refused")
-            assert refused["class"] == "rate_limited"
-            assert writes(mailbox).count("POST send") == limit
-            other = await core.another_session()
-            await core.call("list-drafts", {}, session=other)
-            await core.app.console.carry_out(acknowledgement(ends[0]))
-            await core.call("list-drafts", {})
-
-
-NEW = "ana@example.com"
-PUT = f"PUT {DRAFT}"
-
-
-def changing(
-    home: Path, changes: str = 'changes = { To = "${args.to}" }\n', effect: str = "change"
+async def test_it_waits_for_a_person_over_restarts_until_they_acknowledge_it(
+    start: Start, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
-    """Add `readdress`, which must not run twice, and `readdress-now`: the same without a person's yes."""
-    gated = readdress(changes, effect).replace("idempotent = true\n", "")
-    free = gated.replace("readdress", "readdress-now").replace("required = true\neffect", "effect")
-    install_examples(home, readdress=gated, readdress_now=free)
+    """Delivered to the agent or not; the acknowledgement is a record of a person's, and verifies."""
+    async with start() as core:
+        end = await lost(core, mailbox, clock)
+        assert end.awaits_acknowledgement
+        await core.app.approvals.mark_delivered(end.approval_id)
+    for _ in range(2):
+        async with start() as core:
+            assert await unknown_calls(core) == [(end.approval_id, True)]
+    async with start() as core:
+        (view,) = await core.approvals()
+        assert "is unknown" in view.outcome
+        await core.do(acknowledgement(view))
+        seen = core.views(end.approval_id)[-1]
+        assert (seen.state, seen.awaits_acknowledgement) == ("unknown", False)
+        (record,) = await core.records("run.acknowledged")
+        assert (record["actor"], record["run"], record["preview"]) == (
+            "person",
+            end.run_id,
+            "not looked at",
+        )
+        with pytest.raises(Conflict, match="does not need to be acknowledged"):
+            await core.do(acknowledgement(seen))
+    async with start() as core:
+        assert await unknown_calls(core) == [(end.approval_id, False)]
+        verified = await core.app.audit.verify()
+        assert verified.problems == ()
+    assert writes(mailbox).count("POST send") == 1
+
+
+@pytest.mark.usefixtures("three_are_recent")
+async def test_it_waits_however_many_calls_ended_after_it(
+    start: Start, mailbox: Mailbox, clock: FrozenClock
+) -> None:
+    """And however long ago."""
+    async with start() as core:
+        end = await lost(core, mailbox, clock)
+        await core.app.approvals.mark_delivered(end.approval_id)
+        for number in range(4):
+            other = await core.ask(f"r-{number}")
+            await core.do(Deny(approval_id=other.approval_id, reason=""))
+            await core.app.approvals.mark_delivered(other.approval_id)
+        clock.advance(40 * 86400)
+    async with start() as core:
+        assert (end.approval_id, True) in await unknown_calls(core)
+
+
+async def test_what_is_acknowledged_is_what_the_person_saw(
+    core: Core, mailbox: Mailbox, clock: FrozenClock
+) -> None:
+    """A look that came back meanwhile is seen first; what was read is on record."""
+    end = await lost(core, mailbox, clock)
+    clock.advance(1)
+    await core.do(RefetchPreview(call_id=end.call_id))
+    with pytest.raises(Conflict, match="fetched again"):
+        await core.do(acknowledgement(end))
+    assert await core.records("run.acknowledged") == []
+    seen = core.views(end.approval_id)[-1]
+    await core.do(acknowledgement(seen))
+    (record,) = await core.records("run.acknowledged")
+    assert record["preview"] == "ready"
+
+
+async def test_only_an_unknown_outcome_is_acknowledged(core: Core) -> None:
+    """A call that waits for an answer does not leave this way."""
+    view = await core.ask()
+    with pytest.raises(Conflict, match="does not need to be acknowledged"):
+        await core.do(acknowledgement(view))
+    with pytest.raises(NotFound):
+        await core.app.approvals.acknowledge("act-20260101T000000-0123456789abcdef", 0.0)
+
+
+async def test_a_run_that_asked_nobody_waits_in_the_same_way(
+    start: Start, mailbox: Mailbox, clock: FrozenClock
+) -> None:
+    """By its run's id, over restarts; it is looked at and acknowledged, on record, and never repeated."""
+    async with start() as core:
+        end = await lost_unasked(core, mailbox, clock)
+        assert (end.state, end.approval_id, end.call_id) == ("unknown", "", end.run_id)
+        assert (end.awaits_acknowledgement, end.can_fetch_again) == (True, True)
+        assert end.hosts_asked == ("gmail.googleapis.com:443",)
+    async with start() as core:
+        (view,) = await core.approvals()
+        assert (view.call_id, view.awaits_acknowledgement) == (end.run_id, True)
+        assert "is unknown" in view.outcome
+        clock.advance(1)
+        await core.do(RefetchPreview(call_id=view.call_id))
+        seen = core.views("")[-1]
+        assert look_of(seen).preview.status == "ready"
+        with pytest.raises(Conflict, match="fetched again"):
+            await core.do(acknowledgement(view))
+        await core.do(acknowledgement(seen))
+        over = core.views("")[-1]
+        assert (over.awaits_acknowledgement, over.can_fetch_again) == (False, False)
+        (record,) = await core.records("run.acknowledged")
+        assert (record["actor"], record["run"], record["preview"]) == (
+            "person",
+            end.run_id,
+            "ready",
+        )
+        assert await core.approvals() == ()
+        with pytest.raises(NotFound):
+            await core.do(acknowledgement(seen))
+    async with start() as core:
+        assert await core.approvals() == ()
+        assert (await core.app.audit.verify()).problems == ()
+    assert writes(mailbox) == ["POST send", GET]
+
+
+async def test_no_session_fills_the_list_with_outcomes_that_nobody_knows(
+    core: Core, mailbox: Mailbox, clock: FrozenClock
+) -> None:
+    """They stand before all that waits for an answer: beyond a limit its calls are refused, on record."""
+    limit = core.app.approvals.settings.pending_per_session
+    ends = [await lost_unasked(core, mailbox, clock) for _ in range(limit)]
+    with pytest.raises(RateLimited, match="acknowledge"):
+        await core.call("send-draft-now")
+    (refused,) = await core.records("call.refused")
+    assert refused["class"] == "rate_limited"
+    assert writes(mailbox).count("POST send") == limit
+    other = await core.another_session()
+    await core.call("list-drafts", {}, session=other)
+    await core.do(acknowledgement(ends[0]))
+    await core.call("list-drafts", {})
 
 
 async def lost_change(core: Core, mailbox: Mailbox, *, took_effect: bool) -> ApprovalView:
     """Return a change whose answer never came, and that the service carried out or did not."""
     mailbox.control(lose_answer="update")
-    answer = await core.call("readdress", {"id": DRAFT, "to": NEW})
-    assert answer.row.approval_id is not None
-    view = await core.looked(answer.row.approval_id)
+    view = await core.ask_for("readdress", {"id": DRAFT, "to": NEW})
     if not took_effect:
         before = next(field.value for field in view.preview.fields if field.label == "To")
         undo = {"change": {"id": DRAFT, "to": before}}
         run_on_request(
             mailbox, PUT, lambda: run_on_request(mailbox, GET, lambda: mailbox._state.apply(undo))
         )
-    await core.approve(view)
-    end = await core.ended(view)
+    end = await core.run(view)
     assert (end.state, end.awaits_acknowledgement) == ("unknown", True)
     return end
 
 
 async def look(core: Core, view: ApprovalView) -> ApprovalView:
-    await core.app.console.carry_out(RefetchPreview(call_id=view.call_id))
+    await core.do(RefetchPreview(call_id=view.call_id))
     return core.views(view.approval_id)[-1]
 
 
-async def test_what_the_service_holds_as_approved_settles_it(home: Path) -> None:
+async def test_what_the_service_holds_as_approved_settles_it(
+    start: Start, mailbox: Mailbox, clock: FrozenClock
+) -> None:
     """It waits no more, here and after a restart; on record as a person's, and the agent hears nothing."""
-    changing(home)
-    clock = FrozenClock()
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, clock=clock) as core:
-            end = await lost_change(core, mailbox, took_effect=True)
-            answer = await core.result(end.approval_id)
-            clock.advance(5)
-            seen = await look(core, end)
-            assert (seen.state, seen.is_settled) == ("unknown", True)
-            assert (seen.awaits_acknowledgement, seen.can_fetch_again) == (False, False)
-            read = looked(seen).comparison
-            assert read is not None
-            assert (read.status, read.compared, read.at) == ("held", 2, clock.now())
-            assert seen.preview == end.preview
-            (record,) = await core.records("outcome.settled")
-            assert (record["actor"], record["run"], record["state"]) == (
-                "person",
-                end.run_id,
-                "unknown",
-            )
-            assert (record["compared"], record["hosts_asked"]) == (2, ["gmail.googleapis.com:443"])
-            assert NEW not in str(record)
-            assert await core.records("outcome.looked_at") == []
-            again = await core.result(end.approval_id)
-            assert replace(again, last_record=0) == replace(answer, last_record=0)
-            with pytest.raises(Conflict, match="settled"):
-                await look(core, seen)
-            with pytest.raises(Conflict, match="need to be acknowledged"):
-                await core.app.console.carry_out(acknowledgement(seen))
-        async with Core.open(home, mailbox, clock=clock) as core:
-            assert await unknown_calls(core) == [(end.approval_id, False)]
-            (view,) = (await core.app.console.snapshot()).approvals
-            assert (view.is_settled, view.can_fetch_again) == (True, False)
-            assert looked(view).at == pytest.approx(clock.now(), abs=0.001)
-            assert looked(view).preview.status == "none"
-            opened = (await core.app.console.calls.read(end.run_id)).call
-            assert opened is not None
-            assert opened.approval.is_settled
-            clock.advance(40 * 86400)
-            await core.app.retention.sweep()
-            opened = (await core.app.console.calls.read(end.run_id)).call
-            assert opened is not None
-            assert (opened.approval.forgotten, opened.approval.is_settled) == (True, True)
-            assert (await core.app.audit.verify()).problems == ()
-        assert writes(mailbox).count(PUT) == 1
+    async with start() as core:
+        end = await lost_change(core, mailbox, took_effect=True)
+        answer = await core.result(end.approval_id)
+        clock.advance(5)
+        seen = await look(core, end)
+        assert (seen.state, seen.is_settled) == ("unknown", True)
+        assert (seen.awaits_acknowledgement, seen.can_fetch_again) == (False, False)
+        read = look_of(seen).comparison
+        assert read is not None
+        assert (read.status, read.compared, read.at) == ("held", 2, clock.now())
+        assert seen.preview == end.preview
+        (record,) = await core.records("outcome.settled")
+        assert (record["actor"], record["run"], record["state"]) == (
+            "person",
+            end.run_id,
+            "unknown",
+        )
+        assert (record["compared"], record["hosts_asked"]) == (2, ["gmail.googleapis.com:443"])
+        assert NEW not in str(record)
+        assert await core.records("outcome.looked_at") == []
+        again = await core.result(end.approval_id)
+        assert replace(again, last_record=0) == replace(answer, last_record=0)
+        with pytest.raises(Conflict, match="settled"):
+            await look(core, seen)
+        with pytest.raises(Conflict, match="need to be acknowledged"):
+            await core.do(acknowledgement(seen))
+    async with start() as core:
+        assert await unknown_calls(core) == [(end.approval_id, False)]
+        (view,) = await core.approvals()
+        assert (view.is_settled, view.can_fetch_again) == (True, False)
+        assert look_of(view).at == pytest.approx(clock.now(), abs=0.001)
+        assert look_of(view).preview.status == "none"
+        opened = await core.opened(end.run_id)
+        assert opened.approval.is_settled
+        clock.advance(40 * 86400)
+        await core.app.retention.sweep()
+        opened = await core.opened(end.run_id)
+        assert (opened.approval.forgotten, opened.approval.is_settled) == (True, True)
+        assert (await core.app.audit.verify()).problems == ()
+    assert writes(mailbox).count(PUT) == 1
 
 
-async def test_what_differs_keeps_waiting_and_says_where(home: Path) -> None:
+async def test_what_differs_keeps_waiting_and_says_where(core: Core, mailbox: Mailbox) -> None:
     """A second look replaces the first; the field that was to stay is compared too."""
-    changing(home)
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            end = await lost_change(core, mailbox, took_effect=False)
-            seen = await look(core, end)
-            read = looked(seen).comparison
-            assert (seen.is_settled, seen.awaits_acknowledgement) == (False, True)
-            assert seen.can_fetch_again
-            assert read is not None
-            assert (read.status, read.labels, read.compared) == ("differs", ("To",), 2)
-            assert looked(seen).is_unchanged
-            (record,) = await core.records("outcome.looked_at")
-            assert (record["fields"], record["compared"]) == (["To"], 2)
-            mailbox.control(change={"id": DRAFT, "to": NEW, "subject": "other"})
-            second = await look(core, end)
-            read = looked(second).comparison
-            assert read is not None
-            assert (read.labels, looked(second).is_unchanged) == (("Subject",), False)
-            assert second.awaits_acknowledgement
-            await core.app.console.carry_out(acknowledgement(second))
-            assert await core.records("outcome.settled") == []
-        assert writes(mailbox).count(PUT) == 1
+    end = await lost_change(core, mailbox, took_effect=False)
+    seen = await look(core, end)
+    read = look_of(seen).comparison
+    assert (seen.is_settled, seen.awaits_acknowledgement) == (False, True)
+    assert seen.can_fetch_again
+    assert read is not None
+    assert (read.status, read.labels, read.compared) == ("differs", ("To",), 2)
+    assert look_of(seen).is_unchanged
+    (record,) = await core.records("outcome.looked_at")
+    assert (record["fields"], record["compared"]) == (["To"], 2)
+    mailbox.control(change={"id": DRAFT, "to": NEW, "subject": "other"})
+    second = await look(core, end)
+    read = look_of(second).comparison
+    assert read is not None
+    assert (read.labels, look_of(second).is_unchanged) == (("Subject",), False)
+    assert second.awaits_acknowledgement
+    await core.do(acknowledgement(second))
+    assert await core.records("outcome.settled") == []
+    assert writes(mailbox).count(PUT) == 1
 
 
-async def test_after_a_restart_the_changed_fields_settle_it(home: Path) -> None:
+async def test_after_a_restart_the_changed_fields_settle_it(start: Start, mailbox: Mailbox) -> None:
     """What was shown is lost, so that fields which were to stay are not compared."""
-    changing(home)
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            end = await lost_change(core, mailbox, took_effect=True)
-        async with Core.open(home, mailbox) as core:
-            seen = await look(core, end)
-            read = looked(seen).comparison
-            assert read is not None
-            assert (seen.is_settled, read.compared) == (True, 1)
+    async with start() as core:
+        end = await lost_change(core, mailbox, took_effect=True)
+    async with start() as core:
+        seen = await look(core, end)
+        read = look_of(seen).comparison
+        assert read is not None
+        assert (seen.is_settled, read.compared) == (True, 1)
 
 
 @pytest.mark.parametrize(("changes", "effect"), [("", "change"), ("", "send")], ids=str)
 async def test_what_cannot_be_compared_is_settled_by_no_look(
-    home: Path, changes: str, effect: str
+    start: Start, home: Path, mailbox: Mailbox, changes: str, effect: str
 ) -> None:
     """The action file does not say what should be there: the look shows how it is, and no more."""
-    changing(home, changes, effect)
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            seen = await look(core, await lost_change(core, mailbox, took_effect=True))
-            assert (looked(seen).preview.status, looked(seen).comparison) == ("ready", None)
-            assert (seen.is_settled, seen.awaits_acknowledgement) == (False, True)
+    install_examples(home, readdress=changing(changes, effect))
+    async with start() as core:
+        seen = await look(core, await lost_change(core, mailbox, took_effect=True))
+        assert (look_of(seen).preview.status, look_of(seen).comparison) == ("ready", None)
+        assert (seen.is_settled, seen.awaits_acknowledgement) == (False, True)
 
 
-async def test_a_value_that_was_there_before_settles_nothing(home: Path) -> None:
+async def test_a_value_that_was_there_before_settles_nothing(
+    start: Start, mailbox: Mailbox
+) -> None:
     """The service would hold the same whether the call took effect or not."""
-    changing(home)
-    with Mailbox() as mailbox:
-        mailbox.control(change={"id": DRAFT, "to": NEW})
-        async with Core.open(home, mailbox) as core:
-            seen = await look(core, await lost_change(core, mailbox, took_effect=True))
-            assert (looked(seen).preview.status, looked(seen).comparison) == ("ready", None)
-            assert seen.awaits_acknowledgement
+    mailbox.control(change={"id": DRAFT, "to": NEW})
+    async with start() as core:
+        seen = await look(core, await lost_change(core, mailbox, took_effect=True))
+        assert (look_of(seen).preview.status, look_of(seen).comparison) == ("ready", None)
+        assert seen.awaits_acknowledgement
 
 
-async def test_a_step_that_never_ran_is_not_taken_for_done(home: Path) -> None:
+async def test_a_step_that_never_ran_is_not_taken_for_done(
+    start: Start, mailbox: Mailbox, home: Path
+) -> None:
     """The answer of the first of two steps was lost: what the second should have done is not in the fields."""
-    changing(home)
     file = home / "actions" / "readdress.md"
     step = '[[execute]]\nid = "update"\n'
     text = file.read_text(encoding="utf-8")
     second = text[text.index(step) : text.index("[approval]")].replace('"update"', '"again"', 1)
     file.write_text(text.replace("[approval]", f"{second}\n[approval]", 1), encoding="utf-8")
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            seen = await look(core, await lost_change(core, mailbox, took_effect=True))
-            assert (looked(seen).preview.status, looked(seen).comparison) == ("ready", None)
-            assert seen.awaits_acknowledgement
+    async with start() as core:
+        seen = await look(core, await lost_change(core, mailbox, took_effect=True))
+        assert (look_of(seen).preview.status, look_of(seen).comparison) == ("ready", None)
+        assert seen.awaits_acknowledgement
 
 
-async def test_what_is_gone_is_said_and_what_was_shown_stays(home: Path) -> None:
+async def test_what_is_gone_is_said_and_what_was_shown_stays(core: Core, mailbox: Mailbox) -> None:
     """A draft that was sent answers 404: its gist and fields stay those of before."""
-    install_examples(home)
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            mailbox.control(lose_answer="send")
-            await core.approve(view)
-            end = await core.ended(view)
-            assert end.state == "unknown"
-            seen = await look(core, end)
-            assert (seen.preview, bool(seen.preview.gist)) == (end.preview, True)
-            assert (looked(seen).preview.status, looked(seen).preview.not_found) == (
-                "unavailable",
-                True,
-            )
-            assert "404" in looked(seen).preview.reason
-            assert seen.awaits_acknowledgement
+    view = await core.ask()
+    mailbox.control(lose_answer="send")
+    end = await core.run(view)
+    assert end.state == "unknown"
+    seen = await look(core, end)
+    assert (seen.preview, bool(seen.preview.gist)) == (end.preview, True)
+    assert (look_of(seen).preview.status, look_of(seen).preview.not_found) == (
+        "unavailable",
+        True,
+    )
+    assert "404" in look_of(seen).preview.reason
+    assert seen.awaits_acknowledgement
 
 
-async def test_what_asked_nobody_is_settled_too_and_counts_no_more(home: Path) -> None:
+async def test_what_asked_nobody_is_settled_too_and_counts_no_more(
+    start: Start, mailbox: Mailbox
+) -> None:
     """Those that were settled leave room for further ungated calls of the session."""
-    changing(home)
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            mailbox.control(lose_answer="update")
-            answer = await core.call("readdress-now", {"id": DRAFT, "to": NEW})
-            assert answer.row.failure is not None
-            assert answer.row.failure.class_ == "outcome_unknown"
-            counted = core.app.approvals.registry.count_unacknowledged
-            assert counted(core.session.session_id) == 1
-            await core.app.console.carry_out(RefetchPreview(call_id=answer.row.run_id))
-            seen = core.views("")[-1]
-            assert (seen.is_settled, seen.awaits_acknowledgement) == (True, False)
-            assert counted(core.session.session_id) == 0
-            assert (await core.app.console.snapshot()).approvals == ()
-        async with Core.open(home, mailbox) as core:
-            assert (await core.app.console.snapshot()).approvals == ()
-            opened = (await core.app.console.calls.read(answer.row.run_id)).call
-            assert opened is not None
-            assert (opened.approval.is_settled, opened.approval.can_fetch_again) == (True, False)
+    async with start() as core:
+        mailbox.control(lose_answer="update")
+        answer = await core.call("readdress-now", {"id": DRAFT, "to": NEW})
+        assert answer.row.failure is not None
+        assert answer.row.failure.class_ == "outcome_unknown"
+        counted = core.app.approvals.registry.count_unacknowledged
+        assert counted(core.session.session_id) == 1
+        await core.do(RefetchPreview(call_id=answer.row.run_id))
+        seen = core.views("")[-1]
+        assert (seen.is_settled, seen.awaits_acknowledgement) == (True, False)
+        assert counted(core.session.session_id) == 0
+        assert await core.approvals() == ()
+    async with start() as core:
+        assert await core.approvals() == ()
+        opened = await core.opened(answer.row.run_id)
+        assert (opened.approval.is_settled, opened.approval.can_fetch_again) == (True, False)

@@ -1,19 +1,22 @@
 """What cannot be put on record does not happen, and what has happened is put on record later."""
 
 import json
-import subprocess
-import sys
+import resource
 from pathlib import Path
 
 import pytest
 
 from aileron_core.console_port import StorageHealth
 from aileron_core.errors import StorageUnavailable
+from aileron_core.server.sockets import bind_tcp, bind_unix
+from aileron_core.settings import Settings
 from tests.support.core_harness import (
     DRAFT,
+    REPEATABLE,
     Core,
     Mailbox,
-    install_examples,
+    Start,
+    open_session,
     run_on_request,
     writes,
 )
@@ -50,6 +53,46 @@ async def test_no_run_begins_while_the_audit_cannot_be_written(
     assert not (await core.call()).attached
 
 
+@pytest.mark.parametrize("full", ["the database", "the folder"])
+async def test_a_disk_that_fills_up_while_the_server_starts_does_not_end_the_core(
+    core: Core, full: str
+) -> None:
+    """Within seconds of the start it did, for good; later it recovered. Other programs find the console afterwards."""
+    from aileron_tui.cli.serving import served
+
+    home = core.app.home
+    blocking = home.daemon_file.with_suffix(".new")
+    if full == "the database":
+        writable(core, yes=False)
+    else:
+        blocking.mkdir()  # so that it cannot be written
+    listeners = [bind_tcp("127.0.0.1", 0), bind_unix(home.socket)]
+    async with served(core.app, Settings(), listeners):
+        assert not home.daemon_file.exists()
+        assert core.app.address.url
+        if full == "the database":
+            writable(core, yes=True)
+        else:
+            blocking.rmdir()
+        await core.until(home.daemon_file.exists)
+        assert json.loads(home.daemon_file.read_text())["url"] == core.app.address.url
+        assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
+
+
+async def test_a_sessions_socket_that_has_no_room_at_the_start_is_made_later(core: Core) -> None:
+    """The agent in its sandbox knows no other way to the console."""
+    from aileron_tui.cli.serving import served
+
+    opened = await open_session(core.app, opened_by="contained")
+    home = core.app.home
+    home.sockets.mkdir(exist_ok=True)
+    blocking = home.sockets / opened.session.session_id
+    blocking.write_text("in the way of its folder")
+    async with served(core.app, Settings(), [bind_tcp("127.0.0.1", 0), bind_unix(home.socket)]):
+        blocking.unlink()
+        await core.until((blocking / "s.sock").is_socket)
+
+
 async def test_a_yes_that_cannot_be_written_decides_nothing(core: Core, mailbox: Mailbox) -> None:
     """A person's yes is durable as `checking`, or it was none."""
     view = await core.ask()
@@ -60,17 +103,15 @@ async def test_a_yes_that_cannot_be_written_decides_nothing(core: Core, mailbox:
         await core.app.approvals.deny(view.approval_id, "")
     writable(core, yes=True)
     assert core.views(view.approval_id)[-1].state == "pending"
-    await core.approve(view)
-    assert (await core.ended(view)).state == "completed"
+    assert (await core.run(view)).state == "completed"
     assert len(mailbox.state()["sent"]) == 1
 
 
 @pytest.mark.parametrize("step", ["before recheck.held", "before run.started"])
 async def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(
-    home: Path, mailbox: Mailbox, step: str
+    start: Start, mailbox: Mailbox, step: str
 ) -> None:
     """Each transition and its record are durable before the effect that they permit."""
-    install_examples(home)
     cores: list[Core] = []
     failing = True
 
@@ -80,7 +121,7 @@ async def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(
         if name == "before recheck.undone":
             writable(cores[0], yes=True)
 
-    async with Core.open(home, mailbox, failpoint=fail) as core:
+    async with start(failpoint=fail) as core:
         cores.append(core)
         view = await core.ask()
         await core.approve(view)
@@ -88,14 +129,14 @@ async def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(
         assert "could not be written" in back.note
         assert mailbox.state()["sent"] == []
         failing = False
-        await core.approve(back)
-        assert (await core.ended(back)).state == "completed"
+        assert (await core.run(back)).state == "completed"
     assert len(mailbox.state()["sent"]) == 1
 
 
-async def test_an_effect_that_has_happened_is_written_once_it_can_be(home: Path) -> None:
+async def test_an_effect_that_has_happened_is_written_once_it_can_be(
+    start: Start, mailbox: Mailbox
+) -> None:
     """The end of a run is insisted on; the agent hears of it only then."""
-    install_examples(home)
     cores: list[Core] = []
     tries = 0
 
@@ -105,22 +146,19 @@ async def test_an_effect_that_has_happened_is_written_once_it_can_be(home: Path)
             tries += 1
             writable(cores[0], yes=tries > 1)
 
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox, failpoint=fail) as core:
-            view = await core.ask()
-            cores.append(core)
-            await core.approve(view)
-            assert (await core.ended(view)).state == "completed"
-            assert tries == 2
-        assert len(mailbox.state()["sent"]) == 1
+    async with start(failpoint=fail) as core:
+        view = await core.ask()
+        cores.append(core)
+        assert (await core.run(view)).state == "completed"
+        assert tries == 2
+    assert len(mailbox.state()["sent"]) == 1
 
 
 @pytest.mark.parametrize("how", ["recheck", "refresh"])
 async def test_the_screen_never_shows_other_content_than_its_digest_covers(
-    home: Path, mailbox: Mailbox, how: str
+    start: Start, mailbox: Mailbox, how: str
 ) -> None:
     """Regression: a difference that could not be written left new content over the old yes."""
-    install_examples(home)
     cores: list[Core] = []
     step = {"recheck": "before recheck.differed", "refresh": "before preview.fetched"}[how]
 
@@ -130,7 +168,7 @@ async def test_the_screen_never_shows_other_content_than_its_digest_covers(
         if name == "before recheck.undone":
             writable(cores[0], yes=True)
 
-    async with Core.open(home, mailbox, failpoint=fail) as core:
+    async with start(failpoint=fail) as core:
         view = await core.ask()
         cores.append(core)
         mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
@@ -154,14 +192,11 @@ async def test_the_screen_never_shows_other_content_than_its_digest_covers(
 
 
 @pytest.mark.parametrize("step", ["after run.started", "before recheck.differed"])
+@pytest.mark.actions(send_draft=REPEATABLE)
 async def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_executing(
-    home: Path, mailbox: Mailbox, step: str
+    start: Start, mailbox: Mailbox, step: str
 ) -> None:
     """Regression: the run stayed `executing` for good, neither on record nor decidable."""
-    install_examples(home)
-    path = home / "actions" / "send-draft.md"
-    text = path.read_text(encoding="utf-8").replace("idempotent = false", "idempotent = true")
-    path.write_text(text, encoding="utf-8")
     cores: list[Core] = []
     reached: list[str] = []
 
@@ -171,7 +206,7 @@ async def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_
             stopped = name == step and reached.count(step) == 1
             cores[0].app.database._stopped = StorageUnavailable("full") if stopped else None
 
-    async with Core.open(home, mailbox, failpoint=fail) as core:
+    async with start(failpoint=fail) as core:
         view = await core.ask()
         cores.append(core)
         mailbox.control(fail={"op": "send", "status": 503, "times": 1})
@@ -189,50 +224,20 @@ async def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_
     assert mailbox.state()["sent"] == []
 
 
-CHILD = """
-import asyncio, json, resource, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[3])
-from tests.support.core_harness import Core, DRAFT, Mailbox, install_examples, writes
-from aileron_core.errors import AileronError
-
-async def story(home, mailbox):
-    async with Core.open(home, mailbox) as core:
-        await core.call("get-draft", {"id": DRAFT})
-        before = len(writes(mailbox))
-        size = (home / "aileron.db-wal").stat().st_size
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-        classes = []
+async def test_a_disk_that_takes_no_more_stops_runs_as_unavailable(
+    core: Core, mailbox: Mailbox, home: Path
+) -> None:
+    """No file may grow any more; once there is room again, runs go on."""
+    await core.call("get-draft", {"id": DRAFT})
+    before = len(writes(mailbox))
+    room = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = (home / "aileron.db-wal").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, room[1]))
+    try:
         for action, args in (("get-draft", {"id": DRAFT}), ("send-draft", {"draft_id": DRAFT})):
-            try:
+            with pytest.raises(StorageUnavailable):
                 await core.call(action, args)
-                classes.append("ran")
-            except AileronError as error:
-                classes.append(error.class_)
-        during = len(writes(mailbox)) - before
-        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        after = (await core.call("get-draft", {"id": DRAFT})).row.state
-        print(json.dumps({"classes": classes, "during": during, "after": str(after)}))
-
-home = Path(sys.argv[1])
-install_examples(home)
-with Mailbox() as mailbox:
-    asyncio.run(story(home, mailbox))
-"""
-
-
-def test_a_disk_that_takes_no_more_stops_runs_as_unavailable(home: Path, tmp_path: Path) -> None:
-    """RLIMIT_FSIZE in a process of its own; once there is room again, runs go on."""
-    script = tmp_path / "child.py"
-    script.write_text(CHILD, encoding="utf-8")
-    root = str(Path(__file__).parents[3])
-    done = subprocess.run(
-        [sys.executable, str(script), str(home), "", root],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    said = json.loads(done.stdout)
-    assert said == {"classes": ["unavailable"] * 2, "during": 0, "after": "completed"}
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, room)
+    assert len(writes(mailbox)) == before
+    assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"

@@ -12,17 +12,15 @@ import pytest
 from aileron_core.server import http_protocol
 from aileron_core.server.sockets import bind_unix
 from tests.core.server.gateway.harness import (
-    LOOPS,
+    EACH_LOOP,
     PATIENCE,
     Client,
     Gateway,
     passing,
     read_body,
     read_head,
-    run,
 )
 
-Loop = Callable[[], asyncio.AbstractEventLoop]
 SOON = 5.0
 """Seconds in which an honest client must have its answer, on a busy machine too."""
 
@@ -41,7 +39,9 @@ async def trickled(client: Client, meanwhile: Callable[[], object] | None = None
     return sent
 
 
-async def asked(client: Client, method: str, path: str, token: str = "", body: str = "") -> bytes:
+async def answered_head(
+    client: Client, method: str, path: str, token: str = "", body: str = ""
+) -> bytes:
     """Send a request for one of the console's own routes and return the answer's head."""
     lines = [f"{method} {path} HTTP/1.1", f"Host: {client.host.decode()}"]
     if token:
@@ -68,11 +68,11 @@ async def test_more_connections_without_a_token_than_there_are_places_shut_nobod
     async with passing() as gateway:
         token = gateway.session.token
         before = await gateway.client()
-        assert b" 200 " in await asked(before, "GET", "/v1/actions", token)
+        assert b" 200 " in await answered_head(before, "GET", "/v1/actions", token)
         uploading = await gateway.client()
         await uploading.send(b"POST", b"/v1/responses", b"Content-Length: 3")
         uploading.writer.write(b"a")
-        await gateway.until(lambda view: view.bytes_up == 1)
+        await gateway.until_traffic(lambda view: view.bytes_up == 1)
         kinds = ("body", "gateway", "head", "silent")
         held = [await gateway.client() for _ in range(1100)]
         for number, client in enumerate(held):
@@ -86,82 +86,73 @@ async def test_more_connections_without_a_token_than_there_are_places_shut_nobod
         for _ in range(20):
             async with asyncio.timeout(SOON):
                 late = await gateway.client()
-                assert b" 200 " in await asked(late, "GET", "/v1/actions", token)
-                assert b" 200 " in await asked(await gateway.client(), "GET", "/v1/health")
+                assert b" 200 " in await answered_head(late, "GET", "/v1/actions", token)
+                assert b" 200 " in await answered_head(await gateway.client(), "GET", "/v1/health")
                 passed = await gateway.client()
                 assert (await passed.ask(b"GET", b"/v1/models"))[1] == b"ok"
-        assert b" 200 " in await asked(before, "GET", "/v1/actions", token)
+        assert b" 200 " in await answered_head(before, "GET", "/v1/actions", token)
         uploading.writer.write(b"bc")
         assert (await uploading.answer())[1] == b"ok"
         assert gateway.upstream.seen[-1].body == b"abc"
 
 
-def test_a_session_that_takes_all_its_places_ends_no_connection_of_anothers(
+async def test_a_session_that_takes_all_its_places_ends_no_connection_of_anothers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is beyond goes, of its own; a silent one of another session's stays, and a request goes on."""
     monkeypatch.setattr("aileron_core.server.connection_limits._MAX_SESSION", 5)
 
-    async def test() -> None:
-        async with passing() as gateway, asyncio.timeout(PATIENCE):
-            token = gateway.session.token
-            silent, uploading = await gateway.client(), await gateway.client()
-            assert b" 200 " in await asked(silent, "GET", "/v1/actions", token)
-            await uploading.send(b"POST", b"/v1/responses", b"Content-Length: 3")
-            uploading.writer.write(b"a")
-            await gateway.until(lambda view: view.bytes_up == 1)
-            greedy = (await gateway.another_session()).token
-            beyond = [await gateway.client() for _ in range(12)]
-            for client in beyond:
-                assert b" 200 " in await asked(client, "GET", "/v1/actions", greedy)
-            for client in beyond[:7]:
-                assert await client.reader.read() == b""
-            assert b" 200 " in await asked(beyond[-1], "GET", "/v1/actions", greedy)
-            assert b" 200 " in await asked(silent, "GET", "/v1/actions", token)
-            uploading.writer.write(b"bc")
-            assert (await uploading.answer())[1] == b"ok"
-
-    run(test())
+    async with passing() as gateway, asyncio.timeout(PATIENCE):
+        token = gateway.session.token
+        silent, uploading = await gateway.client(), await gateway.client()
+        assert b" 200 " in await answered_head(silent, "GET", "/v1/actions", token)
+        await uploading.send(b"POST", b"/v1/responses", b"Content-Length: 3")
+        uploading.writer.write(b"a")
+        await gateway.until_traffic(lambda view: view.bytes_up == 1)
+        greedy = (await gateway.another_session()).token
+        beyond = [await gateway.client() for _ in range(12)]
+        for client in beyond:
+            assert b" 200 " in await answered_head(client, "GET", "/v1/actions", greedy)
+        for client in beyond[:7]:
+            assert await client.reader.read() == b""
+        assert b" 200 " in await answered_head(beyond[-1], "GET", "/v1/actions", greedy)
+        assert b" 200 " in await answered_head(silent, "GET", "/v1/actions", token)
+        uploading.writer.write(b"bc")
+        assert (await uploading.answer())[1] == b"ok"
 
 
-@pytest.mark.parametrize("loop", LOOPS)
+@EACH_LOOP
 @pytest.mark.parametrize("kind", ["body", "gateway"])
-def test_an_answer_whose_request_is_not_whole_is_the_last_on_its_connection(
-    kind: str, loop: Loop, monkeypatch: pytest.MonkeyPatch
+async def test_an_answer_whose_request_is_not_whole_is_the_last_on_its_connection(
+    kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says so, it can be read, and what goes on to come is no reason to stay."""
     monkeypatch.setattr(http_protocol, "_LINGER_SECONDS", 0.3)
 
-    async def test() -> None:
-        async with passing() as gateway, asyncio.timeout(PATIENCE):
-            client = await gateway.client("wrong")
-            client.writer.write(half_said(client, kind))
-            head = await read_head(client.reader)
-            assert b" 401 " in head
-            assert b"\r\nconnection: close\r\n" in head.lower()
-            assert b"error" in await read_body(head, client.reader)
-            assert await client.reader.read() == b""
-            await trickled(client)
-
-    run(test(), loop)
+    async with passing() as gateway, asyncio.timeout(PATIENCE):
+        client = await gateway.client("wrong")
+        client.writer.write(half_said(client, kind))
+        head = await read_head(client.reader)
+        assert b" 401 " in head
+        assert b"\r\nconnection: close\r\n" in head.lower()
+        assert b"error" in await read_body(head, client.reader)
+        assert await client.reader.read() == b""
+        await trickled(client)
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_client_that_sends_all_before_it_reads_has_the_whole_answer(loop: Loop) -> None:
+@EACH_LOOP
+async def test_a_client_that_sends_all_before_it_reads_has_the_whole_answer() -> None:
     """Eight megabytes that nobody wants do not take the refusal away by a reset."""
 
-    async def test() -> None:
-        async with passing() as gateway, asyncio.timeout(PATIENCE):
-            client = await gateway.client()
-            size = 8 * 2**20
-            said = f"POST /v1/sessions HTTP/1.1\r\nHost: {client.host.decode()}\r\n"
-            client.writer.write(f"{said}Content-Length: {size}\r\n\r\n".encode() + b"x" * size)
-            await client.writer.drain()
-            head = await read_head(client.reader)
-            assert b" 413 " in head
-            assert b"payload_too_large" in await read_body(head, client.reader)
-
-    run(test(), loop)
+    async with passing() as gateway, asyncio.timeout(PATIENCE):
+        client = await gateway.client()
+        size = 8 * 2**20
+        said = f"POST /v1/sessions HTTP/1.1\r\nHost: {client.host.decode()}\r\n"
+        client.writer.write(f"{said}Content-Length: {size}\r\n\r\n".encode() + b"x" * size)
+        await client.writer.drain()
+        head = await read_head(client.reader)
+        assert b" 413 " in head
+        assert b"payload_too_large" in await read_body(head, client.reader)
 
 
 async def test_pipelined_requests_are_answered_before_one_that_is_not_whole() -> None:
@@ -189,7 +180,7 @@ async def test_a_head_that_does_not_end_ends_its_connection(
         for earlier in (False, True):
             client = await gateway.client()
             if earlier:
-                assert b" 200 " in await asked(client, "GET", "/v1/health")
+                assert b" 200 " in await answered_head(client, "GET", "/v1/health")
             client.writer.write(half_said(client, "head"))
             await trickled(client)
 
@@ -215,6 +206,36 @@ async def test_a_sessions_slow_body_ends_its_connection_and_a_stream_through_the
         streaming.writer.write(b"0\r\n\r\n")
         assert (await streaming.answer())[1] == b"ok"
         assert gateway.upstream.seen[-1].body == b"x" * spoken
+
+
+async def test_a_body_that_stops_ends_its_connection_and_one_that_goes_on_lives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is kept until it is whole has to come; what the gateway passes on at once may pause."""
+    monkeypatch.setattr(http_protocol, "PROGRESS_SECONDS", 1.0, raising=False)
+
+    async with passing() as gateway, asyncio.timeout(30):
+        head = (
+            b"POST /v1/actions/x/run HTTP/1.1\r\nHost: %b\r\nAuthorization: Bearer %b\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 99999\r\n\r\n"
+        )
+        streaming, moving = await gateway.client(), await gateway.client()
+        await streaming.send(b"POST", b"/v1/responses", b"Content-Length: 1")
+        moving.writer.write(head % (moving.host, gateway.session.token.encode()))
+        left = 99999
+        for _ in range(2):  # so that the one that goes on outlives the time twice
+            stopped = await gateway.client()
+            stopped.writer.write(head % (stopped.host, gateway.session.token.encode()) + b"{")
+            ended = asyncio.ensure_future(stopped.reader.read())
+            while not ended.done():
+                moving.writer.write(b"x")
+                left -= 1
+                await asyncio.sleep(0.01)
+            assert ended.result() == b""
+        moving.writer.write(b"x" * left)
+        assert b" 400 " in await read_head(moving.reader)
+        streaming.writer.write(b"x")
+        assert (await streaming.answer())[1] == b"ok"
 
 
 async def test_a_client_that_sends_no_more_is_gone() -> None:
@@ -251,7 +272,7 @@ async def test_the_same_holds_on_unix_sockets(
                 writer.write(half_said(client, "gateway" if number % 2 else "head"))
             reader, writer = await asyncio.open_unix_connection(str(tmp_path / name))
             late = Client(reader, writer, b"x", b"")
-            assert b" 200 " in await asked(late, "GET", "/v1/health")
+            assert b" 200 " in await answered_head(late, "GET", "/v1/health")
             for client in [*clients, late]:
                 client.hang_up()
         for server in servers:

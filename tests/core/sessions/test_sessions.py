@@ -1,22 +1,28 @@
-"""Sessions: who a token belongs to, and when it opens nothing any more."""
+"""Sessions: who a token belongs to, when it opens nothing any more, and what contained it."""
 
+import os
 import signal
 import sqlite3
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from aileron_core.containment.detection import Containment
 from aileron_core.errors import StorageUnavailable
 from aileron_core.ids import token_hash
-from aileron_core.sessions.model import OpenedSession
+from aileron_core.sessions.containment_line import containment_line
+from aileron_core.sessions.model import OpenedSession, Session
 from aileron_core.sessions.registry import SessionRegistry
+from aileron_core.sessions.service import unknown_session
 from tests.support.core_harness import Core
 from tests.support.frozen_clock import FrozenClock
 from tests.support.terminal import stop_process
 
 
-def opened(registry: SessionRegistry, ttl: float = 3600.0) -> OpenedSession:
+def drafted(registry: SessionRegistry, ttl: float = 3600.0) -> OpenedSession:
     draft = registry.draft(agent="a", label="", cwd="/", pid=1, executable="", ttl=ttl)
     registry.add(draft.session)
     return draft
@@ -26,7 +32,7 @@ def test_a_token_opens_its_session_until_its_time_is_over() -> None:
     """Until the session ends; kept as SHA-256 alone."""
     clock = FrozenClock()
     registry = SessionRegistry(clock)
-    mine, other = opened(registry), opened(registry)
+    mine, other = drafted(registry), drafted(registry)
     assert registry.authenticate(mine.token) == mine.session
     for wrong in ("", mine.token[:-1], mine.gateway_token, mine.session.token_hash, "\ud7ff"):
         assert registry.authenticate(wrong) is None
@@ -42,7 +48,7 @@ def test_a_lost_hold_ends_the_session_five_seconds_later() -> None:
     """Once opened, its loss for 5 s ends the session; one that comes back in time does not."""
     clock = FrozenClock()
     registry = SessionRegistry(clock)
-    session = opened(registry).session
+    session = drafted(registry).session
     clock.advance(100)
     assert registry.overdue() == ()  # it never opened one
     registry.hold(session.session_id)
@@ -150,3 +156,91 @@ async def test_an_end_that_cannot_be_written_is_made_up_for_before_a_restart(hom
         await core.app.session_service.end(session_id, "it was ended")
     async with Core.open(home) as again:
         assert again.app.sessions.authenticate(core.token) is None
+
+
+SANDBOXED = replace(unknown_session("ses-1"), opened_by="contained")
+LAUNCHED = replace(SANDBOXED, opened_by="launch")
+LOOSE = "it can do whatever your account can."
+
+
+HOSTS = tuple(f"h{number}.example:443" for number in range(13))
+LINES: list[tuple[Session, Containment, str]] = [
+    (
+        replace(SANDBOXED, network="all"),
+        "verified",
+        "In a sandbox. It reaches the whole network. It can write only its project.",
+    ),
+    (
+        replace(SANDBOXED, network="offline", writes=("/data", "/more")),
+        "claimed",
+        (
+            "In a sandbox, as whoever opened it reports. It reaches no network: only Aileron's "
+            "actions and, through the gateway, its model. It can write its project and /data, /more."
+        ),
+    ),
+    (
+        replace(SANDBOXED, network="hosts", hosts=HOSTS),
+        "verified",
+        (
+            f"In a sandbox. It reaches only these hosts: {', '.join(HOSTS[:12])} and 1 more. "
+            "It can write only its project."
+        ),
+    ),
+    (SANDBOXED, "verified", "In a sandbox. What it can reach and write was not reported."),
+    (
+        replace(SANDBOXED, network="offline"),
+        "none",
+        f"Not contained: reported as contained, but seen outside any sandbox; {LOOSE}",
+    ),
+    (LAUNCHED, "none", f"Not contained: launched with --no-sandbox; {LOOSE}"),
+    (unknown_session("ses-1"), "none", f"Not contained: it connected by itself; {LOOSE}"),
+    (SANDBOXED, "other_user", f"Runs as another user; {LOOSE.replace('your', 'that')}"),
+]
+
+
+@pytest.mark.parametrize(("session", "containment", "line"), LINES)
+def test_one_line_says_what_contains_it(
+    session: Session, containment: Containment, line: str
+) -> None:
+    """What was seen counts over what its launcher reported."""
+    assert containment_line(session, containment) == line
+
+
+async def open_offline(core: Core) -> str:
+    opened = await core.app.session_service.open(
+        agent="codex", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=60,
+        opened_by="contained", network="hosts", hosts=("github.com:443",),
+    )  # fmt: skip
+    return opened.session.session_id
+
+
+async def of_session(core: Core, event: str, session_id: str) -> dict[str, Any]:
+    (found,) = [each for each in await core.records(event) if each["session"] == session_id]
+    return found
+
+
+async def test_the_opening_records_what_is_reported_and_the_end_what_was_seen(home: Path) -> None:
+    """Both outlive the console, and so does what it may reach."""
+    async with Core.open(home) as core:
+        verified, outside = await open_offline(core), await open_offline(core)
+        record = await of_session(core, "session.opened", verified)
+        assert record["containment"].startswith("In a sandbox, as whoever opened it reports. ")
+        assert record["hosts"] == ["github.com:443"]
+        (view,) = [each for each in core.app.publisher.sessions() if each.session_id == verified]
+        assert view.containment_line == record["containment"]
+    async with Core.open(home) as core:
+        again = core.app.sessions.get(verified)
+        assert again is not None
+        assert (again.network, again.hosts) == ("hosts", ("github.com:443",))
+        await core.app.session_service.observe_containment(verified, "verified")
+        await core.app.session_service.observe_containment(outside, "none")
+        for each in (verified, outside):
+            await core.app.session_service.end(each, "it was ended")
+        seen = await of_session(core, "session.ended", verified)
+        assert seen["containment"] == (
+            "In a sandbox. It reaches only these hosts: github.com:443. It can write only its project."
+        )
+        left = await of_session(core, "session.ended", outside)
+        assert left["containment"].startswith("Not contained: reported as contained, but seen ")
+        known = await core.app.session_service.load()
+        assert known[verified].containment == seen["containment"]

@@ -11,7 +11,7 @@ from aileron_core.vault.history_keys import VaultHistoryKeys, _info, _suite
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
 from aileron_core.vault.vault_file import encode
-from tests.core.vault.test_vault import PHRASE, opened, vault_in
+from tests.core.vault.test_vault import OTHER, PHRASE, another, unlocked, vault_in
 
 DAY, LATER = "2026-10-08", "2026-10-09"
 
@@ -34,7 +34,7 @@ def test_a_locked_vault_seals_and_an_unlocked_one_opens(tmp_path: Path, vault: V
     assert keys.private_keys(DAY) == []
     assert list(keys.days()) == [DAY, LATER]
     vault.unlock(Secret(PHRASE))
-    (private,) = VaultHistoryKeys(opened(tmp_path), tmp_path).private_keys(DAY)
+    (private,) = VaultHistoryKeys(unlocked(tmp_path), tmp_path).private_keys(DAY)
     assert X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw() == public
 
 
@@ -71,11 +71,9 @@ def test_a_key_that_another_program_put_there_is_not_used(tmp_path: Path, vault:
     keys.public_key(DAY)
     file = tmp_path / "history-keys.json"
     content = json.loads(file.read_bytes())
-    (tmp_path / "other").mkdir()
-    other = vault_in(tmp_path / "other")
-    other.create(Secret(PHRASE))
-    VaultHistoryKeys(other, tmp_path / "other").public_key(DAY)
-    foreign = json.loads((tmp_path / "other" / "history-keys.json").read_bytes())
+    theirs = another(tmp_path)
+    VaultHistoryKeys(unlocked(theirs, OTHER), theirs).public_key(DAY)
+    foreign = json.loads((theirs / "history-keys.json").read_bytes())
     content["days"][DAY] = foreign["days"][DAY]
     file.write_text(json.dumps(content))
     with pytest.raises(OSError, match="replaced by another program"):

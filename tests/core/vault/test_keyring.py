@@ -4,7 +4,6 @@ import base64
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from aileron_core.errors import KeyringUnavailable, VaultDamaged, WrongPassphras
 from aileron_core.vault.os_keyring import OsKeyring
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
-from tests.core.vault.test_vault import CANARY, CHEAP, METADATA, OTHER, PATH, PHRASE, edit
+from tests.core.vault.test_vault import CANARY, CHEAP, METADATA, OTHER, PATH, PHRASE, edit_file
 from tests.support.frozen_clock import FrozenClock
 
 
@@ -136,50 +135,30 @@ def test_a_key_that_another_program_put_into_the_file_is_refused(
     tmp_path: Path, backend: MemoryKeyring, vault: Vault
 ) -> None:
     for name in ("vault.json", "vault.json.previous"):
-        edit(tmp_path / name, lambda content: content.pop("keyring"))
+        edit_file(tmp_path / name, lambda content: content.pop("keyring"))
     with pytest.raises(VaultDamaged, match="changed by another program"):
         vault_with(tmp_path, backend).unlock(Secret(PHRASE))
 
 
-def _forget(backend: MemoryKeyring) -> None:
-    backend.kept.clear()
-
-
-def _make_stale(backend: MemoryKeyring) -> None:
-    for place in backend.kept:
-        backend.kept[place] = base64.b64encode(bytes(32)).decode()
-
-
-def _spoil(backend: MemoryKeyring) -> None:
-    for place in backend.kept:
-        backend.kept[place] = "no base64 é"
-
-
-def _lock(backend: MemoryKeyring) -> None:
-    backend.locked = True
-
-
 @pytest.mark.parametrize(
-    ("spoil", "sentence"),
-    [
-        (_forget, "no key of this vault, or an old one"),
-        (_make_stale, "no key of this vault, or an old one"),
-        (_spoil, "no key of this vault, or an old one"),
-        (_lock, r"cannot be read \(KeyringLocked\)"),
-    ],
+    "kept",
+    [None, base64.b64encode(bytes(32)).decode(), "no base64 é"],
+    ids=["none", "old", "spoilt"],
 )
 def test_where_it_fails_the_passphrase_is_left(
-    vault: Vault, backend: MemoryKeyring, spoil: Callable[[MemoryKeyring], None], sentence: str
+    vault: Vault, backend: MemoryKeyring, kept: str | None
 ) -> None:
-    spoil(backend)
-    with pytest.raises(KeyringUnavailable, match=sentence):
+    backend.kept = {place: kept for place in backend.kept if kept is not None}
+    with pytest.raises(KeyringUnavailable, match="no key of this vault, or an old one"):
         vault.unlock_with_keyring()
     assert vault.state == "locked"
     vault.unlock(Secret(PHRASE))
     assert vault.get(PATH).reveal_text() == CANARY
 
 
-def test_a_locked_keyring_is_not_turned_on(tmp_path: Path, backend: MemoryKeyring) -> None:
+def test_a_locked_keyring_is_not_turned_on_and_opens_nothing(
+    tmp_path: Path, backend: MemoryKeyring
+) -> None:
     vault = vault_with(tmp_path, backend)
     vault.create(Secret(PHRASE))
     backend.locked = True
@@ -187,6 +166,12 @@ def test_a_locked_keyring_is_not_turned_on(tmp_path: Path, backend: MemoryKeyrin
     with pytest.raises(KeyringUnavailable, match="cannot be written"):
         vault.allow_keyring(Secret(PHRASE))
     assert (tmp_path / "vault.json").read_bytes() == before
+    backend.locked = False
+    vault.allow_keyring(Secret(PHRASE))
+    vault.lock()
+    backend.locked = True
+    with pytest.raises(KeyringUnavailable, match=r"cannot be read \(KeyringLocked\)"):
+        vault.unlock_with_keyring()
 
 
 def test_turned_off_it_opens_no_file_that_aileron_keeps(

@@ -40,6 +40,13 @@ def vault_in(folder: Path, clock: FrozenClock | None = None) -> Vault:
     return Vault(folder, clock or FrozenClock(), kdf=CHEAP)
 
 
+def another(folder: Path) -> Path:
+    """Return a folder with a vault of somebody else's passphrase."""
+    (folder / "another").mkdir()
+    vault_in(folder / "another").create(Secret(OTHER))
+    return folder / "another"
+
+
 @pytest.fixture
 def vault(tmp_path: Path) -> Vault:
     """An unlocked vault with one entry, which has been written twice."""
@@ -49,13 +56,13 @@ def vault(tmp_path: Path) -> Vault:
     return vault
 
 
-def opened(folder: Path, phrase: str = PHRASE) -> Vault:
+def unlocked(folder: Path, phrase: str = PHRASE) -> Vault:
     vault = vault_in(folder)
     vault.unlock(Secret(phrase))
     return vault
 
 
-def edit(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
+def edit_file(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     content = json.loads(file.read_bytes())
     change(content)
     file.write_text(json.dumps(content))
@@ -65,9 +72,12 @@ def edit(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 def test_only_the_passphrase_opens_it(tmp_path: Path, vault: Vault) -> None:
+    """Locked, it lists what it has, but for its own entry."""
+    assert list(vault.entries()) == [PATH]
     vault.lock()
     other = vault_in(tmp_path)
     assert other.state == "locked"
+    assert {path: dict(each.metadata) for path, each in other.entries().items()} == {PATH: METADATA}
     for call in (lambda: other.get(PATH), lambda: other.derive_key("x"), other.private_key):
         with pytest.raises(VaultLocked):
             call()
@@ -78,13 +88,6 @@ def test_only_the_passphrase_opens_it(tmp_path: Path, vault: Vault) -> None:
     assert other.state == "locked"
     other.unlock(Secret(PHRASE))
     assert other.get(PATH).reveal_text() == CANARY
-
-
-def test_it_is_listed_while_locked(tmp_path: Path, vault: Vault) -> None:
-    """Without the vault's own entry."""
-    locked = vault_in(tmp_path).entries()
-    assert {path: dict(each.metadata) for path, each in locked.items()} == {PATH: METADATA}
-    assert list(vault.entries()) == [PATH]
 
 
 def test_the_file_is_private_and_holds_no_secret(tmp_path: Path, vault: Vault) -> None:
@@ -123,7 +126,7 @@ def test_what_is_derived_belongs_to_its_label_and_outlives_a_restart(
     assert len(key) == 32
     assert key != vault.derive_key("history2")
     vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
-    assert opened(tmp_path, OTHER).derive_key("history") == key
+    assert unlocked(tmp_path, OTHER).derive_key("history") == key
 
 
 def test_locking_overwrites_the_keys_in_memory(vault: Vault) -> None:
@@ -154,7 +157,7 @@ def test_what_keeps_it_open_stores_after_the_lock_and_nothing_else_does(
         entries.put(PATH, Secret("renewed"), METADATA)  # loses nothing that the other wrote
         assert any(keys._master)
     assert not any([*keys._master, *keys._of_entries, *keys._of_mac])
-    for each in (vault, opened(tmp_path)):
+    for each in (vault, unlocked(tmp_path)):
         assert each.get(PATH).reveal() == b"renewed"
         assert each.get("new").reveal() == b"1"
 
@@ -166,7 +169,7 @@ def test_a_public_key_put_into_the_file_of_a_locked_vault_is_not_used(
     own = vault.public_key
     vault.lock()
     foreign = base64.b64encode(bytes(range(32))).decode()
-    edit(tmp_path / "vault.json", lambda content: content.update(public_key=foreign))
+    edit_file(tmp_path / "vault.json", lambda content: content.update(public_key=foreign))
     assert vault.public_key == own
 
 
@@ -227,12 +230,9 @@ def test_wrong_passphrases_are_counted_over_restarts_slowed_and_told(
 
 def test_a_passphrase_is_verified_against_what_was_unlocked(tmp_path: Path, vault: Vault) -> None:
     """Not against a file that another program put in its place, whose passphrase it knows."""
-    other = tmp_path / "other"
-    other.mkdir()
-    vault_in(other).create(Secret(OTHER))
     vault.verify(Secret(PHRASE))
     ours = (tmp_path / "vault.json").read_bytes()
-    (tmp_path / "vault.json").write_bytes((other / "vault.json").read_bytes())
+    (tmp_path / "vault.json").write_bytes((another(tmp_path) / "vault.json").read_bytes())
     with pytest.raises(WrongPassphrase):
         vault.verify(Secret(OTHER))
     (tmp_path / "vault.json").write_bytes(ours)
@@ -243,14 +243,6 @@ def test_a_passphrase_is_verified_against_what_was_unlocked(tmp_path: Path, vaul
     vault.lock()
     with pytest.raises(VaultLocked):
         vault.verify(Secret(PHRASE))
-
-
-def test_a_change_of_the_passphrase_does_not_hide_them(tmp_path: Path, vault: Vault) -> None:
-    vault.lock()
-    with pytest.raises(WrongPassphrase):
-        vault.unlock(Secret("not the passphrase"))
-    vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
-    assert vault.unlock(Secret(OTHER)).failed.count == 1
 
 
 def test_an_attempt_counts_before_it_is_made(tmp_path: Path, vault: Vault) -> None:
@@ -274,11 +266,9 @@ def test_a_clock_that_was_set_back_makes_nobody_wait_longer(tmp_path: Path, vaul
     vault.lock()
     clock = FrozenClock()
     clock.advance(86400)
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(WrongPassphrase):
             vault_in(tmp_path, clock).unlock(Secret(OTHER))
-    with pytest.raises(WrongPassphrase):
-        vault_in(tmp_path, clock).unlock(Secret(OTHER))
     back = FrozenClock()
     with pytest.raises(RateLimited) as early:
         vault_in(tmp_path, back).unlock(Secret(PHRASE))
@@ -288,7 +278,7 @@ def test_a_clock_that_was_set_back_makes_nobody_wait_longer(tmp_path: Path, vaul
 # Changed and damaged files
 
 
-@pytest.mark.parametrize("cut", [0, 1, 200])
+@pytest.mark.parametrize("cut", [0, 200])
 def test_a_damaged_file_loses_nothing(tmp_path: Path, vault: Vault, cut: int) -> None:
     """The one before it opens, with a sentence on which; what is damaged is kept until it is replaced."""
     vault.put("api_key/service/ben", Secret("2"), {})
@@ -302,15 +292,9 @@ def test_a_damaged_file_loses_nothing(tmp_path: Path, vault: Vault, cut: int) ->
     again.put("x", Secret("1"), {})
     assert again.problem == ""
     assert (tmp_path / "vault.json.damaged").read_bytes() == broken
-    assert opened(tmp_path).get("x").reveal() == b"1"
-
-
-def test_a_missing_file_is_replaced_by_the_one_before(tmp_path: Path, vault: Vault) -> None:
-    vault.put("x", Secret("1"), {})
-    (tmp_path / "vault.json").unlink()
-    again = opened(tmp_path)
-    assert "vault.json is missing" in again.problem
-    assert again.get(PATH).reveal_text() == CANARY
+    assert unlocked(tmp_path).get("x").reveal() == b"1"
+    main.unlink()
+    assert "vault.json is missing" in unlocked(tmp_path).problem
 
 
 def test_with_both_files_damaged_nothing_is_overwritten(tmp_path: Path, vault: Vault) -> None:
@@ -326,7 +310,7 @@ def test_with_both_files_damaged_nothing_is_overwritten(tmp_path: Path, vault: V
     assert (tmp_path / "vault.json").read_text() == "{"
 
 
-def _swap(content: dict[str, Any]) -> None:
+def swap_values(content: dict[str, Any]) -> None:
     entries = content["entries"]
     first, second = PATH, "api_key/service/ben"
     entries[first]["value"], entries[second]["value"] = (
@@ -343,8 +327,7 @@ def _swap(content: dict[str, Any]) -> None:
         pytest.param(lambda c: c.update(public_key=base64.b64encode(bytes(32)).decode()), id="key"),
         pytest.param(lambda c: c.update(generation=99), id="generation"),
         pytest.param(lambda c: c.update(generation=c["generation"] - 1), id="that of the previous"),
-        pytest.param(lambda c: c.update(generation=1), id="one before it"),
-        pytest.param(_swap, id="two values swapped"),
+        pytest.param(swap_values, id="two values swapped"),
     ],
 )
 def test_a_file_that_another_program_changed_is_not_used(
@@ -352,16 +335,16 @@ def test_a_file_that_another_program_changed_is_not_used(
 ) -> None:
     vault.put("api_key/service/ben", Secret("of ben"), {})
     vault.put("api_key/service/cleo", Secret("of cleo"), {})
-    edit(tmp_path / "vault.json", change)
+    edit_file(tmp_path / "vault.json", change)
     again = vault_in(tmp_path)
     problem = again.unlock(Secret(PHRASE)).problem
     assert "vault.json was changed by another program" in problem
     assert again.problem == problem
     assert again.get(PATH).reveal_text() == CANARY
     assert again.get("api_key/service/ben").reveal() == b"of ben"
-    edit(tmp_path / "vault.json.previous", change)
+    edit_file(tmp_path / "vault.json.previous", change)
     with pytest.raises(VaultDamaged, match="changed by another program"):
-        opened(tmp_path)
+        unlocked(tmp_path)
 
 
 def test_a_value_opens_only_at_its_path_and_with_its_metadata(vault: Vault) -> None:
@@ -370,14 +353,13 @@ def test_a_value_opens_only_at_its_path_and_with_its_metadata(vault: Vault) -> N
     keys, entry = vault._open.keys, vault._open.document.entries[PATH]
     assert keys.decrypt_entry(PATH, entry) == Secret(CANARY)
     assert keys.decrypt_entry(PATH + "2", entry) is None
-    assert (
-        keys.decrypt_entry(PATH, type(entry)(entry.value, {**METADATA, "account": "eve"})) is None
-    )
+    other = type(entry)(entry.value, {**METADATA, "account": "eve"})
+    assert keys.decrypt_entry(PATH, other) is None
 
 
 def test_a_newer_format_is_refused_with_a_sentence(tmp_path: Path, vault: Vault) -> None:
     vault.lock()
-    edit(tmp_path / "vault.json", lambda content: content.update(version=3))
+    edit_file(tmp_path / "vault.json", lambda content: content.update(version=3))
     again = vault_in(tmp_path)
     assert again.state == "locked"
     assert "format 3" in again.problem
@@ -393,15 +375,15 @@ def test_parameters_that_would_exhaust_the_machine_are_not_followed(
 ) -> None:
     vault.lock()
     for name in ("vault.json", "vault.json.previous"):
-        edit(tmp_path / name, lambda content: content["kdf"].update(memory_kib=2**31))
+        edit_file(tmp_path / name, lambda content: content["kdf"].update(memory_kib=2**31))
     with pytest.raises(VaultDamaged, match="cannot be read"):
-        opened(tmp_path)
+        unlocked(tmp_path)
 
 
 # What is taken away
 
 
-def copies(folder: Path) -> list[Path]:
+def vaults_in(folder: Path) -> list[Path]:
     """Every file of the folder that is a vault."""
     return [file for file in folder.iterdir() if b'"entries"' in file.read_bytes()]
 
@@ -409,39 +391,31 @@ def copies(folder: Path) -> list[Path]:
 def test_what_was_deleted_is_in_no_file(tmp_path: Path, vault: Vault) -> None:
     vault.put("api_key/service/ben", Secret("2"), {})
     vault.delete(PATH)
-    assert (
-        copies(tmp_path) == [tmp_path / "vault.json", tmp_path / "vault.json.previous"]
-        or len(copies(tmp_path)) == 2
-    )
-    for file in copies(tmp_path):
-        assert list(json.loads(file.read_bytes())["entries"]) == [
-            ".private-key",
-            "api_key/service/ben",
-        ]
+    files = vaults_in(tmp_path)
+    assert len(files) == 2
+    for file in files:
+        entries = json.loads(file.read_bytes())["entries"]
+        assert list(entries) == [".private-key", "api_key/service/ben"]
     with pytest.raises(NotFound):
         vault.delete(PATH)
 
 
 def test_after_a_change_the_old_passphrase_opens_no_file(tmp_path: Path, vault: Vault) -> None:
+    """It is changed with the old one alone, and a wrong one that was given is told later all the same."""
     vault.lock()
+    with pytest.raises(WrongPassphrase):
+        vault.change_passphrase(Secret(OTHER), Secret("something longer"))
     vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
-    assert vault.state == "locked"
-    files = copies(tmp_path)
+    assert (vault.state, vault.failed_attempts.count) == ("locked", 1)
+    files = vaults_in(tmp_path)
     assert len(files) == 2
     for file in files:
         alone = tmp_path / file.name.replace(".", "-")
         alone.mkdir()
         (alone / "vault.json").write_bytes(file.read_bytes())
         with pytest.raises(WrongPassphrase):
-            opened(alone)
-        assert opened(alone, OTHER).get(PATH).reveal_text() == CANARY
-
-
-def test_the_passphrase_is_changed_with_the_old_one_alone(tmp_path: Path, vault: Vault) -> None:
-    with pytest.raises(WrongPassphrase):
-        vault.change_passphrase(Secret(OTHER), Secret("something longer"))
-    assert vault.failed_attempts.count == 1
-    assert opened(tmp_path).get(PATH).reveal_text() == CANARY
+            unlocked(alone)
+        assert unlocked(alone, OTHER).get(PATH).reveal_text() == CANARY
 
 
 # Crashes
@@ -450,9 +424,9 @@ _CRASH = """
 import os, signal, sys
 from pathlib import Path
 from aileron_core.vault.secret import Secret
-from tests.core.vault.test_vault import OTHER, PATH, PHRASE, opened
+from tests.core.vault.test_vault import OTHER, PATH, PHRASE, unlocked
 
-vault = opened(Path(sys.argv[1]))
+vault = unlocked(Path(sys.argv[1]))
 renames = int(sys.argv[3])
 real = os.replace
 def replace(*names, **more):
@@ -485,7 +459,7 @@ def test_a_crash_between_write_and_rename_leaves_the_file_before(
 ) -> None:
     vault.lock()
     crash(tmp_path, "put", renames)
-    again = opened(tmp_path)
+    again = unlocked(tmp_path)
     assert list(again.entries()) == [PATH]
     assert again.get(PATH).reveal_text() == CANARY
     assert (again.problem != "") == (renames == 1)
@@ -498,7 +472,7 @@ def test_a_crash_between_write_and_rename_leaves_the_file_before(
 def test_a_deletion_that_was_cut_short_is_finished(tmp_path: Path, vault: Vault) -> None:
     vault.lock()
     crash(tmp_path, "delete", 1)
-    again = opened(tmp_path)
+    again = unlocked(tmp_path)
     assert "was not finished; it is now" in again.problem
     assert not again.entries()
     assert PATH.encode() not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
@@ -509,19 +483,19 @@ def test_a_change_of_the_passphrase_that_was_cut_short_is_finished(
 ) -> None:
     vault.lock()
     crash(tmp_path, "change", 2)  # the first renames the count of attempts
-    again = opened(tmp_path, OTHER)
+    again = unlocked(tmp_path, OTHER)
     assert "The vault has the new passphrase" in again.problem
     assert again.get(PATH).reveal_text() == CANARY
     again.lock()
     with pytest.raises(WrongPassphrase):
-        opened(tmp_path)
+        unlocked(tmp_path)
 
 
 # Several vaults on one folder
 
 
 def test_two_vaults_on_one_folder_lose_nothing_of_each_other(tmp_path: Path, vault: Vault) -> None:
-    other = opened(tmp_path)
+    other = unlocked(tmp_path)
     failures: list[BaseException] = []
 
     def fill(which: Vault, name: str) -> None:
@@ -541,7 +515,7 @@ def test_two_vaults_on_one_folder_lose_nothing_of_each_other(tmp_path: Path, vau
         thread.join(60)
     assert not failures
     expected = {PATH, *(f"{name}/{number}" for name in "abc" for number in range(20))}
-    for each in (vault, other, opened(tmp_path)):
+    for each in (vault, other, unlocked(tmp_path)):
         assert set(each.entries()) == expected
         assert each.get("b/7").reveal() == b"b7"
 
@@ -553,15 +527,15 @@ def test_an_older_file_put_back_while_unlocked_is_not_taken(tmp_path: Path, vaul
     assert list(vault.entries()) == []
     assert "replaced by another program" in vault.problem
     vault.put("x", Secret("1"), {})
-    assert list(opened(tmp_path).entries()) == ["x"]
+    assert list(unlocked(tmp_path).entries()) == ["x"]
 
 
 def test_vaults_of_two_processes_exclude_each_other(tmp_path: Path, vault: Vault) -> None:
     """The lock is the kernel's: a process that ended holds none."""
     code = (
         "import sys; from pathlib import Path; from aileron_core.vault.secret import Secret\n"
-        "from tests.core.vault.test_vault import opened\n"
-        "vault = opened(Path(sys.argv[1]))\n"
+        "from tests.core.vault.test_vault import unlocked\n"
+        "vault = unlocked(Path(sys.argv[1]))\n"
         "for n in range(20): vault.put(f'{sys.argv[2]}/{n}', Secret('1'), {})"
     )
     children = [
@@ -571,7 +545,7 @@ def test_vaults_of_two_processes_exclude_each_other(tmp_path: Path, vault: Vault
         for name in ("a", "b")
     ]
     assert [child.wait(60) for child in children] == [0, 0]
-    assert len(opened(tmp_path).entries()) == 41
+    assert len(unlocked(tmp_path).entries()) == 41
 
 
 def test_what_was_stored_is_not_changed_with_the_callers_object(vault: Vault) -> None:
@@ -616,9 +590,7 @@ def test_a_passphrase_of_another_vault_put_in_its_place_changes_nothing_of_what_
     tmp_path: Path, vault: Vault
 ) -> None:
     """Its key would be written in place of the real one, and nothing would open the accounts any more."""
-    theirs = tmp_path / "theirs"
-    theirs.mkdir()
-    Vault(theirs, FrozenClock(), kdf=CHEAP).create(Secret(OTHER))
+    theirs = another(tmp_path)
     for change in (
         lambda: vault.change_passphrase(Secret(OTHER), Secret("one of their own")),
         lambda: vault.allow_keyring(Secret(OTHER)),

@@ -168,6 +168,14 @@ def test_an_op_outside_the_capabilities_loads_and_says_what_its_run_will_be(read
     assert "capability_denied" in problem.message
 
 
+def test_an_op_that_is_misspelt_is_asked_for_by_its_near_name(read: Read) -> None:
+    """Nobody wants a second capability where a letter is wrong."""
+    near = only(read(old='["send", "read"]', new='["sent", "read"]'))
+    assert 'did you mean "sent"? Otherwise add it' in near.message
+    far = only(read(old='["send", "read"]', new='["read"]'))
+    assert "did you mean" not in far.message
+
+
 def test_each_kind_is_warned_of_once_with_some_of_its_kin(read: Read) -> None:
     """A file of 100 generated inputs has no list of 300 warnings."""
     many = "".join(declared(f"aB{number}", "String", description="") for number in range(20))

@@ -1,10 +1,11 @@
 """From bytes to an action, or to every problem with its place."""
 
+import time
 from collections.abc import Callable
 
 import pytest
 
-from aileron_core.actions.load import load_action
+from aileron_core.actions.load import load_action, read_action
 from aileron_core.actions.model import Action, Approval
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import FileProblems, Problem
@@ -116,9 +117,9 @@ def test_a_byte_order_mark_blank_lines_and_crlf_are_no_problem(manifest: Build) 
         (b"+++\na = " + b"[" * 100_000 + b"\n+++\n", "nested too deeply", 2),
         (b"+++\n\n" + b"a . " * 64 + b"b = 1\n+++\n", "dotted key of more than 64 parts", 3),
         (b"+++\n[" + b"'a b'." * 500_000 + b"b]\n+++\n", "has a line longer than 1 MiB", 2),
-        (b"+++\n\na = b\n+++\n", "invalid TOML front matter: Invalid value", 3),
+        (b"+++\n\na = b\n+++\n", "invalid TOML: Invalid value", 3),
         (b"+++\na = " + b"9" * 5000 + b"\n+++\n", "too many digits", 2),
-        (b"+++\na = 2026-13-45\n+++\n", "invalid TOML front matter", 2),
+        (b"+++\na = 2026-13-45\n+++\n", "invalid TOML: Expected newline", 2),
     ],
     ids=lambda value: str(value)[:30] if not isinstance(value, bytes) else "file",
 )
@@ -140,6 +141,38 @@ def test_a_byte_that_is_no_text_has_its_column(data: bytes, column: int) -> None
     """In characters, as the editor counts them."""
     (problem,) = problems_of(data)
     assert (problem.message, problem.column) == ("is not UTF-8 text", column)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ('version = "1.2.3"\nsource', "version = 1.2.3\nsource", (3, 14)),
+        ('"send a note"', '"send a note', (13, 22)),
+        ('"send a note"', '"""\nsend', (20, 19)),
+        ("[match]", "[match] # ok\n[match]", (13, 7)),
+        ('op = "send"', "\top = send\n\tidempotent = tru", (18, 7)),
+        ('op = "send"', "op = [", (19, 1)),
+    ],
+)
+@pytest.mark.parametrize("before", ["", "\N{BYTE ORDER MARK}\r\n"])
+def test_the_first_fault_of_toml_stands_where_an_editor_counts_it(
+    manifest: Build, old: str, new: str, place: tuple[int, int], before: str
+) -> None:
+    """A byte order mark, CRLF and tabs move no column; what has no end is noticed at the end."""
+    text = before + manifest(old=old, new=new).decode()
+    if before:
+        text = text.replace("\n", "\r\n").replace("\r\r", "\r")
+    (problem,) = problems_of(text.encode())
+    assert (problem.line - bool(before), problem.column, problem.key) == (*place, "")
+
+
+def test_a_fault_of_toml_is_the_only_one_until_it_is_mended(manifest: Build) -> None:
+    """Nothing is called missing or wrong that a faulty line may state; then every rule speaks."""
+    faulty = manifest("retry = 3\n", old='version = "1.2.3"\nsource', new="version = v1\nsource")
+    (fault,) = problems_of(faulty)
+    assert fault.message == "invalid TOML: Invalid value"
+    mended = problems_of(faulty.replace(b"v1", b'"v1"'))
+    assert [each.key for each in mended] == ["execute[0].retry", "version"]
 
 
 def test_every_problem_of_a_file_is_reported_together(manifest: Build) -> None:
@@ -237,3 +270,18 @@ def test_a_file_full_of_problems_lists_the_first_thousand_and_counts_the_rest() 
     problems = problems_of(data)
     assert len(problems) == 1001
     assert problems[-1].message == "and 1006 more problems"
+
+
+def test_long_lists_are_judged_in_a_time_that_grows_with_their_length() -> None:
+    """Thousands of inputs, references, steps and capabilities: each was looked up in a list."""
+    inputs = "".join(f"[[inputs]]\nname='a{number}'\n" for number in range(20_000))
+    steps = "[[execute]]\nconnector='github://a/b'\nop='o'\n"
+    references = "".join(f"x{number}='{'${args.b}' * 1000}'\n" for number in range(100))
+    capabilities = "".join(f"'c{number}',\n" for number in range(150_000))
+    front = (
+        f"[[requires.connectors]]\nname='github://a/b'\ncapabilities=[\n{capabilities}]\n"
+        f"{inputs}{steps * 10_000}[execute.inputs]\n{references}"
+    )
+    begun = time.process_time()
+    assert read_action(f"+++\n{front}+++\n".encode(), "long.md").action is None
+    assert time.process_time() - begun < 20

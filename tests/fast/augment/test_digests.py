@@ -3,10 +3,8 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from aileron_core.server.augment.digests import HistoryDigest, ReadHistory, digest_of, units_of
+from aileron_core.server.augment.digests import HistoryDigest, digest_of, units_of
 
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1, "b": 2}'}}
 SAME: list[tuple[list[dict[str, Any]], list[dict[str, Any]]]] = [
@@ -94,35 +92,3 @@ def test_reading_on_is_reading_from_the_beginning() -> None:
     before = digest.value
     assert digest.extended(items[1:]).value == HistoryDigest("seed").extended(items).value
     assert digest.value == before != HistoryDigest("").extended(items[:1]).value
-
-
-@given(st.lists(st.lists(st.integers(0, 5), max_size=14), min_size=2, max_size=4), st.data())
-def test_a_history_reads_the_same_behind_a_previous_one(
-    turns: list[list[int]], data: st.DataObject
-) -> None:
-    """One that goes on from it, repeats it, begins otherwise or is another; each behind the one before."""
-    items = [{"role": ("user", "assistant")[n % 2], "content": "ab"[n // 3]} for n in range(6)]
-    history: list[dict[str, Any]] = []
-    previous = None
-    for added in turns:
-        history = [*history[: data.draw(st.integers(0, 99))], *(items[n] for n in added)]
-        seed = data.draw(st.sampled_from(["", "", "", "msg_1"]))
-        alone = ReadHistory.of(history, seed)
-        behind = ReadHistory.of(history, seed, previous)
-        assert behind.items == alone.items
-        assert behind.digest.value == alone.digest.value
-        assert behind.digest.extended(items).value == alone.digest.extended(items).value
-        previous = behind
-
-
-def test_what_a_previous_history_has_is_not_read_again() -> None:
-    """Also where its last item is another now, and behind one that was asked twice."""
-    items = [{"role": "user", "content": str(n)} for n in range(40)]
-    previous = ReadHistory.of(items[:30])
-    moved = {**items[29], "cache_control": {}}
-    for following in (items[:30], items, [*items[:29], moved, *items[30:]]):
-        read = ReadHistory.of(following, "", previous)
-        assert [a is b for a, b in zip(read.items, previous.items, strict=False)][:29] == [
-            True
-        ] * 29
-        previous = ReadHistory.of(items[:30], "", previous)

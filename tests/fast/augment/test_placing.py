@@ -138,16 +138,17 @@ def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
     assert few.response("b") is None
     assert few.response("a") is not None
     large = UnfinishedTurn(items=({"text": "x" * 2000},))
-    few.interrupt("large", UnfinishedTurn(earlier=large))
-    few.interrupt("newer", UnfinishedTurn())
-    assert few.resume("large") is None
-    few.interrupt("small", UnfinishedTurn(items=({"text": "x" * 300},)))
-    few.interrupt("large", UnfinishedTurn(items=({"text": "x" * 900},)))
-    assert few.resume("small") is None
-    assert few.resume("large") is not None
-    assert few.resume("large") is None
-    few.interrupt("too large", UnfinishedTurn(items=({"text": "x" * 2000},)))
-    assert few.resume("too large") is not None  # what ran last is never forgotten
+    few.interrupt("large", (large,))
+    few.interrupt("large", (UnfinishedTurn(),))
+    few.interrupt("newer", (UnfinishedTurn(),))
+    assert few.resume("large") == ()
+    few.interrupt("small", (UnfinishedTurn(items=({"text": "x" * 300},)),))
+    few.interrupt("large", (UnfinishedTurn(items=({"text": "x" * 900},)),))
+    assert few.resume("small") == ()
+    assert len(few.resume("large")) == 1
+    assert few.resume("large") == ()
+    few.interrupt("too large", (large,))
+    assert few.resume("too large") == (large,)  # what ran last is never forgotten
 
 
 def test_an_agents_own_names_count_in_what_is_remembered() -> None:

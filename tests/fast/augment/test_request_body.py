@@ -2,7 +2,8 @@
 
 from starlette.types import Message
 
-from aileron_core.server.augment.request_body import BufferedBodies
+from aileron_core.server.augment.request_body import RequestBody
+from aileron_core.server.shares import Shares
 
 
 async def test_a_body_that_was_passed_on_is_kept_no_longer() -> None:
@@ -13,7 +14,7 @@ async def test_a_body_that_was_passed_on_is_kept_no_longer() -> None:
         piece = pieces.pop(0)
         return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
 
-    with BufferedBodies(10).body(receive, 10) as body:
+    with RequestBody(Shares(20), "a", receive, 10) as body:
         assert await body.read()
     assert await body.replay() == {"type": "http.request", "body": b"abc", "more_body": False}
     assert body.data == b""

@@ -31,7 +31,11 @@ ALL = dict(commands())
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
 def test_every_command_says_its_job_whole(words: tuple[str, ...]) -> None:
-    """In one sentence that the list shows to its end, with a word on every option."""
+    """In one sentence that the list shows to its end, with a word on every option, and the shared ones.
+
+    A file is accepted or not, everywhere: there is no other word for it. The help ends in examples that
+    the command takes, or for a group one in it, on one line each.
+    """
     shown = CliRunner().invoke(aileron, [*words, "--help"], prog_name="aileron", terminal_width=80)
     assert shown.exit_code == 0
     assert "..." not in re.sub(r"\[ARGS\]\.\.\.|PATH\.\.\.", "", shown.output)
@@ -39,15 +43,14 @@ def test_every_command_says_its_job_whole(words: tuple[str, ...]) -> None:
     for option in ALL[words].params:
         if isinstance(option, click.Option):
             assert option.help, option.name
-
-
-@pytest.mark.parametrize("words", ALL, ids=" ".join)
-def test_every_help_ends_in_examples_that_the_command_takes(words: tuple[str, ...]) -> None:
-    """Of that very command, or for a group of one in it; on one line each."""
-    shown = CliRunner().invoke(aileron, [*words, "--help"], prog_name="aileron", terminal_width=80)
-    lines = shown.output.rstrip().partition("\n  Examples:\n")[2].splitlines()
-    assert lines
-    for each in lines:
+    names = {spelling for option in ALL[words].params for spelling in option.opts}
+    assert {"--home", "--json", "--no-color"} <= names
+    assert not re.search(
+        r"tak(e|en|es|ing) (it |them )?in\b|h[eo]ld\s+back", shown.output, re.IGNORECASE
+    )
+    examples = shown.output.rstrip().partition("\n  Examples:\n")[2].splitlines()
+    assert examples
+    for each in examples:
         typed = re.sub(r'^eval "\$\((.*)\)"$', r"\1", each.strip())
         program, *rest = shlex.split(typed)
         assert program == "aileron"
@@ -64,22 +67,6 @@ def test_every_help_ends_in_examples_that_the_command_takes(words: tuple[str, ..
 def test_there_are_no_examples_of_commands_that_are_not_there() -> None:
     """A command that was renamed takes its examples along."""
     assert set(EXAMPLES) == {" ".join(words) for words in ALL}
-
-
-@pytest.mark.parametrize("words", ALL, ids=" ".join)
-def test_a_file_is_accepted_or_not_in_every_command(words: tuple[str, ...]) -> None:
-    """One word for it: nothing is taken in, or held back, beside that."""
-    shown = CliRunner().invoke(aileron, [*words, "--help"], prog_name="aileron", terminal_width=80)
-    assert not re.search(
-        r"tak(e|en|es|ing) (it |them )?in\b|h[eo]ld\s+back", shown.output, re.IGNORECASE
-    )
-
-
-@pytest.mark.parametrize("words", ALL, ids=" ".join)
-def test_the_shared_options_are_taken_everywhere(words: tuple[str, ...]) -> None:
-    """`--home`, `--json`, `--no-color`."""
-    names = {spelling for option in ALL[words].params for spelling in option.opts}
-    assert {"--home", "--json", "--no-color"} <= names
 
 
 def test_the_page_has_every_exit_code() -> None:

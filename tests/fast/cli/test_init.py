@@ -118,16 +118,32 @@ def test_the_lines_that_it_prints_are_commands(tmp_path: Path, example: tuple[st
     """Each can be pasted into a shell; a home that Aileron would not find by itself is named."""
     home = tmp_path / "a home; with $(odd) name"
     text = run("init", *example, "--home", str(home))
-    lines = [line.strip() for line in text.splitlines() if line.strip().startswith("aileron ")]
+    lines = [each.strip() for each in text.splitlines() if re.match(r" +(\S*/)?aileron ", each)]
     assert lines == made(home, *example)["next"]
     assert len(lines) == (3 if example else 4)
     for line in lines:
         words = shlex.split(line)
-        if words != ["aileron", "example"]:
+        if words[1:] != ["example"]:
             assert words[words.index("--home") + 1] == str(home)
         run(*words[1:], "--help")
     own = run("init", *example, env={"HOME": str(tmp_path), "AILERON_HOME": ""})
     assert "--home" not in own
+
+
+def test_the_lines_begin_with_what_runs_this_very_installation(tmp_path: Path) -> None:
+    """After `make demo` no shell finds `aileron`: it is in `.venv`. Another one on PATH is not this one."""
+    own = Path(sys.executable).with_name("aileron")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "aileron").symlink_to(own)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "aileron").write_text("#!/bin/sh\n")
+    (tmp_path / "other" / "aileron").chmod(0o755)
+    for folder, by_name in (("linked", True), ("other", False), ("empty", False)):
+        home = str(tmp_path / "home")
+        text = run("init", "--json", "--home", home, env={"PATH": str(tmp_path / folder)})
+        (program,) = {shlex.split(line)[0] for line in json.loads(text)["next"]}
+        assert (program == "aileron") == by_name
+        assert by_name or Path(program).samefile(own)
 
 
 def test_the_draft_that_it_names_is_in_the_service(tmp_path: Path) -> None:

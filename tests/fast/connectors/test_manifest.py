@@ -54,7 +54,7 @@ service = "s3"
         "capabilities.network.wild": ("parse_error", 7),
         "connector.name": ("validation_error", 3),
         "connector.version": ("validation_error", 4),
-        "capabilities.network.hosts": ("validation_error", 6),
+        "capabilities.network.hosts[0]": ("validation_error", 6),
         "capabilities.credential.format": ("validation_error", 10),
         "capabilities.credential.service": ("validation_error", 11),
     }
@@ -80,7 +80,7 @@ service = "s3"
 def test_a_host_is_one_name_and_one_port(entry: str) -> None:
     """Nothing that could mean more than one place is taken."""
     found = problems_of(HEAD + f'[capabilities.network]\nhosts = ["{entry}"]\n')
-    assert entry in found["capabilities.network.hosts"].message
+    assert entry in found["capabilities.network.hosts[0]"].message
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,13 @@ def test_a_host_is_one_name_and_one_port(entry: str) -> None:
             ),
             "capabilities.credential.oauth2.authorize_url",
         ),
-        ("[connector.idempotency]\n", "connector.idempotency"),
-        ("[capabilities.spawn]\n", "capabilities.spawn.programs"),
+        ("[connector.idempotency]\n", "connector.idempotency.default"),
+        (
+            "[capabilities.runtime.wall_seconds]\nread = 301\n",
+            "capabilities.runtime.wall_seconds.read",
+        ),
+        ("[provides]\nintents = [1]\n", "provides.intents[0]"),
+        ('[provides.ops.a]\ndescription = " "\n', "provides.ops.a.description"),
         ("capabilities = 3\n", "capabilities"),
     ],
 )

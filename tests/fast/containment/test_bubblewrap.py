@@ -13,6 +13,7 @@ from aileron_core.containment.programs import find_program, mount_roots, own_cod
 from aileron_core.errors import Forbidden, NotFound
 from aileron_core.launch.protected_paths import ProtectedPaths
 from aileron_tui.cli.dry_run import mount_table
+from tests.support.making import program
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
 
@@ -181,13 +182,6 @@ def test_a_checkout_of_aileron_is_read_only_to_its_agent() -> None:
         if path.is_relative_to(root):
             assert ("--ro-bind", str(path)) in mounts(root)
     assert ("--ro-bind", str(root / "aileron_core")) in mounts(root)
-
-
-def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
 
 
 def test_an_agent_of_nvm_brings_its_packages_and_its_node(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -41,8 +41,24 @@ def rows(heading: str, table: int = 0) -> list[list[str]]:
     ]
 
 
+def names(cell: str) -> list[str]:
+    """Return the names that a cell lists: `x.{a,b}, c` are x.a, x.b and c; a route's `{id}` stays."""
+    found: list[str] = []
+    for each in cell.split(", "):
+        if braces := re.search(r"\{([^{}]*,[^{}]*)\}", each):
+            found += [each.replace(braces[0], word) for word in braces[1].split(",")]
+        else:
+            found.append(each)
+    assert len(set(found)) == len(found), cell
+    return found
+
+
 def test_routes_are_those_that_are_served_and_described() -> None:
-    documented = {(method, path): who for method, path, who in rows("Routes")}
+    documented = {
+        (method, path): who
+        for routes, who in rows("Routes")
+        for method, path in (route.split() for route in names(routes))
+    }
     assert documented == {(spec.method, spec.path): spec.access for spec in ROUTES}
     paths = document()["paths"]
     assert documented.keys() == {(m.upper(), path) for path, each in paths.items() for m in each}
@@ -61,8 +77,9 @@ def test_the_error_body_has_these_members_in_this_order() -> None:
 
 
 def test_error_classes_have_these_statuses_and_may_be_tried_again_or_not() -> None:
-    assert {name: int(status) for name, status, _ in rows("Errors")} == STATUS
-    documented = {name: word for name, _, word in rows("Errors") if word in ("yes", "no")}
+    table = [(name, *rest) for classes, *rest in rows("Errors") for name in names(classes)]
+    assert {name: int(status) for name, status, _ in table} == STATUS
+    documented = {name: word for name, _, word in table if word in ("yes", "no")}
     # A home that cannot be used is `unavailable` too, on the command line alone.
     again = {each.class_ for each in _below(AileronError) if each.retriable}
     assert documented == {name: "yes" if name in again else "no" for name in documented}
@@ -103,16 +120,15 @@ def _written(value: object) -> str:
 
 
 def test_limits_that_nobody_sets() -> None:
-    holders: Mapping[str, object] = {"GateSettings": GateSettings(), "Limits": Limits()}
-    settable = {"GateSettings.expires_seconds", "Limits.wall_seconds", "Limits.memory_mib"}
-    known = {
-        f"{name}.{each.name}": getattr(holder, each.name)
-        for name, holder in holders.items()
-        if is_dataclass(holder)
+    gate, call = GateSettings(), Limits()
+    settable = {"expires_seconds", "wall_seconds", "memory_mib"}
+    known = [
+        getattr(holder, each.name)
+        for holder in (gate, call)
         for each in fields(holder)
-    }
-    documented = {name: float(value) for _, value, name in rows("Defaults", 1)}
-    assert documented == {name: value for name, value in known.items() if name not in settable}
+        if each.name not in settable
+    ]
+    assert [float(value) for _, value in rows("Defaults", 1)] == known
 
 
 def test_limits_of_an_action_file() -> None:
@@ -158,7 +174,7 @@ def test_the_columns_of_the_audit() -> None:
 
 
 def test_every_event_that_is_recorded_and_who_acts_in_it() -> None:
-    documented = {event: actor for event, actor, _ in rows("Events")}
+    documented = {event: actor for actor, events in rows("Events") for event in names(events)}
     assert documented == {
         str(each): each.actor for each in AuditEvent if each is not AuditEvent.AUDIT_UNREADABLE
     }

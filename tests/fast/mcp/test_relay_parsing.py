@@ -14,16 +14,9 @@ from mcp.shared.inbound import decode_header_value
 from aileron_mcp.relay import http_client
 from aileron_mcp.relay.http_client import ConnectionDropped, HttpConnection, read_events
 from aileron_mcp.relay.messages import LineSplitter, header_value
+from tests.support.making import cut
 
 LIMIT = 4 * 1024 * 1024
-
-
-def cut(data: bytes, sizes: Iterable[int]) -> list[bytes]:
-    pieces: list[bytes] = []
-    for size in sizes:
-        pieces.append(data[:size])
-        data = data[size:]
-    return [*pieces, data]
 
 
 def feed(pieces: Iterable[bytes]) -> list[tuple[bytes, bool]]:

@@ -165,6 +165,16 @@ def test_every_other_end_is_an_error_with_its_class_and_the_next_step(
     assert ID in text_of(result)
 
 
+@pytest.mark.parametrize("status", ["denied", "expired", "withdrawn", "failed", "unknown"])
+def test_every_end_tells_the_words_in_both_halves(status: str) -> None:
+    """A person compares them with the screen, however the call ended."""
+    words = ["amber", "canoe", "violet"]
+    found = None if status != "failed" else failure("network_error")
+    result = approval_result(result_body(status=status, digest_words=words, failure=found))
+    assert result["structuredContent"]["digest_words"] == words
+    assert 'digest_words: ["amber", "canoe", "violet"]' in text_of(result)
+
+
 def test_invalid_arguments_name_each_argument_in_the_text_too() -> None:
     """opencode, gemini and goose show the model nothing but the text."""
     problems = [{"argument": "to", "problem": "is missing"}]

@@ -14,8 +14,7 @@ from aileron_core.errors import ModelFormatError
 from aileron_core.models import FORMATS
 from aileron_core.models.format import Format, write_body
 from aileron_core.models.json_values import parse_object
-from aileron_core.models.neutral import CallEnded, Event, Limits, Tool, ToolCall, ToolResult
-from aileron_core.models.splicing import SplicedObject
+from aileron_core.models.neutral import Event, Limits, Tool, ToolCall, ToolResult
 from aileron_core.models.sse import EventSplitter
 from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, call, sse, stream
 
@@ -73,12 +72,11 @@ def take(format_: Format, data: bytes, limits: Limits | None = None) -> None:
     for end in (writer.next_answer, writer.finish):
         for event in [*reader.feed(data), *reader.finish()]:
             writer.write(event)
-            for part in event.parts:
-                if isinstance(part, CallEnded):
-                    with contextlib.suppress(ModelFormatError):
-                        part.value.parsed_arguments()
         end()
         answer = reader.answer()
+        for made in answer.calls:
+            with contextlib.suppress(ModelFormatError):
+                made.parsed_arguments()
         write_body({"items": format_.turn(answer)})
         write_body(format_.joined([answer, answer], shown))
         reader = format_.reader(limits)
@@ -148,7 +146,7 @@ def test_a_spoiled_request_is_read_or_refused_with_the_one_error(
     answer = format_.answer_of(WHOLE[name](TURN))
     history = [format_.user("?"), *format_.turn(answer)]
     tools = [Tool(name="read", description="d", schema={"type": "object"})]
-    request = format_.request(model="m", system="s", history=history, tools=tools)
+    request = format_.with_tools(format_.request(model="m", system="s", history=history), tools)
     request["tool_choice"] = {"type": "function", "function": {"name": "read"}, "name": "read"}
     with contextlib.suppress(ModelFormatError):
         work_on(format_, data.draw(spoiled(request)))
@@ -177,7 +175,7 @@ def test_json_that_readers_may_disagree_on_is_refused(name: str, what: str) -> N
     for read in (
         lambda: list(FORMATS[name].reader().feed(f"data: {text}\n\n".encode())),
         lambda: FORMATS[name].read_answer(text.encode()),
-        lambda: SplicedObject(text.encode(), "it"),
+        lambda: parse_object(text.encode(), "it"),
     ):
         with pytest.raises(ModelFormatError, match=sentence) as caught:
             read()

@@ -12,16 +12,13 @@ from aileron_core.models import FORMATS
 from aileron_core.models.format import Format, write_body
 from aileron_core.models.neutral import (
     Answer,
-    ArgumentsDelta,
     CallBegun,
-    CallEnded,
     Event,
-    RefusalDelta,
     TextDelta,
-    ThinkingDelta,
 )
 from aileron_core.models.sse import encode_event
 from tests.fast.models import sdk
+from tests.support.making import cut
 from tests.support.scripted_answers import WHOLE, Said, Turn, call, stream
 
 NAMES = sorted(FORMATS)
@@ -49,14 +46,6 @@ def turns(draw: st.DrawFn, said: st.SearchStrategy[Said] = _SAID, number: int = 
         for place, each in enumerate(draw(st.lists(said, max_size=5)))
     ]
     return Turn(number, tuple(parts), draw(st.integers(0, 99)), draw(st.integers(0, 99)))
-
-
-def cut(data: bytes, sizes: Iterable[int]) -> list[bytes]:
-    pieces: list[bytes] = []
-    for size in sizes:
-        pieces.append(data[:size])
-        data = data[size:]
-    return [*pieces, data]
 
 
 def read(format_: Format, pieces: Iterable[bytes]) -> tuple[list[Event], Answer]:
@@ -116,19 +105,11 @@ def test_a_stream_and_the_same_answer_whole_say_the_same(name: str, turn: Turn) 
     assert streamed.body == whole.body
     assert streamed == whole
     parts = [part for event in events for part in event.parts]
-
-    def text(kind: type[TextDelta | ThinkingDelta | RefusalDelta]) -> str:
-        return "".join(part.text for part in parts if isinstance(part, kind))
-
-    assert (text(TextDelta), text(ThinkingDelta)) == (whole.text, whole.thinking)
-    begun = [(p.call, p.id, p.name) for p in parts if isinstance(p, CallBegun)]
-    ended = {p.call: p.value for p in parts if isinstance(p, CallEnded)}
-    assert begun == [(n, c.id, c.name) for n, c in enumerate(whole.calls)]
-    for number, said in enumerate(turn.calls):
-        pieces = [p.text for p in parts if isinstance(p, ArgumentsDelta) and p.call == number]
-        assert "".join(pieces) == said.whole
-        assert ended[number].parsed_arguments() == json.loads(said.whole)
-        assert whole.calls[number].parsed_arguments() == json.loads(said.whole)
+    assert "".join(part.text for part in parts if isinstance(part, TextDelta)) == whole.text
+    begun = [part.name for part in parts if isinstance(part, CallBegun)]
+    assert begun == [call.name for call in whole.calls]
+    for made, said in zip(whole.calls, turn.calls, strict=True):
+        assert made.parsed_arguments() == json.loads(said.whole)
 
 
 @each_format

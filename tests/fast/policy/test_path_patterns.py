@@ -1,5 +1,7 @@
 """Patterns of paths, for rules and for searches."""
 
+from fnmatch import fnmatchcase
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +41,9 @@ def test_a_pattern_means(pattern: str, path: str) -> None:
         ("*.txt", "README.txt\n"),
         ("?.txt", "/.txt"),
         ("a/**/z", "a/b/zz"),
+        ("*", "."),
+        ("?", "."),
+        ("*", ""),
     ],
 )
 def test_what_allows_means_no_more(pattern: str, path: str) -> None:
@@ -91,3 +96,27 @@ def test_what_is_hidden_is_decided_by_the_last_pattern_that_matches(
     assert HiddenPaths(patterns).hides(path) == (
         bool(matching) and not matching[-1].startswith("!")
     )
+
+
+def means(pattern: list[str], names: list[str]) -> bool:
+    """What a pattern means, name by name."""
+    if not pattern:
+        return not names
+    if pattern[0] == "**":
+        return means(pattern[1:], names) or bool(names and means(pattern, names[1:]))
+    return bool(names and fnmatchcase(names[0], pattern[0]) and means(pattern[1:], names[1:]))
+
+
+_WORDS = st.sampled_from(["a", "b", "ab", "a*", "?b", "[!a]", "**"])
+
+
+@given(
+    st.lists(_WORDS, min_size=1, max_size=4),
+    st.lists(st.text("ab", min_size=1, max_size=2), min_size=1, max_size=4),
+)
+def test_what_allows_is_decided_name_by_name(pattern: list[str], names: list[str]) -> None:
+    """However the last name alone decides it sooner."""
+    anywhere = ["**"] if len(pattern) == 1 else []
+    expected = means(anywhere + pattern, names)
+    assert matches("/".join(pattern), "/".join(names), strict=True) == expected
+    assert matches("./" + "/".join(pattern), "/".join(names), strict=True) == means(pattern, names)

@@ -3,12 +3,14 @@
 import hashlib
 import json
 from dataclasses import replace
+from importlib import resources
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from aileron_core.canonical import Json
+from aileron_core.hash_words import three_words, words_list
 from aileron_core.runs.digest import (
     Consent,
     ConsentConnector,
@@ -29,6 +31,9 @@ CONSENT = Consent(
     expires_at="2026-10-08T14:32:00.000Z",
     nonce="d" * 32,
 )  # fmt: skip
+
+FROZEN = "7a053c4fd3da6db3e43c2e75afdb6907074c56ac0674f6dec47a9dafd93a2168"
+"""SHA-256 of the words of list 2, joined by blanks."""
 
 LEAVES = st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(max_size=8)
 JSON = st.recursive(
@@ -68,11 +73,46 @@ def test_the_digest_is_what_wire_says() -> None:
     digest, words = consent_digest(CONSENT)
     raw = _reference(CONSENT)
     assert digest == raw.hex()
-    from importlib import resources
-
-    listed = resources.files("aileron_core").joinpath("words.txt").read_text("ascii").split()
+    listed = _listed()
     number = int.from_bytes(raw, "big") >> (256 - 33)
-    assert words == (listed[number >> 22], listed[number >> 11 & 2047], listed[number & 2047])
+    old = (listed[number >> 22], listed[number >> 11 & 2047], listed[number & 2047])
+    assert all(now in (_neutral(word), word) for now, word in zip(words, old, strict=True))
+    assert words_list(digest, words) == 2
+
+
+def _digest_at(first: int) -> bytes:
+    """Return a digest whose three words all stand at *first* in the list."""
+    return ((first << 22 | first << 11 | first) << 31).to_bytes(8, "big")
+
+
+def _listed() -> list[str]:
+    return resources.files("aileron_core").joinpath("words.txt").read_text("ascii").split()
+
+
+def _neutral(word: str) -> str:
+    return three_words(_digest_at(_listed().index(word)))[0]
+
+
+def test_no_new_word_reads_as_a_verdict() -> None:
+    """ "Head of the audit chain: wheel · broken" said that the chain was broken."""
+    now = [three_words(_digest_at(place))[0] for place in range(2048)]
+    verdicts = "broken valid trust danger safe wrong error intact verify false true alarm confirm"
+    assert not {*verdicts.split()} & {*now}
+    assert {*verdicts.split()} <= {*_listed()}  # so old records still can be read by their list
+    assert len({word[:4] for word in now}) == 2048
+    assert all(4 <= len(word) <= 7 and word.isalpha() for word in now)
+    assert sum(old != new for old, new in zip(_listed(), now, strict=True)) < 150
+    whole = hashlib.sha256(" ".join(now).encode()).hexdigest()
+    assert whole == FROZEN, "a list that records name never changes: make another"
+
+
+def test_stored_words_are_told_by_the_list_they_are_from() -> None:
+    """Words of a call that waited while an older Aileron ran stay as they were displayed."""
+    at = _listed().index("broken")
+    digest = _digest_at(at)
+    assert words_list(digest.hex(), three_words(digest)) == 2
+    assert words_list(digest.hex(), ("broken", "broken", "broken")) == 1
+    assert words_list("not hex", ("broken", "broken", "broken")) == 1
 
 
 @pytest.mark.parametrize(
@@ -95,6 +135,7 @@ def test_the_digest_is_what_wire_says() -> None:
         replace(CONSENT, expires_at="2026-10-08T14:32:00.001Z"),
         replace(CONSENT, expires_at=None),
         replace(CONSENT, preview_reads=["GraphQL queries at a.example/graphql"]),
+        replace(CONSENT, preview_reads=["unchecked requests of a to a.example/read"]),
         replace(CONSENT, nonce="d" * 31 + "e"),
     ],
 )

@@ -8,14 +8,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from aileron_core.clock import SystemClock
 from aileron_core.connectors.http.host_names import normalize_host, normalize_host_port
-from aileron_core.connectors.manifest import Manifest
-from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.wasm.envelope import read_envelope
 from aileron_core.connectors.wasm.guest_result import guest_result
-from aileron_core.connectors.wasm.invocation import GuestExit, Invocation
-from aileron_core.connectors.wasm.scheduling import EpochTicker, GuestSemaphore
+from aileron_core.connectors.wasm.invocation import GuestExit
+from tests.support.making import an_invocation
 
 CLASSES = {
     *("connector_runtime_error", "external_api_error", "network_error", "binding_failed"),
@@ -41,28 +38,13 @@ PRINTED = st.one_of(
 )  # fmt: skip
 
 
-def invocation() -> Invocation:
-    clock = SystemClock()
-    return Invocation(
-        manifest=Manifest(name="local://a/b", version="1.0.0"),
-        hosts=(),
-        limits=Limits(),
-        read_only=False,
-        on_request=None,
-        clock=clock,
-        slots=GuestSemaphore(1),
-        ticker=EpochTicker(lambda: None),
-        deadline=clock.monotonic() + 60,
-    )
-
-
 @given(PRINTED, st.sampled_from(["returned", "exited"]), st.sampled_from([0, 1, 2, -1]), st.binary(max_size=50))  # fmt: skip
 @example(b'{"output": "\\ud800"}', "returned", 0, b"")
 @example(b'{"error": {"class": [], "message": {}}}', "exited", 1, b"\xff")
 @example(b'{"error": ' + b'{"x":' * 400 + b"1" + b"}" * 401, "returned", 0, b"")
 def test_any_output_is_a_value_or_a_failure(printed: bytes, how: Any, code: int, said: bytes) -> None:  # fmt: skip
     """A value can be written as UTF-8 JSON again; a failure has words and a class of the wire."""
-    run = invocation()
+    run = an_invocation()
     run.stdout += printed
     run.stderr += said
     result = guest_result(GuestExit(ending=how, code=code if how == "exited" else 0), run)
@@ -78,7 +60,7 @@ def test_any_output_is_a_value_or_a_failure(printed: bytes, how: Any, code: int,
 @given(st.integers(-(2**70), 2**70))
 def test_integers_come_out_as_they_were_printed(number: int) -> None:
     """Never through a float."""
-    run = invocation()
+    run = an_invocation()
     run.stdout += b'{"output": [%d]}' % number
     assert guest_result(GuestExit(ending="returned"), run).output == [number]
 

@@ -119,7 +119,9 @@ def test_any_request_becomes_headers_that_hold_one_line_each(message: dict[str, 
     """No name or version of a client adds a header or ends the request."""
     call = messages.Call(message, json.dumps(message).encode())
     assert json.loads(call.key) == message["id"]
-    for name, value in call.new_era_headers().items():
+    for name, value in (call.new_era_headers() | call.retry_headers()).items():
         assert (name + value).isprintable()
         assert (name + value).isascii()
-    is_result(messages.unknown_outcome_response(call)["result"])
+    assert messages.lost_response(call, "why")["error"]["message"].startswith("why")
+    call.may_have_run = True
+    is_result(messages.lost_response(call, "why")["result"])

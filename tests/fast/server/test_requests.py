@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from aileron_core.errors import InvalidRequest
-from aileron_core.server.bodies import SchemaKeywords
+from aileron_core.server.bodies import Keywords
 from aileron_core.server.request_parsing import RequestBody, json_object
 
 KEYS = st.sampled_from(["a", "b", "c"])
@@ -72,7 +72,7 @@ def test_a_key_that_stands_twice_is_refused_at_any_depth(pairs: list[tuple[str, 
 @given(JSON, st.integers(-5, 5), st.integers(-5, 5))
 def test_numbers_are_within_their_bounds_or_refused(value: Any, low: int, high: int) -> None:
     """A truth value is no number; a fraction is no whole one."""
-    body = RequestBody({"a": value}, {"a": SchemaKeywords(minimum=low, maximum=high)})
+    body = RequestBody({"a": value}, {"a": Keywords(minimum=low, maximum=high)})
     for reader in (body.number, body.whole_number):
         try:
             found = reader("a")
@@ -89,9 +89,7 @@ def test_numbers_are_within_their_bounds_or_refused(value: Any, low: int, high: 
 def test_text_is_of_its_length_and_can_be_encoded_or_is_refused(value: Any) -> None:
     """A lone surrogate passes JSON and is no text."""
     try:
-        found = RequestBody({"a": value}, {"a": SchemaKeywords(min_length=1, max_length=10)}).text(
-            "a"
-        )
+        found = RequestBody({"a": value}, {"a": Keywords(min_length=1, max_length=10)}).text("a")
     except InvalidRequest:
         return
     assert 1 <= len(found) <= 10

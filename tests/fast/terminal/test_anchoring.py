@@ -11,17 +11,9 @@ from rich.cells import cell_len, get_character_cell_size, set_cell_size
 from aileron_core.text import inline
 from aileron_tui.terminal.glyph_width import pin_glyphs
 from tests.support.attacks import ATTACKS
-from tests.support.terminal import Cells
+from tests.support.terminal import Cells, joins_nothing
 
 LEFT, WIDTH = 40, 100
-
-
-def old(char: str) -> int:
-    """A terminal that joins nothing: modifiers, vowel signs, flags and selectors have cells."""
-    size = get_character_cell_size(char)
-    if 0x1F1E6 <= ord(char) <= 0x1F3FF:
-        return 2
-    return 1 if unicodedata.category(char) == "Mc" or 0x1160 <= ord(char) <= 0x11FF else size
 
 
 def narrow(char: str) -> int:
@@ -40,7 +32,7 @@ def drawn(gist: str, width_of: Callable[[str], int]) -> list[str]:
     return cells.row(0)
 
 
-@pytest.mark.parametrize("width_of", [old, narrow, get_character_cell_size])
+@pytest.mark.parametrize("width_of", [joins_nothing, narrow, get_character_cell_size])
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_what_stands_beside_a_text_stays_in_its_columns(
     attack: object, width_of: Callable[[str], int]
@@ -58,7 +50,7 @@ def test_what_stands_beside_a_text_stays_in_its_columns(
 )
 def test_it_holds_for_any_text(text: str) -> None:
     """On a terminal that joins nothing."""
-    row = drawn(inline(text).text, old)
+    row = drawn(inline(text).text, joins_nothing)
     assert "".join(row[LEFT : LEFT + 13]) == "LABEL ┃ value"
 
 

@@ -54,7 +54,12 @@ ONLY_IN: dict[str, frozenset[str]] = {
     "Segment": frozenset({"widgets/line_view.py", "styles/colourless.py"}),
     "Text": frozenset({"app.py"}),
     "write": frozenset(
-        {"app.py", "plain/terminal.py", "terminal/background_color.py", "terminal/driver.py"}
+        {
+            "app.py",
+            "terminal/line_terminal.py",
+            "terminal/background_color.py",
+            "terminal/driver.py",
+        }
     ),
 }
 """The places that turn text into cells or bytes themselves; each has a test of its own."""

@@ -1,4 +1,4 @@
-"""What the console without a screen prints of hostile text: nothing of it begins a line."""
+"""What the console without a screen and `action show` print of hostile text: nothing of it begins a line."""
 
 import unicodedata
 from dataclasses import replace
@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from aileron_core.console_port import ApprovalView, FieldView
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, plain_text
+from aileron_tui.draw.unbroken import sentence_lines, text_of
 from aileron_tui.items import Item
-from aileron_tui.plain.lines import item_list, item_page, sentence_lines, text_of
 from aileron_tui.state.document_cache import DocumentCache
+from aileron_tui.state.printed_pages import item_page, row_page
+from aileron_tui.state.tables.library import LibraryTable
 from tests.support.attacks import ATTACKS
 from tests.support.screens.calls import snapshot
 
@@ -47,8 +49,11 @@ def cells_at_most(pieces: Line) -> int:
 
 def page(text: str, columns: int) -> tuple[Line, ...]:
     item = Item(key="a", approval=spoilt(text))
-    made = item_page(DocumentCache(), item, NOW, columns, file_changed=False)
-    return (*made, *item_list([item], "a", NOW, columns))
+    file = replace(
+        snapshot(NOW).library[0], name=text, reason=text, hosts=(text,), file=text, connector=text
+    )
+    shown = row_page(LibraryTable((file,), (), NOW), NOW, columns)
+    return (*item_page(DocumentCache(), item, NOW, columns, file_changed=False), *shown)
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -59,18 +64,6 @@ def test_no_attack_begins_a_line_or_is_broken_by_the_terminal(columns: int) -> N
             text = text_of(pieces)
             assert not text or text.startswith(" "), attack
             assert cells_at_most(pieces) <= columns, attack
-
-
-def test_a_list_has_the_gist_of_each_call_and_no_bars() -> None:
-    """It is read aloud: what would happen says more than the action's title."""
-    view = next(each for each in snapshot(NOW).approvals if each.preview.gist)
-    for each in (view, replace(view, self_opened=True)):
-        (told,) = (text_of(row) for row in item_list([Item(key="a", approval=each)], "", NOW, 120))
-        assert view.preview.gist in told
-        assert not set("┃│┊▌") & set(told)
-    blind = replace(view, preview=replace(view.preview, gist=""))
-    (told,) = (text_of(row) for row in item_list([Item(key="a", approval=blind)], "", NOW, 120))
-    assert view.title in told
 
 
 @given(st.text(max_size=300), st.sampled_from(WIDTHS))
@@ -122,3 +115,10 @@ def test_it_prints_readable_text_and_on_a_key_the_source() -> None:
     assert "Dear Ana" in shown
     assert "‹only in the source: 1 × comment›" in shown
     assert "<p>Dear <b>Ana</b><!-- c -->" in source
+
+
+def test_a_long_sentence_of_ours_uses_the_whole_width() -> None:
+    """Only what a terminal may draw wider than it is counts double."""
+    rows = sentence_lines((Piece("word " * 25 + "end"),), 80)
+    assert len(rows) == 2
+    assert all(cells_at_most(each) <= 80 for each in rows)

@@ -10,9 +10,9 @@ from tests.support.variants import ALL
 MANNERS = [
     f"{program}.py {manner}"
     for program, manners in {
-        "sdk_chat": "whole streamed chunks async async-streamed",
-        "sdk_responses": "whole streamed chained async async-streamed",
-        "sdk_messages": "whole streamed runner async async-streamed",
+        "sdk_chat": "whole streamed chunks async-streamed",
+        "sdk_responses": "whole streamed chained async-streamed",
+        "sdk_messages": "whole streamed runner async-streamed",
     }.items()
     for manner in manners.split()
 ]

@@ -1,5 +1,6 @@
-"""`python -I -m aileron_core.connectors.builtin.worker files|commands PROJECT ...`, and what a copy of it in a folder runs."""
+"""`python -I -m aileron_core.connectors.builtin.worker files|commands|recover PROJECT ...`, and what a copy of it in a folder runs."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -11,6 +12,10 @@ def main() -> None:
         from aileron_core.connectors.builtin.worker.file_worker import serve as serve_files
 
         serve_files(Path(project))
+    elif kind == "recover":
+        from aileron_core.connectors.builtin.worker.journal import recover
+
+        print(json.dumps(recover(sys.stdin.read())))  # noqa: T201
     else:
         from aileron_core.connectors.builtin.worker.command_worker import serve
 

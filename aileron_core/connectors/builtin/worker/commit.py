@@ -2,37 +2,38 @@
 
 Each change is made beside its place first and put there in one step, which keeps what was there; that is
 compared then once more, so that nobody's change in between is lost. Whatever fails, everything that was done is
-undone. All of it happens within the mounts of the worker's own sandbox, which the kernel holds to
+undone, by the journal also where this process is killed. All of it happens within the mounts of the worker's own sandbox, which the kernel holds to
 what is read-only or hidden.
 """
 
-import contextlib
-import ctypes
-import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
 
+from aileron_core.connectors.builtin.worker.journal import (
+    EXCHANGE,
+    NO_REPLACE,
+    Journal,
+    Step,
+    finish,
+    rename,
+    take_back,
+)
 from aileron_core.connectors.builtin.worker.overlays import Layer
 from aileron_core.connectors.builtin.worker.problems import OpFailed
 from aileron_core.connectors.builtin.worker.upper_changes import (
     Change,
+    copy_bytes,
     identity,
     open_beneath,
-    own_attributes,
     printable,
     take_content,
 )
-from aileron_core.containment.safe_paths import remove_tree
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CHUNK = 1 << 20
-_NO_REPLACE, _EXCHANGE = 1, 2
-"""RENAME_* of linux/fs.h."""
 
 Keep = Callable[[Change, int, str], None]
 
@@ -52,6 +53,7 @@ class Commit:
         keep: Keep | None = None,
         *,
         since: str = "the command was rehearsed",
+        journal: Journal | None = None,
     ) -> None:
         """Begin with nothing changed.
 
@@ -69,8 +71,9 @@ class Commit:
         }
         self._changes = changes
         self._deleted = {(each.layer, each.path) for each in changes if each.kind == "deleted"}
-        self._undo: list[Callable[[], None]] = []
-        self._finish: list[Callable[[], None]] = []
+        self._journal = journal
+        self._steps: dict[tuple[int, PurePosixPath, str], Step] = {}
+        self._begun: list[Step] = []
 
     def holds(self) -> bool:
         """Return whether what the changes are made to is as it was."""
@@ -90,28 +93,49 @@ class Commit:
         Raises:
             OpFailed: `conflict` or `io`; nothing has changed.
         """
+        changes = [each for each in self._changes if not each.within]
+        self._steps = {(each.layer, each.path, each.kind): self._step(each) for each in changes}
+        steps = [*self._steps.values()]
+        layers = [self._layers[number] for number in {each.layer for each in changes}]
+        roots = {str(each.path): each.handle for each in layers}
+        journal = self._journal or Journal(os.memfd_create("journal"))
         try:
+            journal.begin(
+                steps
+            )  # first, for its lock: what is checked then stays so for other commits
             for change in self._changes:
                 self._check(change)
-            for change in self._changes:
+            for change in changes:
                 self._make(change)
-        except Conflict as conflict:
-            self._take_back()
-            raise OpFailed(
-                "conflict",
-                f"{conflict} is not as it was when {self._since}. Nothing was changed.",
-            ) from None
-        except OSError as error:
-            self._take_back()
-            raise OpFailed(
-                "io", f"The changes could not be made ({error}). Nothing was changed."
-            ) from None
-        except BaseException:
-            self._take_back()
+            journal.done(roots)
+        except BaseException as error:
+            take_back(self._begun, roots)
+            journal.clear()
+            if isinstance(error, Conflict):
+                raise OpFailed(
+                    "conflict",
+                    f"{error} is not as it was when {self._since}. Nothing was changed.",
+                ) from None
+            if isinstance(error, OSError):
+                raise OpFailed(
+                    "io", f"The changes could not be made ({error}). Nothing was changed."
+                ) from None
             raise
-        for finish in reversed(self._finish):
-            with contextlib.suppress(OSError):
-                finish()
+        finish(steps, roots)
+        journal.clear()
+
+    def _step(self, change: Change) -> Step:
+        return Step(
+            root=str(self._layers[change.layer].path),
+            above=str(change.path.parent),
+            above_inode=change.above,
+            name=change.path.name,
+            aside=f".aileron-{secrets.token_hex(8)}",
+            was=change.was[0] if change.was is not None else None,
+            mode=change.mode,
+            target=change.target,
+            sha256=change.after.sha256 if change.after is not None else None,
+        )
 
     def _shown(self, change: Change) -> str:
         return printable(str(self._layers[change.layer].path / change.path))
@@ -177,27 +201,26 @@ class Commit:
             raise Conflict(self._shown(change))
 
     def _make(self, change: Change) -> None:
-        if change.within:
-            return
+        step = self._steps[change.layer, change.path, change.kind]
         above = self._open_above(change)
-        self._finish.append(lambda: os.close(above))
-        if change.kind == "deleted":
-            self._delete(change, above)
-        elif stat.S_ISDIR(change.mode):
-            self._folder(change, above)
-        else:
-            self._replace(change, above)
+        try:
+            if change.kind == "deleted":
+                self._delete(change, above, step)
+            elif stat.S_ISDIR(change.mode):
+                self._folder(change, above, step)
+            else:
+                self._replace(change, above, step)
+        finally:
+            os.close(above)
 
-    def _delete(self, change: Change, above: int) -> None:
-        name, aside = change.path.name, _aside()
-        self._rename(change, above, name, aside, _NO_REPLACE)
-        self._undo.append(lambda: _rename(above, aside, name, _NO_REPLACE))
-        status = os.stat(aside, dir_fd=above, follow_symlinks=False)
-        self._compare(change, above, aside, status, renamed=True)
-        self._keep(change, above, aside)
+    def _delete(self, change: Change, above: int, step: Step) -> None:
+        self._begun.append(step)
+        self._rename(change, above, step.name, step.aside, NO_REPLACE)
+        status = os.stat(step.aside, dir_fd=above, follow_symlinks=False)
+        self._compare(change, above, step.aside, status, renamed=True)
+        self._keep(change, above, step.aside)
         if stat.S_ISDIR(status.st_mode):
-            self._compare_inside(change, above, aside)
-        self._finish.append(lambda: _remove(above, aside))
+            self._compare_inside(change, above, step.aside)
 
     def _compare_inside(self, change: Change, above: int, aside: str) -> None:
         """Compare a folder that was moved aside, with everything in it, with what was to be deleted."""
@@ -229,40 +252,33 @@ class Commit:
         if left:
             raise Conflict(self._shown(change))
 
-    def _folder(self, change: Change, above: int) -> None:
-        name, mode = change.path.name, stat.S_IMODE(change.mode)
+    def _folder(self, change: Change, above: int, step: Step) -> None:
+        """Make a folder; it gets its mode once everything is in it."""
         if change.kind == "made":
             try:
-                os.mkdir(name, 0o700, dir_fd=above)
+                os.mkdir(step.name, 0o700, dir_fd=above)
             except FileExistsError:
                 raise Conflict(self._shown(change)) from None
-            self._undo.append(lambda: os.rmdir(name, dir_fd=above))
-        handle = os.open(name, _FOLDER, dir_fd=above)
-        self._finish.append(lambda: os.close(handle))
-        before = os.fstat(handle)
-        if change.was is not None and identity(before)[:2] != change.was[:2]:
+            self._begun.append(step)
+        status = os.stat(step.name, dir_fd=above, follow_symlinks=False)
+        if change.was is not None and identity(status)[:2] != change.was[:2]:
             raise Conflict(self._shown(change))
-        self._finish.append(lambda: os.fchmod(handle, mode))
 
-    def _replace(self, change: Change, above: int) -> None:
+    def _replace(self, change: Change, above: int, step: Step) -> None:
         """Put a file or link in its place, and compare what was there."""
-        name, aside = change.path.name, _aside()
-        self._undo.append(lambda: os.unlink(aside, dir_fd=above))
-        self._write(change, above, aside)
+        self._begun.append(step)
+        self._write(change, above, step.aside)
         if change.was is None:
-            self._rename(change, above, aside, name, _NO_REPLACE)
-            self._undo.append(lambda: _rename(above, name, aside, _NO_REPLACE))
+            self._rename(change, above, step.aside, step.name, NO_REPLACE)
             return
-        self._rename(change, above, aside, name, _EXCHANGE)
-        self._undo.append(lambda: _rename(above, aside, name, _EXCHANGE))
-        status = os.stat(aside, dir_fd=above, follow_symlinks=False)
-        self._compare(change, above, aside, status, renamed=True)
-        self._keep(change, above, aside)
-        self._finish.append(lambda: os.unlink(aside, dir_fd=above))
+        self._rename(change, above, step.aside, step.name, EXCHANGE)
+        status = os.stat(step.aside, dir_fd=above, follow_symlinks=False)
+        self._compare(change, above, step.aside, status, renamed=True)
+        self._keep(change, above, step.aside)
 
     def _rename(self, change: Change, above: int, old: str, new: str, flags: int) -> None:
         try:
-            _rename(above, old, new, flags)
+            rename(above, old, new, flags)
         except (FileNotFoundError, FileExistsError):
             raise Conflict(self._shown(change)) from None
 
@@ -278,33 +294,11 @@ class Commit:
             os.fdopen(source, "rb", buffering=0) as reader,
             os.fdopen(os.open(name, flags, 0o600, dir_fd=above), "wb", buffering=0) as writer,
         ):
-            _copy(reader, writer)
-            folder = open_beneath(upper, change.path.parent, _FOLDER)
-            try:
-                _copy_attributes(own_attributes(folder, change.path.name), writer.fileno())
-            finally:
-                os.close(folder)
+            # Its extended attributes, of which nobody was shown any, are left out.
+            copy_bytes(reader, writer, change.after.size if change.after else 0)
             os.fchmod(writer.fileno(), stat.S_IMODE(change.mode))
             status = os.fstat(source)
             os.utime(writer.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
-
-    def _take_back(self) -> None:
-        for undo in reversed(self._undo):
-            with contextlib.suppress(OSError):
-                undo()
-
-
-def _aside() -> str:
-    return f".aileron-{secrets.token_hex(8)}"
-
-
-def _rename(folder: int, old: str, new: str, flags: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.renameat2(folder, os.fsencode(old), folder, os.fsencode(new), flags) != 0:
-        number = ctypes.get_errno()
-        if number == errno.EINVAL:
-            raise OSError(number, "this file system cannot exchange files")
-        raise OSError(number, os.strerror(number), new)
 
 
 def _has_content(folder: int, name: str, sha256: str | None) -> bool:
@@ -313,27 +307,6 @@ def _has_content(folder: int, name: str, sha256: str | None) -> bool:
     except OSError:
         return False
     return take_content(PurePosixPath(name), handle).sha256 == sha256
-
-
-def _copy(reader: BinaryIO, writer: BinaryIO) -> None:
-    while chunk := reader.read(_CHUNK):
-        view = memoryview(chunk)
-        while view:
-            view = view[writer.write(view) :]
-
-
-def _copy_attributes(attributes: Mapping[str, bytes], target: int) -> None:
-    for name, value in attributes.items():
-        with contextlib.suppress(OSError):  # where it goes may have none
-            os.setxattr(target, name, value)
-
-
-def _remove(folder: int, name: str) -> None:
-    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    if stat.S_ISDIR(status.st_mode):
-        remove_tree(Path(f"/proc/self/fd/{folder}/{name}"))
-    else:
-        os.unlink(name, dir_fd=folder)
 
 
 def _keep_nothing(change: Change, above: int, name: str) -> None:

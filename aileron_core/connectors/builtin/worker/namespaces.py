@@ -62,6 +62,11 @@ def make_mounts_private() -> None:
     _check(_libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "mount /")
 
 
+def keep_private(path: str) -> None:
+    """Keep what is mounted on *path* from showing anywhere else."""
+    _check(_libc.mount(None, path.encode(), None, _MS_PRIVATE, None), path)
+
+
 def follow_mounts() -> None:
     """Keep what is mounted here from showing anywhere else; what the worker gets shows here too."""
     _check(_libc.mount(None, b"/", None, _MS_REC | _MS_SLAVE, None), "mount /")

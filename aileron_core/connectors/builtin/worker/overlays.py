@@ -19,11 +19,13 @@ from aileron_core.connectors.builtin.worker.namespaces import MountedAt
 from aileron_core.containment.linux_syscalls import openat2
 
 MEMORY = 256 * 1024 * 1024
-"""Bytes that one rehearsal may write."""
+"""Bytes that all rehearsals of a session may have written, with what is kept to take commits back."""
+_SHM = "shm"
 UNDO = "undo"
 """The folder beside those of the layers, for what a commit replaces."""
 _FILES = 20_000
-_SHARED_MEMORY = 64 * 1024 * 1024
+"""Of all rehearsals of a session."""
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the sandbox's own
 _SEPARATE_GIT = "/run/aileron/git"
 """`record.SANDBOX_GIT_DIR`."""
 _STAND_IN = "README-aileron.txt"
@@ -149,13 +151,37 @@ def _purpose(path: str, folders: Sequence[str]) -> Purpose:
     return "own"
 
 
-def new_upper(layers: Sequence[Layer]) -> int:
-    """Return a descriptor of a file system in memory with the folders that `arrange` needs for *layers*.
+def mount_memory() -> int:
+    """Mount the file system in memory in which rehearsals write, where no command can reach it; return its descriptor.
+
+    One for all of them, so that the kernel holds a session to `MEMORY`. It lies under /dev/shm,
+    which is mounted over it. To be called before any command has run.
+    """
+    place = os.open(_SHARED_MEMORY, _PATH)
+    cover = namespaces.clone_mount(place)
+    memory = namespaces.new_mount("tmpfs", size=str(MEMORY), nr_inodes=str(_FILES), mode="700")
+    namespaces.attach(memory, place)
+    namespaces.keep_private(_SHARED_MEMORY)  # or what is mounted on a part of it would show here
+    namespaces.attach(cover, memory)
+    handle = os.open(f"/proc/self/fd/{memory}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for each in (place, cover, memory):
+        os.close(each)
+    return handle
+
+
+def new_upper(layers: Sequence[Layer], memory: int, name: str) -> int:
+    """Return a descriptor of a mount with the folders that `arrange` needs for *layers*: the folder *name* of *memory*.
 
     Raises:
         NotStarted: this kernel's cannot hold what an overlay writes.
+        OSError: the memory is full.
     """
-    upper = namespaces.new_mount("tmpfs", size=str(MEMORY), nr_inodes=str(_FILES), mode="700")
+    os.mkdir(name, 0o700, dir_fd=memory)
+    folder = os.open(name, _PATH, dir_fd=memory)
+    upper = namespaces.clone_mount(folder)
+    os.close(folder)
+    os.mkdir(_SHM, dir_fd=upper)
+    os.chmod(_SHM, 0o1777, dir_fd=upper)  # noqa: S103 - as /dev/shm has it
     for number, layer in enumerate(layers):
         if layer.purpose is not None:
             mode = stat.S_IMODE(os.fstat(layer.handle).st_mode)
@@ -207,9 +233,8 @@ def arrange(
         namespaces.attach(mount, target)
         made[layer.path] = mount
     namespaces.make_read_only("/", "/dev")
-    memory = namespaces.new_mount("tmpfs", size=str(_SHARED_MEMORY), mode="1777")
-    shared = os.open("/dev/shm", _PATH)  # noqa: S108 - a mount of its own
-    namespaces.attach(memory, shared)
+    shm = os.open(_SHM, _PATH, dir_fd=upper)
+    namespaces.attach(namespaces.clone_mount(shm), os.open(_SHARED_MEMORY, _PATH))
     project = made.get(PurePosixPath(box.project))
     if project is None:
         raise NotStarted("The project cannot be written in this session.")
@@ -225,6 +250,20 @@ def _overlay(under: int, upper: int, number: int) -> int:
     finally:
         os.close(up)
         os.close(work)
+
+
+def merged(layer: Layer, upper: int, number: int) -> int:
+    """Return a descriptor of what a command left of *layer*: its changes over what was there, read-only.
+
+    Args:
+        upper: as `mount_memory` has it: the mount that `new_upper` returns went with the command.
+    """
+    up = os.open(f"{number}/up", _PATH, dir_fd=upper)
+    try:
+        both = f"/proc/self/fd/{up}:/proc/self/fd/{layer.handle}"
+        return namespaces.new_mount("overlay", ("userxattr",), lowerdir=both)
+    finally:
+        os.close(up)
 
 
 def _target(layer: Layer, layers: Sequence[Layer], above: PurePosixPath, root: int) -> int:

@@ -2,12 +2,13 @@
 
 import contextlib
 import errno
+import itertools
 import os
 import resource
 import socket
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,10 +21,13 @@ from aileron_core.connectors.builtin.worker.first_process import (
     NotStarted,
     start_command,
 )
+from aileron_core.connectors.builtin.worker.journal import Journal
 from aileron_core.connectors.builtin.worker.overlays import (
+    MEMORY,
     Layer,
     arrange,
     is_inside,
+    merged,
     new_upper,
     read_layers,
 )
@@ -33,6 +37,7 @@ from aileron_core.connectors.builtin.worker.text_diff import MAX_DIFFED, unified
 from aileron_core.connectors.builtin.worker.undo import Before, reversed_changes
 from aileron_core.connectors.builtin.worker.upper_changes import (
     MAX_PATHS,
+    MAX_READ,
     Change,
     NotShowable,
     UpperReader,
@@ -50,9 +55,18 @@ MAX_DIFF = 1024 * 1024
 _PATH = getattr(os, "O_PATH", 0) | os.O_CLOEXEC
 _BENEATH = 0x02 | 0x08
 """RESOLVE_NO_MAGICLINKS and RESOLVE_BENEATH of linux/openat2.h."""
+_SESSION_MEMORY = 512 << 20
+"""Bytes of memory that all rehearsals of a session may have: files, processes that keep them, and those at work."""
+_KEEPING_MEMORY = 32 << 20
+_UNSEEN_MEMORY = 64 << 20
+"""What commands may take between two looks."""
+AT_WORK = 2
+"""Rehearsals of a session at once; others wait for them."""
+_READING_MEMORY = (_SESSION_MEMORY - _KEEPING_MEMORY - MEMORY) // AT_WORK
+"""Bytes of memory that a helper may have while it reads what a command left, with what every helper has."""
 _LIMITS = (
     (resource.RLIMIT_NPROC, 256),
-    (resource.RLIMIT_DATA, 2 << 30),
+    (resource.RLIMIT_DATA, 1 << 30),
     (resource.RLIMIT_AS, 16 << 30),
     (resource.RLIMIT_CORE, 0),
 )
@@ -84,10 +98,16 @@ class _Rehearsed:
             most = min(each for each in (most, soft, hard) if each != resource.RLIM_INFINITY)
             resource.setrlimit(kind, (most, most))
         self.listener = listen()
-        return (self.listener, *self.unders.values())
+        return (self.listener, self.upper, *self.unders.values())
 
     def attend(self, child: int, report: Callable[[dict[str, object]], None]) -> int:
-        return Attendant(self.unders, report).attend(self.listener, child)
+        return Attendant(self.unders, self._room, report).attend(self.listener, child)
+
+    def _room(self) -> int:
+        """Return how many bytes of memory each of those at work may have, beside what the session keeps in files."""
+        files = os.fstatvfs(self.upper)
+        written = (files.f_blocks - files.f_bfree) * files.f_frsize
+        return (_SESSION_MEMORY - _KEEPING_MEMORY - _UNSEEN_MEMORY - written) // AT_WORK
 
 
 class Rehearsal:
@@ -99,6 +119,8 @@ class Rehearsal:
         self._project = PurePosixPath(project)
         self._changes: list[Change] = []
         self._shown_paths = 0
+        self._merged: dict[int, int] = {}
+        """By the layer, once it is needed, what `merged` returns."""
         self._undo: Commit | None = None
         self.outcome: dict[str, Any] = {}
 
@@ -108,23 +130,28 @@ class Rehearsal:
         Raises:
             NotShowable: it is too much, or nothing that could be committed.
         """
+        shown: list[dict[str, Any]] = []
+        own: list[str] = []
+        text, left = "", MAX_READ
         for number, layer in enumerate(self._layers):
-            if layer.purpose is not None:
-                for change in UpperReader(number, layer, self._upper).changes():
-                    self._changes.append(change)
-                    self._refuse(layer, change)
-        shown = [each for each in self._changes if self._purpose(each) != "own"]
-        own = [
-            str(self._layers[each.layer].path / each.path)
-            for each in self._changes
-            if self._purpose(each) == "own"
-        ]
-        diffs = [self._shown(each) for each in shown]
-        text = "".join(each.pop("diff", "") for each in diffs)
-        if len(text) > MAX_DIFF:
-            raise NotShowable("changes more than can be shown (over 1 MiB)")
+            if layer.purpose is None:
+                continue
+            reader = UpperReader(number, layer, self._upper, left)
+            for change in reader.changes():
+                self._changes.append(_without_content(change))
+                self._refuse(layer, change)
+                if layer.purpose == "own":
+                    own.append(str(layer.path / change.path))
+                    continue
+                shown.append(self._shown(change))
+                text += shown[-1].pop("diff", "")
+                if len(text) > MAX_DIFF:
+                    raise NotShowable("changes more than can be shown (over 1 MiB)")
+            left = reader.left
+        for each in self._merged.values():
+            os.close(each)
         return {
-            "changes": diffs,
+            "changes": shown,
             "diff": text,
             "own_changes": len(own),
             "own_paths": [printable(each) for each in own[:MAX_OWN_PATHS]],
@@ -134,7 +161,7 @@ class Rehearsal:
         """Return whether everything that it changed is still as it was before."""
         return Commit(self._layers, self._upper, self._changes).holds()
 
-    def commit(self) -> dict[str, Any]:
+    def commit(self, journal: Journal) -> dict[str, Any]:
         """Make the changes for real.
 
         Raises:
@@ -146,13 +173,17 @@ class Rehearsal:
             key=lambda each: self._purpose(each) == "git" and "refs" in each.path.parts[:1],
         )
         before = Before(self._upper)
-        Commit(self._layers, self._upper, order, before.keep).apply()
+        Commit(self._layers, self._upper, order, before.keep, journal=journal).apply()
         with contextlib.suppress(OSError):  # somebody is quicker: it cannot be taken back then
             if before.is_whole and order:
                 reverse = reversed_changes(self._layers, order)
                 before.forget_rehearsal()
                 self._undo = Commit(
-                    self._layers, before.root, reverse, since="the command's changes were made"
+                    self._layers,
+                    before.root,
+                    reverse,
+                    since="the command's changes were made",
+                    journal=journal,
                 )
         kept = ("exit_code", "signal", "stdout", "stderr")
         return {name: self.outcome[name] for name in kept if name in self.outcome}
@@ -185,23 +216,32 @@ class Rehearsal:
         name = printable(str(change.path))
         if change.path.parts[0] in PROTECTED_NAMES:
             raise NotShowable(f"changes {name}, a name through which your own tools are reached")
-        if change.target and self._leads_out(layer, change):
+        if change.target and self._leads_out(change):
             raise NotShowable(f"makes the link {name}, which leads out of the project")
 
-    def _leads_out(self, layer: Layer, change: Change) -> bool:
-        end = os.path.normpath(layer.path / change.path.parent / change.target)
-        around = [
-            each
-            for each in self._layers
-            if each.purpose == "shown" and is_inside(end, str(each.path))
-        ]
-        if not around:
+    def _leads_out(self, change: Change) -> bool:
+        """Return whether the kernel, in what the command left, follows a link to a place outside, or may come to."""
+        number, inside = change.layer, f"{change.path.parent}/{change.target}"
+        if change.target.startswith("/"):
+            around = [
+                each
+                for each, layer in enumerate(self._layers)
+                if layer.purpose == "shown" and is_inside(change.target, str(layer.path))
+            ]
+            if not around:
+                return True
+            number = around[-1]
+            inside = f".{change.target[len(str(self._layers[number].path)) :]}"
+        # After a name, `..` leads to another folder once that name is a link: of a later command, say.
+        names = itertools.dropwhile(lambda each: each in ("", ".", ".."), change.target.split("/"))
+        if ".." in names:
             return True
-        inside = os.path.relpath(end, around[-1].path)
+        if number not in self._merged:
+            self._merged[number] = merged(self._layers[number], self._upper, number)
         try:
-            os.close(openat2(around[-1].handle, os.fsencode(inside), _PATH, _BENEATH))
+            os.close(openat2(self._merged[number], os.fsencode(inside), _PATH, _BENEATH))
         except OSError as error:
-            return error.errno == errno.EXDEV
+            return error.errno not in (errno.ENOENT, errno.ENOTDIR)
         return False
 
     def _shown(self, change: Change) -> dict[str, Any]:
@@ -222,6 +262,15 @@ class Rehearsal:
         if stat.S_ISDIR(change.mode or before):
             return {**entry, "folder": True}
         return {**entry, **_content(change, path)}
+
+
+def _without_content(change: Change) -> Change:
+    """Return *change* as it is kept: what is compared later is hashes."""
+
+    def stripped(snapshot: Snapshot | None) -> Snapshot | None:
+        return None if snapshot is None else replace(snapshot, data=None, beginning=b"")
+
+    return replace(change, before=stripped(change.before), after=stripped(change.after))
 
 
 def _content(change: Change, path: str) -> dict[str, Any]:
@@ -254,15 +303,21 @@ def rehearse(
     shown: Sequence[Path],
     seconds: float,
     control: socket.socket,
+    place: tuple[int, str],
+    before_reading: Callable[[], None],
 ) -> tuple[dict[str, Any], Rehearsal | None]:
     """Run *command* on overlays, and return the answer, with what can be committed.
+
+    Args:
+        place: a descriptor of the memory of the session's rehearsals, and the name of a new folder there.
+        before_reading: called when the command has ended; from then on this process may be killed.
 
     Raises:
         OpFailed: it was stopped.
     """
     try:
         layers = read_layers(box.project, shown)
-        upper = new_upper(layers)
+        upper = new_upper(layers, *place)
     except NotStarted as error:
         return {"fallback": str(error)}, None
     except OSError as error:
@@ -285,11 +340,17 @@ def rehearse(
         return {
             "fallback": "It needs more room than a rehearsal has, or moves what it cannot."
         }, None
-    rehearsal = Rehearsal(layers, upper, box.project)
+    memory, name = place
+    rehearsal = Rehearsal(layers, os.open(name, _PATH, dir_fd=memory), box.project)
     rehearsal.outcome = outcome
+    before_reading()
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (_READING_MEMORY, most))
     try:
         return {**outcome, **rehearsal.read()}, rehearsal
     except NotShowable as error:
         return {"fallback": f"It {error}."}, None
+    except (MemoryError, RecursionError):
+        return {"fallback": "It changes more than there is memory to show."}, None
     except OSError as error:
         return {"fallback": f"The project changed while its changes were read ({error})."}, None

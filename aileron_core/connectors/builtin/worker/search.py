@@ -17,10 +17,9 @@ from typing import Any
 
 from aileron_core.connectors.builtin.worker.arguments import Arguments
 from aileron_core.connectors.builtin.worker.file_content import MAX_TEXT
-from aileron_core.connectors.builtin.worker.globs import glob_expression
 from aileron_core.connectors.builtin.worker.paths import Place, Project, failure, open_regular
 from aileron_core.connectors.builtin.worker.problems import OpFailed
-from aileron_core.path_patterns import HiddenPaths
+from aileron_core.path_patterns import HiddenPaths, alternatives, matches
 
 MAX_PATHS = 1_000
 MAX_OUTPUT = 256 * 1024
@@ -123,13 +122,13 @@ def glob(project: Project, args: Arguments) -> dict[str, Any]:
     if ".." in pattern.split("/"):
         raise OpFailed("invalid_arguments", "A pattern may not contain '..'. Set path instead.")
     search = _Search(project, args)
-    matches = glob_expression(_relative(pattern, project, search.place)).match
+    is_meant = _matcher(_relative(pattern, project, search.place))
     count = 0
 
     def matching() -> Iterator[tuple[int, str]]:
         nonlocal count
         for found in search.files():
-            if matches(found.within):
+            if is_meant(found.within):
                 count += 1
                 yield found.modified_ns, found.path
 
@@ -138,6 +137,14 @@ def glob(project: Project, args: Arguments) -> dict[str, Any]:
         "paths": [path for _, path in newest],
         "truncated": count > MAX_PATHS or search.out_of_time,
     }
+
+
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    try:
+        patterns = alternatives(pattern)
+    except ValueError as error:
+        raise OpFailed("invalid_arguments", str(error)) from None
+    return lambda path: any(matches(each, path, strict=True) for each in patterns)
 
 
 def _relative(pattern: str, project: Project, place: Place) -> str:
@@ -218,12 +225,12 @@ def grep(project: Project, args: Arguments) -> dict[str, Any]:
     """Do the op `grep`."""
     options = _GrepOptions.read(args)
     search = _Search(project, args)
-    named = glob_expression(args.optional_text("glob") or "**").match
+    is_meant = _matcher(args.optional_text("glob") or "**")
     output = _Output(options.limit)
     for found in search.files():
         if output.full:
             break
-        if not named(found.within) or (text := _searched_text(found)) is None:
+        if not is_meant(found.within) or (text := _searched_text(found)) is None:
             continue
         lines = [each.removesuffix("\r") for each in text.split("\n")]
         if lines[-1] == "":

@@ -1,7 +1,6 @@
 """Taking a committed rehearsal back: the same changes the other way round, of what was kept of the content before."""
 
 import os
-import shutil
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +10,9 @@ from aileron_core.connectors.builtin.worker.overlays import UNDO, Layer
 from aileron_core.connectors.builtin.worker.upper_changes import (
     Change,
     Kind,
+    copy_bytes,
     identity,
     open_beneath,
-    own_attributes,
 )
 from aileron_core.containment.safe_paths import remove_tree
 
@@ -21,7 +20,6 @@ MAX_KEPT = 64 * 1024 * 1024
 """Bytes of earlier contents that are kept of one commit."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CHUNK = 1 << 20
 
 
 @dataclass(slots=True)
@@ -58,10 +56,11 @@ class Before:
         try:
             copy.parent.mkdir(parents=True, exist_ok=True)
             source = os.open(name, _FILE, dir_fd=above)
-            with os.fdopen(source, "rb") as reader, copy.open("xb") as writer:
-                shutil.copyfileobj(reader, writer, _CHUNK)
-            for attribute, value in own_attributes(above, name).items():
-                os.setxattr(copy, attribute, value)
+            with (
+                os.fdopen(source, "rb", buffering=0) as reader,
+                copy.open("xb", buffering=0) as writer,
+            ):
+                copy_bytes(reader, writer, status.st_size)
             os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
         except OSError:
             self.is_whole = False

@@ -10,18 +10,20 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from aileron_core.connectors.builtin.worker.file_content import (
-    MAX_TEXT,
     Snapshot,
-    take_snapshot,
 )
-from aileron_core.connectors.builtin.worker.overlays import MEMORY, Layer
+from aileron_core.connectors.builtin.worker.overlays import Layer
+from aileron_core.connectors.builtin.worker.text_diff import MAX_DIFFED
 from aileron_core.containment.linux_syscalls import openat2
 
 _OPAQUE = "user.overlay.opaque"
-_OVERLAY = "user.overlay."
+MAX_READ = 1 << 30
+"""Bytes of what a rehearsal left, and of what was there before, that are read: by the sizes that files say they have."""
+_MAX_BEFORE = 256 << 20
+"""Bytes of a file that is there now and whose content is read; a larger one is compared without."""
 MAX_PATHS = 5000
 """In all folders, also those that are not shown."""
 _BENEATH = 0x01 | 0x02 | 0x04 | 0x08
@@ -96,12 +98,14 @@ class _Folder:
 class UpperReader:
     """Reads the changes of one layer."""
 
-    def __init__(self, number: int, layer: Layer, upper: int) -> None:
+    def __init__(self, number: int, layer: Layer, upper: int, left: int = MAX_READ) -> None:
         """Begin at the top.
 
         Args:
             upper: of `overlays.new_upper`.
+            left: bytes that may be read.
         """
+        self.left = left
         self._number = number
         self._root = layer.handle
         self._is_own = layer.purpose == "own"
@@ -215,7 +219,7 @@ class UpperReader:
         else:
             _let_in(upper, path.name)
             handle = os.open(path.name, _FILE, dir_fd=upper)
-            after = take_content(path, handle)
+            after = self._read(path, handle)
         was, before, link_before = self._content(path, there)
         if (
             there is not None
@@ -251,10 +255,10 @@ class UpperReader:
         """Return the identity of what is at *path* below, with its content or target."""
         if there is None:
             return None, None, None
-        if stat.S_ISREG(there.st_mode) and there.st_size <= MEMORY:
+        if stat.S_ISREG(there.st_mode) and there.st_size <= _MAX_BEFORE:
             handle = open_beneath(self._root, path, _FILE)
             status = os.fstat(handle)
-            return identity(status), take_content(path, handle), None
+            return identity(status), self._read(path, handle), None
         link = None
         if stat.S_ISLNK(there.st_mode):
             above = open_beneath(self._root, path.parent, _FOLDER)
@@ -263,6 +267,13 @@ class UpperReader:
             finally:
                 os.close(above)
         return identity(there), None, link
+
+    def _read(self, path: PurePosixPath, handle: int) -> Snapshot:
+        self.left -= os.fstat(handle).st_size
+        if self.left < 0:
+            os.close(handle)
+            raise NotShowable("leaves or changes files of more than 1 GiB, too much to read")
+        return take_content(path, handle)
 
     def _deleted(self, path: PurePosixPath, *, within: bool = False) -> Iterator[Change]:
         """Yield a deletion, and those of everything in a folder."""
@@ -296,30 +307,26 @@ def _let_in(folder: int, name: str) -> None:
 
 
 def take_content(path: PurePosixPath, handle: int) -> Snapshot:
-    """Return the open file as it is, and close it."""
+    """Return the open file as it is, without the data of one that no diff is made of, and close it."""
     try:
-        if os.fstat(handle).st_size <= MAX_TEXT:
-            return take_snapshot(path, handle)
         status = os.fstat(handle)
         digest = hashlib.sha256()
         beginning = b""
-        while chunk := os.read(handle, _CHUNK):
+        left = status.st_size  # and no more: somebody may be adding to it
+        while left and (chunk := os.read(handle, min(left, _CHUNK))):
+            left -= len(chunk)
             beginning = beginning or chunk
             digest.update(chunk)
-        return Snapshot(path, status, digest.hexdigest(), None, beginning, status.st_size)
+        data = beginning if len(beginning) == status.st_size <= MAX_DIFFED else None
+        return Snapshot(path, status, digest.hexdigest(), data, beginning, status.st_size - left)
     finally:
         os.close(handle)
 
 
-def own_attributes(folder: int, name: str) -> dict[str, bytes]:
-    """Return the extended attributes of a file, without the overlay's."""
-    path = f"/proc/self/fd/{folder}/{name}"
-    try:
-        names = os.listxattr(path, follow_symlinks=False)
-        return {
-            each: os.getxattr(path, each, follow_symlinks=False)
-            for each in names
-            if not each.startswith(_OVERLAY)
-        }
-    except OSError:
-        return {}
+def copy_bytes(reader: BinaryIO, writer: BinaryIO, size: int) -> None:
+    """Copy what *reader* has, at most *size* bytes, to an unbuffered *writer*."""
+    while size and (chunk := reader.read(min(size, _CHUNK))):
+        size -= len(chunk)
+        view = memoryview(chunk)
+        while view:
+            view = view[writer.write(view) :]

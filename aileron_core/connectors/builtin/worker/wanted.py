@@ -7,6 +7,8 @@ A seccomp filter has the kernel ask this process about some system calls.
 * Signals and renames go on; they are reported where their result cannot be what it would be for real.
   Their arguments are in the command's memory, which it can change meanwhile: that can hide such a wish,
   and gains nothing.
+* Memory is what its processes hold, looked at every few thousandths of a second. What could be held by
+  none, as a file without a name, is not there.
 """
 
 import contextlib
@@ -18,18 +20,19 @@ import platform
 import select
 import stat
 import struct
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 _CALLS = {
     "x86_64": {
-        "socket": 41, "connect": 42, "socketpair": 53, "kill": 62, "rename": 82, "rt_sigqueueinfo": 129,
-        "renameat": 264, "renameat2": 316,
+        "shmget": 29, "socket": 41, "connect": 42, "socketpair": 53, "kill": 62, "rename": 82,
+        "rt_sigqueueinfo": 129, "renameat": 264, "renameat2": 316, "memfd_create": 319, "memfd_secret": 447,
     },
     "aarch64": {
-        "renameat": 38, "kill": 129, "rt_sigqueueinfo": 138, "socket": 198, "socketpair": 199,
-        "connect": 203, "renameat2": 276,
+        "renameat": 38, "kill": 129, "rt_sigqueueinfo": 138, "shmget": 194, "socket": 198,
+        "socketpair": 199, "connect": 203, "renameat2": 276, "memfd_create": 279, "memfd_secret": 447,
     },
 }  # fmt: skip
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
@@ -40,13 +43,19 @@ _LOAD, _AND, _IF_EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
 _TYPE, _STREAM, _SEQUENCED = 0xF, 1, 5
 """Of a socket's type: the mask, SOCK_STREAM and SOCK_SEQPACKET."""
 _ALLOW, _NOTIFY = 0x7FFF0000, 0x7FC00000
-_REAP_MS = 100
+_LOOK_SECONDS = 0.004
+"""How often memory is looked at, and orphans are reaped."""
 _NUMBER, _ARGUMENTS = 0, 16
 """Offsets in struct seccomp_data; of an argument, the lower half on these little-endian machines."""
 _NOTIFICATION, _ANSWER = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _CONTINUE = 1
-_REFUSED = ("socket", "socketpair", "connect")
+_REFUSED = {
+    **dict.fromkeys(("socket", "socketpair", "connect"), errno.EACCES),
+    **dict.fromkeys(("memfd_create", "memfd_secret", "shmget"), errno.ENOSYS),
+}
+_SHARES = (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:")
+_WHOLES = (b"RssAnon:", b"RssShmem:", b"VmSwap:")
 _AT_FDCWD = -100
 _MAX_PATH = 4096
 
@@ -102,13 +111,15 @@ def _filter(calls: Mapping[str, int]) -> bytes:
 class Attendant:
     """Answers the kernel in the first process of a rehearsal."""
 
-    def __init__(self, unders: Mapping[int, int], report: Report) -> None:
+    def __init__(self, unders: Mapping[int, int], room: Callable[[], int], report: Report) -> None:
         """Begin with nothing reported.
 
         Args:
             unders: by the device of each overlay a descriptor of the folder under it.
+            room: how many bytes of memory the command may have now.
         """
         self._unders = unders
+        self._room = room
         self._report = report
         self._numbers = {
             number: name for name, number in _CALLS.get(platform.machine(), {}).items()
@@ -120,8 +131,14 @@ class Attendant:
         poll = select.poll()
         poll.register(listener, select.POLLIN)
         poll.register(ended, select.POLLIN)
+        next_look = 0.0
         while True:
-            ready = [number for number, _ in poll.poll(_REAP_MS)]
+            ready = [number for number, _ in poll.poll(_LOOK_SECONDS * 1000)]
+            if (began := time.monotonic()) >= next_look:
+                if memory_in_use(room := self._room()) > room:
+                    self._report({"memory": room})
+                    return 0  # with this process the kernel ends all others, at once
+                next_look = max(began + _LOOK_SECONDS, 2 * time.monotonic() - began)
             # Orphans of the command are this process's children, and count as long as they are not waited for.
             while (gone := os.waitpid(-1, os.WNOHANG))[0]:
                 if gone[0] == child:
@@ -135,7 +152,7 @@ class Attendant:
                 continue
             asked, process, _, number, _, _, *arguments = _NOTIFICATION.unpack(buffer)
             call = self._numbers.get(number, "")
-            refused = errno.EACCES if call in _REFUSED else 0
+            refused = _REFUSED.get(call, 0)
             # What cannot be read, the kernel refuses too.
             with contextlib.suppress(OSError, ValueError, struct.error):
                 refused = self._look(process, call, arguments) or refused
@@ -144,7 +161,7 @@ class Attendant:
                 fcntl.ioctl(listener, _SEND, answer)
 
     def _look(self, process: int, call: str, arguments: list[int]) -> int:
-        """Report what is wanted, if it is; return the error that the command gets in place of EACCES."""
+        """Report what is wanted, if it is; return the error that the command gets in place of its usual one."""
         match call:
             case "socket" | "socketpair":
                 family = arguments[0] & 0xFFFFFFFF
@@ -154,6 +171,8 @@ class Attendant:
                     self._report({"network": _FAMILIES.get(family, f"address family {family}")})
             case "connect":
                 return self._look_at_address(process, arguments[1], arguments[2])
+            case "memfd_create" | "memfd_secret" | "shmget":
+                pass
             case "kill" | "rt_sigqueueinfo":
                 target = ctypes.c_int32(arguments[0] & 0xFFFFFFFF).value
                 if target > 0 and not Path(f"/proc/{target}").exists():
@@ -195,6 +214,30 @@ class Attendant:
             self._report({"cannot": f"renames the folder {full}"})
 
 
+def memory_in_use(enough: int) -> int:
+    """Return the bytes of memory of all processes here but the first; what they share counts once, where it matters.
+
+    Args:
+        enough: up to so many bytes, what is shared is counted with each process: that waits for no lock of theirs.
+
+    Source: proc_pid_status(5) and smaps_rollup in proc_pid_smaps(5).
+    """
+    others = [each for each in os.listdir("/proc") if each.isdecimal() and each != "1"]  # noqa: PTH208
+    wholes = sum(_kilobytes(each, "status", _WHOLES) for each in others) * 1024
+    if wholes <= enough:
+        return wholes
+    return sum(_kilobytes(each, "smaps_rollup", _SHARES) for each in others) * 1024
+
+
+def _kilobytes(process: str, file: str, names: tuple[bytes, ...]) -> int:
+    """Return the sum of the fields *names*; 0 where it may not be read, or the process has ended."""
+    try:
+        with open(f"/proc/{process}/{file}", "rb") as lines:  # noqa: PTH123 - much quicker
+            return sum(int(line.split()[1]) for line in lines if line.startswith(names))
+    except OSError:
+        return 0
+
+
 def _memory(process: int, address: int, size: int) -> bytes:
     handle = os.open(f"/proc/{process}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -224,6 +267,8 @@ def said(reports: list[dict[str, Any]]) -> str | None:
     network = sorted({each["network"] for each in reports if "network" in each})
     signals = sorted({each["signal"] for each in reports if "signal" in each})
     others = sorted({each["cannot"] for each in reports if "cannot" in each})
+    if memory := [each["memory"] for each in reports if "memory" in each]:
+        return f"It uses more memory than a rehearsal has (now {memory[0] >> 20} MiB)."
     if network:
         return f"It opens a network socket ({', '.join(network)}); a rehearsal has no network."
     if signals:

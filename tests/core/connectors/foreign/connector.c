@@ -3,7 +3,6 @@
    python -m ziglang cc -target wasm32-wasi -O2 -o connector.wasm connector.c
 */
 #include <dirent.h>
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,35 +89,6 @@ static int get(void) {
   return 0;
 }
 
-static long long now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
-}
-
-static int rest(int until) {
-  long long began = now(), ms = atoll(member("ms"));
-  struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-  if (until) {
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += ms * 1000000;
-    t.tv_sec += t.tv_nsec / 1000000000;
-    t.tv_nsec %= 1000000000;
-  }
-  clock_nanosleep(CLOCK_MONOTONIC, until ? TIMER_ABSTIME : 0, &t, NULL);
-  printf("{\"output\":%lld}", now() - began);
-  return 0;
-}
-
-static int grow(void) {
-  size_t size = (size_t)atoi(member("mib")) << 20;
-  char *block = malloc(size);
-  if (!block) return fail("connector_runtime_error", strerror(errno));
-  memset(block, 1, size);
-  printf("{\"output\":%d}", block[size - 1]);
-  return 0;
-}
-
 int main(int argc, char **argv) {
   char op[64];
   input = read_all();
@@ -130,21 +100,5 @@ int main(int argc, char **argv) {
   }
   if (!strcmp(op, "world")) return world(argv, argc);
   if (!strcmp(op, "get")) return get();
-  if (!strcmp(op, "sleep")) return rest(0);
-  if (!strcmp(op, "until")) return rest(1);
-  if (!strcmp(op, "grow")) return grow();
-  if (!strcmp(op, "nothing")) return 0;
-  if (!strcmp(op, "exit")) exit(atoi(member("code")));
-  if (!strcmp(op, "abort")) {
-    fputs("the index is broken\n", stderr);
-    abort();
-  }
-  if (!strcmp(op, "unbuffered")) {
-    setvbuf(stdout, NULL, _IONBF, 0);
-    printf("{\"output\":\"");
-    for (int i = 0; i < 20000; i++) putchar('x');
-    printf("\"}");
-    return 0;
-  }
   return fail("connector_runtime_error", "unknown op");
 }

@@ -19,7 +19,7 @@ from aileron_core.containment.git.session import SessionRepositories
 BWRAP = shutil.which("bwrap", path="/usr/bin:/bin") or ""
 
 
-def person(home: Path) -> dict[str, str]:
+def person_env(home: Path) -> dict[str, str]:
     """The person's environment: a home of their own, nothing of this machine's settings."""
     return {
         "HOME": str(home), "PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8",
@@ -29,7 +29,7 @@ def person(home: Path) -> dict[str, str]:
 
 def git(where: Path, *words: str, home: Path | None = None, code: int | None = 0) -> str:
     """Run the person's git in *where*; return what it printed."""
-    env = person(home or where)
+    env = person_env(home or where)
     settings = ("-c", "user.name=Person", "-c", "user.email=p@example.com")
     allow = ("-c", "protocol.file.allow=always")
     done = subprocess.run(
@@ -61,7 +61,10 @@ class Agent:
             socket=None,
             git_mounts=self.folders.mounts,
         )
-        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.bench.person)}
+        env = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.bench.person), "GIT_AUTHOR_NAME": "A",
+            "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@b",
+        }  # fmt: skip
         return {"args": bwrap_argv(spec, argv), "env": env, "cwd": "/", "text": True}
 
     def does(self, script: str, *, code: int | None = 0) -> str:
@@ -152,9 +155,34 @@ class Bench:
             leftovers=self.aileron / "aside" / session,
             session=session,
             project=project,
-            env=person(self.person),
+            env=person_env(self.person),
         )
         return Agent(self, folders, project)
+
+    def session(self, script: str, project: Path | None = None, *, code: int | None = 0) -> str:
+        """Have an agent run *script* in a session of its own; return what the person is told."""
+        agent = self.begin(project=project)
+        agent.does(script, code=code)
+        return agent.end()
+
+    def repository(self, name: str) -> Path:
+        """Make another repository of the person's, with one commit."""
+        path = self.folder / name
+        path.mkdir()
+        self.git("init", "-q", "-b", "main", where=path)
+        self.commit("other", "of-other", "x", where=path)
+        return path
+
+    def status(self, *folders: Path) -> None:
+        """Do there what obeys a repository's settings; nothing of the agent's may run."""
+        for where in folders or (self.project,):
+            for words in (("status",), ("diff",)):
+                self.git(*words, where=where, code=None)
+        self.nothing_ran()
+
+    def nothing_ran(self) -> None:
+        """Fail if a program of the agent's left its mark."""
+        assert not self.ran.exists(), self.ran.read_text()
 
     def refs(self, where: Path | None = None) -> dict[str, str]:
         """Return the person's refs."""
@@ -195,7 +223,7 @@ HOOKS = (
 )  # fmt: skip
 
 
-def everything(evil: str, names: Iterable[str] = ()) -> str:
+def all_settings(evil: str, names: Iterable[str] = ()) -> str:
     """Return a script that has every setting of *names*, every hook and attribute name a program.
 
     Without *names*: every setting that git knows.

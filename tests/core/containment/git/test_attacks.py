@@ -7,14 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from git_bench import HOOKS, Bench, armed, everything, names_of_git
+from git_bench import HOOKS, Bench, all_settings, armed, names_of_git
 
 import aileron_core.containment.git.new_repositories as new_repositories
 from aileron_core.containment.git.new_repositories import disable_new_repositories, file_identity
 from aileron_core.containment.git.repository import RepositoryScan, scan_project
 from aileron_core.errors import Forbidden
 
-ME = "git config user.name A; git config user.email a@b;"
 FAKE = (
     "mkdir -p {0}/objects {0}/refs/heads; echo 'ref: refs/heads/main' > {0}/HEAD;"
     "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = {1}\\n\\tworktree = {2}\\n' > {0}/config;"
@@ -22,7 +21,7 @@ FAKE = (
 """Makes a repository at the first place that names a program."""
 
 
-def at_work(bench: Bench, *folders: Path) -> None:
+def person_works(bench: Bench, *folders: Path) -> None:
     """Do what a person does with git, in the project and in *folders*."""
     (bench.project / "file").write_text("changed by the person\n")
     for where in (*folders, bench.project):
@@ -32,11 +31,6 @@ def at_work(bench: Bench, *folders: Path) -> None:
             ("checkout", "-q", "-f", "main"), ("gc", "--auto"),
         ):  # fmt: skip
             bench.git(*words, where=where, code=None)
-
-
-def nothing_ran(bench: Bench) -> None:
-    """Fail if a program of the agent's left its mark."""
-    assert not bench.ran.exists(), bench.ran.read_text()
 
 
 def test_commondir(bench: Bench) -> None:
@@ -49,8 +43,8 @@ def test_commondir(bench: Bench) -> None:
     )
     bench.git("status")
     reported = agent.end()
-    at_work(bench)
-    nothing_ran(bench)
+    person_works(bench)
+    bench.nothing_ran()
     assert "elsewhere is new, and git would treat it as a repository" in reported
 
 
@@ -59,26 +53,27 @@ def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(bench: Bench
     evil, arm = armed(bench)
     agent = bench.begin()
     agent.does(
-        arm + ME + "git init -q nested; cd nested;" + ME + "git commit -q --allow-empty -m n;"
+        arm + "git init -q nested; cd nested; git commit -q --allow-empty -m n;"
         f"git config core.fsmonitor {evil}; cd ..; git add nested; git commit -qm gitlink;"
         "git branch second; git tag third"
     )
     agent.folders.import_changes()
     for words in (("status",), ("diff",), ("submodule", "status"), ("commit", "-am", "mine")):
         bench.git(*words, code=None)  # while the agent still runs
-    nothing_ran(bench)
+    bench.nothing_ran()
     reported = agent.end()
-    at_work(bench, bench.project / "nested")
-    nothing_ran(bench)
+    person_works(bench, bench.project / "nested")
+    bench.nothing_ran()
     assert "160000" not in bench.git("ls-files", "--stage")
-    for name in ("main", "second", "third"):
+    assert "refs/heads/main keeps your value (nested is another repository)" in reported
+    for name in ("heads/second", "tags/third"):
         assert (
-            f"{name} keeps your value (its commits add another repository as a submodule)"
+            f"refs/{name} is kept as refs/aileron/ses-1/{name} (nested is another repository)"
             in reported
         )
-        assert "160000" not in bench.git("ls-tree", "-r", "main")
+    assert "160000" not in bench.git("ls-tree", "-r", "main")
     assert not {"refs/heads/second", "refs/tags/third"} & {*bench.refs()}
-    assert "nested was staged as a repository of its own" in reported
+    assert "nested was staged, and left out of your index: it is another repository." in reported
     assert "nested/.git is a new repository. It was renamed to nested/.git.disarmed" in reported
     assert bench.git("cat-file", "-t", "refs/aileron/ses-1/heads/second") == "commit"
 
@@ -88,30 +83,28 @@ def test_a_gitlink_that_is_staged_alone(bench: Bench) -> None:
     evil, arm = armed(bench)
     agent = bench.begin()
     agent.does(
-        arm + ME + "git init -q nested; cd nested;" + ME + "git commit -q --allow-empty -m n;"
+        arm + "git init -q nested; cd nested; git commit -q --allow-empty -m n;"
         f"git config core.fsmonitor {evil}; cd ..; echo x > x; git add x nested"
     )
     agent.folders.import_changes()
     assert bench.git("status", "--porcelain", "x") == "A  x"
     bench.git("status")
-    nothing_ran(bench)
-    assert "nested was staged as a repository of its own" in agent.end()
+    bench.nothing_ran()
+    assert "nested was staged, and left out of your index: it is another" in agent.end()
 
 
 def test_a_gitlink_in_a_merge_or_in_history_alone(bench: Bench) -> None:
     """The tip does not show it; whoever checks out what lies below it gets it."""
-    agent = bench.begin()
-    agent.does(
-        ME + "o=$(git rev-parse HEAD); git update-index --add --cacheinfo 160000,$o,sub;"
+    reported = bench.session(
+        "o=$(git rev-parse HEAD); git update-index --add --cacheinfo 160000,$o,sub;"
         "git commit -qm with; git rm -q --cached sub; git commit -qm without; git checkout -qb b $o;"
         "echo x > x; git add x; git commit -qm x; git checkout -qb c $o; echo y > y; git add y;"
         "git commit -qm y; git update-index --add --cacheinfo 160000,$o,evilmerge; t=$(git write-tree);"
         "git reset -q; git branch merged $(git commit-tree -p b -p c -m m $t)"
     )
-    reported = agent.end()
     refs = bench.refs()
-    assert "main keeps your value (its commits add" in reported
-    assert "merged keeps your value (its commits add" in reported
+    assert "main keeps your value (sub is another repository)" in reported
+    assert "merged is kept as refs/aileron/ses-1/heads/merged (evilmerge is another" in reported
     assert "refs/heads/merged" not in refs
     assert {"refs/heads/b", "refs/heads/c"} <= {*refs}
 
@@ -127,7 +120,7 @@ index.write(data[:-20] + hashlib.sha1(data[:-20]).digest())
 """
 
 
-@pytest.mark.parametrize("mode", ["040755", "160644", "160755"])
+@pytest.mark.parametrize("mode", ["040755", "160755"])
 def test_an_index_with_modes_that_git_takes_for_a_repository(bench: Bench, mode: str) -> None:
     """git rounds them to those that it knows, when it makes an index from what another one says."""
     evil, arm = armed(bench)
@@ -135,15 +128,14 @@ def test_an_index_with_modes_that_git_takes_for_a_repository(bench: Bench, mode:
     agent = bench.begin()
     agent.does(
         arm
-        + ME
         + "git init -q nested; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),nested;"
         f"git -C nested config core.fsmonitor {evil}; /usr/bin/python3 odd.py {mode}"
     )
     agent.folders.import_changes()
     bench.git("status")
-    nothing_ran(bench)
+    bench.nothing_ran()
     assert "nested" not in bench.git("ls-files", "--stage")
-    assert "nested was staged as a repository of its own" in agent.end()
+    assert "nested was staged, and left out of your index: it is another" in agent.end()
 
 
 @pytest.mark.parametrize(
@@ -166,13 +158,13 @@ def test_a_gitlink_of_the_persons_own_history(bench: Bench, attack: str) -> None
     before = bench.commit("without", "file", "two\n")
     agent = bench.begin()
     agent.does(
-        arm + ME + attack + f"git init -q sub; git -C sub config core.fsmonitor {evil};"
-        "cd sub;" + ME + "git commit -q --allow-empty -m n"
+        arm + attack + f"git init -q sub; git -C sub config core.fsmonitor {evil};"
+        "cd sub; git commit -q --allow-empty -m n"
     )
     agent.folders.import_changes()
     bench.git("reset", "-q")
     bench.git("status")
-    nothing_ran(bench)
+    bench.nothing_ran()
     agent.end()
     assert bench.git("rev-parse", "HEAD") == before
 
@@ -187,11 +179,9 @@ def test_a_file_of_the_project_that_the_settings_include(bench: Bench, value: st
     attack = (
         f"git config --file settings/git core.fsmonitor {evil} || mv settings s2 || rm settings/git"
     )
-    agent = bench.begin()
-    agent.does(arm + attack, code=None)
-    agent.end()
-    at_work(bench)
-    nothing_ran(bench)
+    bench.session(arm + attack, code=None)
+    person_works(bench)
+    bench.nothing_ran()
     assert (bench.project / "settings" / "git").read_text() == "[alias]\n\tst = status\n"
 
 
@@ -205,10 +195,7 @@ def test_a_file_that_the_settings_include_and_that_is_missing(bench: Bench) -> N
 
 def part(bench: Bench) -> Path:
     """Add a submodule on a path with a slash; return it."""
-    other = bench.folder / "other"
-    other.mkdir()
-    bench.git("init", "-q", "-b", "main", where=other)
-    bench.commit("other", "of-other", "x", where=other)
+    other = bench.repository("other")
     bench.git("submodule", "add", "-q", str(other), "deep/part")
     bench.git("commit", "-qm", "with a part")
     return bench.project / "deep" / "part"
@@ -218,12 +205,10 @@ def part(bench: Bench) -> Path:
     "attack",
     [
         "git config --file .git/modules/deep/part/config core.fsmonitor {evil}",
-        "git -C deep/part config core.fsmonitor {evil}",
         "git config --file $(git -C deep/part rev-parse --git-dir)/config core.fsmonitor {evil}",
         "{elsewhere} echo gitdir: ../elsewhere > deep/part/.git",
         "rm -f deep/part/.git; mkdir deep/part/.git; {fake}",
         "mv deep deeper; mkdir -p deep/part/.git; {fake}",
-        "mv deep/part deep/p2; mkdir -p deep/part/.git; {fake}",
     ],
 )
 def test_submodules(bench: Bench, attack: str) -> None:
@@ -236,11 +221,11 @@ def test_submodules(bench: Bench, attack: str) -> None:
     agent.does(
         arm + "set +e;" + attack.format(evil=evil, fake=fake, elsewhere=elsewhere), code=None
     )
-    at_work(bench, where)
-    nothing_ran(bench)
+    person_works(bench, where)
+    bench.nothing_ran()
     agent.end()
-    at_work(bench, where)
-    nothing_ran(bench)
+    person_works(bench, where)
+    bench.nothing_ran()
     assert (where / ".git").is_file()
 
 
@@ -261,10 +246,10 @@ def test_a_submodule_that_is_not_checked_out(bench: Bench, gone: bool) -> None:
     agent.does(arm + "set +e;" + attack + fake, code=None)
     bench.git("status", where=clone)
     bench.git("diff", where=clone)
-    nothing_ran(bench)
+    bench.nothing_ran()
     agent.end()
     bench.git("status", where=clone)
-    nothing_ran(bench)
+    bench.nothing_ran()
 
 
 def test_config_of_a_worktree(bench: Bench) -> None:
@@ -275,19 +260,17 @@ def test_config_of_a_worktree(bench: Bench) -> None:
     agent.does(arm + f"git config --file .git/config.worktree core.fsmonitor {evil}")
     bench.git("status")
     agent.end()
-    at_work(bench)
-    nothing_ran(bench)
+    person_works(bench)
+    bench.nothing_ran()
 
 
 @pytest.mark.parametrize("name", ["bare", "deep/er/x.git", "file.git.disarmed"])
 def test_a_folder_of_a_repositorys_shape(bench: Bench, name: str) -> None:
     """git takes the folder that it is started in for a repository, without any `.git`."""
     evil, arm = armed(bench)
-    agent = bench.begin()
-    agent.does(arm + FAKE.format(name, evil, bench.project))
-    reported = agent.end()
-    at_work(bench, bench.project / name, bench.project / name / "refs")
-    nothing_ran(bench)
+    reported = bench.session(arm + FAKE.format(name, evil, bench.project))
+    person_works(bench, bench.project / name, bench.project / name / "refs")
+    bench.nothing_ran()
     assert f"{name} is new, and git would treat it as a repository" in reported
     assert (bench.project / name / "HEAD.disarmed").read_text() == "ref: refs/heads/main\n"
 
@@ -310,15 +293,13 @@ def test_a_new_repository_in_the_project(bench: Bench, attack: str, left: str) -
     evil, arm = armed(bench)
     fake = FAKE.format("sub/.git", evil, bench.project)
     elsewhere = FAKE.format("elsewhere", evil, bench.project)
-    agent = bench.begin()
-    agent.does(arm + attack.format(fake=fake, elsewhere=elsewhere))
-    reported = agent.end()
+    reported = bench.session(arm + attack.format(fake=fake, elsewhere=elsewhere))
     assert "sub/.git is a new repository" in reported
     sub = bench.project / "sub"
     sub.chmod(0o755)
     assert (bench.project / left).exists() or (bench.project / left).is_symlink()
-    at_work(bench, sub, *[path for path in sub.rglob("*") if path.is_dir()])
-    nothing_ran(bench)
+    person_works(bench, sub, *[path for path in sub.rglob("*") if path.is_dir()])
+    bench.nothing_ran()
 
 
 def test_what_lay_there_before_cannot_be_changed(bench: Bench) -> None:
@@ -334,7 +315,7 @@ def test_what_lay_there_before_cannot_be_changed(bench: Bench) -> None:
     assert (bench.project / "fixtures" / "x.git" / "HEAD").exists()
 
 
-@pytest.mark.parametrize("folder", [".git", ".git/hooks", "up.git", "up.git/refs"])
+@pytest.mark.parametrize("folder", [".git/hooks", "up.git"])
 def test_a_project_that_is_a_git_folder_is_refused(bench: Bench, folder: str) -> None:
     """Its config and hooks would be files of the project."""
     bench.git("init", "-q", "--bare", "up.git")
@@ -408,13 +389,13 @@ def test_no_setting_that_git_knows_reaches_the_person(bench: Bench, names: tuple
     assert len(names_of_git()) > 500
     evil, arm = armed(bench)
     agent = bench.begin()
-    agent.does(arm + everything(evil, names))
-    at_work(bench)
+    agent.does(arm + all_settings(evil, names))
+    person_works(bench)
     reported = agent.end()
-    at_work(bench)
+    person_works(bench)
     for words in {*PROGRAMS.values()}:
         use(bench, words)
-    nothing_ran(bench)
+    bench.nothing_ran()
     assert "The agent's git settings and hooks were not copied" in reported
     assert "The agent's git settings cannot be read" not in reported
 
@@ -445,9 +426,7 @@ def test_the_same_setting_in_the_persons_own_config_runs(bench: Bench, name: str
 
 def test_a_repository_that_another_agent_made_shows_no_objects(bench: Bench) -> None:
     """What it borrows from would be shown to the agent of the next session."""
-    other = bench.folder / "other"
-    other.mkdir()
-    bench.git("init", "-q", where=other)
+    other = bench.repository("other")
     bench.commit("secret", "key", "secret\n", where=other)
     key = bench.git("rev-parse", "HEAD:key", where=other)
     first = bench.begin()
@@ -469,9 +448,7 @@ def test_a_folder_that_lies_too_deep_is_named(bench: Bench) -> None:
 
 def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another session may swap a folder for a link to one of the person's while one ends."""
-    real = bench.folder / "mine"
-    real.mkdir()
-    bench.git("init", "-q", where=real)
+    real = bench.repository("mine")
     (bench.project / "sub" / ".git").mkdir(parents=True)
 
     def swapped(project: Path) -> RepositoryScan:
@@ -483,7 +460,7 @@ def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(new_repositories, "scan_project", swapped)
     reported = disable_new_repositories(
-        bench.project, {".git": file_identity(bench.project / ".git")}, ()
+        bench.project, {".git": file_identity(bench.project / ".git")}, (), ()
     )
     assert (real / ".git" / "HEAD").exists()
     assert (
@@ -509,10 +486,10 @@ def test_a_folder_of_a_larger_repository_cannot_become_one_while_the_agent_runs(
             code=None,
         )
     bench.git("status", where=service)
-    assert not bench.ran.exists()
+    bench.nothing_ran()
     one.end()
     two.does(f"git init -q .; git config core.fsmonitor {evil}", code=None)
     bench.git("status", where=service)
-    assert not bench.ran.exists()
+    bench.nothing_ran()
     two.end()
     assert not (service / ".git").exists()

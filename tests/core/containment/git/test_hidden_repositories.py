@@ -29,14 +29,7 @@ def makes(bench: Bench, project: Path | None = None) -> str:
     return f"{arm} {MADE} git config core.fsmonitor {evil};"
 
 
-def looks(bench: Bench, where: Path) -> None:
-    """Have the person run what obeys a repository's settings; nothing of the agent's may run."""
-    for words in (("status",), ("diff",)):
-        bench.git(*words, where=where, code=None)
-    assert not bench.ran.exists()
-
-
-def names(folder: Path) -> set[str]:
+def entries(folder: Path) -> set[str]:
     return {each.name for each in folder.iterdir()}
 
 
@@ -55,16 +48,19 @@ def test_the_agents_git_goes_on_and_the_persons_passes_it_by(bench: Bench) -> No
         shell.does(makes(bench))
         shell.hide()
         sub = bench.project / "sub"
-        assert names(sub / ".git") == {README}
+        assert entries(sub / ".git") == {README}
         assert "while an agent works" in (sub / ".git" / README).read_text()
-        looks(bench, sub)
+        (place,) = kept(agent)  # nobody can enter there, so that no file leads there
+        assert place.stat().st_mode & 0o777 == 0
+        assert f"{place}/content" in shell.does("cat /proc/self/mountinfo")
+        bench.status(sub)
         assert bench.git("rev-parse", "--show-toplevel", where=sub) == str(bench.project)
         shell.does(f"cd sub; echo two > f; {QUIET} commit -qam two; {QUIET} switch -qc more")
         assert shell.does(f"cd sub; {QUIET} log --format=%s%d") == "two (HEAD -> more, main)\none"
         shell.does(f"{QUIET} clone -q sub copy; {QUIET} -C sub worktree add -q ../tree")
         assert shell.does(f"{QUIET} -C copy log --format=%s") == "two\none"
         shell.hide()
-        assert names(bench.project / "copy" / ".git") == {README}
+        assert entries(bench.project / "copy" / ".git") == {README}
         shell.does(f"cd tree; echo 3 > f; {QUIET} commit -qam three; cd ..; mv sub moved")
         assert (
             shell.does(
@@ -72,14 +68,14 @@ def test_the_agents_git_goes_on_and_the_persons_passes_it_by(bench: Bench) -> No
             )
             == "three"
         )
-        looks(bench, bench.project / "tree")
+        bench.status(bench.project / "tree")
     reported = agent.end()
     for name in ("moved", "copy"):
         assert (
             f"{name}/.git is a new repository. It was renamed to {name}/.git.disarmed" in reported
         )
         assert not (bench.project / name / ".git").exists()
-        looks(bench, bench.project / name)
+        bench.status(bench.project / name)
     git = bench.project / "moved" / ".git.disarmed"
     (git / "HEAD.disarmed").rename(git / "HEAD")
     git.rename(git.with_name(".git"))
@@ -101,7 +97,7 @@ def test_what_the_agent_removed_it_can_make_again(bench: Bench) -> None:
         shell.does(f"rm -rf sub; {MADE}")
         assert kept(agent) == []
         shell.hide()
-        assert names(bench.project / "sub" / ".git") == {README}
+        assert entries(bench.project / "sub" / ".git") == {README}
         assert shell.does("git -C sub log --format=%s") == "one"
     assert "sub/.git is a new repository" in agent.end()
 
@@ -116,23 +112,10 @@ def test_a_file_that_leads_to_a_git_folder_of_the_sessions(bench: Bench) -> None
         shell.does(f"echo 'gitdir: {own}' > a/.git; ln -s {own} b/.git; mkdir c; echo no > c/.git")
         shell.hide()
         for name in ("a", "b", "c"):
-            looks(bench, bench.project / name)
+            bench.status(bench.project / name)
         assert os.path.lexists(bench.project / "b" / ".git.disarmed")
         assert (bench.project / "c" / ".git").exists()
     assert "a/.git is a new repository. It was renamed to a/.git.disarmed" in agent.end()
-
-
-def test_nobody_can_enter_where_it_is_kept(bench: Bench) -> None:
-    """So that no file leads there; root may, and passes this test by the other rule."""
-    agent = bench.begin()
-    with agent.running() as shell:
-        shell.does(makes(bench))
-        shell.hide()
-        (place,) = kept(agent)
-        assert place.stat().st_mode & 0o777 == 0
-        mounts = shell.does("cat /proc/self/mountinfo")
-        assert f"{place}/content" in mounts
-    agent.end()
 
 
 @pytest.mark.parametrize(
@@ -145,7 +128,7 @@ def test_modes_keep_nothing_in_sight(bench: Bench, closed: str) -> None:
         shell.does(makes(bench) + f"cd ..; {closed}")
         shell.hide()
         shell.hide()
-        assert names(bench.project / "sub" / ".git") == {README}
+        assert entries(bench.project / "sub" / ".git") == {README}
         assert shell.does(f"chmod -R u+rwx sub; {QUIET} -C sub log --format=%s") == "one"
     assert "sub/.git is a new repository" in agent.end()
 
@@ -158,10 +141,10 @@ def test_a_git_folder_that_is_none_may_hold_one(bench: Bench, inner: str) -> Non
         moves = f"cd ..; mkdir -p x/.git; mv sub/.git x/.git/{inner}"
         shell.does(f"{makes(bench)} {moves}; echo 'gitdir: ../x/.git/{inner}' > sub/.git")
         shell.hide()
-        looks(bench, bench.project / "sub")
+        bench.status(bench.project / "sub")
         assert shell.does(f"{QUIET} -C sub log --format=%s") == "one"
     agent.end()
-    looks(bench, bench.project / "sub")
+    bench.status(bench.project / "sub")
 
 
 def test_a_project_that_was_no_repository(bench: Bench) -> None:
@@ -175,8 +158,8 @@ def test_a_project_that_was_no_repository(bench: Bench) -> None:
             f"cd {project}; {arm} {MADE} mv .git ..; cd ..; git config core.fsmonitor {evil}"
         )
         shell.hide()
-        assert names(project / ".git") == {README}
-        looks(bench, project)
+        assert entries(project / ".git") == {README}
+        bench.status(project)
         assert shell.does(f"{QUIET} -C {project} log --format=%s") == "one"
     assert ".git is a new repository. It was renamed to .git.disarmed" in agent.end()
 
@@ -187,7 +170,7 @@ def test_where_the_sandbox_cannot_be_joined_it_is_disabled_at_once(bench: Bench)
     agent.does(makes(bench))
     hider = RepositoryHider(agent.folders.folder, agent.folders.record, os.getppid() + 2**22)
     hider.hide(scan_project(bench.project))
-    looks(bench, bench.project / "sub")
+    bench.status(bench.project / "sub")
     assert (bench.project / "sub" / ".git.disarmed" / "HEAD.disarmed").exists()
     assert kept(agent) == []
     reported = agent.end()
@@ -196,7 +179,7 @@ def test_where_the_sandbox_cannot_be_joined_it_is_disabled_at_once(bench: Bench)
         "It was renamed while the agent ran, so the agent's git lost it (the sandbox cannot be joined"
         in reported
     )
-    assert names(bench.project / "sub") == {"f", ".git.disarmed"}
+    assert entries(bench.project / "sub") == {"f", ".git.disarmed"}
 
 
 def test_on_another_file_system_it_is_disabled_at_once(bench: Bench) -> None:
@@ -210,8 +193,8 @@ def test_on_another_file_system_it_is_disabled_at_once(bench: Bench) -> None:
         with agent.running() as shell:
             shell.does(makes(bench, project))
             shell.hide()
-            looks(bench, project / "sub")
-            assert names(project / "sub") == {"f", ".git.disarmed"}
+            bench.status(project / "sub")
+            assert entries(project / "sub") == {"f", ".git.disarmed"}
         assert "It was renamed while the agent ran" in agent.end()
 
 
@@ -238,14 +221,14 @@ def test_of_two_sessions_in_a_project_none_loses_or_arms_anything(bench: Bench) 
         second.hide()
         first.hide()
         assert (len(kept(one)), len(kept(two))) == (0, 1)
-        looks(bench, bench.project / "sub")
+        bench.status(bench.project / "sub")
         first.does(f"cd sub; echo 2 > f; {QUIET} commit -qam two")
         assert second.does(f"{QUIET} -C sub log --format=%s") == "two\none"
         assert "sub" not in one.end()
-        looks(bench, bench.project / "sub")
+        bench.status(bench.project / "sub")
         assert second.does(f"{QUIET} -C sub log --format=%s") == "two\none"
     assert "sub/.git is a new repository" in two.end()
-    looks(bench, bench.project / "sub")
+    bench.status(bench.project / "sub")
     assert (bench.project / "sub" / ".git.disarmed" / "HEAD.disarmed").exists()
 
 
@@ -268,10 +251,10 @@ def test_two_sessions_that_hide_the_same_at_once(
         second.hide()
         assert (len(kept(one)), len(kept(two))) == (1, 0)
         assert first.does(f"{QUIET} -C sub log --format=%s") == "one"
-        looks(bench, bench.project / "sub")
+        bench.status(bench.project / "sub")
     two.end()
     assert "sub/.git is a new repository" in one.end()
-    assert names(bench.project / "sub") == {"f", ".git.disarmed"}
+    assert entries(bench.project / "sub") == {"f", ".git.disarmed"}
 
 
 @pytest.mark.parametrize(
@@ -291,9 +274,7 @@ def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, at: str, swap: str
 ) -> None:
     """Nothing of the person's is written to, renamed or lost, wherever a link leads."""
-    mine = bench.folder / "mine"
-    mine.mkdir()
-    bench.git("init", "-q", where=mine)
+    mine = bench.repository("mine")
     agent = bench.begin()
     with agent.running() as shell:
         shell.does(makes(bench))
@@ -312,7 +293,7 @@ def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
         for _ in range(2):
             shell.hide()
         for folder in bench.project.glob("*/"):
-            looks(bench, folder)
+            bench.status(folder)
     agent.end()
     if mine.exists():
         assert {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()} == before
@@ -337,5 +318,5 @@ def test_a_kill_in_the_middle_of_it(bench: Bench, monkeypatch: pytest.MonkeyPatc
                 shell.hide()
         assert len(read_hidden(agent.folders.folder).hidden) == 1
     assert agent.end().count("sub/.git is a new repository") == 1
-    assert names(bench.project / "sub") == {"f", ".git.disarmed"}
+    assert entries(bench.project / "sub") == {"f", ".git.disarmed"}
     assert not list((bench.aileron / "git").iterdir())

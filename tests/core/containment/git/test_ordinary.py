@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from git_bench import BWRAP, needs_bwrap
+
+from aileron_core.containment.git.sandboxed_git import SandboxedGit
 
 PYTHON = Path("/usr/bin/python3")
 HERE = Path(__file__).parent
@@ -19,24 +22,24 @@ SCRIPT = """
 import sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
-from git_bench import Bench, armed, everything
+from git_bench import Bench, all_settings, armed
 bench = Bench(Path(sys.argv[3]))
 evil, arm = armed(bench)
 agent = bench.begin()
-agent.does(arm + "git config user.name A; git config user.email a@b; echo 2 >> file;"
+agent.does(arm + "echo 2 >> file;"
     "git commit -qam second; mkdir sub; git init -q sub; chmod 0555 sub;"
-    "mkdir -p a/b; git init -q a/b; chmod 0 a/b/.git a/b a;" + everything(evil))
+    "mkdir -p a/b; git init -q a/b; chmod 0 a/b/.git a/b a;" + all_settings(evil))
 reported = agent.end()
 for words in (("status",), ("diff",), ("log", "-p")):
     bench.git(*words)
 assert bench.git("log", "--format=%s") == "second\\nfirst"
 assert "sub/.git is a new repository" in reported, reported
 assert "a/b/.git is a new repository" in reported, reported
-assert not bench.ran.exists()
+bench.nothing_ran()
 assert (bench.project / ".git" / "refs" / "heads" / "main").stat().st_uid == int(sys.argv[4])
 print("HELD")
 """
-ARMED = """
+LEFT = """
 import sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
@@ -44,57 +47,49 @@ from git_bench import Bench, armed
 bench = Bench(Path(sys.argv[3]))
 evil, arm = armed(bench)
 agent = bench.begin()
-agent.does(arm + "mkdir sub; git init -q sub; git -C sub config core.fsmonitor " + evil + ";" + sys.argv[5])
+agent.does(arm + "echo 2 >> file; git commit -qam second; mkdir sub; git init -q sub;"
+    "git -C sub config core.fsmonitor " + evil + ";" + sys.argv[5])
 reported = agent.end()
 bench.git("status", where=bench.project / "sub", code=None)
-assert not bench.ran.exists()
+bench.nothing_ran()
 assert "sub/.git is a new repository" in reported, reported
-assert not list((bench.aileron / "git").iterdir())
-print("HELD")
-"""
-
-
-PLANTED = (
-    "python3 -c \"import os\nos.chdir('.git')\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')\""
-)
-CLOSED = """
-import sys
-from pathlib import Path
-sys.path[:0] = sys.argv[1:3]
-from git_bench import Bench
-bench = Bench(Path(sys.argv[3]))
-agent = bench.begin()
-agent.does("git config user.name A; git config user.email a@b; echo 2 >> file; git commit -qam second;"
-    "mkdir planted; git init -q planted; " + sys.argv[5])
-reported = agent.end()
-assert "planted/.git is a new repository" in reported, reported
 arrived = bench.git("log", "--format=%s") == "second\\nfirst"
 assert arrived or (bench.aileron / "aside" / "ses-1" / "git-0").is_dir(), reported
 assert not list((bench.aileron / "git").iterdir())
 print("HELD")
 """
+DEEP = (
+    "python3 -c \"import os\nos.chdir('.git')\n"
+    "for _ in range(1200): os.mkdir('deep'); os.chdir('deep')\""
+)
 
 
 @pytest.mark.parametrize(
     "script",
     [
         pytest.param("chmod 0 .git", id="its git folder"),
-        pytest.param("mkdir .git/hooks; chmod 0 .git/hooks", id="its hooks"),
-        pytest.param("chmod 0444 planted", id="a folder that can be listed and not entered"),
+        pytest.param("chmod 0 .git/*", id="all in it"),
+        pytest.param("mkdir .git/hooks; touch .git/hooks/x; chmod 0 .git/hooks", id="its hooks"),
+        pytest.param("chmod 0444 sub", id="a folder that can be listed and not entered"),
+        pytest.param("echo x > .git/HEAD; chmod 0500 .git/objects/info", id="its list of objects"),
         pytest.param(
-            "rm .git/HEAD; chmod 0500 .git/objects/info", id="its list of borrowed objects"
-        ),
-        pytest.param(
-            "rm .git/HEAD .git/objects/info/alternates; mkdir .git/objects/info/alternates",
+            "rm -r .git/HEAD .git/objects/info; mkdir -p .git/objects/info/alternates",
             id="a folder for a file",
         ),
         pytest.param("rm .git/config; mkdir .git/config", id="a folder for its settings"),
-        pytest.param(PLANTED, id="folders three thousand deep"),
+        pytest.param(
+            "mkdir -p .git/hooks .git/hooks.of-the-agent/x .git/config.of-the-agent; echo x > .git/HEAD",
+            id="the names of ours",
+        ),
+        pytest.param(DEEP, id="folders deeper than a path or descriptors reach"),
     ],
 )
-def test_what_an_agent_closed_or_planted_stops_nothing(script: str) -> None:
-    """Its work arrives or is kept aside, a new repository is disarmed, and nothing is left to fail again."""
-    _as_ordinary(CLOSED, script)
+def test_what_an_agent_closed_or_planted_stops_nothing_and_arms_nothing(script: str) -> None:
+    """Its work arrives or is kept aside, a new repository is disarmed, and nothing is left to fail again.
+
+    Whatever modes and names it gave there: root would pass them by.
+    """
+    _as_ordinary(LEFT, script)
 
 
 def test_an_ordinary_user() -> None:
@@ -118,17 +113,12 @@ def _as_ordinary(script: str, *words: str) -> None:
     assert "HELD" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    "left",
-    [
-        "mkdir .git/hooks; touch .git/hooks/x; chmod 0 .git/hooks",
-        "chmod 0 .git",
-        "chmod 0 .git/*",
-        "chmod 0 .git/objects/info; echo x > .git/HEAD",
-        "rm -r .git/objects/info; mkdir -p .git/objects/info/alternates; echo x > .git/HEAD",
-        "mkdir -p .git/hooks .git/hooks.of-the-agent/x .git/config.of-the-agent; echo x > .git/HEAD",
-    ],
-)
-def test_what_the_agent_leaves_in_its_git_folder_keeps_nothing_armed(left: str) -> None:
-    """Whatever modes and names it gave there: root would pass them by."""
-    _as_ordinary(ARMED, left)
+@pytest.mark.skipif(not needs_bwrap(), reason="needs bubblewrap and git of the system")
+def test_git_runs_behind_the_filter_of_system_calls_and_alone() -> None:
+    """A fault of git's, met by what an agent wrote, is still in a sandbox with all of its walls."""
+    box = SandboxedGit(bwrap=BWRAP, git_dir="/none")
+    status = box.run("-c", "alias.look=!cat /proc/self/status", "look").decode()
+    assert "\nSeccomp:\t2\n" in status
+    assert "\nCapEff:\t0000000000000000\n" in status
+    links = box.run("-c", "alias.look=!cat /proc/net/dev", "look").decode().splitlines()[2:]
+    assert [line.split(":")[0].strip() for line in links] == ["lo"]

@@ -6,36 +6,38 @@ async with augmenting(model) as made:
 
 import asyncio
 import contextlib
-import os
-import tempfile
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import anthropic
 
 # The SDK looks at it where a thread of the console imports it, and fails on one that is half imported.
 import httpx  # noqa: F401
 import openai
+import pytest
 
-from aileron_core.app import App, AppOptions
+from aileron_core.app import AppOptions
 from aileron_core.clock import Clock
-from aileron_core.home.layout import Home
-from aileron_core.server.agent_api import AgentApi
-from aileron_core.server.asgi import create_app
-from aileron_core.server.embedded import EmbeddedServer
-from aileron_core.server.gateway.app import Gateway
-from aileron_core.server.sockets import bind_tcp
 from aileron_core.sessions.model import OpenedSession
 from aileron_core.settings import GatewaySettings, Settings
 from tests.core.server.augment.scripted_model import ScriptedModel
-from tests.core.server.gateway.harness import PATIENCE, Upstream
+from tests.core.server.gateway.harness import Gateway, Upstream, listening_console
+from tests.support.core_harness import PATIENCE, open_session
 from tests.support.echoes import ECHO, InstalledConnectors, chained, install_connectors
 
 WIRES = ("messages", "chat", "responses")
-_T = TypeVar("_T")
+EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
+STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+WIRE_AND_STREAM = pytest.mark.parametrize(
+    ("wire", "stream"),
+    [("messages", False), ("messages", True), ("chat", True), ("responses", False)],
+)
+"""For what no format does in a way of its own: each format, whole and streamed."""
 KEY = "sk-of-the-agent"
+LAUNCHED = {"agent": "script", "opened_by": "launch", "augment": True}
+"""Terms of a session."""
 
 
 class StreamedError(Exception):
@@ -96,21 +98,31 @@ class Agent:
         self.history += reply.items
         return reply
 
+    def _asked(self, history: str, **more: Any) -> dict[str, Any]:
+        """Return a request, with the agent's own tools as its format has them."""
+        schema: Any = {"type": "object", "properties": {}}
+        shapes: dict[str, Callable[[str], Any]] = {
+            "messages": lambda name: {"name": name, "description": "own", "input_schema": schema},
+            "chat": lambda name: {
+                "type": "function",
+                "function": {"name": name, "description": "own", "parameters": schema},
+            },
+            "responses": lambda name: {
+                "type": "function", "name": name, "parameters": schema, "strict": False,
+            },
+        }  # fmt: skip
+        tools = [shapes[self.wire](name) for name in self.tools]
+        own = {"tools": tools} if tools else {}
+        return {"model": "m", history: self.history, **more, **own, **self.more}
+
+    def _openai(self) -> openai.AsyncOpenAI:
+        return openai.AsyncOpenAI(base_url=self.base + "/v1", api_key=KEY, max_retries=self.retries)
+
     async def _messages(self) -> Reply:
+        asked = self._asked("messages", max_tokens=100)
         async with anthropic.AsyncAnthropic(
             base_url=self.base, api_key=KEY, max_retries=self.retries
         ) as client:
-            schema: Any = {"type": "object", "properties": {}}
-            tools: Any = [
-                {"name": name, "description": "own", "input_schema": schema} for name in self.tools
-            ]
-            asked: Any = {
-                "model": "m",
-                "max_tokens": 100,
-                "messages": self.history,
-                **({"tools": tools} if tools else {}),
-                **self.more,
-            }
             if self.stream:
                 async with client.messages.stream(**asked) as stream:
                     message = await stream.get_final_message()
@@ -128,26 +140,11 @@ class Agent:
         )
 
     async def _chat(self) -> Reply:
-        async with openai.AsyncOpenAI(
-            base_url=self.base + "/v1", api_key=KEY, max_retries=self.retries
-        ) as client:
-            function: Any = {
-                "description": "own",
-                "parameters": {"type": "object", "properties": {}},
-            }
-            tools: Any = [
-                {"type": "function", "function": {"name": name, **function}} for name in self.tools
-            ]
-            asked: Any = {
-                "model": "m",
-                "messages": self.history,
-                **({"tools": tools} if tools else {}),
-                **self.more,
-            }
+        asked = self._asked("messages")
+        async with self._openai() as client:
             if self.stream:
-                async with client.chat.completions.stream(
-                    **asked, stream_options={"include_usage": True}
-                ) as stream:
+                asked["stream_options"] = {"include_usage": True}
+                async with client.chat.completions.stream(**asked) as stream:
                     whole = await stream.get_final_completion()
             else:
                 whole = await client.chat.completions.create(**asked)
@@ -167,20 +164,8 @@ class Agent:
         )
 
     async def _responses(self) -> Reply:
-        async with openai.AsyncOpenAI(
-            base_url=self.base + "/v1", api_key=KEY, max_retries=self.retries
-        ) as client:
-            schema: Any = {"type": "object", "properties": {}}
-            tools: Any = [
-                {"type": "function", "name": name, "parameters": schema, "strict": False}
-                for name in self.tools
-            ]
-            asked: Any = {
-                "model": "m",
-                "input": self.history,
-                **({"tools": tools} if tools else {}),
-                **self.more,
-            }
+        asked = self._asked("input")
+        async with self._openai() as client:
             if self.stream:
                 async with client.responses.stream(**asked) as stream:
                     async for event in stream:
@@ -206,16 +191,10 @@ class Agent:
 
 
 @dataclass(kw_only=True)
-class Augmented:
+class Augmented(Gateway):
     """A running gateway with one session in augment mode."""
 
-    app: App
     model: ScriptedModel
-    upstream: Upstream
-    session: OpenedSession
-    port: int
-    server: EmbeddedServer
-    _writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     @property
     def base(self) -> str:
@@ -224,16 +203,25 @@ class Augmented:
     def agent(self, wire: str, **more: Any) -> Agent:
         return Agent(wire, self.base, **more)
 
-    @property
-    def gateway(self) -> Gateway:
-        return self.server._server.config.loaded_app._app.state.gateway
-
-    async def another_session(self) -> OpenedSession:
+    async def another_session(self, **terms: Any) -> OpenedSession:
         """Open one more, in augment mode too."""
-        return await open_session(self.app, augment=True)
+        return await open_session(self.app, **LAUNCHED | terms)
+
+    def hold_runs(self) -> tuple[asyncio.Semaphore, asyncio.Event]:
+        """Have runs go on only once the event is set; the semaphore counts those that began."""
+        run, begun, may_end = self.agents.run, asyncio.Semaphore(0), asyncio.Event()
+
+        async def held(*given: Any, **named: Any) -> Any:
+            begun.release()
+            await may_end.wait()
+            return await run(*given, **named)
+
+        agents: Any = self.agents
+        agents.run = held
+        return begun, may_end
 
     def limit(self, **limits: Any) -> None:
-        room: Any = self.gateway.augment_room
+        room: Any = self.handler.augment_room
         room.limits = replace(room.limits, **limits)
 
     async def waiting(self) -> Any:
@@ -257,7 +245,7 @@ class Augmented:
         view = await self.waiting()
         await self.app.approvals.deny(view.approval_id, reason)
 
-    async def until(self, ready: Callable[[], _T | None]) -> _T:
+    async def until(self, ready: Callable[[], Any]) -> Any:
         """Return what *ready* returns once it is true; every turn of the loop looks again."""
         async with asyncio.timeout(PATIENCE):
             while not (found := ready()):
@@ -271,15 +259,7 @@ class Augmented:
         )
 
 
-async def open_session(app: App, *, augment: bool) -> OpenedSession:
-    """Open a session as the launcher does."""
-    return await app.session_service.open(
-        agent="script", label="", cwd="/tmp", claimed_pid=None, peer_pid=os.getpid(),
-        ttl=86400.0, opened_by="launch", augment=augment,
-    )  # fmt: skip
-
-
-def action(installed: InstalledConnectors, name: str, *, gated: bool) -> str:
+def echoing_action(installed: InstalledConnectors, name: str, *, gated: bool) -> str:
     """Return an action that returns its input `text`."""
     used = InstalledConnectors(hashes={ECHO: installed.hashes[ECHO]})
     step = ("do", ECHO, True, 'text = "${args.text}"')
@@ -290,7 +270,9 @@ def _furnish(home: Path) -> None:
     installed = install_connectors(home)
     (home / "actions").mkdir(mode=0o700, exist_ok=True)
     for name, gated in (("read-inbox", False), ("send-draft", True)):
-        (home / "actions" / f"{name}.md").write_text(action(installed, name, gated=gated), "utf-8")
+        (home / "actions" / f"{name}.md").write_text(
+            echoing_action(installed, name, gated=gated), "utf-8"
+        )
 
 
 @contextlib.asynccontextmanager
@@ -313,28 +295,9 @@ async def augmenting(
         url = f"http://127.0.0.1:{upstream.port}"
         gateway = GatewaySettings(anthropic=url, openai=url, gemini=url)
         settings = Settings(gateway=gateway, hold_seconds=hold_seconds)
-        with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-            if home is None:
-                home = Path(folder) / "home"
-                home.mkdir(mode=0o700)
-                furnish(home)
-            made = AppOptions(settings=settings, accept_installed=True, **options)
-            async with App.open(Home(home), made, clock) as app:
-                tcp = bind_tcp("127.0.0.1", 0)
-                port: int = tcp.getsockname()[1]
-                app.address.listen_on(port)
-                session = await open_session(app, augment=augment)
-                async with EmbeddedServer(create_app(app, agents=AgentApi(app)), [tcp]) as server:
-                    augmented = Augmented(
-                        app=app,
-                        model=model,
-                        upstream=upstream,
-                        session=session,
-                        port=port,
-                        server=server,
-                    )
-                    try:
-                        yield augmented
-                    finally:
-                        for writer in augmented._writers:
-                            writer.transport.abort()
+        made = AppOptions(settings=settings, accept_installed=True, **options)
+        terms = LAUNCHED | {"augment": augment}
+        async with listening_console(
+            made, home=home, furnish=furnish, clock=clock, **terms
+        ) as members:
+            yield Augmented(model=model, upstream=upstream, **members)

@@ -126,6 +126,11 @@ def _event(data: Any, name: str = "") -> bytes:
     return f"{head}data: {json.dumps(data)}\n\n".encode()
 
 
+def _named(kind: str, **members: Any) -> bytes:
+    """Return an event that is called what its data say is their type."""
+    return _event({"type": kind, **members}, kind)
+
+
 def _halves(text: str) -> tuple[str, str]:
     return text[: len(text) // 2], text[len(text) // 2 :]
 
@@ -133,22 +138,19 @@ def _halves(text: str) -> tuple[str, str]:
 class _Messages:
     def __init__(self, number: int, parts: Sequence[Part]) -> None:
         self.id = f"msg_{number}"
-        self.blocks: list[dict[str, Any]] = []
-        for place, part in enumerate(parts):
-            match part:
-                case Text(text):
-                    self.blocks.append({"type": "text", "text": text})
-                case Thinking(text, signature):
-                    self.blocks.append(
-                        {"type": "thinking", "thinking": text, "signature": signature}
-                    )
-                case Call(name, arguments, id_):
-                    id_ = id_ or f"toolu_{number}_{place}"
-                    self.blocks.append(
-                        {"type": "tool_use", "id": id_, "name": name, "input": arguments}
-                    )
+        self.blocks = [self._block(p, f"toolu_{number}_{place}") for place, p in enumerate(parts)]
         calls = any(isinstance(part, Call) for part in parts)
         self.stop = "tool_use" if calls else "end_turn"
+
+    @staticmethod
+    def _block(part: Part, id_: str) -> dict[str, Any]:
+        match part:
+            case Text(text):
+                return {"type": "text", "text": text}
+            case Thinking(text, signature):
+                return {"type": "thinking", "thinking": text, "signature": signature}
+            case Call(name, arguments, own):
+                return {"type": "tool_use", "id": own or id_, "name": name, "input": arguments}
 
     def _head(self) -> dict[str, Any]:
         return {"id": self.id, "type": "message", "role": "assistant", "model": "m", "content": [],
@@ -158,60 +160,34 @@ class _Messages:
         return {**self._head(), "content": self.blocks, "stop_reason": self.stop,
                 "usage": {"input_tokens": 10, "output_tokens": 7}}  # fmt: skip
 
-    def events(self) -> list[bytes]:
-        found = [_event({"type": "message_start", "message": self._head()}, "message_start")]
-        for index, block in enumerate(self.blocks):
-            kind = block["type"]
-            empty = {
-                "text": {"text": ""},
-                "thinking": {"thinking": "", "signature": ""},
-                "tool_use": {"input": {}},
-            }[kind]
-            found.append(
-                _event(
-                    {
-                        "type": "content_block_start",
-                        "index": index,
-                        "content_block": {**block, **empty},
-                    },
-                    "content_block_start",
-                )
-            )
-            deltas: list[dict[str, Any]] = []
-            if kind == "text":
-                deltas = [{"type": "text_delta", "text": half} for half in _halves(block["text"])]
-            elif kind == "thinking":
-                deltas = [
+    @staticmethod
+    def _streamed(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Return the members that are empty at the block's beginning, and what fills them."""
+        match block["type"]:
+            case "text":
+                halves = _halves(block["text"])
+                return {"text": ""}, [{"type": "text_delta", "text": half} for half in halves]
+            case "thinking":
+                return {"thinking": "", "signature": ""}, [
                     {"type": "thinking_delta", "thinking": block["thinking"]},
                     {"type": "signature_delta", "signature": block["signature"]},
                 ]
-            else:
-                deltas = [
-                    {"type": "input_json_delta", "partial_json": half}
-                    for half in _halves(json.dumps(block["input"]))
-                ]
-            found += [
-                _event(
-                    {"type": "content_block_delta", "index": index, "delta": each},
-                    "content_block_delta",
-                )
-                for each in deltas
-            ]
-            found.append(
-                _event({"type": "content_block_stop", "index": index}, "content_block_stop")
-            )
-        found.append(
-            _event(
-                {
-                    "type": "message_delta",
-                    "delta": {"stop_reason": self.stop, "stop_sequence": None},
-                    "usage": {"output_tokens": 7},
-                },
-                "message_delta",
-            )
-        )
-        found.append(_event({"type": "message_stop"}, "message_stop"))
-        return found
+            case _:
+                halves = _halves(json.dumps(block["input"]))
+                kind = "input_json_delta"
+                return {"input": {}}, [{"type": kind, "partial_json": half} for half in halves]
+
+    def events(self) -> list[bytes]:
+        found = [_named("message_start", message=self._head())]
+        for index, block in enumerate(self.blocks):
+            empty, deltas = self._streamed(block)
+            begun = {**block, **empty}
+            found.append(_named("content_block_start", index=index, content_block=begun))
+            found += [_named("content_block_delta", index=index, delta=each) for each in deltas]
+            found.append(_named("content_block_stop", index=index))
+        delta = {"stop_reason": self.stop, "stop_sequence": None}
+        found.append(_named("message_delta", delta=delta, usage={"output_tokens": 7}))
+        return [*found, _named("message_stop")]
 
 
 class _Chat:
@@ -237,72 +213,43 @@ class _Chat:
         return {**self.head, "object": "chat.completion", "usage": self.usage,
                 "choices": [{"index": 0, "message": message, "finish_reason": self.stop}]}  # fmt: skip
 
-    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        return _event({**self.head, "object": "chat.completion.chunk", "choices": [choice]})
+    def _chunk(self, **members: Any) -> bytes:
+        return _event({**self.head, "object": "chat.completion.chunk", **members})
+
+    def _delta(self, finish: str | None = None, **delta: Any) -> bytes:
+        return self._chunk(choices=[{"index": 0, "delta": delta, "finish_reason": finish}])
 
     def events(self) -> list[bytes]:
-        found = [self._chunk({"role": "assistant", "content": ""})]
-        found += [self._chunk({"content": half}) for half in _halves(self.text) if half]
+        found = [self._delta(role="assistant", content="")]
+        found += [self._delta(content=half) for half in _halves(self.text) if half]
         for index, call in enumerate(self.calls):
             first, second = _halves(call["function"]["arguments"])
-            begun = {
-                **call,
-                "index": index,
-                "function": {"name": call["function"]["name"], "arguments": first},
-            }
-            found.append(self._chunk({"tool_calls": [begun]}))
-            found.append(
-                self._chunk({"tool_calls": [{"index": index, "function": {"arguments": second}}]})
-            )
-        found.append(self._chunk({}, self.stop))
-        found.append(
-            _event(
-                {**self.head, "object": "chat.completion.chunk", "choices": [], "usage": self.usage}
-            )
-        )
-        found.append(b"data: [DONE]\n\n")
-        return found
+            begun = {**call, "function": {"name": call["function"]["name"], "arguments": first}}
+            for part in (begun, {"function": {"arguments": second}}):
+                found.append(self._delta(tool_calls=[{"index": index, **part}]))
+        found += [self._delta(self.stop), self._chunk(choices=[], usage=self.usage)]
+        return [*found, b"data: [DONE]\n\n"]
 
 
 class _Responses:
     def __init__(self, number: int, parts: Sequence[Part]) -> None:
-        self.items: list[dict[str, Any]] = []
-        for place, part in enumerate(parts):
-            match part:
-                case Text(text):
-                    content = [{"type": "output_text", "text": text, "annotations": []}]
-                    self.items.append(
-                        {
-                            "type": "message",
-                            "id": f"m_{number}_{place}",
-                            "role": "assistant",
-                            "status": "completed",
-                            "content": content,
-                        }
-                    )
-                case Thinking(text, signature):
-                    self.items.append(
-                        {
-                            "type": "reasoning",
-                            "id": f"rs_{number}_{place}",
-                            "summary": [],
-                            "encrypted_content": signature,
-                        }
-                    )
-                case Call(name, arguments, id_):
-                    self.items.append(
-                        {
-                            "type": "function_call",
-                            "id": f"fc_{number}_{place}",
-                            "call_id": id_ or f"call_{number}_{place}",
-                            "name": name,
-                            "arguments": json.dumps(arguments),
-                            "status": "completed",
-                        }
-                    )
+        self.items = [self._item(part, f"{number}_{place}") for place, part in enumerate(parts)]
         self.head = {"id": f"resp_{number}", "object": "response", "created_at": 1, "model": "m", "output": [],
                      "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "status": "in_progress"}  # fmt: skip
+
+    @staticmethod
+    def _item(part: Part, number: str) -> dict[str, Any]:
+        match part:
+            case Text(text):
+                content = [{"type": "output_text", "text": text, "annotations": []}]
+                return {"type": "message", "id": f"m_{number}", "role": "assistant",
+                        "status": "completed", "content": content}  # fmt: skip
+            case Thinking(_, signature):
+                return {"type": "reasoning", "id": f"rs_{number}", "summary": [],
+                        "encrypted_content": signature}  # fmt: skip
+            case Call(name, arguments, id_):
+                return {"type": "function_call", "id": f"fc_{number}", "call_id": id_ or f"call_{number}",
+                        "name": name, "arguments": json.dumps(arguments), "status": "completed"}  # fmt: skip
 
     def whole(self) -> dict[str, Any]:
         usage = {
@@ -314,82 +261,41 @@ class _Responses:
         }
         return {**self.head, "output": self.items, "status": "completed", "usage": usage}
 
+    @staticmethod
+    def _between(index: int, item: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        """Return an item as it begins, and what fills it."""
+        where = {"output_index": index, "item_id": item["id"]}
+        match item["type"]:
+            case "message":
+                begun, where = {**item, "content": []}, {**where, "content_index": 0}
+                (part,) = item["content"]
+                text = {**where, "logprobs": []}
+                rest = [
+                    ("content_part.added", {**where, "part": {**part, "text": ""}}),
+                    *(("output_text.delta", {**text, "delta": h}) for h in _halves(part["text"])),
+                    ("output_text.done", {**text, "text": part["text"]}),
+                    ("content_part.done", {**where, "part": part}),
+                ]
+            case "function_call":
+                begun, arguments = {**item, "arguments": ""}, item["arguments"]
+                kind = "function_call_arguments"
+                rest = [(f"{kind}.delta", {**where, "delta": half}) for half in _halves(arguments)]
+                done = {**where, "arguments": arguments, "name": item["name"]}
+                rest.append((f"{kind}.done", done))
+            case _:
+                begun, rest = item, []
+        return [("output_item.added", {"output_index": index, "item": begun}), *rest]
+
     def events(self) -> list[bytes]:
-        made: list[dict[str, Any]] = [{"type": "response.created", "response": self.head}]
+        made: list[tuple[str, dict[str, Any]]] = [("created", {"response": self.head})]
         for index, item in enumerate(self.items):
-            where = {"output_index": index, "item_id": item["id"]}
-            if item["type"] == "message":
-                made.append(
-                    {
-                        "type": "response.output_item.added",
-                        "output_index": index,
-                        "item": {**item, "content": []},
-                    }
-                )
-                part = {"type": "output_text", "text": "", "annotations": []}
-                made.append(
-                    {
-                        "type": "response.content_part.added",
-                        **where,
-                        "content_index": 0,
-                        "part": part,
-                    }
-                )
-                text = item["content"][0]["text"]
-                made += [
-                    {
-                        "type": "response.output_text.delta",
-                        **where,
-                        "content_index": 0,
-                        "delta": half,
-                        "logprobs": [],
-                    }
-                    for half in _halves(text)
-                ]
-                made.append(
-                    {
-                        "type": "response.output_text.done",
-                        **where,
-                        "content_index": 0,
-                        "text": text,
-                        "logprobs": [],
-                    }
-                )
-                made.append(
-                    {
-                        "type": "response.content_part.done",
-                        **where,
-                        "content_index": 0,
-                        "part": {**part, "text": text},
-                    }
-                )
-            elif item["type"] == "function_call":
-                made.append(
-                    {
-                        "type": "response.output_item.added",
-                        "output_index": index,
-                        "item": {**item, "arguments": ""},
-                    }
-                )
-                made += [
-                    {"type": "response.function_call_arguments.delta", **where, "delta": half}
-                    for half in _halves(item["arguments"])
-                ]
-                made.append(
-                    {
-                        "type": "response.function_call_arguments.done",
-                        **where,
-                        "arguments": item["arguments"],
-                        "name": item["name"],
-                    }
-                )
-            else:
-                made.append(
-                    {"type": "response.output_item.added", "output_index": index, "item": item}
-                )
-            made.append({"type": "response.output_item.done", "output_index": index, "item": item})
-        made.append({"type": "response.completed", "response": self.whole()})
-        return [_event({**each, "sequence_number": n}, each["type"]) for n, each in enumerate(made)]
+            made += self._between(index, item)
+            made.append(("output_item.done", {"output_index": index, "item": item}))
+        made.append(("completed", {"response": self.whole()}))
+        return [
+            _named(f"response.{kind}", **each, sequence_number=n)
+            for n, (kind, each) in enumerate(made)
+        ]
 
 
 WIRE_ANSWERS = {

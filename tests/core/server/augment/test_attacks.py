@@ -11,15 +11,17 @@ import pytest
 from aileron_core.console_port import EndSession
 from aileron_core.errors import StorageUnavailable
 from aileron_core.server.augment import exchange as exchange_module
-from aileron_core.server.augment import requests, turns
+from aileron_core.server.augment import limits as limits_module
+from aileron_core.server.augment import request_body, requests
 from aileron_core.server.augment import room as room_module
 from aileron_core.server.augment.client_answer import ClientAnswer
 from aileron_core.server.augment.conversations import Conversations
-from aileron_core.server.augment.request_body import BufferedBodies
+from aileron_core.server.augment.limits import AugmentLimits
 from aileron_core.server.augment.room import AugmentRoom
+from aileron_core.server.shares import Shares
 from tests.core.server.augment.harness import Augmented, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
-from tests.core.server.augment.test_ends import MESSAGES, PATHS, client, read_head, request
+from tests.core.server.augment.test_ends import MESSAGES, PATHS, read_head, request
 from tests.core.server.gateway.test_inspecting import records
 
 LARGE = "x" * 12_000_000
@@ -28,13 +30,13 @@ OWN = [{"name": "own", "description": "o", "input_schema": {"type": "object"}}]
 
 async def all_over(made: Augmented) -> None:
     """Wait until no request is open any more."""
-    await made.until(lambda: not made.gateway._open or None)  # pyright: ignore[reportPrivateUsage]
+    await made.until(lambda: not made.handler._open or None)
 
 
 def conversations(made: Augmented) -> Conversations:
     """Return what is kept of the session's conversations in Messages."""
-    room = cast("AugmentRoom", made.gateway.augment_room)
-    known = room._known  # pyright: ignore[reportPrivateUsage]
+    room = cast("AugmentRoom", made.handler.augment_room)
+    known = room._known
     return known[made.session.session.session_id][b"/v1/messages"]
 
 
@@ -62,19 +64,18 @@ async def test_what_ran_is_known_when_the_agent_hangs_up_on_its_answer() -> None
     model = ScriptedModel([Call("read_inbox", {"text": "once"})], last, [Text("again")])
     async with augmenting(model) as made:
         body = request(stream=False, tools=OWN)
-        gone = await client(made)
+        gone = await made.client()
         await gone.send(b"POST", b"/v1/messages", body=body)
         await read_head(gone.reader)
         gone.hang_up()
         await all_over(made)
-        later = await client(made)
+        later = await made.client()
         await later.ask(b"POST", b"/v1/messages", body=body)
         told = model.requests[2]["messages"]
         assert shape(told)[:3] == RAN
         assert told[2]["content"][0]["type"] == "tool_result"
         assert "own" not in json.dumps(told)
         assert "twice" in json.dumps(told)
-        later.hang_up()
 
 
 async def test_equal_requests_that_ran_beside_each_other_are_both_known() -> None:
@@ -84,20 +85,19 @@ async def test_equal_requests_that_ran_beside_each_other_are_both_known() -> Non
         [Text("It waits.")],
     )
     async with augmenting(model) as made:
-        both = [await client(made), await client(made)]
+        both = [await made.client(), await made.client()]
         for each in both:
             await each.send(b"POST", b"/v1/messages", body=request())
             await read_head(each.reader)
-        await made.until(lambda: len(made.app.publisher.approvals()) == 2 or None)
+        await made.until(lambda: len(made.app.publisher.approvals()) == 2)
         for each in both:
             each.hang_up()
         await all_over(made)
-        later = await client(made)
+        later = await made.client()
         await later.ask(b"POST", b"/v1/messages", body=request())
         told = json.dumps(model.requests[2]["messages"])
         assert '"one"' in told
         assert '"two"' in told
-        later.hang_up()
 
 
 async def test_what_one_format_hides_is_not_sent_in_another() -> None:
@@ -126,29 +126,28 @@ async def test_a_request_that_is_refused_loses_nothing_of_what_ran() -> None:
         [Call("send_draft", {"text": "one"})], [Text("passed")], [Text("It waits.")]
     )
     async with augmenting(model) as made:
-        gone = await client(made)
+        gone = await made.client()
         await gone.send(b"POST", b"/v1/messages", body=request())
         await read_head(gone.reader)
         await made.waiting()
         gone.hang_up()
         await all_over(made)
-        later = await client(made)
+        later = await made.client()
         await later.ask(b"POST", b"/v1/messages", body=request(tools=[{"name": 5}]))
         await later.ask(b"POST", b"/v1/messages", body=request())
         assert [len(each["messages"]) for each in model.requests] == [1, 1, 3]
-        later.hang_up()
 
 
 async def test_nothing_is_asked_of_a_model_that_cannot_be_put_on_record() -> None:
     model = ScriptedModel([Call("read_inbox", {"text": "once"})], [Text("Read.")])
     async with augmenting(model) as made:
-        run = made.gateway._agents.run  # pyright: ignore[reportPrivateUsage]
+        run = made.agents.run
 
         async def filled(*args: Any, **more: Any) -> Any:
             made.app.traffic.is_full = lambda session_id: True
             return await run(*args, **more)
 
-        made.gateway._agents.run = filled  # pyright: ignore[reportPrivateUsage]
+        made.agents.run = filled
         with pytest.raises(Exception, match="cannot write its audit record"):
             await made.agent("messages").ask("read it")
         assert len(model.requests) == 1
@@ -171,9 +170,7 @@ async def test_no_tool_has_the_name_of_another(wire: str) -> None:
     }[wire]  # fmt: skip
     model = ScriptedModel([Text("Nothing.")])
     async with augmenting(model) as made:
-        agent = await client(made)
-        await agent.ask(b"POST", PATHS[wire], body=request(wire, tools=tools))
-        agent.hang_up()
+        await made.post(PATHS[wire], body=request(wire, tools=tools))
     names = [
         each.get("name") or (each.get("function") or each["custom"])["name"]
         for each in model.requests[0]["tools"]
@@ -203,11 +200,10 @@ async def test_a_request_of_too_many_values_passes_as_it_is(more: dict[str, Any]
     """Reading it would hold up everything else."""
     model = ScriptedModel([Text("Hi.")], [Text("Passed.")])
     async with augmenting(model) as made:
-        agent = await client(made)
+        agent = await made.client()
         await agent.ask(b"POST", b"/v1/messages", body=request(thread={"type": "create"}))
         body = json.dumps({"model": "m", "messages": MESSAGES, **more}).encode()
         await agent.ask(b"POST", b"/v1/messages", body=body)
-        agent.hang_up()
     assert model.seen[1].body == body
 
 
@@ -221,7 +217,7 @@ async def test_a_request_passes_only_once_it_is_on_record_that_it_does(
         async def unavailable(*_: Any) -> None:
             raise StorageUnavailable("The disk is full.")
 
-        agent = await client(made)
+        agent = await made.client()
         with monkeypatch.context() as patch:
             patch.setattr(made.app.session_service, "record", unavailable)
             head, _ = await agent.ask(b"POST", b"/v1/messages", body=forced)
@@ -229,7 +225,6 @@ async def test_a_request_passes_only_once_it_is_on_record_that_it_does(
         assert model.requests == []
         await agent.ask(b"POST", b"/v1/messages", body=forced)
         assert len(await records(made.app, "session.not_augmented")) == 1
-        agent.hang_up()
 
 
 async def test_no_call_begins_once_the_agent_has_hung_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,35 +233,71 @@ async def test_no_call_begins_once_the_agent_has_hung_up(monkeypatch: pytest.Mon
     async with augmenting(model) as made:
 
         def read_turn(*given: Any) -> Any:
-            for each in made.gateway._open.values():  # pyright: ignore[reportPrivateUsage]
+            for each in made.handler._open.values():
                 for exchange in each:
                     cast("Any", exchange)._client.client_gone()
-            return turns.read_turn(*given)
+            return original(*given)
 
         async def run(*_: Any, **__: Any) -> None:
             called.append(1)
 
         called: list[int] = []
+        original = exchange_module.read_turn
         monkeypatch.setattr(exchange_module, "read_turn", read_turn)
-        monkeypatch.setattr(made.gateway._agents, "run", run)  # pyright: ignore[reportPrivateUsage]
-        agent = await client(made)
+        monkeypatch.setattr(made.agents, "run", run)
+        agent = await made.client()
         await agent.send(b"POST", b"/v1/messages", body=request())
         await model.asked.wait()
         await all_over(made)
-        agent.hang_up()
     assert called == []
 
 
 async def test_bodies_that_wait_are_bounded_over_all_requests() -> None:
     model = ScriptedModel([Text("Late.")])
     async with augmenting(model) as made:
-        room = cast("AugmentRoom", made.gateway.augment_room)
-        room._buffered = BufferedBodies(1000)  # pyright: ignore[reportPrivateUsage]
-        agent = await client(made)
-        head, _ = await agent.ask(b"POST", b"/v1/messages", body=request() + b" " * 1000)
+        room = cast("AugmentRoom", made.handler.augment_room)
+        room._buffered = Shares(2000)
+        head, _ = await made.post(b"/v1/messages", body=request() + b" " * 1000)
         assert head.startswith(b"HTTP/1.1 429 ")
         assert model.requests == []
-        agent.hang_up()
+
+
+async def test_a_session_with_unfinished_bodies_has_no_other_one_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Five of them filled the memory that all sessions share, and another one got 429 for 96 seconds."""
+    limits = AugmentLimits(buffered_bytes=1_000_000)
+    monkeypatch.setattr(room_module, "AugmentLimits", lambda: limits)
+    model = ScriptedModel([Text("Heard.")])
+    async with augmenting(model) as made:
+        for _ in range(5):
+            greedy = await made.client()
+            await greedy.send(b"POST", b"/v1/messages", b"Content-Length: 9999999")
+            greedy.writer.write(b" " * 210_000)
+        head = b""
+        while not head.startswith(b"HTTP/1.1 429 "):  # so it has all that it can have
+            head, _ = await (await made.client()).ask(b"POST", b"/v1/messages", body=b" " * 210_000)
+        made.session = await made.another_session()
+        large = request() + b" " * 300_000
+        head, _ = await (await made.client()).ask(b"POST", b"/v1/messages", body=large)
+        assert head.startswith(b"HTTP/1.1 200 ")
+    assert len(model.requests) == 1
+
+
+async def test_a_body_that_stops_ends_and_is_kept_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its memory is others' too; the agent is told why."""
+    monkeypatch.setattr(request_body, "PROGRESS_SECONDS", 0.3, raising=False)
+    async with augmenting(ScriptedModel()) as made, asyncio.timeout(20):
+        agent = await made.client()
+        await agent.send(b"POST", b"/v1/messages", b"Content-Length: 9999")
+        agent.writer.write(b" " * 100)
+        head, body = await agent.answer()
+        assert head.startswith(b"HTTP/1.1 504 ")
+        assert b"Nothing more of the request arrived" in body
+        room = cast("AugmentRoom", made.handler.augment_room)
+        assert not room._buffered.held(made.session.session.session_id)
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -274,9 +305,9 @@ async def test_the_answers_of_models_are_bounded_over_all_requests_too(stream: b
     """Whole answers, and what is put together of streams, are in memory until their end."""
     model = ScriptedModel([Text("x" * 9000)], [Text("Fits.")])
     async with augmenting(model) as made:
-        room = cast("AugmentRoom", made.gateway.augment_room)
-        room._buffered = BufferedBodies(9000)  # pyright: ignore[reportPrivateUsage]
-        with pytest.raises(Exception, match="holds too many large requests and answers"):
+        room = cast("AugmentRoom", made.handler.augment_room)
+        room._buffered = Shares(18000)
+        with pytest.raises(Exception, match="too many large requests and answers"):
             await made.agent("messages", stream=stream).ask("go")
         await all_over(made)
         assert (await made.agent("messages", stream=stream).ask("go")).text == "Fits."
@@ -292,14 +323,13 @@ async def test_other_requests_go_on_while_a_long_answer_is_read() -> None:
         writer.write(head + b"\n" * 500_000)
 
     async with augmenting(newlines) as made:  # type: ignore[arg-type]
-        agent = await client(made)
+        agent = await made.client()
         await agent.send(b"POST", b"/v1/messages", body=request())
         await read_head(agent.reader)
         turns = 0
-        while made.gateway._open:  # pyright: ignore[reportPrivateUsage]
+        while made.handler._open:
             turns += 1
             await asyncio.sleep(0)
-        agent.hang_up()
     assert turns > 500_000 / 1000
 
 
@@ -307,9 +337,7 @@ async def test_no_request_of_the_loop_repeats_a_key_of_the_agents() -> None:
     """Who honours it would give the first answer again, and the call would run again."""
     model = ScriptedModel([Call("read_inbox", {"text": "x"})], [Text("Read.")])
     async with augmenting(model) as made:
-        agent = await client(made)
-        await agent.ask(b"POST", b"/v1/messages", b"Idempotency-Key: 4711", body=request())
-        agent.hang_up()
+        await made.post(b"/v1/messages", b"Idempotency-Key: 4711", body=request())
     assert len(model.seen) == 2
     assert not any(b"4711" in seen.head for seen in model.seen)
 
@@ -322,31 +350,22 @@ async def test_a_hang_up_while_earlier_calls_are_awaited_loses_none_of_them() ->
         [Text("Read.")],
     )
     async with augmenting(model) as made:
-        agents: Any = made.gateway._agents  # pyright: ignore[reportPrivateUsage]
-        run, may_end, begun = agents.run, asyncio.Event(), 0
-
-        async def slow(*given: Any, **named: Any) -> Any:
-            nonlocal begun
-            begun += 1
-            await may_end.wait()
-            return await run(*given, **named)
-
-        agents.run = slow
-        both = [await client(made), await client(made)]
-        for number, each in enumerate(both, 1):
+        begun, may_end = made.hold_runs()
+        both = [await made.client(), await made.client()]
+        for each in both:
             await each.send(b"POST", b"/v1/messages", body=request())
-            await made.until(lambda n=number: begun == n or None)
+            await begun.acquire()
         for each in both:
             each.hang_up()
         await all_over(made)
-        unfinished = conversations(made)._unfinished.values  # pyright: ignore[reportPrivateUsage]
-        third = await client(made)
+        unfinished = conversations(made)._unfinished.values
+        third = await made.client()
         await third.send(b"POST", b"/v1/messages", body=request())
-        await made.until(lambda: not unfinished or None)
+        await made.until(lambda: not unfinished)
         third.hang_up()
         await all_over(made)
         may_end.set()
-        last = await client(made)
+        last = await made.client()
         await last.ask(b"POST", b"/v1/messages", body=request())
         last.hang_up()
         told = json.dumps(model.requests[-1]["messages"])
@@ -365,10 +384,10 @@ async def test_what_ran_is_kept_in_the_moment_of_the_hang_up(
 
         def client_gone(answer: ClientAnswer) -> None:
             left(answer)
-            kept.append(len(conversations(made)._unfinished.values))  # pyright: ignore[reportPrivateUsage]
+            kept.append(len(conversations(made)._unfinished.values))
 
         monkeypatch.setattr(ClientAnswer, "client_gone", client_gone)
-        agent = await client(made)
+        agent = await made.client()
         await agent.send(b"POST", b"/v1/messages", body=request())
         await made.waiting()
         agent.hang_up()
@@ -380,7 +399,7 @@ async def test_a_thread_whose_tool_is_forced_shows_no_call_of_ours() -> None:
     """The provider keeps our tools for it, so the forced one may be ours."""
     model = ScriptedModel([Text("Hi.")], [Call("read_inbox", {"text": "x"})], [Text("Read.")])
     async with augmenting(model) as made:
-        agent = await client(made)
+        agent = await made.client()
         await agent.ask(b"POST", b"/v1/messages", body=request(thread={"type": "create"}))
         more: dict[str, Any] = {
             "tool_choice": {"type": "any"},
@@ -404,10 +423,9 @@ async def test_a_choice_that_nobody_asked_for_shows_no_call_of_ours() -> None:
         writer.write(head % len(body) + body)
 
     async with augmenting(model) as made:  # type: ignore[arg-type]
-        agent = await client(made)
+        agent = await made.client()
         asked = request("chat", stream=False)
         _, answer = await agent.ask(b"POST", PATHS["chat"], body=asked)
-        agent.hang_up()
     assert b"Hi." in answer
     assert b"read_inbox" not in answer
 
@@ -420,13 +438,12 @@ async def test_an_answer_that_has_no_body_gets_none(status: int) -> None:
         writer.write(b"HTTP/1.1 %d X\r\n\r\n" % status)
 
     async with augmenting(empty) as made:  # type: ignore[arg-type]
-        agent = await client(made)
+        agent = await made.client()
         for _ in range(2):
             await agent.send(b"POST", b"/v1/messages", body=request())
             assert (await read_head(agent.reader)).startswith(b"HTTP/1.1 %d " % status)
         await all_over(made)
         assert not bytes(agent.reader._buffer)  # type: ignore[attr-defined]
-        agent.hang_up()
 
 
 @pytest.mark.parametrize("more", [{"n": 2}, {}])
@@ -441,88 +458,54 @@ async def test_nothing_is_sent_for_a_session_that_ended_while_its_request_was_re
 
         async def end() -> None:
             await made.app.console.carry_out(ending)
-            (exchange,) = next(iter(made.gateway._open.values()))  # pyright: ignore[reportPrivateUsage]
-            await made.until(lambda: cast("Any", exchange).client_disconnected or None)
+            (exchange,) = next(iter(made.handler._open.values()))
+            await made.until(lambda: cast("Any", exchange).client_disconnected)
 
         def read_request(*given: Any) -> Any:
             asyncio.run_coroutine_threadsafe(end(), loop).result()
             return requests.read_request(*given)
 
         monkeypatch.setattr(room_module, "read_request", read_request)
-        monkeypatch.setattr(room_module, "_AT_ONCE", 0)
-        agent = await client(made)
+        monkeypatch.setattr(limits_module, "_AT_ONCE", 0)
+        agent = await made.client()
         await agent.send(b"POST", b"/v1/chat/completions", body=request(**more))
         with pytest.raises(ConnectionError):
             await agent.reader.read()
         await all_over(made)
-        assert made.gateway.augment_room.session_ids == ()
-        agent.hang_up()
+        assert made.handler.augment_room.session_ids == ()
     assert model.requests == []
 
 
 async def test_a_body_that_says_it_is_not_compressed_is_read() -> None:
     model = ScriptedModel([Text("Hi.")])
     async with augmenting(model) as made:
-        agent = await client(made)
+        agent = await made.client()
         plain = b"Content-Encoding: identity"
         await agent.ask(b"POST", b"/v1/messages", plain, body=request())
         assert await records(made.app, "session.not_augmented") == []
-        agent.hang_up()
     assert model.requests[0]["tools"]
-
-
-@pytest.mark.parametrize(
-    ("most", "elements", "kept"),
-    [(4 << 20, 49_900, True), (50, 0, False), (4 << 20, 50_000, False)],
-)
-async def test_of_a_conversation_only_what_is_new_is_read(
-    monkeypatch: pytest.MonkeyPatch, most: int, elements: int, kept: bool
-) -> None:
-    """What the request before it had is taken from that, unless that was too large to be kept."""
-    monkeypatch.setattr(room_module, "_MOST_KEPT", most)
-    read: list[requests.AgentRequest] = []
-
-    def read_request(*given: Any) -> Any:
-        read.append(requests.read_request(*given))
-        return read[-1]
-
-    monkeypatch.setattr(room_module, "read_request", read_request)
-    model = ScriptedModel([Text("One.")], [Text("Two.")])
-    turns = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "One."}]
-    async with augmenting(model) as made:
-        agent = await client(made)
-        more = {"more": {"within": [[]] * elements}}  # a bracket and a comma each
-        await agent.ask(b"POST", b"/v1/messages", body=request(messages=turns[:1], **more))
-        await agent.ask(b"POST", b"/v1/messages", body=request(messages=[*turns, turns[0]]))
-        agent.hang_up()
-    first, second = (each.value["messages"][0] for each in read)
-    assert first == second
-    assert (first is second) is kept
-    assert [each["messages"] for each in model.requests] == [turns[:1], [*turns, turns[0]]]
 
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_nothing_of_a_request_outlives_its_answer(
     monkeypatch: pytest.MonkeyPatch, stream: bool
 ) -> None:
-    """Of what is kept for the next one, that is: the rest does not wait for a collection of garbage."""
+    """Nor does it wait for a collection of garbage."""
     read: list[weakref.ref[object]] = []
 
     def read_request(*given: Any) -> Any:
         asked = requests.read_request(*given)
-        read.append(weakref.ref(asked.source))
+        read.append(weakref.ref(asked.history.digest))
         return asked
 
-    monkeypatch.setattr(room_module, "_MOST_KEPT", 0)
     monkeypatch.setattr(room_module, "read_request", read_request)
     model = ScriptedModel([Call("read_inbox", {"text": "once"})], [Text("Done.")])
     async with augmenting(model) as made:
-        agent = await client(made)
+        agent = await made.client()
         gc.disable()
         try:
             await agent.ask(b"POST", b"/v1/messages", body=request(stream=stream))
             await all_over(made)
-            await made.until(lambda: [each() for each in read] == [None] or None)
+            await made.until(lambda: [each() for each in read] == [None])
         finally:
             gc.enable()
-        agent.hang_up()

@@ -10,13 +10,17 @@ import openai
 import pytest
 
 from aileron_core.console_port import EndSession, SetPause, StopEverything
-from tests.core.server.augment.harness import WIRES, Augmented, StreamedError, augmenting
+from tests.core.server.augment.harness import (
+    EACH_WIRE,
+    LAUNCHED,
+    WIRE_AND_STREAM,
+    StreamedError,
+    augmenting,
+)
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
 from tests.core.server.gateway.harness import Client, read_chunk, read_head
 from tests.core.server.gateway.test_model_keys import keyed
 
-EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
-STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 ERRORS = (anthropic.APIError, openai.APIError, StreamedError)
 MESSAGES = [{"role": "user", "content": "send it"}]
 PATHS = {
@@ -24,13 +28,6 @@ PATHS = {
     "chat": b"/v1/chat/completions",
     "responses": b"/v1/responses",
 }
-
-
-async def client(made: Augmented) -> Client:
-    reader, writer = await asyncio.open_connection("127.0.0.1", made.port)
-    made._writers.append(writer)
-    host = b"127.0.0.1:%d" % made.port
-    return Client(reader, writer, host, made.session.gateway_token.encode())
 
 
 def request(wire: str = "messages", **more: Any) -> bytes:
@@ -52,7 +49,7 @@ async def test_a_stream_is_kept_alive_in_the_providers_own_way_while_a_person_th
     model = ScriptedModel([Call("send_draft", {"text": "x"})], [Text("Sent.")])
     async with augmenting(model) as made:
         made.limit(keep_alive_seconds=0.01)
-        agent = await client(made)
+        agent = await made.client()
         await agent.send(b"POST", PATHS[wire], body=request(wire))
         await read_head(agent.reader)
         sign = b"event: ping" if wire == "messages" else b": keep-alive\n\n"
@@ -62,7 +59,6 @@ async def test_a_stream_is_kept_alive_in_the_providers_own_way_while_a_person_th
         await made.approve()
         while b'"Se' not in await read_chunk(agent.reader):
             pass
-        agent.hang_up()
 
 
 @EACH_WIRE
@@ -71,7 +67,7 @@ async def test_text_reaches_the_agent_before_the_model_has_said_the_rest(wire: s
     model = ScriptedModel([Text("At once.")])
     model.hold = asyncio.Event()
     async with augmenting(model) as made:
-        agent = await client(made)
+        agent = await made.client()
         await agent.send(b"POST", PATHS[wire], body=request(wire))
         await read_head(agent.reader)
         while b"At o" not in await read_chunk(agent.reader):
@@ -80,29 +76,20 @@ async def test_text_reaches_the_agent_before_the_model_has_said_the_rest(wire: s
         model.hold.set()
         while await read_chunk(agent.reader):
             pass
-        agent.hang_up()
 
 
 async def test_a_run_that_began_before_the_agent_hung_up_is_told_and_not_repeated() -> None:
     """It takes as long as it takes; an equal request waits for its end."""
     model = ScriptedModel([Call("read_inbox", {"text": "once"})], [Text("Read.")])
     async with augmenting(model) as made:
-        run, may_end = made.gateway._agents.run, asyncio.Event()
-        begun = asyncio.Event()
-
-        async def slow(*given: Any, **named: Any) -> Any:
-            begun.set()
-            await may_end.wait()
-            return await run(*given, **named)
-
-        made.gateway._agents.run = slow  # type: ignore[method-assign]
-        agent = await client(made)
+        begun, may_end = made.hold_runs()
+        agent = await made.client()
         await agent.send(b"POST", b"/v1/messages", body=request())
-        await begun.wait()
+        await begun.acquire()
         agent.hang_up()
-        await made.until(lambda: not made.gateway._open or None)
+        await made.until(lambda: not made.handler._open)
         again = asyncio.create_task(made.agent("messages", stream=True).ask("send it"))
-        await made.until(lambda: made.gateway._open or None)
+        await made.until(lambda: made.handler._open)
         may_end.set()
         assert (await again).text == "Read."
         assert await made.runs() == [("read-inbox", "completed")]
@@ -115,15 +102,15 @@ async def test_an_agent_that_hangs_up_ends_the_loop_and_an_equal_request_goes_on
     """The call is still with the person; it is not made a second time."""
     model = ScriptedModel([Call("send_draft", {"text": "x"})])
     async with augmenting(model) as made:
-        agent = await client(made)
+        agent = await made.client()
         await agent.send(b"POST", b"/v1/messages", body=request())
         await read_head(agent.reader)
         view = await made.waiting()
         agent.hang_up()
-        await made.until(lambda: not made.gateway._open or None)
+        await made.until(lambda: not made.handler._open)
         assert len(model.requests) == 1
         model.answers.append([Text("It waits.")])
-        again = await client(made)
+        again = await made.client()
         _, body = await again.ask(b"POST", b"/v1/messages", body=request())
         assert b"It waits" in body.replace(
             b'"}}\n\nevent: content_block_delta\ndata: {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "',
@@ -133,7 +120,6 @@ async def test_an_agent_that_hangs_up_ends_the_loop_and_an_equal_request_goes_on
         assert [each["role"] for each in told] == ["user", "assistant", "user"]
         assert view.approval_id in json.dumps(told[2])
         assert await made.runs() == [("send-draft", "pending")]
-        again.hang_up()
 
 
 @EACH_WIRE
@@ -158,8 +144,7 @@ async def test_a_refusal_in_a_stream_is_an_error_event_of_the_provider(wire: str
             await made.agent(wire, stream=True).ask("read it")
 
 
-@EACH_WIRE
-@STREAMED
+@WIRE_AND_STREAM
 async def test_a_refusal_at_the_beginning_passes_as_it_is(wire: str, stream: bool) -> None:
     """With its status, as in the normal mode."""
     async with augmenting(ScriptedModel(Refusal(529, "overloaded"))) as made:
@@ -168,8 +153,7 @@ async def test_a_refusal_at_the_beginning_passes_as_it_is(wire: str, stream: boo
         assert caught.value.status_code == 529
 
 
-@EACH_WIRE
-@STREAMED
+@WIRE_AND_STREAM
 @pytest.mark.parametrize(
     ("limits", "answers", "said"),
     [
@@ -192,8 +176,7 @@ async def test_each_bound_ends_in_an_error_of_the_providers_shape(
         assert len(model.requests) <= (9 if "bytes" in limits else 2)
 
 
-@EACH_WIRE
-@STREAMED
+@WIRE_AND_STREAM
 async def test_the_bound_of_time_ends_a_wait_for_a_person_too(wire: str, stream: bool) -> None:
     """What it asked for stays with the person, and is told to the model that is asked again."""
     model = ScriptedModel([Call("send_draft", {"text": "x"})], [Text("It waits.")])
@@ -214,7 +197,7 @@ async def test_the_end_of_a_session_cuts_its_answer(wire: str, stop: bool) -> No
     """As in the normal mode, and ctrl+k ends every session; nothing is kept of it, and nothing runs."""
     model = ScriptedModel([Call("send_draft", {"text": "x"})])
     async with augmenting(model) as made:
-        agent = await client(made)
+        agent = await made.client()
         await agent.send(b"POST", PATHS[wire], body=request(wire, stream=stop))
         await made.waiting()
         session_id = made.session.session.session_id
@@ -222,10 +205,10 @@ async def test_the_end_of_a_session_cuts_its_answer(wire: str, stop: bool) -> No
         await made.app.console.carry_out(intent)
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await agent.answer()
-        await made.until(lambda: not made.gateway.augment_room.session_ids or None)
+        await made.until(lambda: not made.handler.augment_room.session_ids)
         assert len(model.requests) == 1
         assert await made.runs() == [("send-draft", "denied" if stop else "pending")]
-        again = await client(made)
+        again = await made.client()
         head, _ = await again.ask(b"POST", PATHS[wire], body=request(wire))
         assert head.startswith(b"HTTP/1.1 401 ")
         assert len(model.requests) == 1
@@ -240,7 +223,7 @@ async def test_a_call_that_needs_no_approval_waits_while_a_person_holds_all_call
     async with augmenting(model) as made:
         made.limit(keep_alive_seconds=0.01)
         await made.app.console.carry_out(SetPause(paused=True))
-        agent = await client(made)
+        agent = await made.client()
         await agent.send(b"POST", PATHS[wire], body=request(wire))
         await read_head(agent.reader)
         sign = b"event: ping" if wire == "messages" else b": keep-alive\n\n"
@@ -264,8 +247,7 @@ async def test_a_call_that_was_held_too_long_in_a_pause_is_refused_to_the_model(
         assert await made.runs() == []
 
 
-@EACH_WIRE
-@STREAMED
+@WIRE_AND_STREAM
 @pytest.mark.parametrize("required", [False, True], ids=["key", "required"])
 async def test_where_the_vault_is_locked_in_the_middle_the_model_is_not_asked_again(
     wire: str, stream: bool, required: bool, tmp_path: Path
@@ -280,10 +262,9 @@ async def test_where_the_vault_is_locked_in_the_middle_the_model_is_not_asked_ag
         await model(*given)
 
     async with keyed(tmp_path, locking, require_unlocked=required) as made:
-        made.opened = await made.gateway.app.session_service.open(
-            agent="s", label="", cwd="/tmp", claimed_pid=None, peer_pid=1, ttl=3600.0,
-            opened_by="launch", key_providers=("anthropic", "openai"), augment=True,
-        )  # fmt: skip
+        made.opened = await made.gateway.another_session(
+            **LAUNCHED, key_providers=("anthropic", "openai")
+        )
         agent = await made.client()
         provider = "anthropic" if wire == "messages" else "openai"
         line = made.line(provider, b"sk-own" if required else None)

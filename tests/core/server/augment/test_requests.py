@@ -2,25 +2,28 @@
 
 import asyncio
 import json
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from examples.mailbox import Mailbox
-from tests.core.server.augment.harness import KEY, WIRES, action, augmenting
+from tests.core.server.augment.harness import (
+    EACH_WIRE,
+    KEY,
+    LAUNCHED,
+    Agent,
+    augmenting,
+    echoing_action,
+)
 from tests.core.server.augment.scripted_model import Call, ScriptedModel, Text
 from tests.core.server.augment.test_answers import history, names
-from tests.core.server.augment.test_ends import client
 from tests.core.server.gateway.test_inspecting import records
 from tests.core.server.gateway.test_model_keys import KEY as VAULT_KEY
 from tests.core.server.gateway.test_model_keys import keyed
-from tests.support.core_harness import DRAFT, ROOT, install_examples
+from tests.support.core_harness import DRAFT, install_examples
 from tests.support.echoes import install_connectors
-
-EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
 
 
 @EACH_WIRE
@@ -110,7 +113,7 @@ async def test_what_is_not_augmented_passes_as_it_is_and_that_is_said_once(
         made.limit(request_bytes=4000)
         body = json.dumps({"model": "m", "messages": [], "input": "x", **more}, indent=3).encode()
         for _ in range(2):
-            agent = await client(made)
+            agent = await made.client()
             _, answer = await agent.ask(b"POST", path, *lines, body=body)
             assert answer == b"ok"
             agent.hang_up()
@@ -126,31 +129,7 @@ async def test_a_session_in_the_normal_mode_is_not_read() -> None:
     async with augmenting(model, augment=False) as made:
         await made.agent("messages", tools=("own_tool",)).ask("hello")
         assert names(model.requests[0]) == ["own_tool"]
-        assert made.gateway._room is None
-
-
-def test_a_console_without_such_a_session_imports_nothing_of_it() -> None:
-    """In a fresh interpreter, with a request of a session in the normal mode."""
-    script = (
-        "import sys, asyncio\n"
-        "import aileron_tui.cli.runtime, aileron_tui.cli.serving, aileron_mcp.server\n"
-        "from tests.core.server.gateway.harness import passing, run\n"
-        "async def ask():\n"
-        "    async with passing() as gateway:\n"
-        "        client = await gateway.client()\n"
-        "        assert (await client.ask(b'POST', b'/v1/messages', body=b'{}'))[1] == b'ok'\n"
-        "run(ask())\n"
-        "print([m for m in sys.modules if m.startswith(('aileron_core.models', 'aileron_core.server.augment'))])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=100,
-    )
-    assert done.stdout == "[]\n"
+        assert made.handler._room is None
 
 
 async def test_nothing_of_a_preview_enters_a_request_to_a_model(mailbox: Mailbox) -> None:
@@ -211,7 +190,7 @@ async def test_tools_stay_the_same_for_a_conversation() -> None:
         agent = made.agent("chat", stream=True)
         await agent.ask("hello")
         installed = install_connectors(made.app.home.path)
-        text = action(installed, "new-one", gated=False)
+        text = echoing_action(installed, "new-one", gated=False)
         (made.app.home.actions / "new-one.md").write_text(text, "utf-8")
         await made.app.library.load()
         await made.app.library.accept_all()
@@ -223,8 +202,26 @@ async def test_tools_stay_the_same_for_a_conversation() -> None:
         assert "new_one" in third
 
 
+def by_response(agent: Agent, earlier: str) -> None:
+    agent.history, agent.more = [], {"previous_response_id": earlier} if earlier else {}
+
+
+def by_thread(agent: Agent, earlier: str) -> None:
+    """Go on as the tool runner of Anthropic's SDK does it."""
+    named = {"type": "continue", "previous_message_id": earlier}
+    agent.history = []
+    agent.more = {"extra_body": {"thread": named if earlier else {"type": "create"}}}
+
+
 @pytest.mark.parametrize("stream", [False, True])
-async def test_an_earlier_response_is_named_as_the_provider_knows_it(stream: bool) -> None:
+@pytest.mark.parametrize(
+    ("wire", "go_on", "ids"),
+    [("responses", by_response, "resp_{}"), ("messages", by_thread, "msg_{}")],
+    ids=["responses", "messages"],
+)
+async def test_an_earlier_answer_is_named_as_the_provider_knows_it(
+    wire: str, go_on: Callable[[Agent, str], None], ids: str, stream: bool
+) -> None:
     """The agent knows the id of the first of several; and results that the provider waits for come first."""
     model = ScriptedModel(
         [Call("read_inbox", {"text": "a"})],
@@ -232,18 +229,25 @@ async def test_an_earlier_response_is_named_as_the_provider_knows_it(stream: boo
         [Call("read_inbox", {"text": "b"}, "ours"), Call("own_tool", {}, "own")],
         [Text("Done.")],
     )
+
+    def named(request: dict[str, Any]) -> str:
+        thread = request.get("thread", {})
+        return request.get("previous_response_id") or thread["previous_message_id"]
+
     async with augmenting(model) as made:
-        agent = made.agent("responses", stream=stream, tools=("own_tool",))
+        agent = made.agent(wire, stream=stream, tools=("own_tool",))
+        go_on(agent, "")
         reply = await agent.ask("read it")
-        assert reply.id == "resp_0"
-        agent.history, agent.more = [], {"previous_response_id": reply.id}
+        assert reply.id == ids.format(0)
+        go_on(agent, reply.id)
         reply = await agent.ask("more")
-        assert model.requests[2]["previous_response_id"] == "resp_1"
-        agent.history, agent.more = [], {"previous_response_id": reply.id}
+        assert named(model.requests[2]) == ids.format(1)
+        go_on(agent, reply.id)
         assert (await agent.answer_call(reply, "own result")).text == "Done."
         last = model.requests[3]
-        assert last["previous_response_id"] == "resp_2"
-        assert [each["call_id"] for each in last["input"]] == ["ours", "own"]
+        assert named(last) == ids.format(2)
+        told = last.get("input") or last["messages"][0]["content"]
+        assert [each.get("call_id") or each["tool_use_id"] for each in told] == ["ours", "own"]
         assert len(await made.runs()) == 2
 
 
@@ -311,10 +315,7 @@ async def test_the_vaults_key_is_in_each_request_and_in_nothing_that_comes_back(
     said = VAULT_KEY.decode()
     model = ScriptedModel([Text(f"{said}."), Call("nothing_of_ours", {"k": said})])
     async with keyed(tmp_path, model) as made:
-        opened = await made.gateway.app.session_service.open(
-            agent="s", label="", cwd="/tmp", claimed_pid=None, peer_pid=1, ttl=3600.0,
-            opened_by="launch", key_providers=("anthropic",), augment=True,
-        )  # fmt: skip
+        opened = await made.gateway.another_session(**LAUNCHED, key_providers=("anthropic",))
         agent = await made.gateway.client(opened.gateway_token)
         line = b"x-api-key: " + opened.placeholder.encode()
         model.answers.insert(0, [Call("check_action_status", {"approval_id": said})])

@@ -12,16 +12,18 @@ import os
 import re
 import socket
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import uvloop
+import pytest
 
 from aileron_core.app import App, AppOptions
+from aileron_core.clock import Clock
 from aileron_core.console_port import TrafficView
 from aileron_core.home.layout import Home
+from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.gateway.app import Gateway as GatewayApp
@@ -30,26 +32,14 @@ from aileron_core.server.sockets import bind_tcp
 from aileron_core.sessions.model import OpenedSession
 from aileron_core.settings import GatewaySettings, Settings
 from aileron_core.tracing.spans import NO_TRACER, Tracer
+from tests.support.core_harness import PATIENCE, open_session
 
-PATIENCE = 60.0
-Loop = Callable[[], asyncio.AbstractEventLoop]
-LOOPS = (asyncio.new_event_loop, uvloop.new_event_loop)
-"""The core runs on the second where there is one."""
-_T = TypeVar("_T")
-
-
-def run(
-    test: Coroutine[Any, Any, _T],
-    loop: Loop = uvloop.new_event_loop,
-) -> _T:
-    """Run one test's coroutine on a loop of its own, bounded."""
-
-    async def bounded() -> _T:
-        async with asyncio.timeout(60):
-            return await test
-
-    with asyncio.Runner(loop_factory=loop) as runner:
-        return runner.run(bounded())
+EACH_LOOP = pytest.mark.parametrize(
+    "anyio_backend",
+    [("asyncio", {"use_uvloop": fast}) for fast in (False, True)],
+    ids=["asyncio", "uvloop"],
+)
+"""The core runs on uvloop where there is one."""
 
 
 @dataclass(kw_only=True)
@@ -218,11 +208,12 @@ class Gateway:
     """A running gateway with one session, and the upstream that all three providers lead to."""
 
     app: App
+    agents: AgentApi
     upstream: Upstream
     session: OpenedSession
     port: int
     server: EmbeddedServer
-    _writers: list[asyncio.StreamWriter] = field(default_factory=list)
+    _writers: list[asyncio.StreamWriter]
 
     async def client(self, token: str | None = None) -> Client:
         """Return a new connection to it."""
@@ -231,9 +222,13 @@ class Gateway:
         gateway_token = self.session.gateway_token if token is None else token
         return Client(reader, writer, b"127.0.0.1:%d" % self.port, gateway_token.encode())
 
-    async def another_session(self) -> OpenedSession:
+    async def another_session(self, **terms: Any) -> OpenedSession:
         """Open one more."""
-        return await open_session(self.app)
+        return await open_session(self.app, **terms)
+
+    async def post(self, target: bytes, *lines: bytes, body: bytes) -> tuple[bytes, bytes]:
+        """Send a request over a connection of its own, and return its answer."""
+        return await (await self.client()).ask(b"POST", target, *lines, body=body)
 
     @property
     def handler(self) -> GatewayApp:
@@ -247,7 +242,7 @@ class Gateway:
         assert found is not None
         return found
 
-    async def until(self, ready: Callable[[TrafficView], bool]) -> TrafficView:
+    async def until_traffic(self, ready: Callable[[TrafficView], bool]) -> TrafficView:
         """Return the session's numbers once they are *ready*; every turn of the loop looks again."""
         async with asyncio.timeout(PATIENCE):
             while True:
@@ -277,11 +272,48 @@ def narrow(gateway: Gateway) -> None:
             own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
 
 
-async def open_session(app: App) -> OpenedSession:
-    """Open a session as the launcher does, for this very process."""
-    return await app.session_service.open(
-        agent="claude", label="", cwd="/tmp", claimed_pid=None, peer_pid=os.getpid(), ttl=86400.0
-    )
+@contextlib.asynccontextmanager
+async def listening_console(
+    options: AppOptions,
+    *,
+    home: Path | None = None,
+    furnish: Callable[[Path], object] = lambda _: None,
+    clock: Clock | None = None,
+    dialer: Callable[[App], Dialer] | None = None,
+    **terms: Any,
+) -> AsyncGenerator[dict[str, Any], None]:
+    """Run a console on a port and open a session on *terms*; yields the members of a `Gateway`.
+
+    Args:
+        options: of the console.
+        home: a home from an earlier run, taken as it is; else a new one is made.
+        furnish: puts something into a new home.
+        clock: another one than the system's.
+        dialer: another one than the gateway's own.
+        terms: of the session.
+    """
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        if home is None:
+            home = Path(folder) / "home"
+            home.mkdir(mode=0o700)
+            furnish(home)
+        async with App.open(Home(home), options, clock) as app:
+            tcp = bind_tcp("127.0.0.1", 0)
+            port: int = tcp.getsockname()[1]
+            app.address.listen_on(port)
+            session = await open_session(app, **terms)
+            agents = AgentApi(app)
+            asgi_app = create_app(app, agents=agents, dialer=dialer(app) if dialer else None)
+            writers: list[asyncio.StreamWriter] = []
+            async with EmbeddedServer(asgi_app, [tcp]) as server:
+                try:
+                    yield {
+                        "app": app, "agents": agents, "session": session, "port": port,
+                        "server": server, "_writers": writers,
+                    }  # fmt: skip
+                finally:
+                    for writer in writers:
+                        writer.transport.abort()
 
 
 @contextlib.asynccontextmanager
@@ -308,22 +340,6 @@ async def passing(
     async with Upstream(answering, serving).listening() as upstream:
         url = f"http://127.0.0.1:{upstream.port}{base}"
         given = settings or GatewaySettings(anthropic=url, openai=url, gemini=url, inspect=inspect)
-        with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-            home = Path(folder) / "home"
-            home.mkdir(mode=0o700)
-            options = AppOptions(settings=Settings(gateway=given), tracer=tracer)
-            async with App.open(Home(home), options) as app:
-                tcp = bind_tcp("127.0.0.1", 0)
-                port: int = tcp.getsockname()[1]
-                app.address.listen_on(port)
-                session = await open_session(app)
-                asgi_app = create_app(app, dialer=dialer(app) if dialer else None)
-                async with EmbeddedServer(asgi_app, [tcp]) as server:
-                    gateway = Gateway(
-                        app=app, upstream=upstream, session=session, port=port, server=server
-                    )
-                    try:
-                        yield gateway
-                    finally:
-                        for writer in gateway._writers:
-                            writer.transport.abort()
+        options = AppOptions(settings=Settings(gateway=given), tracer=tracer)
+        async with listening_console(options, dialer=dialer) as made:
+            yield Gateway(upstream=upstream, **made)

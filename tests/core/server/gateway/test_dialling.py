@@ -1,21 +1,16 @@
 """Where upstreams may lead, which certificates count, and through which proxy."""
 
 import asyncio
-import datetime
-import ipaddress
 import json
 import socket
 import ssl
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from aileron_core.app import App
 from aileron_core.connectors.http.addresses import AddressGuard
@@ -23,7 +18,14 @@ from aileron_core.server.gateway.connect import Dialer, Proxies
 from aileron_core.server.gateway.providers import GatewayError
 from aileron_core.server.gateway.upstreams import upstreams
 from aileron_core.settings import GatewaySettings
-from tests.core.server.gateway.harness import Gateway, Upstream, passing, read_head, run
+from tests.core.server.gateway.harness import (
+    PATIENCE,
+    Gateway,
+    Upstream,
+    passing,
+    read_head,
+)
+from tests.support.tls import Authority
 
 
 class Names:
@@ -53,7 +55,7 @@ def dialling(
     )
 
 
-async def refused(gateway: Gateway) -> tuple[bytes, str]:
+async def refusal_of(gateway: Gateway) -> tuple[bytes, str]:
     """Return the status line and the message of a request to OpenAI."""
     head, body = await (await gateway.client()).ask(b"GET", b"/v1/models")
     return head.partition(b"\r\n")[0], json.loads(body)["error"]["message"]
@@ -61,12 +63,8 @@ async def refused(gateway: Gateway) -> tuple[bytes, str]:
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "127.0.0.1", "127.8.8.8", "::1", "0.0.0.0", "::", "10.1.2.3", "192.168.1.1", "172.20.0.1",
-        "169.254.169.254", "fe80::1", "fd00:ec2::254", "fd12::1", "100.64.0.1", "::ffff:127.0.0.1",
-        "::ffff:169.254.169.254", "64:ff9b::7f00:1", "224.0.0.1", "240.0.0.1", "2002:7f00:1::",
-    ],
-)  # fmt: skip
+    ["127.0.0.1", "10.1.2.3", "fd00:ec2::254", "::ffff:169.254.169.254", "64:ff9b::7f00:1"],
+)
 async def test_a_providers_own_name_never_leads_to_this_machine_or_its_network(
     address: str,
 ) -> None:
@@ -74,24 +72,14 @@ async def test_a_providers_own_name_never_leads_to_this_machine_or_its_network(
 
     names = Names("203.0.114.7", address)
     async with passing(settings=GatewaySettings(), dialer=dialling(names)) as gateway:
-        status, message = await refused(gateway)
+        status, message = await refusal_of(gateway)
         assert status == b"HTTP/1.1 403 Forbidden"
         assert f"api.openai.com resolves to {address}" in message
         assert names.asked == ["api.openai.com"]
 
 
 @pytest.mark.parametrize(
-    "address",
-    [
-        "169.254.169.254",
-        "fe80::1",
-        "fd00:ec2::254",
-        "0.0.0.0",
-        "::ffff:169.254.169.254",
-        "100.100.100.200",
-        "64:ff9b:1::100.100.100.200",
-        "224.0.0.1",
-    ],
+    "address", ["169.254.169.254", "fd00:ec2::254", "64:ff9b:1::100.100.100.200"]
 )
 async def test_a_name_in_config_never_leads_to_metadata_either(address: str) -> None:
     """It may be of this machine or its network, which metadata services are not."""
@@ -99,9 +87,42 @@ async def test_a_name_in_config_never_leads_to_metadata_either(address: str) -> 
     settings = GatewaySettings(openai="http://models.example:80")
     names = Names(address)
     async with passing(settings=settings, dialer=dialling(names)) as gateway:
-        status, message = await refused(gateway)
+        status, message = await refusal_of(gateway)
         assert status == b"HTTP/1.1 403 Forbidden"
         assert f"models.example resolves to {address}" in message
+
+
+async def test_a_name_that_does_not_resolve_delays_requests_to_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many requests wait for it: the threads that resolve names are for all sessions."""
+    monkeypatch.setattr("aileron_core.server.gateway.connect._RESOLVE_SECONDS", PATIENCE)
+    go_on = threading.Event()
+
+    class Slow(Names):
+        def resolve(self, host: str, port: int) -> list[str]:
+            found = super().resolve(host, port)
+            if host == "slow.example":
+                go_on.wait(PATIENCE)
+            return found
+
+    names = Slow("127.0.0.1")
+    async with Upstream().listening() as upstream, asyncio.timeout(PATIENCE / 2):
+        settings = GatewaySettings(
+            openai="http://slow.example:80", anthropic=f"http://fast.example:{upstream.port}"
+        )
+        try:
+            async with passing(settings=settings, dialer=dialling(names)) as gateway:
+                for _ in range(20):
+                    await (await gateway.client()).send(b"GET", b"/v1/responses/x")
+                await gateway.until_traffic(lambda view: view.in_flight == 20)
+                other = await gateway.client((await gateway.another_session()).gateway_token)
+                head, _ = await other.ask(b"POST", b"/v1/messages", body=b"{}")
+                assert head.startswith(b"HTTP/1.1 200 ")
+                assert names.asked.count("slow.example") == 1
+                go_on.set()
+        finally:
+            go_on.set()
 
 
 async def test_a_name_in_config_may_lead_to_this_machine_and_that_address_is_used() -> None:
@@ -127,7 +148,7 @@ async def test_the_console_is_nobodys_upstream() -> None:
         async with passing(settings=settings, dialer=dialling(names)) as gateway:
             url = f"http://{host}:{gateway.port}"
             gateway.handler._upstreams = upstreams(GatewaySettings(openai=url))
-            status, message = await refused(gateway)
+            status, message = await refusal_of(gateway)
             assert status == b"HTTP/1.1 403 Forbidden"
             assert "is this console" in message
 
@@ -140,7 +161,7 @@ async def test_the_console_is_nobodys_upstream() -> None:
         ("http://nowhere.example", "cannot be resolved"),
     ],
 )
-def test_an_upstream_that_cannot_be_reached_is_named_in_an_error_of_the_providers_shape(
+async def test_an_upstream_that_cannot_be_reached_is_named_in_an_error_of_the_providers_shape(
     url: str, words: str
 ) -> None:
     """What failed, and on what."""
@@ -148,19 +169,15 @@ def test_an_upstream_that_cannot_be_reached_is_named_in_an_error_of_the_provider
     async def speak(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Plain\r\n\r\n")
 
-    async def test() -> None:
-        async with Upstream(serving=speak).listening() as plain:
-            at = url.format(closed=closed, port=plain.port)
-            settings = GatewaySettings(openai=at)
-            async with passing(settings=settings, dialer=dialling(Names())) as gateway:
-                status, message = await refused(gateway)
-                assert status == b"HTTP/1.1 502 Bad Gateway"
-                assert words in message
-
     with socket.socket() as unheard:
         unheard.bind(("127.0.0.1", 0))  # bound, so that nobody else listens there
-        closed = unheard.getsockname()[1]
-        run(test())
+        async with Upstream(serving=speak).listening() as plain:
+            at = url.format(closed=unheard.getsockname()[1], port=plain.port)
+            settings = GatewaySettings(openai=at)
+            async with passing(settings=settings, dialer=dialling(Names())) as gateway:
+                status, message = await refusal_of(gateway)
+                assert status == b"HTTP/1.1 502 Bad Gateway"
+                assert words in message
 
 
 async def test_where_one_address_does_not_answer_the_next_one_does() -> None:
@@ -200,71 +217,23 @@ async def test_a_family_that_is_silent_gives_way_to_the_other() -> None:
 # TLS
 
 
-def certificates(folder: Path, *names: str) -> tuple[ssl.SSLContext, str]:
-    """Return a server's context for *names*, and the file of the authority that vouches for it."""
-    now = datetime.datetime.now(datetime.UTC)
-    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
-    root = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's authority")])
-
-    def built(subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(root)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + datetime.timedelta(hours=1))
-        )
-
-    usage = x509.KeyUsage(
-        digital_signature=True, content_commitment=False, key_encipherment=False,
-        data_encipherment=False, key_agreement=False, key_cert_sign=True, crl_sign=True,
-        encipher_only=False, decipher_only=False,
-    )  # fmt: skip
-    authority = (
-        built(root, keys[0])
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(usage, critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(keys[0].public_key()), False)
-        .sign(keys[0], hashes.SHA256())
-    )
-    general: list[x509.GeneralName] = [
-        x509.IPAddress(ipaddress.ip_address(name)) if name[0].isdigit() else x509.DNSName(name)
-        for name in names
-    ]
-    leaf = (
-        built(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test")]), keys[1])
-        .add_extension(x509.SubjectAlternativeName(general), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(keys[0].public_key()), False
-        )
-        .sign(keys[0], hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    (folder / "ca.pem").write_bytes(authority.public_bytes(pem))
-    (folder / "leaf.pem").write_bytes(
-        leaf.public_bytes(pem)
-        + keys[1].private_bytes(
-            pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "leaf.pem")
+def certificates(folder: Path, name: str) -> tuple[ssl.SSLContext, str]:
+    """Return a server's context for *name*, and the file of the authority that vouches for it."""
+    authority = Authority(folder)
+    context = authority.context(name)
     context.set_alpn_protocols(["h2", "http/1.1"])
-    return context, str(folder / "ca.pem")
+    return context, str(authority.file)
 
 
 async def test_an_https_upstream_is_verified_by_its_name_and_a_ca_of_ones_own(
     tmp_path: Path,
 ) -> None:
     """`[gateway] ca_file`; without it, or under another name, nothing is sent."""
-    context, ca = certificates(tmp_path, "models.example", "127.0.0.1")
+    context, ca = certificates(tmp_path, "models.example")
 
     async with Upstream(ssl=context).listening() as upstream:
         for host, file, good in (
             ("models.example", ca, True),
-            ("127.0.0.1", ca, True),
             ("models.example", "", False),
             ("other.example", ca, False),
         ):
@@ -276,11 +245,11 @@ async def test_an_https_upstream_is_verified_by_its_name_and_a_ca_of_ones_own(
                     for _ in range(2):
                         assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
                 else:
-                    status, message = await refused(gateway)
+                    status, message = await refusal_of(gateway)
                     assert status == b"HTTP/1.1 502 Bad Gateway"
                     assert "its certificate is not trusted" in message
-        assert len(upstream.seen) == 4
-        assert upstream.connections == 2
+        assert len(upstream.seen) == 2
+        assert upstream.connections == 1
 
 
 async def test_a_large_stream_passes_over_tls_as_it_does_without(tmp_path: Path) -> None:
@@ -362,7 +331,7 @@ async def test_a_proxy_that_refuses_is_named_without_what_it_said() -> None:
         proxies = Proxies({"https_proxy": f"http://me:secret@127.0.0.1:{proxy.port}"})
         dialer = dialling(Names(), proxies=proxies)
         async with passing(settings=GatewaySettings(), dialer=dialer) as gateway:
-            status, message = await refused(gateway)
+            status, message = await refusal_of(gateway)
             assert status == b"HTTP/1.1 502 Bad Gateway"
             assert "(status 407)" in message
             assert "secret" not in message

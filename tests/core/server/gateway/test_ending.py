@@ -6,22 +6,22 @@ import resource
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
+from aileron_core.console_port import TrafficView
 from aileron_core.server.gateway import client as client_module
 from tests.core.server.gateway.harness import (
-    LOOPS,
+    EACH_LOOP,
     PATIENCE,
     Gateway,
-    Loop,
     Seen,
     narrow,
     passing,
     read_chunk,
     read_head,
-    run,
     slow_client,
 )
 
@@ -30,7 +30,14 @@ STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encodi
 Answering = Callable[[Seen, asyncio.StreamReader, asyncio.StreamWriter], object]
 
 
-@pytest.mark.parametrize("loop", LOOPS)
+async def streams(_seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Begin a stream, and go on with it until the other side hangs up."""
+    writer.write(STREAM + b"2\r\nhi\r\n")
+    await writer.drain()
+    await reader.read()
+
+
+@EACH_LOOP
 @pytest.mark.parametrize(
     "start",
     [
@@ -39,9 +46,7 @@ Answering = Callable[[Seen, asyncio.StreamReader, asyncio.StreamWriter], object]
         b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello",
     ],
 )
-def test_an_upstream_that_dies_in_mid_stream_breaks_the_clients_stream(
-    start: bytes, loop: Loop
-) -> None:
+async def test_an_upstream_that_dies_in_mid_stream_breaks_the_clients_stream(start: bytes) -> None:
     """What came is passed, and nothing says that it was all."""
 
     async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
@@ -49,19 +54,16 @@ def test_an_upstream_that_dies_in_mid_stream_breaks_the_clients_stream(
         await writer.drain()
         writer.close()
 
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            client = await gateway.client()
-            await client.send(b"POST", b"/v1/messages", body=b"{}")
-            whole = await client.reader.read()
-            head, _, body = whole.partition(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 200 OK\r\n")
-            assert b"hello" in body
-            assert not body.endswith(b"0\r\n\r\n")
-            assert len(body) < 100
-            assert (await gateway.until(lambda view: not view.in_flight)).last_status == 200
-
-    run(test(), loop)
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        await client.send(b"POST", b"/v1/messages", body=b"{}")
+        whole = await client.reader.read()
+        head, _, body = whole.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"hello" in body
+        assert not body.endswith(b"0\r\n\r\n")
+        assert len(body) < 100
+        assert (await gateway.until_traffic(lambda view: not view.in_flight)).last_status == 200
 
 
 async def test_a_stream_that_is_reset_breaks_for_a_client_of_http_1_0_as_well() -> None:
@@ -223,10 +225,8 @@ async def test_a_kept_connection_is_closed_after_its_time(monkeypatch: pytest.Mo
         assert gateway.upstream.connections == 2
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms(
-    loop: Loop,
-) -> None:
+@EACH_LOOP
+async def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms() -> None:
     """The median over many; in mid-stream, before an answer, and in mid-body."""
 
     async def answering(
@@ -253,7 +253,7 @@ def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms(
             before = numbers.bytes_up if numbers else 0
             await client.send(b"POST", b"/v1/responses", b"Content-Length: 1000")
             client.writer.write(b"begun")
-            await gateway.until(lambda view: view.bytes_up > before)
+            await gateway.until_traffic(lambda view: view.bytes_up > before)
         began = asyncio.get_running_loop().time()
         if how == "waiting":
             client.writer.close()
@@ -262,20 +262,15 @@ def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms(
         async with asyncio.timeout(PATIENCE):
             return await gateway.upstream.lost.get() - began
 
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            for how in ("stream", "waiting", "body"):
-                took = [await one(gateway, how) for _ in range(9)]
-                assert statistics.median(took) < 0.05, (how, took)
-            assert (await gateway.until(lambda view: not view.in_flight)).requests == 27
-
-    run(test(), loop)
+    async with passing(answering) as gateway:
+        for how in ("stream", "waiting", "body"):
+            took = [await one(gateway, how) for _ in range(9)]
+            assert statistics.median(took) < 0.05, (how, took)
+        assert (await gateway.until_traffic(lambda view: not view.in_flight)).requests == 27
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_slow_client_slows_its_upstream_and_fills_no_memory(
-    loop: Loop,
-) -> None:
+@EACH_LOOP
+async def test_a_slow_client_slows_its_upstream_and_fills_no_memory() -> None:
     """What the upstream could send before it had to wait is bounded by buffers, not by the body."""
     total = 64 * MB
     wrote = 0
@@ -289,53 +284,67 @@ def test_a_slow_client_slows_its_upstream_and_fills_no_memory(
             await writer.drain()
             wrote += len(piece)
 
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            client = await slow_client(gateway)
-            await client.send(b"POST", b"/v1/responses", body=b"{}")
-            await gateway.until(lambda view: view.bytes_down > 0)
-            await wait_until_stable(lambda: wrote + gateway.traffic.bytes_down)
-            assert gateway.traffic.bytes_down < 16 * MB
-            assert wrote < 24 * MB
-            head = await read_head(client.reader)
-            assert head.startswith(b"HTTP/1.1 200 ")
-            left = total
-            while left:
-                left -= len(await client.reader.read(min(left, MB)))
-            assert (await gateway.until(lambda view: not view.in_flight)).bytes_down == total
-
-    run(test(), loop)
+    async with passing(answering) as gateway:
+        client = await slow_client(gateway)
+        await client.send(b"POST", b"/v1/responses", body=b"{}")
+        await gateway.until_traffic(lambda view: view.bytes_down > 0)
+        await wait_until_stable(lambda: wrote + gateway.traffic.bytes_down)
+        assert gateway.traffic.bytes_down < 16 * MB
+        assert wrote < 24 * MB
+        head = await read_head(client.reader)
+        assert head.startswith(b"HTTP/1.1 200 ")
+        left = total
+        while left:
+            left -= len(await client.reader.read(min(left, MB)))
+        assert (await gateway.until_traffic(lambda view: not view.in_flight)).bytes_down == total
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_connection_that_waited_for_a_slow_client_serves_the_next_one(
-    loop: Loop,
-) -> None:
+@EACH_LOOP
+async def test_a_connection_that_waited_for_a_slow_client_serves_the_next_one() -> None:
     """The answer was whole while its client still took none of it: the upstream is read again."""
-    size = 200_000  # over what is buffered before the upstream waits, and one read
+    piece = b"2000\r\n" + b"x" * 8192 + b"\r\n"
+    sent = 0
 
-    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+    def all_taken(view: TrafficView) -> bool:
+        return view.bytes_down == sent
 
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            slow = await slow_client(gateway)
-            await slow.ask(b"GET", b"/gone")
-            narrow(gateway)
-            await slow.send(b"GET", b"/v1/responses/x")
-            view = await gateway.until(lambda view: view.requests == 2 and not view.in_flight)
-            assert view.bytes_down == 2 * size
-            assert _is_full(gateway)
-            next_one = await gateway.client()
-            assert len((await next_one.ask(b"GET", b"/v1/responses/x"))[1]) == size
-            assert gateway.upstream.connections == 1
-            assert len((await slow.answer())[1]) == size
+    async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while b"/slow" in seen.line and _waiting(gateway) < 48 * 1024:
+            writer.write(piece)
+            sent += 8192
+            await gateway.until_traffic(all_taken)
+        # The last bytes are what fills it, and come in one read with the end.
+        writer.write(piece * 3 + b"0\r\n\r\n")
+        sent += 3 * 8192
 
-    run(test(), loop)
+    async with passing(answering) as gateway:
+        slow = await slow_client(gateway, 4096)
+        await slow.ask(b"GET", b"/gone")
+        narrow(gateway)
+        slow.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await slow.send(b"GET", b"/slow")
+        await gateway.until_traffic(lambda view: view.requests == 2 and not view.in_flight)
+        assert _is_full(gateway)
+        next_one = await gateway.client()
+        assert len((await next_one.ask(b"GET", b"/next"))[1]) == 3 * 8192
+        assert gateway.upstream.connections == 1
+        slow.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert len((await slow.answer())[1]) == sent - 2 * 3 * 8192
 
 
 def _is_full(gateway: Gateway) -> bool:
-    return any(side.client_is_full for side in gateway.server._server.server_state.connections)
+    return any(side.client_is_full for side in _clients(gateway))
+
+
+def _waiting(gateway: Gateway) -> int:
+    """Return how many bytes wait for the slowest client."""
+    return max(side.client_transport.get_write_buffer_size() for side in _clients(gateway))
+
+
+def _clients(gateway: Gateway) -> Iterable[Any]:
+    return gateway.server._server.server_state.connections
 
 
 async def test_a_slow_upstream_slows_its_client_and_fills_no_memory() -> None:
@@ -356,7 +365,7 @@ async def test_a_slow_upstream_slows_its_client_and_fills_no_memory() -> None:
         client = await gateway.client()
         await client.send(b"POST", b"/v1/responses", b"Content-Length: %d" % total)
         client.writer.write(b"y" * total)
-        await gateway.until(lambda view: view.bytes_up > 0)
+        await gateway.until_traffic(lambda view: view.bytes_up > 0)
         assert await wait_until_stable(lambda: gateway.traffic.bytes_up) < 16 * MB
         release.set()
         assert (await client.answer())[1] == b"ok"
@@ -376,14 +385,7 @@ async def wait_until_stable(number: Callable[[], int]) -> int:
 async def test_a_sessions_end_cuts_its_streams_and_nobody_elses() -> None:
     """Also what ctrl+k does: it ends every session."""
 
-    async def answering(
-        _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        writer.write(STREAM + b"2\r\nhi\r\n")
-        await writer.drain()
-        await reader.read()
-
-    async with passing(answering) as gateway:
+    async with passing(streams) as gateway:
         other = await gateway.another_session()
         mine, theirs = await gateway.client(), await gateway.client(other.gateway_token)
         for client in (mine, theirs):
@@ -405,14 +407,7 @@ async def test_a_sessions_end_cuts_its_streams_and_nobody_elses() -> None:
 async def test_a_session_has_at_most_256_requests_open_and_room_again_after_one() -> None:
     """The next is refused as a provider refuses too many, and another session is not."""
 
-    async def answering(
-        _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        writer.write(STREAM)
-        await writer.drain()
-        await reader.read()
-
-    async with passing(answering) as gateway:
+    async with passing(streams) as gateway:
         clients = [await gateway.client() for _ in range(256)]
         for client in clients:
             await client.send(b"GET", b"/v1/responses/x")
@@ -425,7 +420,7 @@ async def test_a_session_has_at_most_256_requests_open_and_room_again_after_one(
         await other.send(b"GET", b"/v1/responses/x")
         assert (await read_head(other.reader)).startswith(b"HTTP/1.1 200 ")
         clients[0].hang_up()
-        await gateway.until(lambda view: view.in_flight == 255)
+        await gateway.until_traffic(lambda view: view.in_flight == 255)
         await late.send(b"GET", b"/v1/responses/x")
         assert (await read_head(late.reader)).startswith(b"HTTP/1.1 200 ")
 
@@ -433,16 +428,10 @@ async def test_a_session_has_at_most_256_requests_open_and_room_again_after_one(
 async def test_all_sessions_together_leave_the_rest_of_the_process_files_to_open() -> None:
     """A quarter of them: the next request is refused, and passes once one has ended."""
 
-    async def answering(
-        _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        writer.write(STREAM)
-        await writer.drain()
-        await reader.read()
-
-    async with passing(answering) as gateway:
-        assert 0 < gateway.handler._most <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
-        gateway.handler._most = 2
+    async with passing(streams) as gateway:
+        places = gateway.handler._places
+        assert 0 < places.total <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
+        places.total = 2
         tokens = [
             gateway.session.gateway_token,
             (await gateway.another_session()).gateway_token,
@@ -454,11 +443,28 @@ async def test_all_sessions_together_leave_the_rest_of_the_process_files_to_open
         late = await gateway.client()
         head, body = await late.ask(b"GET", b"/v1/responses/x")
         assert head.startswith(b"HTTP/1.1 429 ")
-        assert b"too many open requests" in body
+        assert b"too many open requests (1)" in body
         clients[0].hang_up()
-        await gateway.until(lambda view: view.in_flight == 0)
+        await gateway.until_traffic(lambda view: view.in_flight == 0)
         await late.send(b"GET", b"/v1/responses/x")
         assert (await read_head(late.reader)).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_a_session_with_all_places_of_model_requests_has_no_other_one_refused() -> None:
+    """Where few files may be open, 256 requests of one session were all that there were."""
+
+    async with passing(streams) as gateway:
+        gateway.handler._places.total = 4
+        for token in [gateway.session.gateway_token] * 4 + [
+            (await gateway.another_session()).gateway_token
+        ]:
+            client = await gateway.client(token)
+            await client.send(b"GET", b"/v1/responses/x")
+            assert (await read_head(client.reader)).startswith(b"HTTP/1.1 200 ")
+        late = await gateway.client()
+        head, body = await late.ask(b"GET", b"/v1/responses/x")
+        assert head.startswith(b"HTTP/1.1 429 ")
+        assert b"too many open requests (4)" in body
 
 
 def test_a_console_asks_for_more_files_where_it_was_started_with_few() -> None:

@@ -30,6 +30,7 @@ from tests.core.server.gateway.harness import (
     read_head,
 )
 from tests.core.server.gateway.test_tunnel import echo, opened
+from tests.support.core_harness import open_session
 
 ROOT = Path(__file__).parents[4]
 CANARY = "canary-51c7d0"
@@ -107,10 +108,9 @@ async def inspecting(
 ) -> AsyncGenerator[Gateway, None]:
     """Have a gateway that inspects, whose session is a launched agent's."""
     async with passing(answering, inspect=True) as gateway:
-        gateway.session = await gateway.app.session_service.open(
-            agent=agent, label="", cwd="/", claimed_pid=None, peer_pid=1, ttl=3600,
-            opened_by="launch", builtins=builtins, augment=augment,
-        )  # fmt: skip
+        gateway.session = await gateway.another_session(
+            agent=agent, opened_by="launch", builtins=builtins, augment=augment
+        )
         yield gateway
 
 
@@ -120,7 +120,7 @@ def seen_of(gateway: Gateway) -> ToolCallsView:
     return found
 
 
-async def until(gateway: Gateway, **expected: Any) -> ToolCallsView:
+async def until_seen(gateway: Gateway, **expected: Any) -> ToolCallsView:
     """Wait until what was seen has these members."""
     async with asyncio.timeout(PATIENCE):
         while any(getattr(seen_of(gateway), name) != each for name, each in expected.items()):
@@ -128,7 +128,7 @@ async def until(gateway: Gateway, **expected: Any) -> ToolCallsView:
     return seen_of(gateway)
 
 
-async def ask(
+async def ask_model(
     client: Client, target: bytes = b"/v1/messages?beta=true", method: bytes = b"POST"
 ) -> tuple[bytes, bytes]:
     """Ask a model."""
@@ -156,7 +156,7 @@ async def raw_answers(inspects: bool, splits: Sequence[Sequence[bytes]]) -> list
             answers.append(await client.reader.read())
         if inspects:
             expected = tuple((name, len(splits)) for name in ("Bash", "Read"))
-            await until(gateway, by_name=expected, unread=())
+            await until_seen(gateway, by_name=expected, unread=())
     return answers
 
 
@@ -199,9 +199,9 @@ async def test_what_is_not_of_the_format_passes_unchanged_and_is_counted_as_not_
     with caplog.at_level("DEBUG"):
         async with inspecting(says([body[:7], body[7:]], SSE)) as gateway:
             client = await gateway.client()
-            assert (await ask(client))[1] == body
-            await until(gateway, unread=(("error", 1),))
-            assert (await ask(client))[1] == body, "the connection is as good as before"
+            assert (await ask_model(client))[1] == body
+            await until_seen(gateway, unread=(("error", 1),))
+            assert (await ask_model(client))[1] == body, "the connection is as good as before"
     assert CANARY not in caplog.text
 
 
@@ -211,9 +211,9 @@ async def test_a_call_of_a_tool_that_was_switched_off_marks_the_session() -> Non
     async with inspecting(says([messages(*tools)], SSE)) as gateway:
         before = gateway.app.clock.now()
         for _ in range(2):
-            await ask(await gateway.client())
+            await ask_model(await gateway.client())
         counts = (("Bash", 4), ("WebFetch", 2), ("mcp__aileron__Read", 2))
-        seen = await until(gateway, by_name=counts)
+        seen = await until_seen(gateway, by_name=counts)
         ((tool, at),) = [(each.tool, each.at) for each in seen.went_around]
         assert tool == "Bash"
         assert before <= at <= gateway.app.clock.now()
@@ -232,8 +232,8 @@ async def test_a_call_of_a_tool_that_was_switched_off_marks_the_session() -> Non
 
 async def test_a_session_that_calls_only_what_is_through_the_gate_is_not_marked() -> None:
     async with inspecting(says([messages("mcp__aileron__Bash", "WebFetch")], SSE)) as gateway:
-        await ask(await gateway.client())
-        seen = await until(gateway, by_name=(("WebFetch", 1), ("mcp__aileron__Bash", 1)))
+        await ask_model(await gateway.client())
+        seen = await until_seen(gateway, by_name=(("WebFetch", 1), ("mcp__aileron__Bash", 1)))
         assert seen.went_around == ()
         await gateway.app.tool_calls.sweep()
         assert await records(gateway.app, "session.went_around") == []
@@ -251,8 +251,8 @@ async def test_codex_calls_of_every_kind_are_seen() -> None:
     whole = json.dumps({"id": "r", "status": "completed", "output": items}).encode()
     for body, kind in ((responses(*items), SSE), (whole, JSON)):
         async with inspecting(says([body], kind), "codex") as gateway:
-            assert (await ask(await gateway.client(), b"/v1/responses"))[1] == body
-            seen = await until(
+            assert (await ask_model(await gateway.client(), b"/v1/responses"))[1] == body
+            seen = await until_seen(
                 gateway,
                 by_name=(
                     ("apply_patch", 1),
@@ -280,10 +280,10 @@ async def test_calls_of_chat_completions_are_seen_whole_and_streamed() -> None:
     message = {"role": "assistant", "content": None, "tool_calls": [call("bash")]}
     whole = json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).encode()
     async with inspecting(says([streamed], SSE), "opencode", "") as gateway:
-        await ask(await gateway.client(), b"/v1/chat/completions")
+        await ask_model(await gateway.client(), b"/v1/chat/completions")
         gateway.upstream.answering = says([whole], JSON)
-        await ask(await gateway.client(), b"/v1/chat/completions")
-        seen = await until(gateway, by_name=(("bash", 2),))
+        await ask_model(await gateway.client(), b"/v1/chat/completions")
+        seen = await until_seen(gateway, by_name=(("bash", 2),))
         assert [each.tool for each in seen.went_around] == ["bash"]
 
 
@@ -292,21 +292,21 @@ async def test_an_answer_that_is_not_read_is_counted_with_the_reason() -> None:
     packed = gzip.compress(messages("Bash"))
     async with inspecting(says([packed], SSE, b"Content-Encoding: gzip")) as gateway:
         client = await gateway.client()
-        assert (await ask(client))[1] == packed
+        assert (await ask_model(client))[1] == packed
         gateway.upstream.answering = says([b"data: {}\n\n"], SSE)
-        await ask(client, b"/v1beta/models/g:streamGenerateContent?alt=sse")
+        await ask_model(client, b"/v1beta/models/g:streamGenerateContent?alt=sse")
         gateway.upstream.answering = says([messages("Bash")])
-        await ask(client)
-        await ask(client, b"/v1/models", b"GET")
-        await ask(client, b"/v1/messages/count_tokens")
-        seen = await until(gateway, unread=(("compressed", 1), ("format", 2)))
+        await ask_model(client)
+        await ask_model(client, b"/v1/models", b"GET")
+        await ask_model(client, b"/v1/messages/count_tokens")
+        seen = await until_seen(gateway, unread=(("compressed", 1), ("format", 2)))
         assert seen.by_name == ()
 
 
 async def test_what_comes_over_a_websocket_is_counted_as_not_read() -> None:
     async with inspecting(echo, "codex") as gateway:
         client = await opened(gateway)
-        await until(gateway, unread=(("websocket", 1),))
+        await until_seen(gateway, unread=(("websocket", 1),))
         client.writer.write(b"\x81\x05again")
         assert await client.reader.readexactly(7) == b"\x81\x05again"
 
@@ -331,16 +331,16 @@ async def test_a_reader_that_is_slow_delays_nothing(monkeypatch: pytest.MonkeyPa
     try:
         async with inspecting(says([stream[:50], stream[50:]], SSE)) as gateway:
             for _ in range(3):
-                assert (await ask(await gateway.client()))[1] == stream
+                assert (await ask_model(await gateway.client()))[1] == stream
             assert seen_of(gateway) == ToolCallsView()
             go_on.set()
-            await until(gateway, by_name=(("Bash", 3),))
+            await until_seen(gateway, by_name=(("Bash", 3),))
     finally:
         go_on.set()
 
 
 async def test_what_waits_to_be_read_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond that an answer is given up, and counted; the next one is read again."""
+    """Beyond that an answer is given up, and counted; the next one is read again, and another session's always."""
     go_on, feed = threading.Event(), StreamReader.feed
     stream = messages("Bash")
 
@@ -349,20 +349,25 @@ async def test_what_waits_to_be_read_is_bounded(monkeypatch: pytest.MonkeyPatch)
         return feed(self, data)
 
     monkeypatch.setattr(StreamReader, "feed", slow)
-    monkeypatch.setattr(inspection, "MAX_BYTES", len(stream) + 10)
+    monkeypatch.setattr(inspection, "MAX_BYTES", 2 * len(stream) + 20)
     try:
         async with inspecting(says([stream], SSE)) as gateway:
             for _ in range(2):
-                assert (await ask(await gateway.client()))[1] == stream
-            await until(gateway, unread=(("busy", 1),))
+                assert (await ask_model(await gateway.client()))[1] == stream
+            await until_seen(gateway, unread=(("busy", 1),))
+            other = await gateway.another_session()
+            await ask_model(await gateway.client(other.gateway_token))
             go_on.set()
-            await until(gateway, by_name=(("Bash", 1),))
+            await until_seen(gateway, by_name=(("Bash", 1),))
             inspector: Any = gateway.handler._inspector
             async with asyncio.timeout(PATIENCE):
-                while inspector._bytes:
+                while inspector._shares._used:
                     await asyncio.sleep(0.005)
-            await ask(await gateway.client())
-            await until(gateway, by_name=(("Bash", 2),), unread=(("busy", 1),))
+            await ask_model(await gateway.client())
+            await until_seen(gateway, by_name=(("Bash", 2),), unread=(("busy", 1),))
+            seen = gateway.app.tool_calls.view(other.session.session_id)
+            assert seen is not None
+            assert (seen.by_name, seen.unread) == ((("Bash", 1),), ())
     finally:
         go_on.set()
 
@@ -379,7 +384,7 @@ async def test_whatever_fails_in_it_the_stream_goes_on(
     async with inspecting(says([stream[:9], stream[9:]], SSE)) as gateway:
         client = await gateway.client()
         for _ in range(2):
-            assert (await ask(client))[1] == stream
+            assert (await ask_model(client))[1] == stream
         async with asyncio.timeout(PATIENCE):
             while caplog.text.count("failed with RuntimeError") < 2:
                 await asyncio.sleep(0.005)
@@ -401,12 +406,12 @@ async def test_a_client_that_hangs_up_leaves_nothing_unread_and_calls_so_far_cou
         client = await gateway.client()
         await client.send(b"POST", b"/v1/messages", body=b"{}")
         await read_head(client.reader)
-        await until(gateway, by_name=(("Bash", 1),))
+        await until_seen(gateway, by_name=(("Bash", 1),))
         client.hang_up()
-        await gateway.until(lambda view: not view.in_flight)
+        await gateway.until_traffic(lambda view: not view.in_flight)
         inspector: Any = gateway.handler._inspector
         async with asyncio.timeout(PATIENCE):
-            while inspector._bytes:
+            while inspector._shares._used:
                 await asyncio.sleep(0.005)
         assert seen_of(gateway).unread == ()
 
@@ -416,8 +421,8 @@ async def test_nothing_of_arguments_or_text_is_kept(caplog: pytest.LogCaptureFix
     name = f"Bash {CANARY}!"
     with caplog.at_level("DEBUG"):
         async with inspecting(says([messages("Bash", name)], SSE)) as gateway:
-            assert CANARY.encode() in (await ask(await gateway.client()))[1]
-            await until(gateway, by_name=(("Bash", 1),), others=1)
+            assert CANARY.encode() in (await ask_model(await gateway.client()))[1]
+            await until_seen(gateway, by_name=(("Bash", 1),), others=1)
             await gateway.app.traffic.sweep(everything=True)
             await gateway.app.tool_calls.sweep(everything=True)
             kept = [
@@ -437,10 +442,7 @@ async def test_a_mark_outlives_the_console(tmp_path: Path) -> None:
     settings = Settings(gateway=GatewaySettings(inspect=True))
 
     async def launched(app: App, builtins: str) -> str:
-        found = await app.session_service.open(
-            agent="claude", label="", cwd="/", claimed_pid=None, peer_pid=1, ttl=3600,
-            opened_by="launch", builtins=builtins,
-        )  # fmt: skip
+        found = await open_session(app, opened_by="launch", builtins=builtins)
         return found.session.session_id
 
     async with App.open(home, AppOptions(settings=settings)) as app:
@@ -463,18 +465,19 @@ async def test_a_mark_outlives_the_console(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inspects", [False, True])
-def test_a_gateway_that_does_not_inspect_imports_nothing_of_it(inspects: bool) -> None:
-    """In a fresh interpreter, with a request to a model."""
+def test_a_gateway_imports_only_what_its_sessions_need(inspects: bool) -> None:
+    """Nothing of inspection where it does not inspect, and nothing of augment mode without a session in it."""
     script = (
         "import sys, asyncio\n"
         "import aileron_tui.cli.runtime, aileron_tui.cli.serving, aileron_mcp.server\n"
-        "from tests.core.server.gateway.harness import passing, run\n"
-        "async def ask():\n"
+        "from tests.core.server.gateway.harness import passing\n"
+        "async def ask_model():\n"
         f"    async with passing(inspect={inspects}) as gateway:\n"
         "        client = await gateway.client()\n"
         "        assert (await client.ask(b'POST', b'/v1/messages', body=b'{}'))[1] == b'ok'\n"
-        "run(ask())\n"
-        "print([m for m in ('aileron_core.models', 'aileron_core.server.inspection') if m in sys.modules])\n"
+        "asyncio.run(ask_model())\n"
+        "rooms = ('models', 'server.augment', 'server.inspection')\n"
+        "print([each for each in rooms if f'aileron_core.{each}' in sys.modules])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -484,5 +487,5 @@ def test_a_gateway_that_does_not_inspect_imports_nothing_of_it(inspects: bool) -
         check=True,
         timeout=100,
     )
-    expected = ["aileron_core.models", "aileron_core.server.inspection"] if inspects else []
+    expected = ["models", "server.inspection"] if inspects else []
     assert done.stdout == f"{expected}\n"

@@ -105,10 +105,7 @@ async def keyed(
             await app.vault_service.create(Secret(PHRASE), way="console")
             for provider in PROVIDERS:
                 await app.model_keys.set(provider, url, Secret(KEY))
-            opened = await app.session_service.open(
-                agent="codex", label="", cwd="/tmp", claimed_pid=None, peer_pid=1, ttl=3600.0,
-                opened_by="launch", key_providers=providers,
-            )  # fmt: skip
+            opened = await gateway.another_session(opened_by="launch", key_providers=providers)
             yield Keyed(gateway=gateway, upstream=upstream, opened=opened)
 
 
@@ -162,39 +159,37 @@ async def test_a_body_in_chunks_carries_the_key_too(tmp_path: Path) -> None:
         assert made.line("openai", KEY) in seen.lines
 
 
-@pytest.mark.parametrize(
-    ("provider", "method", "target", "lines"),
-    [
-        ("openai", b"POST", b"/v1/files", ()),
-        ("openai", b"GET", b"/v1/responses/resp_1", ()),
-        ("openai", b"DELETE", b"/v1/models/ft:gpt:mine", ()),
-        ("openai", b"GET", b"/v1/models/../files", ()),
-        ("openai", b"GET", b"/v1/models/%2e%2e%2ffiles", ()),
-        ("openai", b"POST", b"/v1/responses/", ()),
-        ("openai", b"POST", b"//v1/responses", ()),
-        ("openai", b"POST", b"/v1/responses", (b"X-HTTP-Method-Override: DELETE",)),
-        ("openai", b"GET", b"/v1/models", (b"Connection: Upgrade", b"Upgrade: websocket")),
-        ("openai", b"POST", b"/v1/responses", (b"Content-Length: 2", b"Content-Length: 2")),
-        ("openai", b"POST", b"/v1/responses", (b"Transfer-Encoding: gzip, chunked",)),
-        ("anthropic", b"GET", b"/v1/messages/batches", ()),
-        ("anthropic", b"POST", b"/v1/messages/batches", ()),
-        ("anthropic", b"DELETE", b"/v1/models/x", (b"anthropic-version: 1",)),
-        ("gemini", b"POST", b"/v1beta/files", ()),
-        ("gemini", b"GET", b"/v1beta/models/x:anything", ()),
-        ("gemini", b"DELETE", b"/v1beta/tunedModels/mine", ()),
-        ("gemini", b"POST", b"/v1beta/tunedModels/mine:generateContent", ()),
-        ("gemini", b"POST", b"/v1beta/models/x:batchGenerateContent", ()),
-    ],
+ELSEWHERE = (
+    ("openai", b"POST", b"/v1/files", ()),
+    ("openai", b"GET", b"/v1/responses/resp_1", ()),
+    ("openai", b"DELETE", b"/v1/models/ft:gpt:mine", ()),
+    ("openai", b"GET", b"/v1/models/../files", ()),
+    ("openai", b"GET", b"/v1/models/%2e%2e%2ffiles", ()),
+    ("openai", b"POST", b"/v1/responses/", ()),
+    ("openai", b"POST", b"//v1/responses", ()),
+    ("openai", b"POST", b"/v1/responses", (b"X-HTTP-Method-Override: DELETE",)),
+    ("openai", b"GET", b"/v1/models", (b"Connection: Upgrade", b"Upgrade: websocket")),
+    ("openai", b"POST", b"/v1/responses", (b"Content-Length: 2", b"Content-Length: 2")),
+    ("openai", b"POST", b"/v1/responses", (b"Transfer-Encoding: gzip, chunked",)),
+    ("anthropic", b"GET", b"/v1/messages/batches", ()),
+    ("anthropic", b"POST", b"/v1/messages/batches", ()),
+    ("anthropic", b"DELETE", b"/v1/models/x", (b"anthropic-version: 1",)),
+    ("gemini", b"POST", b"/v1beta/files", ()),
+    ("gemini", b"GET", b"/v1beta/models/x:anything", ()),
+    ("gemini", b"DELETE", b"/v1beta/tunedModels/mine", ()),
+    ("gemini", b"POST", b"/v1beta/tunedModels/mine:generateContent", ()),
+    ("gemini", b"POST", b"/v1beta/models/x:batchGenerateContent", ()),
 )
-async def test_elsewhere_a_request_with_the_placeholder_is_refused(
-    provider: str, method: bytes, target: bytes, lines: tuple[bytes, ...], tmp_path: Path
-) -> None:
+
+
+async def test_elsewhere_a_request_with_the_placeholder_is_refused(tmp_path: Path) -> None:
     """With the same key those paths read and delete what the account holds."""
     async with keyed(tmp_path) as made:
-        client = await made.client()
-        await client.send(method, target, made.line(provider), *lines)
-        head, _ = await client.answer()
-        assert head.split()[1] in (b"400", b"403"), head
+        for provider, method, target, lines in ELSEWHERE:
+            client = await made.client()
+            await client.send(method, target, made.line(provider), *lines)
+            head, _ = await client.answer()
+            assert head.split()[1] in (b"400", b"403"), (method, target, head)
         assert made.upstream.raw == b""
 
 
@@ -204,10 +199,7 @@ async def test_only_the_sessions_own_placeholder_and_its_own_providers_count(
     """Another session's, its other tokens and a key of one's own are forwarded as they are."""
     async with keyed(tmp_path, providers=("openai",)) as made:
         client = await made.client()
-        other = await made.gateway.app.session_service.open(
-            agent="pi", label="", cwd="/tmp", claimed_pid=None, peer_pid=1, ttl=9.0,
-            key_providers=PROVIDERS,
-        )  # fmt: skip
+        other = await made.gateway.another_session(key_providers=PROVIDERS)
         for value in (other.placeholder, made.opened.token, made.opened.gateway_token, "sk-mine"):
             await client.ask(b"POST", PATHS["openai"], made.line("openai", value.encode()))
             assert made.line("openai", value.encode()) in made.upstream.seen[-1].lines

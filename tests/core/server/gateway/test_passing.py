@@ -5,49 +5,18 @@ import asyncio
 import pytest
 
 from tests.core.server.gateway.harness import (
-    LOOPS,
+    EACH_LOOP,
     Client,
     Gateway,
-    Loop,
     Seen,
     passing,
     read_chunk,
     read_chunks,
     read_head,
-    run,
 )
+from tests.support.traced import TRACEPARENT, Traced, is_child_of_the_agent
 
 MB = 1024 * 1024
-ODD = (
-    b"X-API-Key: first",
-    b"x-api-key: second",
-    b"aCCept: */*",
-    b"X-Empty: ",
-    b"User-Agent: agent/1 (like; this)",
-    b"Accept-Encoding: gzip, br;q=0.1",
-    b"Content-Type: application/json; charset=utf-8",
-)
-
-
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_request_goes_up_as_it_was_sent_but_for_our_prefix_and_the_host(
-    loop: Loop,
-) -> None:
-    """Method, path, query, names and order of headers, doubles, body."""
-
-    async def test() -> None:
-        async with passing() as gateway:
-            client = await gateway.client()
-            body = '{"text": "ä\x00"}'.encode()
-            target = b"/v1/messages?beta=true&x=%2F..%00&&y"
-            await client.ask(b"POST", target, *ODD, body=body)
-            (seen,) = gateway.upstream.seen
-            host = b"Host: 127.0.0.1:%d" % gateway.upstream.port
-            assert seen.line == b"POST " + target + b" HTTP/1.1"
-            assert seen.lines == [host, *ODD, b"Content-Length: %d" % len(body)]
-            assert seen.body == body
-
-    run(test(), loop)
 
 
 async def test_headers_for_one_hop_do_not_go_up_and_the_rest_does() -> None:
@@ -78,46 +47,8 @@ async def test_an_upstreams_base_path_stands_before_the_requests_own() -> None:
             assert gateway.upstream.seen[-1].line == b"GET " + up + b" HTTP/1.1"
 
 
-HEAD_LINES = (
-    b"Content-Type: text/plain",
-    b"Set-Cookie: a=1",
-    b"set-cookie: b=2",
-    b"X-ODD-Case:  two  blanks inside",
-    b"Content-Encoding: gzip",
-    b"Server: theirs",
-    b"Date: yesterday",
-)
-
-
-@pytest.mark.parametrize("loop", LOOPS)
-def test_an_answer_comes_down_as_it_was_sent(
-    loop: Loop,
-) -> None:
-    """Status, reason, names and order of headers, an encoded body."""
-    body = bytes(range(256)) * 3
-
-    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-        lines = [b"HTTP/1.1 299 Quite Fine", *HEAD_LINES, b"Content-Length: %d" % len(body)]
-        writer.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
-
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            client = await gateway.client()
-            for _ in range(3):  # over kept connections too
-                head, came = await client.ask(b"GET", b"/v1/models")
-                lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
-                assert lines[0] == b"HTTP/1.1 299 Quite Fine"
-                assert lines[1:-1] == [line.replace(b":  ", b": ") for line in HEAD_LINES]
-                assert came == body
-            assert gateway.upstream.connections == 1
-
-    run(test(), loop)
-
-
-@pytest.mark.parametrize("loop", LOOPS)
-def test_each_chunk_of_a_stream_comes_down_when_it_was_sent_and_whole(
-    loop: Loop,
-) -> None:
+@EACH_LOOP
+async def test_each_chunk_of_a_stream_comes_down_when_it_was_sent_and_whole() -> None:
     """The boundaries of SSE's chunks; the next is sent only once the one before was read."""
     events = [b"data: %d\n\n" % number * (number + 1) for number in range(20)]
     read = asyncio.Event()
@@ -133,17 +64,14 @@ def test_each_chunk_of_a_stream_comes_down_when_it_was_sent_and_whole(
             read.clear()
         writer.write(b"0\r\n\r\n")
 
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            client = await gateway.client()
-            await client.send(b"POST", b"/v1/messages", body=b"{}")
-            await read_head(client.reader)
-            for event in events:
-                assert await read_chunk(client.reader) == event
-                read.set()
-            assert await read_chunks(client.reader) == []
-
-    run(test(), loop)
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        await client.send(b"POST", b"/v1/messages", body=b"{}")
+        await read_head(client.reader)
+        for event in events:
+            assert await read_chunk(client.reader) == event
+            read.set()
+        assert await read_chunks(client.reader) == []
 
 
 async def test_chunks_that_come_in_one_read_stay_apart_and_trailers_pass() -> None:
@@ -199,7 +127,7 @@ async def test_twenty_megabytes_pass_both_ways(chunked: bool) -> None:
         _head, came = await client.answer()
         assert came == body
         assert gateway.upstream.seen[0].body == body
-        numbers = await gateway.until(lambda view: view.in_flight == 0)
+        numbers = await gateway.until_traffic(lambda view: view.in_flight == 0)
         assert (numbers.bytes_up, numbers.bytes_down) == (len(body), len(body))
 
 
@@ -233,7 +161,7 @@ async def test_a_hundred_streams_at_once_each_get_their_own() -> None:
             await ready.wait()
             assert gateway.traffic.in_flight == 100
             release.set()
-        assert (await gateway.until(lambda view: view.in_flight == 0)).requests == 100
+        assert (await gateway.until_traffic(lambda view: view.in_flight == 0)).requests == 100
 
 
 async def test_answers_without_a_body_end_where_their_heads_do() -> None:
@@ -321,3 +249,20 @@ async def test_a_request_with_expect_gets_its_interim_answer_and_passes() -> Non
         client.writer.write(b"body")
         assert (await client.answer())[1] == b"ok"
         assert gateway.upstream.seen[0].body == b"body"
+
+
+async def test_a_model_request_is_traced_without_its_path_or_contents() -> None:
+    """The header goes up as it came: whoever reads it there is no concern of ours."""
+    traced = Traced()
+    async with passing(tracer=traced.tracer) as gateway:
+        client = await gateway.client()
+        header = f"traceparent: {TRACEPARENT}".encode()
+        await client.ask(
+            b"POST", b"/v1/canary?q=canary", header, b"X-Canary: canary", body=b"canary"
+        )
+        assert header in gateway.upstream.seen[0].lines
+        session = gateway.session.session.session_id
+    span = traced.named("aileron.gateway_request")
+    assert is_child_of_the_agent(span)
+    assert span.attributes == {"aileron.session": session, "http.response.status_code": 200}
+    assert "canary" not in traced.text

@@ -19,17 +19,17 @@ from aileron_core.sessions import traffic as traffic_module
 from tests.core.server.gateway.harness import (
     Gateway,
     Seen,
-    open_session,
     passing,
     read_chunk,
     read_head,
 )
+from tests.support.core_harness import open_session
 
 CANARY = b"canary-7f3a91"
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-async def echo(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+async def echo_body(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
     """Answer with the body, and with a header of the request."""
     writer.write(
         b"HTTP/1.1 200 OK\r\nX-Echo: %b\r\nContent-Length: %d\r\n\r\n%b"
@@ -52,7 +52,7 @@ async def test_no_byte_of_ours_goes_up_and_none_of_theirs_is_kept(
     """Searched in all that the upstream heard, in the home, and in the log."""
 
     with caplog.at_level("DEBUG"):
-        async with passing(echo) as gateway:
+        async with passing(echo_body) as gateway:
             client = await gateway.client()
             for method, target in (
                 (b"POST", b"/v1/messages?key=" + CANARY),
@@ -84,7 +84,7 @@ def _files(folder: Path) -> list[bytes]:
 async def test_what_passed_is_on_record_with_time_route_status_and_sizes() -> None:
     """One record for many requests; the path without its query, the sizes of the bodies."""
 
-    async with passing(echo) as gateway:
+    async with passing(echo_body) as gateway:
         client = await gateway.client()
         await client.ask(b"POST", b"/v1/messages?secret=1", body=b"12345")
         await client.ask(b"GET", b"/v1/models")
@@ -102,11 +102,11 @@ async def test_what_passed_is_on_record_with_time_route_status_and_sizes() -> No
 async def test_a_refused_request_of_a_session_is_on_record_and_a_strangers_is_not() -> None:
     """An error of ours counts as one; without the token there is nobody to count it for."""
 
-    async with passing(echo) as gateway:
+    async with passing(echo_body) as gateway:
         gateway.upstream.answering = _dies
         await (await gateway.client()).ask(b"GET", b"/v1/responses/1")
         await (await gateway.client("wrong")).ask(b"GET", b"/v1/responses/1")
-        numbers = await gateway.until(lambda view: not view.in_flight)
+        numbers = await gateway.until_traffic(lambda view: not view.in_flight)
         assert (numbers.requests, numbers.gateway_errors, numbers.last_status) == (1, 1, 502)
         await gateway.app.traffic.sweep(everything=True)
         (batch,) = await passed(gateway)
@@ -122,7 +122,7 @@ async def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.Mo
     monkeypatch.setattr(traffic_module, "_BATCH", 5)
     monkeypatch.setattr(app_module, "_SWEEP_SECONDS", 1000.0)
 
-    async with passing(echo) as gateway:
+    async with passing(echo_body) as gateway:
         client = await gateway.client()
         for _ in range(5):
             await client.ask(b"GET", b"/v1/models")
@@ -130,7 +130,7 @@ async def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.Mo
             await asyncio.sleep(0)  # at the fifth, without a tick
         assert [len(batch) for batch in await passed(gateway)] == [5]
         await client.ask(b"GET", b"/v1/models")
-        await gateway.until(lambda view: not view.in_flight)
+        await gateway.until_traffic(lambda view: not view.in_flight)
         await gateway.app.traffic.sweep()
         assert [len(batch) for batch in await passed(gateway)] == [5]  # not due yet
         monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 0.0)
@@ -138,7 +138,7 @@ async def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.Mo
         assert [len(batch) for batch in await passed(gateway)] == [5, 1]
         monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 1000.0)
         await client.ask(b"GET", b"/v1/models")
-        await gateway.until(lambda view: not view.in_flight)
+        await gateway.until_traffic(lambda view: not view.in_flight)
         session_id = gateway.session.session.session_id
         await gateway.app.session_service.end(session_id, "a test")
         await gateway.app.traffic.sweep()
@@ -155,11 +155,11 @@ async def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
     monkeypatch.setattr(traffic_module, "_MAX_UNRECORDED", 3)
     monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 1000.0)
 
-    async with passing(echo) as gateway:
+    async with passing(echo_body) as gateway:
         client = await gateway.client()
         for _ in range(3):
             assert (await client.ask(b"GET", b"/v1/models"))[0].startswith(b"HTTP/1.1 200 ")
-        await gateway.until(lambda view: not view.in_flight)
+        await gateway.until_traffic(lambda view: not view.in_flight)
         blocker = sqlite3.connect(gateway.app.home.database, isolation_level=None)
         blocker.execute("PRAGMA busy_timeout = 0")
         blocker.execute("BEGIN IMMEDIATE")
@@ -211,7 +211,7 @@ async def test_the_sessions_view_has_the_numbers_while_a_stream_goes_on_and_not_
         took = asyncio.get_running_loop().time() - began
         assert len(updates) <= took / 0.5 + 1
         client.hang_up()
-        view = await gateway.until(lambda view: not view.in_flight)
+        view = await gateway.until_traffic(lambda view: not view.in_flight)
         assert view.last_route == "POST /v1/messages"
 
 
@@ -225,7 +225,7 @@ def _shown(updates: list[SessionsUpdated], down: int) -> bool:
 async def test_a_hostile_path_is_kept_short_and_whole_requests_still_pass() -> None:
     """The record and the screen get at most 200 characters of it."""
 
-    async with passing(echo) as gateway:
+    async with passing(echo_body) as gateway:
         client = await gateway.client()
         path = b"/v1/" + b"x" * 20_000
         await client.ask(b"GET", path)
@@ -236,7 +236,7 @@ async def test_a_hostile_path_is_kept_short_and_whole_requests_still_pass() -> N
 async def test_a_consoles_start_says_on_record_where_model_traffic_goes() -> None:
     """A config.toml that another program changed leaves a trace; its path may be a secret."""
 
-    async with passing(echo, base="/secret") as gateway:
+    async with passing(echo_body, base="/secret") as gateway:
         found = await gateway.app.database.read(
             lambda c: c.execute("SELECT body FROM audit WHERE event = 'console.started'").fetchone()
         )

@@ -16,7 +16,9 @@ from aileron_core.server.gateway.providers import (
     provider_of,
 )
 from aileron_core.server.sockets import bind_unix
+from aileron_core.settings import GatewaySettings
 from tests.core.server.gateway.harness import Client, Gateway, passing, read_head
+from tests.core.server.gateway.test_dialling import Names, dialling
 
 KINDS: tuple[GatewayErrorKind, ...] = (
     "unauthorized", "forbidden", "invalid", "too_many", "unreachable", "timeout", "unavailable",
@@ -72,17 +74,12 @@ def test_each_error_of_ours_has_the_shape_and_a_status_of_the_provider(
     assert said["status"].isupper()
 
 
-WRONG = ["", "x", "0" * 43, "%00", "a/b", "é"]
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-async def test_another_token_passes_nothing(wrong: str) -> None:
+async def test_another_token_passes_nothing() -> None:
     """401, and the upstream hears nothing."""
-
     async with passing() as gateway:
-        client = await gateway.client(wrong)
-        head, _ = await client.ask(b"GET", b"/v1/models")
-        assert head.startswith((b"HTTP/1.1 401 ", b"HTTP/1.1 400 "))
+        for wrong in ("", "x", "0" * 43, "%00", "a/b", "é"):
+            head, _ = await (await gateway.client(wrong)).ask(b"GET", b"/v1/models")
+            assert head.startswith((b"HTTP/1.1 401 ", b"HTTP/1.1 400 ")), wrong
         assert gateway.upstream.connections == 0
 
 
@@ -109,29 +106,27 @@ async def test_the_sessions_other_token_passes_nothing_and_this_one_opens_nothin
         assert gateway.upstream.connections == 0
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        (b"Host: 127.0.0.1:1",),
-        (b"Host: localhost",),
-        (),
-        (b"Host: {host}", b"Host: {host}"),
-        (b"Host: {host}", b"Origin: http://127.0.0.1"),
-        (b"Host: {host}", b"Origin: null"),
-    ],
+FOREIGN = (
+    (b"Host: 127.0.0.1:1",),
+    (b"Host: localhost",),
+    (),
+    (b"Host: {host}", b"Host: {host}"),
+    (b"Host: {host}", b"Origin: http://127.0.0.1"),
+    (b"Host: {host}", b"Origin: null"),
 )
-async def test_a_foreign_host_or_any_origin_is_refused(lines: tuple[bytes, ...]) -> None:
-    """As for every request over TCP: a web page that learnt the address passes nothing."""
 
+
+async def test_a_foreign_host_or_any_origin_is_refused() -> None:
+    """As for every request over TCP: a web page that learnt the address passes nothing."""
     async with passing() as gateway:
-        client = await gateway.client()
-        sent = [line.replace(b"{host}", client.host) for line in lines]
-        client.writer.write(
-            b"\r\n".join([b"GET /gw/%b/v1/messages HTTP/1.1" % client.token, *sent, b"", b""])
-        )
-        head, body = await client.answer()
-        assert head.startswith(b"HTTP/1.1 403 Forbidden\r\n")
-        assert json.loads(body)["error"]["type"] == "permission_error"
+        for lines in FOREIGN:
+            client = await gateway.client()
+            sent = [line.replace(b"{host}", client.host) for line in lines]
+            first = b"GET /gw/%b/v1/messages HTTP/1.1" % client.token
+            client.writer.write(b"\r\n".join([first, *sent, b"", b""]))
+            head, body = await client.answer()
+            assert head.startswith(b"HTTP/1.1 403 Forbidden\r\n"), lines
+            assert json.loads(body)["error"]["type"] == "permission_error"
         assert gateway.upstream.connections == 0
 
 
@@ -235,28 +230,27 @@ async def test_the_gateway_is_found_by_the_bytes_of_the_path_and_not_by_what_the
         assert gateway.upstream.connections == 0
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        b"/..", b"/../x", b"/v1/../../x", b"/./x", b"/v1/..?q=1", b"/v1/..#x",
-        b"/%2e%2e/x", b"/.%2E/x", b"/%2E./x", b"/..%2fx", b"/v1%2f..%2fx", b"/v1%2F%2e%2e",
-        b"/%252e%252e/x", b"/v1%252f..%255cx", b"/..\\x", b"/v1\\..\\x", b"/..%5cx",
-        b"/..;a=b/x", b"/..%3ba/x", b"/%2e%2e;/x", b"/..%00/x", b"/..%20/x", b"/%c0%ae%c0%ae/x",
-        b"/" + b"%25" + b"25" * 20 + b"2e./x",
-    ],
+OUT_OF_IT = (
+    b"/..", b"/../x", b"/v1/../../x", b"/./x", b"/v1/..?q=1", b"/v1/..#x",
+    b"/%2e%2e/x", b"/.%2E/x", b"/%2E./x", b"/..%2fx", b"/v1%2f..%2fx", b"/v1%2F%2e%2e",
+    b"/%252e%252e/x", b"/v1%252f..%255cx", b"/..\\x", b"/v1\\..\\x", b"/..%5cx",
+    b"/..;a=b/x", b"/..%3ba/x", b"/%2e%2e;/x", b"/..%00/x", b"/..%20/x", b"/%c0%ae%c0%ae/x",
+    b"/" + b"%25" + b"25" * 20 + b"2e./x",
 )  # fmt: skip
-async def test_no_path_leaves_the_base_path_of_an_upstream(path: bytes) -> None:
-    """However it is spelt: refused in the provider's shape, and nothing of it goes up."""
 
+
+async def test_no_path_leaves_the_base_path_of_an_upstream() -> None:
+    """However it is spelt: refused in the provider's shape, and nothing of it goes up."""
     async with passing(base="/team-a/proxy") as gateway:
         client = await gateway.client()
-        head, body = await client.ask(b"GET", path)
-        assert head.startswith(b"HTTP/1.1 400 ")
-        error = json.loads(body)["error"]
-        assert error["type"] == "invalid_request_error"
-        assert "base path" in error["message"]
+        for path in OUT_OF_IT:
+            head, body = await client.ask(b"GET", path)
+            assert head.startswith(b"HTTP/1.1 400 "), path
+            error = json.loads(body)["error"]
+            assert error["type"] == "invalid_request_error"
+            assert "base path" in error["message"]
         assert gateway.upstream.raw == b""
-        assert gateway.traffic.gateway_errors == 1
+        assert gateway.traffic.gateway_errors == len(OUT_OF_IT)
 
 
 @pytest.mark.parametrize(
@@ -300,3 +294,25 @@ async def test_a_socket_of_another_session_is_no_way_around_the_end_of_ones_own(
             await gateway.app.session_service.end(own, "a test")
             head, _ = await client.ask(b"GET", b"/v1/models")
             assert head.startswith(b"HTTP/1.1 401 ")
+
+
+async def test_traffic_that_unverified_settings_redirect_is_refused() -> None:
+    """In the provider's shape; it passes once the settings count."""
+    async with passing() as gateway:
+        gateway.app.accepted_settings.count = False
+        head, body = await (await gateway.client()).ask(b"GET", b"/v1/models")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert "config.toml" in json.loads(body)["error"]["message"]
+        assert gateway.upstream.seen == []
+        gateway.app.accepted_settings.count = True
+        assert (await (await gateway.client()).ask(b"GET", b"/v1/models"))[1] == b"ok"
+
+
+async def test_traffic_that_no_settings_redirect_passes_all_the_same() -> None:
+    """Its own provider is where it goes without a config.toml as well."""
+    names = Names("127.0.0.1")
+    async with passing(settings=GatewaySettings(), dialer=dialling(names)) as gateway:
+        gateway.app.accepted_settings.count = False
+        head, _ = await (await gateway.client()).ask(b"GET", b"/v1/models")
+        assert head.startswith(b"HTTP/1.1 403 ")  # an address of this machine, and not the settings
+        assert names.asked == ["api.openai.com"]

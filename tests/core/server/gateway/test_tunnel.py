@@ -6,16 +6,14 @@ import contextlib
 import pytest
 
 from tests.core.server.gateway.harness import (
-    LOOPS,
+    EACH_LOOP,
     PATIENCE,
     Client,
     Gateway,
-    Loop,
     Seen,
     narrow,
     passing,
     read_head,
-    run,
     slow_client,
 )
 
@@ -50,37 +48,32 @@ async def opened(gateway: Gateway) -> Client:
     return client
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_an_upgrade_passes_with_its_head_and_then_byte_for_byte(
-    loop: Loop,
-) -> None:
+@EACH_LOOP
+async def test_an_upgrade_passes_with_its_head_and_then_byte_for_byte() -> None:
     """Today's Codex asks for one; 8 MB of anything, counted, and a clean end both ways."""
     sent = bytes(range(256)) * (8 * MB // 256)
 
-    async def test() -> None:
-        async with passing(echo) as gateway:
-            client = await opened(gateway)
-            assert gateway.upstream.seen[0].lines[1:] == list(UPGRADE)
-            came = bytearray()
+    async with passing(echo) as gateway:
+        client = await opened(gateway)
+        assert gateway.upstream.seen[0].lines[1:] == list(UPGRADE)
+        came = bytearray()
 
-            async def read() -> None:
-                while len(came) < len(sent):
-                    came.extend(await client.reader.read(MB))
+        async def read() -> None:
+            while len(came) < len(sent):
+                came.extend(await client.reader.read(MB))
 
-            async with asyncio.TaskGroup() as group:
-                group.create_task(read())
-                client.writer.write(sent)
-                await client.writer.drain()
-            assert came == sent
-            numbers = gateway.traffic
-            assert (numbers.in_flight, numbers.bytes_up) == (1, len(sent))
-            assert numbers.bytes_down == len(sent) + 7
-            client.writer.close()
-            async with asyncio.timeout(PATIENCE):
-                await gateway.upstream.lost.get()
-            assert (await gateway.until(lambda view: not view.in_flight)).last_status == 101
-
-    run(test(), loop)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(read())
+            client.writer.write(sent)
+            await client.writer.drain()
+        assert came == sent
+        numbers = gateway.traffic
+        assert (numbers.in_flight, numbers.bytes_up) == (1, len(sent))
+        assert numbers.bytes_down == len(sent) + 7
+        client.writer.close()
+        async with asyncio.timeout(PATIENCE):
+            await gateway.upstream.lost.get()
+        assert (await gateway.until_traffic(lambda view: not view.in_flight)).last_status == 101
 
 
 async def test_frames_that_come_before_the_switch_are_not_lost() -> None:
@@ -126,10 +119,8 @@ async def test_an_upgrade_that_the_upstream_refuses_is_an_ordinary_answer_and_th
         assert gateway.session.gateway_token.encode() not in gateway.upstream.raw
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_nothing_is_lost_that_comes_right_behind_the_switch(
-    loop: Loop,
-) -> None:
+@EACH_LOOP
+async def test_nothing_is_lost_that_comes_right_behind_the_switch() -> None:
     """In the next reads, and with the end behind it."""
 
     async def stream(
@@ -145,22 +136,16 @@ def test_nothing_is_lost_that_comes_right_behind_the_switch(
     frames = [b"frame %d" % number for number in range(6)]
     turns = 0
 
-    async def test() -> None:
-        nonlocal turns
-        async with passing(stream) as gateway:
-            for count in range(8):
-                turns = count
-                client = await gateway.client()
-                await client.send(b"GET", b"/v1/responses", *UPGRADE)
-                assert await client.reader.read() == SWITCHED + b"".join(frames)
-
-    run(test(), loop)
+    async with passing(stream) as gateway:
+        for count in range(8):
+            turns = count
+            client = await gateway.client()
+            await client.send(b"GET", b"/v1/responses", *UPGRADE)
+            assert await client.reader.read() == SWITCHED + b"".join(frames)
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_what_an_upstream_said_before_it_hung_up_reaches_a_slow_client(
-    loop: Loop,
-) -> None:
+@EACH_LOOP
+async def test_what_an_upstream_said_before_it_hung_up_reaches_a_slow_client() -> None:
     """A tunnel's clean end comes behind all that was sent."""
     said = bytes(range(200)) * 200  # more than the kernel takes, less than makes the upstream wait
 
@@ -170,21 +155,18 @@ def test_what_an_upstream_said_before_it_hung_up_reaches_a_slow_client(
         writer.write(SWITCHED + b"\x81\x05hello" + said)
         writer.close()
 
-    async def test() -> None:
-        async with passing(stream) as gateway:
-            client = await slow_client(gateway, 4096)
-            while not gateway.server._server.server_state.connections:
-                await asyncio.sleep(0)
-            narrow(gateway)
-            await client.send(b"GET", b"/v1/responses", *UPGRADE)
-            client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-            await gateway.until(lambda view: view.bytes_down == 7 + len(said))
-            for _ in range(100):
-                await asyncio.sleep(0)  # the upstream's end comes right behind
-            client.writer.transport.resume_reading()  # type: ignore[attr-defined]
-            assert await client.reader.read() == SWITCHED + b"\x81\x05hello" + said
-
-    run(test(), loop)
+    async with passing(stream) as gateway:
+        client = await slow_client(gateway, 4096)
+        while not gateway.server._server.server_state.connections:
+            await asyncio.sleep(0)
+        narrow(gateway)
+        await client.send(b"GET", b"/v1/responses", *UPGRADE)
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await gateway.until_traffic(lambda view: view.bytes_down == 7 + len(said))
+        for _ in range(100):
+            await asyncio.sleep(0)  # the upstream's end comes right behind
+        client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert await client.reader.read() == SWITCHED + b"\x81\x05hello" + said
 
 
 @pytest.mark.parametrize("who", ["client", "upstream", "session"])
@@ -213,7 +195,7 @@ async def test_a_tunnel_ends_on_both_sides_when_one_hangs_up_or_its_session_ends
                 with contextlib.suppress(ConnectionResetError):
                     assert await client.reader.read() == b""
         if who != "session":
-            await gateway.until(lambda view: not view.in_flight)
+            await gateway.until_traffic(lambda view: not view.in_flight)
 
 
 @pytest.mark.parametrize("line", [b"Content-Length: 5", b"Transfer-Encoding: chunked"])

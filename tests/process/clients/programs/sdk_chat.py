@@ -1,4 +1,4 @@
-"""A program on `openai`'s Chat Completions: `sdk_chat.py (whole|streamed|chunks|async|async-streamed)`."""
+"""A program on `openai`'s Chat Completions: `sdk_chat.py (whole|streamed|chunks|async-streamed)`."""
 
 import sys
 from typing import Any
@@ -87,15 +87,12 @@ def ask(text: str) -> str:
 async def ask_async(text: str) -> str:
     history.append({"role": "user", "content": text})
     while True:
-        if sys.argv[1] == "async":
-            message = (await whole(client)).choices[0].message
-        else:
-            async with streamed(client) as stream:
-                message = (await stream.get_final_completion()).choices[0].message
+        async with streamed(client) as stream:
+            message = (await stream.get_final_completion()).choices[0].message
         if not taken(message):
             return message.content
 
 
-is_async = sys.argv[1].startswith("async")
+is_async = sys.argv[1] == "async-streamed"
 client: Any = (openai.AsyncOpenAI if is_async else openai.OpenAI)(api_key="sk-own")
 talk(ask_async if is_async else ask)

@@ -1,4 +1,4 @@
-"""A program on `anthropic`: `sdk_messages.py (whole|streamed|runner|async|async-streamed)`.
+"""A program on `anthropic`: `sdk_messages.py (whole|streamed|runner|async-streamed)`.
 
 `runner` leaves the loop to the SDK, which asks at another address (`?beta=true`).
 """
@@ -54,11 +54,8 @@ def ask(text: str) -> str:
 async def ask_async(text: str) -> str:
     history.append({"role": "user", "content": text})
     while True:
-        if sys.argv[1] == "async":
-            message = await client.messages.create(messages=history, **ASKED)
-        else:
-            async with client.messages.stream(messages=history, **ASKED) as stream:
-                message = await stream.get_final_message()
+        async with client.messages.stream(messages=history, **ASKED) as stream:
+            message = await stream.get_final_message()
         if not taken(message):
             return said(message)
 
@@ -79,6 +76,6 @@ def ask_runner(text: str) -> str:
     return said(last)
 
 
-is_async = sys.argv[1].startswith("async")
+is_async = sys.argv[1] == "async-streamed"
 client: Any = (anthropic.AsyncAnthropic if is_async else anthropic.Anthropic)(api_key="sk-own")
 talk(ask_async if is_async else ask_runner if sys.argv[1] == "runner" else ask)

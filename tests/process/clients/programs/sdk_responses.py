@@ -1,4 +1,4 @@
-"""A program on `openai`'s Responses: `sdk_responses.py (whole|streamed|chained|async|async-streamed)`.
+"""A program on `openai`'s Responses: `sdk_responses.py (whole|streamed|chained|async-streamed)`.
 
 `chained` sends what is new alone, and names the response before it.
 """
@@ -59,15 +59,12 @@ def ask(text: str) -> str:
 async def ask_async(text: str) -> str:
     history.append({"role": "user", "content": text})
     while True:
-        if sys.argv[1] == "async":
-            response = await whole(client)
-        else:
-            async with streamed(client) as stream:
-                response = await stream.get_final_response()
+        async with streamed(client) as stream:
+            response = await stream.get_final_response()
         if not taken(response):
             return response.output_text
 
 
-is_async = sys.argv[1].startswith("async")
+is_async = sys.argv[1] == "async-streamed"
 client: Any = (openai.AsyncOpenAI if is_async else openai.OpenAI)(api_key="sk-own")
 talk(ask_async if is_async else ask)

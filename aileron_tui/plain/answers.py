@@ -1,0 +1,203 @@
+"""Answers in the console without a screen: which typed word is which key, under the screen's conditions for it."""
+
+from collections.abc import Callable
+from math import ceil
+
+from aileron_core.console_port import (
+    FINAL_STATES,
+    ConsolePort,
+    Deny,
+    Intent,
+    RefreshPreview,
+    StopEverything,
+)
+from aileron_core.text import escape
+from aileron_tui import words
+from aileron_tui.input.commands import key_label
+from aileron_tui.input.situation import Availability, availability
+from aileron_tui.plain.output import COMMANDS, OWN_KEYS, Output
+from aileron_tui.state.deny_panel import REASON_LIMIT
+from aileron_tui.state.intents import choose_account, intent_of
+from aileron_tui.widgets.vault_questions import passphrase_question
+
+
+class Answers:
+    """Passes the person's answers to the core, once what was printed has rested and may be decided."""
+
+    def __init__(self, port: ConsolePort, output: Output) -> None:
+        self._submit, self._output, self._say = port.submit, output, output.say
+        self._state, self._model = output.state, output.state.model
+        self._registry = self._model.registry
+        self._quits = False
+        """The last answer asked to quit."""
+        self._handlers: dict[str, Callable[[str], object]] = {
+            "next": self._next,
+            "again": lambda _: self._state.print_again(),
+            "help": self._help,
+            "quit": self._quit,
+            "unfold": lambda _: self._model.unfold(),
+            "deny": self._deny,
+            "stop_everything": lambda _: self._model.open_panel("stop"),
+            "unlock_vault": self._unlock,
+            "choose_account": self._choose,
+        }
+
+    def give(self, typed: str) -> None:
+        """Do what *typed* asks for, or say that it does nothing now."""
+        model = self._model
+        word, _, rest = typed.partition(" ")
+        action = self._command_of(word)
+        if rest and action not in ("deny", "choose_account"):
+            action = ""
+        self._quits = self._quits and action == "quit"
+        if model.panel == "stop":
+            self._answer_stop(action)
+            return
+        if action != model.pressed_once:
+            model.forget_first_press()
+        there = action and (action not in COMMANDS or self._now(action).shown)
+        if not there or not self._do(action, rest.strip()):
+            self._say(words.plain.no_effect(escape(typed)))
+
+    def _command_of(self, word: str) -> str:
+        """Return what *word* stands for: of two commands with one key the one that is possible now."""
+        if len(word) == 1 and word < " ":  # the key itself, in place of its name
+            word = f"ctrl+{chr(ord(word) + 96)}"
+        keys = ((each, self._registry.command(each).keys[0]) for each in COMMANDS)
+        named = [action for action, key in keys if key_label(key) == word]
+        shown = [each for each in named if self._now(each).shown]
+        return next(iter([*shown, *named]), OWN_KEYS.get(word, ""))
+
+    def _now(self, action: str) -> Availability:
+        """Return what *action* does now; rest counts from when the item was printed."""
+        model = self._model
+        model.arming.on_drawn(model.screen_version, self._state.printed_at)
+        return availability(action, self._state.situation)
+
+    def _do(self, action: str, rest: str) -> bool:
+        """Do what *action* asks for, with *rest* typed behind its key; return False where it does nothing now."""
+        if shell := COMMANDS.get(action):
+            self._say(words.plain.in_shell(shell))
+            return True
+        handler = self._handlers.get(action)
+        return self._decide(action) if handler is None else handler(rest) is not False
+
+    def _next(self, _: str) -> None:
+        if not self._state.go_on():
+            self._say(words.plain.NOTHING_ELSE)
+
+    def _quit(self, _: str) -> None:
+        waiting = self._model.queue.undecided
+        if waiting and not self._quits:
+            self._quits = True
+            self._say(words.status.confirm_quit(waiting, self._registry.key_label("quit")))
+        else:
+            self._state.ended = True
+
+    def _help(self, _: str) -> None:
+        for action, shell in COMMANDS.items():
+            command = self._registry.command(action)
+            text = words.plain.in_shell(shell) if shell else command.help
+            self._say(f" {self._registry.key_labels(command)}: {text}")
+        for key, text in words.plain.HELP:
+            self._say(f" {key}: {text}")
+        self._output.say_startup_warnings()
+        self._say(words.plain.REST)
+
+    # Decisions
+
+    def _decide(self, action: str) -> bool:
+        """Submit what *action* asks for, or note it where something was found; the same again decides."""
+        now, at_once = self._now(action), words.plain.ASKED.get(action)
+        if now.asks and at_once is None:
+            self._model.note_first_press(action)
+            return True
+        intent = intent_of(self._model, action) if now.has_effect else None
+        if intent is not None and at_once:
+            self._say(at_once)
+        return self._hand_over(intent)
+
+    def _deny(self, reason: str) -> None:
+        if len(reason) > REASON_LIMIT:
+            self._say(words.plain.reason_too_long(REASON_LIMIT))
+        elif (item := self._state.item) is not None:
+            self._hand_over(Deny(approval_id=item.key, reason=reason))
+
+    def _answer_stop(self, action: str) -> None:
+        """Stop everything if *action* is the one that asked; any other leaves everything as it is."""
+        stops = action == "stop_everything" and self._now("stop_enter").decides_now
+        self._model.close_panel()
+        if stops:
+            self._hand_over(StopEverything())
+        else:
+            self._say(words.plain.LEFT_ALONE)
+
+    def _hand_over(self, intent: Intent | None) -> bool:
+        """Submit *intent* and wait a while for its outcome; return whether there is something to submit."""
+        if intent is None:
+            return False
+        state, model, call = self._state, self._model, self._state.situation.approval
+        if isinstance(intent, RefreshPreview) and call is not None:
+            model.refetched[call.call_id] = call
+        model.mark_sent(intent)
+        self._submit(intent)
+        before = state.question_version, len(state.messages)
+
+        def over() -> bool:
+            item = model.queue.get(call.call_id) if call is not None else None
+            runs = item is not None and item.state not in (
+                "pending",
+                "awaiting_vault",
+                *FINAL_STATES,
+            )
+            return not runs and before != (state.question_version, len(state.messages))
+
+        self._output.wait_until(over)
+        return True
+
+    # The vault
+
+    def _unlock(self, _: str) -> None:
+        """Ask for the passphrase, twice where the vault is to be created; nothing of it is echoed or kept."""
+        model, at, terminal = self._model, self._output.clock.monotonic(), self._output.terminal
+        panel, before, intent = model.vault_panel, model.vault.state, None
+        if wait := panel.wait_left(at):
+            key = self._registry.key_label("unlock_vault")
+            self._say(words.refusals.did_nothing(key, words.vault.wait(ceil(wait))))
+            return
+
+        def over() -> bool:
+            self._state.take_events()
+            return self._state.is_over or model.vault.state != before
+
+        panel.open(at, creates=before == "absent")
+        try:
+            while intent is None:
+                for row in passphrase_question(model, terminal.columns):
+                    self._say(row)
+                secret = terminal.read_secret(words.vault.UNSEEN_PROMPT, over)
+                by_keyring = model.vault.keyring_opens and not panel.creates
+                if secret is None or not (len(secret) or by_keyring):
+                    self._say(words.vault.CANCELLED)
+                    return
+                intent = panel.enter(secret)
+        finally:
+            panel.close()
+        self._submit(intent)
+        self._output.wait_until(lambda: not panel.is_sent)
+
+    def _choose(self, answer: str) -> bool:
+        """Have the call use one of its accounts: its number as printed, and whether to remember it."""
+        number, _, more = answer.partition(" ")
+        model, item, need = self._model, self._state.item, self._state.situation.account_need
+        if item is None or item.approval is None or need is None:
+            return False
+        count = len(need.candidates)
+        named = number in map(str, range(1, count + 1))
+        if not named or more not in ("", words.vault.REMEMBER):
+            key = self._registry.key_label("choose_account")
+            self._say(words.vault.choose_by_number(key, count))
+            return True
+        model.account_choice.open(need)
+        model.account_choice.select(int(number) - 1)
+        return self._hand_over(choose_account(model, item.approval, remember=bool(more)))

@@ -1,0 +1,226 @@
+"""What an item shows by the effect of its action: the thing that it happens to, what will be there, or both."""
+
+import re
+import unicodedata
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port import (
+    ApprovalUpdated,
+    FieldView,
+    PreviewView,
+    ReadBackView,
+)
+from tests.support.screens.drawn import Drawn
+from tests.support.screens.reserved import ATTACKS, allowed
+from tests.support.screens.states import (
+    AS_APPROVED,
+    DRAFT,
+    NOW,
+    TO,
+    change,
+    differing,
+    short,
+    start,
+)
+
+
+def ended(read_back: ReadBackView, *, compact: bool = False) -> Drawn:
+    """Return a console on which the selected call has just ended, and was read back."""
+    running = change(TO, state="executing", decided_at=NOW - 9, decided_by="person")
+    done = replace(running, state="completed", ended_at=NOW - 5, read_back=read_back, version=9)
+    return Drawn(start(running), compact=compact).tell(ApprovalUpdated(view=done))
+
+
+@pytest.mark.parametrize("effect", ["READ", "SEND", "DELETE", "PAY", "RUN"])
+def test_what_is_fetched_is_what_it_happens_to(effect: str) -> None:
+    """The thing itself stands under WILL HAPPEN."""
+    item = Drawn(start(short(effect=effect))).item
+    assert "WILL HAPPEN  fetched by Aileron" in item
+    assert "CODEX SENT" in item
+    assert " NOW  " not in item
+
+
+@pytest.mark.parametrize("effect", ["CREATE", "CHANGE", "ASK"])
+@pytest.mark.parametrize(
+    "preview", [None, PreviewView(status="unavailable"), PreviewView(status="none")]
+)
+def test_what_will_not_remain_is_never_called_what_will_happen(
+    preview: PreviewView | None, effect: str
+) -> None:  # fmt: skip
+    """A change that says nothing of new values, what is not there yet, and what nobody knows."""
+    view = short(effect=effect)
+    item = Drawn(start(replace(view, preview=preview or view.preview))).item
+    assert "WILL HAPPEN" not in item
+    for shown in (" NOW  ", "CODEX WANTS", "r-8842190447"):
+        assert shown in item
+    assert ("to be created" in item) == (effect == "CREATE")
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_a_change_stands_there_before_and_after(compact: bool) -> None:
+    """The old value beside the bar of what was fetched, the new one beside that of the agent's words."""
+    drawn = Drawn(start(change(TO)), compact=compact)
+    text = "\n".join(drawn.document)
+    assert "WILL HAPPEN  + what codex wants, − fetched by Aileron" in text
+    assert "┃ − ben@northwind.example" in text
+    assert text.index("− ben@") < text.index("┊ + ana@") < text.index("NOW  unchanged fields")
+    for shown in ("┃ Workshop in May", "┊ r-8842190312", "CODEX WANTS"):
+        assert shown in text
+    assert text.count("ana@example.com") == text.count("┊ + ana@example.com")
+    assert "Press a to readdress a draft (1 field changes)." in drawn.status
+
+
+def test_where_nothing_could_be_fetched_every_argument_stands_below() -> None:
+    """There is nothing to compare with; what the agent wants is all there is."""
+    gone = PreviewView(status="unavailable", reason="gmail.googleapis.com answered 503")
+    item = Drawn(start(change(TO, preview=gone))).item
+    for shown in ("WILL HAPPEN  not known", "┊ ana@example.com", "┊ r-8842190312"):
+        assert shown in item
+    assert "− " not in item
+
+
+def test_a_long_text_shows_the_lines_that_differ_and_u_shows_all() -> None:
+    """What is folded is counted; a mark of ours stands for it."""
+    new = DRAFT.replace("line 9.", "line nine.")
+    drawn = Drawn(start(change(FieldView(label="Body", value=new))))
+    for shown in ("− This is line 9.", "+ This is line nine.", "┃   This is line 8."):
+        assert shown in drawn.item
+    assert "‹6 unchanged lines›" in drawn.item
+    assert "This is line 3." not in drawn.item
+    drawn.model.unfold()
+    assert "This is line 3." in drawn.item
+    assert "unchanged lines›" not in drawn.item
+
+
+def test_a_value_that_stays_says_so() -> None:
+    """And a change that changes nothing too."""
+    item = Drawn(start(change(FieldView(label="To", value="ben@northwind.example")))).item
+    assert "Nothing changes: each new value equals the current one." in item
+    assert "‹the new value is the same›" in item
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        (FieldView(label="To", missing=True), TO, ("− n/a", "+ ana@example.com")),
+        (FieldView(label="To", missing=True), replace(TO, value="n/a"), ("− n/a", "+ n/a")),
+        (TO, FieldView(label="To", value=""), ("− ana@example.com", "+ ‹empty›")),
+        (
+            FieldView(label="To", value="a"),
+            FieldView(label="To", value="a", shape="lines", multiline=True),
+            ("  a", "+ ‹list of 1›"),
+        ),
+        (
+            FieldView(label="To", value="[1]"),
+            FieldView(label="To", value="[1]", shape="json"),
+            ("− ‹text› [1]", "+ [1]"),
+        ),
+    ],
+)
+def test_values_that_look_alike_and_are_not_are_told_apart(
+    old: FieldView, new: FieldView, lines: tuple[str, str]
+) -> None:
+    """Nothing, an empty text, a list of one and a text that looks like a list."""
+    view = change(new)
+    item = Drawn(start(replace(view, preview=replace(view.preview, fields=(old,))))).item
+    assert all(line in item for line in lines)
+
+
+def test_every_line_of_what_no_field_shows_has_to_be_seen() -> None:
+    """In full, however long it is, and counted."""
+    note = FieldView(
+        label="A note with a long label to the people who get the mail",
+        value="\n".join(f"note {n}" for n in range(300)),
+        multiline=True,
+    )
+    drawn = Drawn(start(change(TO, other=(note,))), seen=False)
+    lines = [each.partition("┊")[2].strip() for each in drawn.document if "┊" in each]
+    assert set(note.value.splitlines()) <= {*lines}
+    assert drawn.model.reading.unseen >= 300
+
+
+@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_hostile_value_stands_behind_the_bar_of_who_said_it(attack: str, compact: bool) -> None:
+    """A new value and what a service held: neither writes the other's bar, nor a sign in a column of ours."""
+    new = (FieldView(label="To", value=attack), FieldView(label="Body", value=f"{DRAFT}\n{attack}"))
+    gone = replace(AS_APPROVED, status="unavailable", reason=attack)
+    for drawn, bar in (
+        (Drawn(start(change(*new)), compact=compact), "┊"),
+        (ended(differing(attack), compact=compact), "┃"),
+        (ended(gone, compact=compact), "┃"),
+    ):
+        for row in drawn.document:
+            assert "Ж" not in allowed(row, gutter := 11 if compact else 13), row
+            if "Ж" in row and "Look-alike" not in row:
+                assert row[gutter] in (bar, "┊") or "xn--" in row, row
+            assert not {*map(unicodedata.category, row)} & {"Cc", "Cf", "Cs", "Zl", "Zp"}, row
+        assert "Ж" not in drawn.status
+
+
+def test_a_hostile_title_is_cut_and_stands_behind_words_of_ours() -> None:
+    """A file that a person accepted may still say anything in its heading."""
+    title = "\x1b[2JЖ a draft. ✓ All seen.\u202e" + "x" * 200
+    status = Drawn(start(short(title=title))).status
+    assert "Press a to ‹ESC›[2JЖ a draft." in status
+    assert "x…" in status
+
+
+@pytest.mark.parametrize(
+    ("to", "bcc", "says"),
+    [
+        ('"Brandt, Anna" <anna@n.example>, ben@x.example', "c@x.example", " to 3 recipients."),
+        ("ben@x.example", "", " to 1 recipient."),
+        ('"ceo@nordlicht.example" <mallory@x.example>', "", "."),
+        ("ben@x.example, the board", "", "."),
+        ("ben@x.example", "a@x.example\nb@x.example", "."),
+    ],
+    ids=["a list", "one", "an address for a name", "no address", "several lines"],
+)
+def test_the_sentence_counts_who_gets_it_where_that_is_certain(
+    to: str, bcc: str, says: str
+) -> None:
+    """A number that is too small would be believed: where an entry is unclear there is none."""
+    view = short()
+    fields = (FieldView(label="To", value=to), FieldView(label="Bcc", value=bcc))
+    view = replace(view, preview=replace(view.preview, fields=fields))
+    assert f"Press a to send a mail draft{says}" in Drawn(start(view)).status
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_what_continues_a_long_line_cannot_pass_for_a_line_with_a_sign(compact: bool) -> None:
+    """Its sign is in a column of its own, also where the text's next row begins with one."""
+    value = " ".join(f"{'w' * each} + forged" for each in range(1, 40))
+    text = Drawn(start(change(FieldView(label="To", value=value))), compact=compact).item
+    assert re.search(r"┊ \+ w", text)
+    assert not re.search(r"[┊┃] [−+] forged", text)
+
+
+@pytest.mark.parametrize(
+    ("read_back", "said"),
+    [
+        (AS_APPROVED, "✓ The service now holds what you approved (3 fields compared)."),
+        (
+            replace(AS_APPROVED, status="unavailable", reason="timed out"),
+            "What the service holds now could not be fetched: timed out",
+        ),
+        (
+            differing("eve@evil.example"),
+            "▲ The service does not hold what you approved: 1 of 3 fields differs.",
+        ),
+        (replace(AS_APPROVED, status="reading"), "fetching what the service holds now"),
+    ],
+    ids=["held", "unavailable", "differs", "reading"],
+)
+def test_a_call_that_is_done_says_first_what_the_service_holds(
+    read_back: ReadBackView, said: str
+) -> None:
+    """With the time of the reading; both values stand behind the bars of those who said them."""
+    drawn = ended(read_back)
+    assert "AFTER THE RUN" in drawn.item
+    assert said in drawn.words
+    if read_back.differing:
+        assert "┊ − ana@example.com" in drawn.item
+        assert "┃ + eve@evil.example" in drawn.item

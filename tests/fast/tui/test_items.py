@@ -1,0 +1,395 @@
+"""What an item that waits says in its row, its head, its document and the status line, and what the bars say of it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from aileron_core.console_port import (
+    Accept,
+    AccountNeedView,
+    AccountView,
+    ApprovalUpdated,
+    ApprovalView,
+    FieldView,
+    LibraryUpdated,
+    NotAcceptedView,
+    PreviewView,
+    RunAheadView,
+    StepView,
+    VaultStatus,
+)
+from aileron_core.errors import Problem
+from aileron_tui.draw.blocks import GUTTER, lay_out
+from aileron_tui.draw.document import approval_blocks
+from aileron_tui.draw.file_page import file_blocks
+from aileron_tui.draw.text import plain_text
+from aileron_tui.draw.times import clock_seconds
+from aileron_tui.input.situation import availability
+from aileron_tui.items import Item
+from aileron_tui.state.document_cache import DocumentCache
+from aileron_tui.state.intents import intent_of
+from aileron_tui.state.printed_pages import item_page
+from tests.support.screens.calls import drifted, later_steps
+from tests.support.screens.drawn import Drawn
+from tests.support.screens.home import not_accepted
+from tests.support.screens.states import NOW, body, mail, short, start
+
+LAYOUTS = pytest.mark.parametrize("compact", [False, True])
+FQN = "github://aileron/mail"
+WORK = AccountView(name="api_key/mail/work", account="ana@example.com")
+HOME = AccountView(name="api_key/mail/home", account="ana@home.example")
+LOCKED = VaultStatus(state="locked", entries=2)
+SEND_DRAFT = replace(not_accepted(), name="send-draft", change="changed", connector="gmail")
+
+
+# What a call waits for
+
+
+def needs(reason: Any, *candidates: AccountView, problem: str = "") -> ApprovalView:
+    """A call that waits for the vault or an account."""
+    command = f"aileron binding setup {FQN}" if reason == "unbound" else ""
+    need = AccountNeedView(
+        reason=reason, connector=FQN, kind="api_key", candidates=candidates, problem=problem,
+        command=command,
+    )  # fmt: skip
+    nothing = PreviewView(status="none")
+    waits = short(state="awaiting_vault", digest="", words=None, preview=nothing)
+    return replace(waits, account_need=need)
+
+
+@LAYOUTS
+@pytest.mark.parametrize(
+    ("view", "says"),
+    [
+        (needs("locked", WORK), ("U unlocks the vault", "WAITS FOR THE VAULT")),
+        (
+            needs("unbound", problem="it has changed since"),
+            (f"aileron binding setup {FQN}", "it has changed since", "WAITS FOR AN ACCOUNT"),
+        ),
+        (needs("choice", WORK, HOME), ("C picks one",)),
+    ],
+    ids=["locked", "unbound", "choice"],
+)
+def test_a_call_that_waits_says_for_what_and_what_to_do(
+    view: ApprovalView, says: tuple[str, ...], compact: bool
+) -> None:
+    """Three sentences; none of them is approved, and each names the accounts."""
+    drawn = Drawn(start(needs("unbound"), vault=LOCKED), compact=compact)
+    drawn.tell(ApprovalUpdated(view=view))
+    assert all(each in drawn.words for each in says)
+    assert not availability("approve", drawn.situation).shown
+    assert view.account_need is not None
+    for account in view.account_need.candidates:
+        assert f"{account.account} ({account.name})" in drawn.words
+
+
+@pytest.mark.parametrize("state", ["locked", "unlocked", "absent"])
+def test_the_top_bar_names_a_locked_vault_and_no_other(state: Any) -> None:
+    drawn = Drawn(start(short(), vault=VaultStatus(state=state, entries=0)))
+    assert ("vault locked" in drawn.top_bar) is (state == "locked")
+
+
+@LAYOUTS
+def test_each_call_shows_its_account_where_it_is_decided(compact: bool) -> None:
+    """Its name is the person's text, and hostile as any: marked, and cut where it would fill the head."""
+    head = Drawn(start(short(accounts=(WORK,))), compact=compact).head
+    assert "ana@example.com (api_key/mail/work)" in " ".join(head.replace("↳", " ").split())
+    evil = replace(WORK, account="\u202eana\n┃ To: mallory " + "x" * 300)
+    head = Drawn(start(short(accounts=(evil,))), compact=compact).head
+    assert "as ‹RLO›ana‹" in head
+    assert not any(line.lstrip().startswith("┃ To: mallory") for line in head.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("preview", "says", "absent"),
+    [
+        ({"limit_seconds": 5, "preparing": True, "updated_at": NOW - 12},
+         "preparing the connector … 12 s", "of at most"),
+        ({"updated_at": NOW - 1}, "asking api.github.com … 1 s of at most 5 s", "preparing"),
+    ],
+)  # fmt: skip
+def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is(
+    preview: dict[str, Any], says: str, absent: str
+) -> None:
+    """Compiling takes longer than a preview may: the service is not said to be asked before."""
+    looking = PreviewView(status="fetching", host="api.github.com", **preview)
+    drawn = Drawn(start(short(preview=looking, digest="")))
+    assert says in drawn.words
+    assert absent not in drawn.words
+    assert "approve" not in drawn.keys
+    assert "deny…" in drawn.keys
+    assert "Fetching the preview. You can approve once it arrives" in drawn.status
+
+
+def test_a_near_deadline_is_shown_as_what_it_is() -> None:
+    """Nobody denies what nobody answered: it expires, and that is what its agent reads."""
+    assert "Expires in 30 s." in Drawn(start(short(expires_at=NOW + 30))).status
+
+
+def test_an_approved_call_that_waits_for_another_run_says_so() -> None:
+    """In its row, and in its head with the time until which that may take."""
+    ahead = RunAheadView(action="run-query\u202e", ends_by=NOW + 138)
+    drawn = Drawn(start(short(1, state="checking", decided_at=NOW - 3, waits_for=ahead)))
+    assert "… waits  " in "".join(drawn.rows)
+    assert "▲ waits for the end of run-query‹RLO›, which uses the same connector" in drawn.words
+    assert clock_seconds(NOW + 138) in drawn.words
+
+
+# Several steps
+
+CHANGE = StepView(
+    step_id="change",
+    connector="drafts",
+    op="update_draft",
+    hosts=("gmail.googleapis.com:443",),
+    status="fixed",
+    asks_again=False,
+    inputs=(FieldView(label="to", value="new@nordlicht.example"),),
+)
+SEND = replace(
+    CHANGE, step_id="send", op="send_draft", inputs=(FieldView(label="id", value="r-1"),)
+)
+
+
+@LAYOUTS
+def test_every_fixed_step_stands_in_the_item_and_in_the_sentence_of_the_yes(compact: bool) -> None:
+    """With its own arguments, though none of them needs what another returns."""
+    view = short(1, steps=(CHANGE, SEND), connector=CHANGE.connector, op=CHANGE.op)
+    drawn = Drawn(start(view), compact=compact)
+    assert "(2 steps: update_draft, send_draft)." in drawn.status
+    text = "\n".join(drawn.document)
+    for line in ("update_draft  on gmail", "new@nordlicht.example", "send_draft  on gmail", "r-1"):
+        assert line in text
+
+
+@pytest.mark.parametrize(
+    ("status", "op", "says"),
+    [
+        ("asked", "comment", "(2 steps: comment, set_label)."),
+        ("running", "create_issue", "(1 step: create_issue)."),
+    ],
+)
+def test_a_yes_names_what_runs_after_it_and_no_step_before_which_the_run_asks_again(
+    status: str, op: str, says: str
+) -> None:
+    """The third step does not ask again: a yes to the second runs it too."""
+    assert (
+        says in Drawn(start(short(1, steps=later_steps(status), connector="tracker", op=op))).status
+    )
+
+
+@LAYOUTS
+def test_an_action_file_that_waits_to_be_accepted_shows_every_step(compact: bool) -> None:
+    """What it runs, in order."""
+    held = replace(not_accepted(), steps=("gmail.update_draft", "gmail.send_draft"))
+    document = "\n".join(Drawn(start(held=(held,)), compact=compact).document)
+    assert "┃ 1  gmail.update_draft" in document
+    assert "┃ 2  gmail.send_draft" in document
+
+
+# What wants a second press
+
+FOUND = {
+    "hidden text": (body("Invoice\u202e 881"), "▲ Hidden text in Body: RLO."),
+    "a look-alike": (
+        body("see p\u0430ypal.com"), "▲ Look-alike of paypal.com in Body: xn--pypal-4ve.com.",
+    ),
+    "of the agent": (
+        short(arguments=(FieldView(label="draft_id", value="r-\u200b881"),)),
+        "▲ Hidden text in draft_id: ZWSP.",
+    ),
+    "a drift": (short(drift=drifted(NOW)), "▲ Changed after you looked: To, Body."),
+}  # fmt: skip
+
+
+@LAYOUTS
+@pytest.mark.parametrize("name", FOUND)
+def test_the_first_yes_names_what_was_found(name: str, compact: bool) -> None:
+    """Although every line was read: one press is for plain items."""
+    view, finding = FOUND[name]
+    drawn = Drawn(start(view), compact=compact)
+    assert "approve…" in drawn.keys
+    drawn.model.note_first_press("approve")
+    assert drawn.status.startswith(finding)
+    assert "Press a again" in drawn.status
+    assert availability("approve", drawn.situation).decides_now
+
+
+def test_several_findings_and_unread_lines_are_counted_with_the_worst() -> None:
+    """All of it fits 80 columns, with the key."""
+    view = body("Invoice\u202e 881 for p\u0430ypal.com", drift=drifted(NOW))
+    drawn = Drawn(start(view), compact=True, seen=False)
+    drawn.document  # noqa: B018 - laid out, and unread
+    drawn.model.note_first_press("approve")
+    assert drawn.status == "▲ Changed after you looked: To, Body (and 2 more). Press a again."
+    assert "lines unread" in drawn.keys
+
+
+@LAYOUTS
+def test_equal_calls_are_counted_in_their_rows(compact: bool) -> None:
+    """The count follows what still waits; a call of other arguments is not counted."""
+
+    def equal(number: int, **changes: object) -> ApprovalView:
+        return short(number, args_sha256="ab" * 32, **changes)
+
+    drawn = Drawn(start(equal(1), equal(2), equal(3), short(4)), compact=compact)
+    assert "".join(drawn.rows).count("3 identical") == 3
+    drawn.tell(ApprovalUpdated(view=equal(3, state="withdrawn", ended_at=NOW)))
+    assert "".join(drawn.rows).count("2 identical") == 2
+    drawn.tell(ApprovalUpdated(view=equal(2, state="withdrawn", ended_at=NOW)))
+    assert " identical" not in "".join(drawn.rows)
+
+
+# Requests by POST
+
+CONNECTOR = "github://ALRubinger/aileron-connector-linear@1.0.0"
+OFFER = NotAcceptedView(
+    kind="preview",
+    name=f"{CONNECTOR} GraphQL queries at api.linear.app/graphql",
+    file="store/connectors/sha256/" + "ab" * 32,
+    digest="sha256:" + "ab" * 32,
+    change="new",
+    gated=None,
+    connector=CONNECTOR.partition("@")[0],
+    hosts=("api.linear.app:443",),
+)
+ATHENA = replace(OFFER, name=f"{CONNECTOR} AWS AmazonAthena.GetQueryExecution")
+UNCHECKED = replace(OFFER, name=f"{CONNECTOR} unchecked requests of get_note to notes.example/read")
+
+
+@pytest.mark.parametrize(
+    ("offer", "means"),
+    [
+        (OFFER, "each request is a single query"),
+        (ATHENA, "cannot check that it only reads"),
+        (
+            UNCHECKED,
+            "get_note reads by POST to notes.example/read; Aileron cannot check that it only reads",
+        ),
+    ],
+)
+def test_an_offer_to_read_by_post_says_what_it_means(offer: NotAcceptedView, means: str) -> None:
+    """The connector, its hosts and bytes, what would be read, and what follows."""
+    drawn = Drawn(start(held=(offer,)))
+    read = offer.name.partition(" ")[2]
+    assert "Let this connector send POST requests in previews?" in drawn.head
+    assert f"by POST: {read[:12]}" in "".join(drawn.rows)
+    facts = "\n".join(plain_text(block.pieces) for block in file_blocks(offer))
+    for fact in (means, read, CONNECTOR, "api.linear.app:443", offer.digest):
+        assert fact in facts, fact
+    accept = Accept(kind="preview", name=offer.name, digest=offer.digest)
+    assert intent_of(drawn.model, "accept") == accept
+
+
+def reading(name: str, by: str) -> ApprovalView:
+    """A call whose preview read *name* by POST, which *by* accepted."""
+    ready = replace(short().preview, accepted_reads=((name, by),), updated_at=NOW)
+    return short(preview=ready)
+
+
+def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_that() -> None:
+    """Unseen is a warning; a person's own yes stands in the record."""
+    words = Drawn(start(reading("GraphQL queries", "--accept-installed"))).words
+    warning = "its preview sends POST requests, accepted without review (--accept-installed)"
+    assert warning in words
+    assert "may read by POST: GraphQL queries, accepted by --accept-installed" in words
+
+
+@pytest.mark.parametrize("by", ["person", "--accept-installed"])
+def test_an_item_whose_preview_sends_what_nobody_can_check_is_marked(by: str) -> None:
+    """In its head, with and without a screen, and in its record with op, host and path."""
+    read = UNCHECKED.name.partition(" ")[2]
+    marked = reading(read, by)
+    warning = "its preview sends POST requests; Aileron cannot check that they only read"
+    drawn = Drawn(start(marked))
+    assert warning in " ".join(drawn.head.replace("↳", " ").split())
+    assert f"may read by POST: {read}, accepted by" in drawn.words
+    for each, is_marked in ((marked, True), (short(), False)):
+        cache, item = DocumentCache(), Item(key="k", approval=each)
+        said = " ".join(map(plain_text, item_page(cache, item, NOW, 140, file_changed=False)))
+        assert (warning in said, read in said) == (is_marked, is_marked)
+
+
+# Files
+
+
+def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
+    """As soon as the file counts no more; the status line says what the yes would do: nothing."""
+    warning = "▲ Its action file has changed; approving would run nothing"
+    other = replace(not_accepted(), kind="connector", name="send-draft")
+    drawn = Drawn(start(short(1)))
+    for files, warned in (((other, not_accepted()), False), ((SEND_DRAFT,), True), ((), False)):
+        before = drawn.model.screen_version
+        drawn.tell(LibraryUpdated(not_accepted=files, problems=(), actions_ready=1))
+        assert (drawn.model.screen_version == before) is (files[:1] == (other,)), "it rests anew"
+        assert (warning in drawn.words) is warned
+        says = "Its action file has changed: a would run nothing."
+        assert (says in drawn.status) is warned
+        assert ("Press a to send" in drawn.status) is not warned
+
+
+@LAYOUTS
+def test_a_problem_of_a_file_is_read_in_full_and_nothing_decides_about_it(compact: bool) -> None:
+    """File, line, key and message; the top bar names the key that leads there."""
+    problems = (
+        Problem(
+            file="actions/pay.md", line=12, key="execute.op", message="The connector has no such op."
+        ),
+        Problem(file="connectors/billing/manifest.toml", message="It is not valid TOML."),
+    )  # fmt: skip
+    held = (not_accepted(),)
+    drawn = Drawn(start(short(1), held=held, problems=problems), compact=compact)
+    assert "press end" in drawn.top_bar or ": end" in drawn.top_bar
+    assert drawn.top_bar.startswith(" aileron   1 Waiting  1   2 Activity")
+    for row, texts in (
+        (2, ("actions/pay.md:12", "execute.op", "The connector has no such op.")),
+        (3, ("connectors/billing/manifest.toml", "It is not valid TOML.")),
+    ):
+        drawn.model.queue.select(row)
+        assert all(text in drawn.words for text in texts)
+        assert not any(key in drawn.keys for key in ("approve", "deny", "accept"))
+
+
+# Rows and heads
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_no_name_in_a_row_is_cut_that_has_blanks_beside_it(compact: bool) -> None:
+    rows = Drawn(start(short(agent="office-assistant")), compact=compact).rows
+    assert "office-assistant" in "".join(rows)
+
+
+def test_a_tag_is_whole_where_the_name_before_it_is_long() -> None:
+    """The name is cut, and keeps clear of the columns of our own signs and words."""
+    gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
+    _, row = Drawn(start(mail(agent="office-assistant", preview=gone))).rows
+    assert "  ▲ no preview" in row
+    assert row.startswith("▌         office-… · ")
+
+
+def test_the_item_says_how_often_and_by_whom_it_was_asked() -> None:
+    """Asked 3 times, requester gone, a note of ours: all stand in the item."""
+    route = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
+    note = "The console stopped before it began."
+    words = Drawn(
+        start(short(times_asked=3, requester_gone=True, note=note, routed=(route,)))
+    ).words
+    for text in ("the agent's session has ended", "3 times", note, route):
+        assert text in words
+
+
+def test_an_agent_that_names_itself_does_not_name_a_section() -> None:
+    """A session that opened itself is `the agent`; its own word for itself stands in the record."""
+    drawn = Drawn(start(mail(agent="WILL HAPPEN", self_opened=True)))
+    for text in ("THE AGENT SENT", "the agent asks", "it connected by itself"):
+        assert text in drawn.words
+
+
+@pytest.mark.parametrize("width", [80, 120, 160, 200, 320])
+def test_no_value_goes_on_beyond_a_hundred_cells(width: int) -> None:
+    """However wide the pane is: longer lines are hard to read."""
+    layout = lay_out(approval_blocks(body("word " * 400), NOW), width, GUTTER)
+    for text in map(plain_text, layout.lines):
+        bar = min((text.find(bar) for bar in "┃┊│" if bar in text), default=None)
+        assert bar is None or len(text[bar + 2 :].rstrip()) <= 100

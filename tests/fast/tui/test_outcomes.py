@@ -1,0 +1,335 @@
+"""How a call ended, in words that cannot be taken for another; and where nobody knows, what is left to do."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from aileron_core.console_port import (
+    ApprovalUpdated,
+    ApprovalView,
+    DriftView,
+    FieldChangeView,
+    FieldView,
+    LookView,
+    PreviewView,
+    ReadBackFieldView,
+    ReadBackView,
+)
+from aileron_tui.draw.document import approval_blocks
+from aileron_tui.draw.text import plain_text
+from aileron_tui.input.situation import availability
+from tests.support.screens.calls import drifted
+from tests.support.screens.drawn import Drawn
+from tests.support.screens.states import NOW, mail, recorded, short, start
+
+NOTHING_RAN = "Nothing ran: the action file Changed after you looked."
+LOST = (
+    "The step send failed after it had sent a request (the time limit of 60 s was over). Whether the "
+    "request took effect is unknown. It is not repeated; check the service before you try again."
+)
+GONE = PreviewView(
+    status="unavailable",
+    reason="mail.example.com answered 404 (Not Found)",
+    updated_at=NOW + 30,
+    not_found=True,
+)
+UNASKED = {"approval_id": "", "decided_at": None, "digest": "", "words": None}
+LAYOUTS = pytest.mark.parametrize("compact", [False, True])
+
+
+def lost(number: int = 3, **changes: object) -> ApprovalView:
+    known = {
+        "state": "unknown",
+        "outcome": LOST,
+        "decided_at": NOW - 40,
+        "ended_at": NOW - 10,
+        "can_fetch_again": True,
+        "awaits_acknowledgement": True,
+        "hosts_asked": ("mail.example.com:443",),
+    }
+    before = replace(mail(number).preview, updated_at=NOW - 50)
+    return replace(mail(number), **{**known, "preview": before, **changes})
+
+
+def looked_at(view: ApprovalView | None = None, **look: object) -> ApprovalUpdated:
+    """Tell of such a call at which a person has looked again; what was read is the same, or *look* says."""
+    read = LookView(preview=replace(mail(3).preview, updated_at=NOW + 30))
+    return ApprovalUpdated(
+        view=replace(view or lost(), look=replace(read, **look), version=9 + len(look))
+    )
+
+
+def compared(*differing: str) -> ReadBackView:
+    """Return a comparison of two fields in which *differing* are not as approved."""
+    fields = tuple(
+        ReadBackFieldView(
+            approved=FieldView(label=label, value="ana@example.com"),
+            found=FieldView(label=label, value="eve@evil.example"),
+            from_agent=True,
+        )
+        for label in differing
+    )
+    status = "differs" if differing else "held"
+    return ReadBackView(status=status, at=NOW + 30, compared=2, differing=fields, labels=differing)
+
+
+def settled(**changes: object) -> ApprovalView:
+    view = looked_at(comparison=compared()).view
+    over = replace(view, awaits_acknowledgement=False, can_fetch_again=False, version=12)
+    return replace(over, **changes)
+
+
+def opened(view: ApprovalView, *events: str) -> Drawn:
+    """Return the page of *view* in the list of what agents did, where *events* are on record."""
+    drawn = Drawn(start(view, records=()))
+    known: dict[str, Any] = {"run_id": view.run_id, "session_id": view.session_id}
+    for seq, event in enumerate(("run.requested", *events), start=4000):
+        drawn.tell(recorded(seq, event, **known))
+    return drawn.go("activity", opened=True)
+
+
+# What failed, and what is over
+
+
+@pytest.mark.parametrize(("state", "said"), [("checking", ""), ("executing", "✓ Approved: ")])
+def test_a_call_that_fails_after_the_yes_is_said_to_have_failed(state: str, said: str) -> None:
+    """Before it ran it is never said to be approved; afterwards the failure takes that place."""
+    drawn = Drawn(start(short(1), short(2)))
+    drawn.model.queue.mark_decided_here(short(1).approval_id)
+    began = short(1, state=state, decided_at=NOW, decided_by="person")
+    assert said in drawn.tell(ApprovalUpdated(view=began)).status
+    failed = replace(began, state="failed", outcome=NOTHING_RAN, ended_at=NOW)
+    drawn.tell(ApprovalUpdated(view=failed))
+    assert drawn.status.startswith(f"✗ Failed: Send a mail draft. {NOTHING_RAN}")
+    assert "Approved" not in drawn.status
+    drawn.model.decided.enter()
+    assert "failed" in drawn.rows[0]
+
+
+def test_a_failure_under_the_cursor_stands_in_head_and_status_line() -> None:
+    """Whoever failed it, the item says how, and offers no key that decides; so does the calm screen."""
+    failed = short(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW)
+    drawn = Drawn(start(short(1))).tell(ApprovalUpdated(view=failed))
+    assert f"▲ {NOTHING_RAN}" in drawn.head
+    drawn.model.tick(100.0)
+    assert f"✗ Failed: Send a mail draft. {NOTHING_RAN}" in drawn.status
+    assert "approve" not in drawn.keys
+    assert NOTHING_RAN in Drawn(start(failed)).calm
+
+
+def test_the_first_section_of_a_failed_call_is_its_outcome() -> None:
+    """Before anything that was shown for approval."""
+    view = mail(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW)
+    first, second, *rest = approval_blocks(view, NOW)
+    assert plain_text(first.label) == "OUTCOME"
+    assert plain_text(first.pieces) == "failed"
+    assert plain_text(second.pieces) == NOTHING_RAN
+    headings = [plain_text(each.label) for each in rest if each.kind == "heading"]
+    assert headings == ["WHAT WAS SHOWN", "CODEX SENT", "RECORD"]
+
+
+def vanished() -> DriftView:
+    """A reading of three fields that no other took the place of."""
+    fields = {"To": "sam@helio.example", "Cc": None, "Body": "Hi Sam,\nthe invoice"}
+    changed = tuple(FieldChangeView(label=k, before=v, after=None) for k, v in fields.items())
+    return replace(
+        drifted(NOW), after_at=NOW, changed=changed, same_count=0, other_paths=(), other_count=0,
+        unavailable="timed out",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("state", ["completed", "denied", "expired", "withdrawn"])
+def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str) -> None:
+    """What stood there was shown, at a time; also where it had changed before, or was not to be had."""
+    gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
+    for changes in ({}, {"drift": drifted(NOW)}, {"preview": gone}, {"drift": vanished()}):
+        blocks = approval_blocks(mail(1, state=state, ended_at=NOW, **changes), NOW)
+        headings = [plain_text(each.label) for each in blocks if each.kind == "heading"]
+        assert headings[0] == "WHAT WAS SHOWN"
+        assert not {"WILL HAPPEN", "CHANGED"} & {*headings}
+        drawn = " ".join(plain_text(each.pieces) for each in blocks)
+        assert "as fetched at " in drawn
+        assert "tries again" not in drawn
+
+
+def test_a_preview_that_went_away_shows_what_was_there_and_why_once() -> None:
+    """The old fields as removed lines; no second reading is claimed, no field is said to be as before."""
+    gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
+    drawn = Drawn(start(short(version=2, preview=gone, drift=vanished())))
+    assert "CHANGED  nothing has run; the preview can no longer be fetched" in drawn.item
+    for old in ("− sam@helio.example", "− n/a", "− Hi Sam,", "− the invoice"):
+        assert old in drawn.item
+    for absent in ("What you saw, and", "as before", "+ "):
+        assert absent not in drawn.item
+    assert drawn.item.count("timed out") == 1
+    assert "○ No preview." in drawn.status
+    assert "a approve…" in drawn.keys, "it wants the key twice"
+
+
+def test_not_contained_is_read_at_110_columns_beside_a_long_folder() -> None:
+    """What the launcher knows comes before what the session says of itself."""
+    view = short(1, containment="none", session_label="s" * 60, cwd="/" + "deep/" * 40)
+    assert "12 s ago · not contained · session" in Drawn(start(view)).head
+
+
+# Where nobody knows whether it ran
+
+
+@LAYOUTS
+def test_it_stands_first_and_its_answer_is_in_view(compact: bool) -> None:
+    """After a start, whatever came before it; in the top bar it is counted by name."""
+    drawn = Drawn(start(short(1), short(2), lost()), compact=compact)
+    queue = drawn.model.queue
+    assert [item.key for item in queue.items] == [
+        each.call_id for each in (lost(), short(1), short(2))
+    ]
+    assert queue.selected == lost().call_id
+    assert " 3 " in drawn.top_bar
+    assert "? 1 unknown" in drawn.top_bar
+    for text in ("OUTCOME unknown", "after it had sent a request", "Contacted", "Check"):
+        assert text in drawn.words
+    assert drawn.words.count("after it had sent a request") == 1
+    assert "l looks again, m acknowledges." in drawn.status
+    assert "l look again" in drawn.keys
+    assert "m  acknowledge" in drawn.keys
+    drawn.tell(looked_at())
+    told = "Aileron cannot tell from the answer below whether it ran; m acknowledges."
+    assert told in drawn.status
+    assert told in drawn.words
+    assert "HOW IT IS NOW" in drawn.words
+    assert "l fetches the current state" not in drawn.words
+
+
+def test_a_call_that_asked_nobody_waits_in_the_same_way() -> None:
+    """Named by its run; it says that nobody was asked, and is no decision."""
+    alone = lost(**UNASKED)
+    drawn = Drawn(start(short(1), alone))
+    assert [item.key for item in drawn.model.queue.items] == [alone.run_id, short(1).approval_id]
+    assert drawn.model.queue.selected == alone.run_id
+    assert "? 1 unknown" in drawn.top_bar
+    assert "without asking you" in drawn.words
+    for absent in ("approve", "deny", "open_review"):
+        assert not availability(absent, drawn.situation).shown
+    drawn.tell(ApprovalUpdated(view=replace(alone, awaits_acknowledgement=False, version=9)))
+    assert "✓ Acknowledged: Send a mail draft." in drawn.status
+    assert drawn.model.queue.selected == short(1).approval_id
+    assert drawn.model.queue.decided == ()
+
+
+def test_without_a_preview_op_the_check_names_what_is_left_to_do() -> None:
+    drawn = Drawn(start(lost(can_fetch_again=False)))
+    assert "Check the service yourself" in drawn.words
+    assert "Check the service itself, m acknowledges." in drawn.status
+    assert "look again" not in drawn.keys
+    known = lost(can_fetch_again=False, awaits_acknowledgement=False)
+    drawn = Drawn(start(short(3))).tell(ApprovalUpdated(view=known))
+    drawn.model.tick(100.0)
+    assert "Check the service itself; it is not repeated." in drawn.status
+
+
+def test_it_is_not_counted_as_something_that_can_be_denied_or_expires() -> None:
+    """Stopping everything leaves it, and quitting asks for nothing on its account."""
+    queue = Drawn(start(short(1), lost())).model.queue
+    assert (queue.waiting, queue.undecided) == (2, 1)
+
+
+def test_its_page_in_the_activity_says_what_to_check_and_shows_what_was_read_last() -> None:
+    """Until a person acknowledged it; then there is no open question."""
+    drawn = opened(lost(), "run.unknown")
+    for text in ("OUTCOME", "Contacted", "mail.example.com:443", "l fetches the current state"):
+        assert text in drawn.words, text
+    assert drawn.words.count("The step send failed") == 1
+    assert "HOW IT IS NOW" not in drawn.words
+    drawn.tell(looked_at())
+    assert "HOW IT IS NOW" in drawn.words
+    gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW + 60)
+    drawn.tell(looked_at(preview=gone))
+    assert "It could not be read: timed out" in drawn.words
+    drawn.tell(ApprovalUpdated(view=lost(awaits_acknowledgement=False, version=99)))
+    drawn.tell(recorded(4009, "run.acknowledged", run_id=lost().run_id, actor="person"))
+    assert "l fetches the current state" not in drawn.words
+
+
+@LAYOUTS
+def test_what_is_gone_keeps_its_row_and_what_was_shown(compact: bool) -> None:
+    """The gist is that of before; why nothing could be read stands under how it is now."""
+    drawn = Drawn(start(lost()), compact=compact)
+    gist = lost().preview.gist[:20]
+    assert gist in drawn.rows[0]
+    drawn.tell(looked_at(preview=GONE))
+    found = "No longer found: mail.example.com answered 404 (Not Found)"
+    assert found in drawn.status
+    assert found in drawn.words
+    assert gist in drawn.rows[0]
+    for absent in ("No preview", "l fetches the current state"):
+        assert absent not in drawn.words
+    assert drawn.words.index("HOW IT IS NOW") < drawn.words.index("WHAT WAS SHOWN")
+
+
+@LAYOUTS
+def test_what_was_settled_waits_no_more_and_says_so_first(compact: bool) -> None:
+    """The cursor stays for the person to read it; neither key is offered any more."""
+    drawn = Drawn(start(short(1), lost()), compact=compact).tell(ApprovalUpdated(view=settled()))
+    assert "✓ Settled: the service holds what you approved." in drawn.status
+    assert "unknown" not in drawn.top_bar
+    queue = drawn.model.queue
+    assert queue.selected == lost().approval_id
+    for text in (
+        "OUTCOME settled by looking again",
+        "✓ The service now holds what you approved (2 fields",
+        "Settled by looking again at",
+        "answer never",
+    ):
+        assert text in drawn.words
+    assert "look again" not in drawn.keys
+    assert "acknowledge" not in drawn.keys
+    queue.move(1)
+    assert queue.sweep(NOW + 600)
+    assert [item.key for item in queue.items] == [short(1).approval_id]
+    assert queue.decided[0].is_settled
+    assert queue.unacknowledged == 0
+
+
+def test_what_differs_is_said_field_by_field_and_keeps_waiting() -> None:
+    """A second look replaces the first; what was approved stays below."""
+    drawn = Drawn(start(short(1), lost()))
+    drawn.tell(looked_at(comparison=compared("To", "Cc"), is_unchanged=True))
+    assert "It still differs in To and Cc." in drawn.status
+    for text in (
+        "▲ The service does not hold what you approved: 2 of 2",
+        "Nothing has changed there so far.",
+        "eve@evil.example",
+        "m acknowledge",
+    ):
+        assert text in drawn.words
+    assert "? 1 unknown" in drawn.top_bar
+    second = replace(mail(3).preview, updated_at=NOW + 60)
+    again = looked_at(comparison=compared("Cc"), preview=second).view
+    drawn.tell(ApprovalUpdated(view=replace(again, version=20)))
+    assert "It still differs in Cc." in drawn.status
+    assert "Nothing has changed there so far." not in drawn.words
+
+
+def test_what_was_settled_before_a_restart_says_so_on_its_page() -> None:
+    """What the service held is not kept; that it was settled, and when, is."""
+    kept = LookView(preview=PreviewView(status="none", updated_at=NOW), comparison=compared())
+    view = settled(look=kept, preview=PreviewView(status="none"))
+    drawn = opened(view, "run.unknown", "outcome.settled")
+    assert "unknown" not in drawn.top_bar
+    for text in (
+        "Settled by looking again at",
+        "✓ The service now holds what you approved (2 fields compared).",
+        "Only the changed fields were compared",
+    ):
+        assert text in drawn.words
+    assert "HOW IT IS NOW" not in drawn.words
+    assert "look again" not in drawn.keys
+
+
+def test_what_asked_nobody_is_settled_by_what_the_agent_asked_for() -> None:
+    """No person approved it, so no sentence says that one did."""
+    drawn = Drawn(start(short(1), lost(**UNASKED)))
+    drawn.tell(ApprovalUpdated(view=settled(**UNASKED)))
+    assert "✓ Settled: the service holds what the agent asked for." in drawn.status
+    assert "what you approved" not in drawn.words

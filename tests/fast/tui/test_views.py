@@ -1,0 +1,475 @@
+"""Views 2 to 6: what their rows, heads and pages say, and which row keeps the cursor."""
+
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port import (
+    AuditVerified,
+    CallRead,
+    CallView,
+    Containment,
+    DecidedScreenView,
+    FieldView,
+    LibraryUpdated,
+    RecordRead,
+    RefusedHostView,
+    SessionsUpdated,
+    SessionView,
+    StorageHealth,
+    ToolCallsView,
+    TrafficView,
+    VaultStatus,
+    WentAroundView,
+)
+from aileron_tui.draw.context import Section, requester_section
+from aileron_tui.draw.text import cell_width, plain_text
+from aileron_tui.draw.times import clock_seconds
+from aileron_tui.input.situation import View
+from aileron_tui.state.tables.activity import ActivityTable
+from aileron_tui.state.tables.sessions import SessionsTable
+from tests.screen.bound_accounts import ANA, CHANGED, ENDED, accounts
+from tests.support.screens.drawn import Drawn
+from tests.support.screens.home import library, not_accepted, problems, records, sessions
+from tests.support.screens.states import NOW, denied, mail, record, recorded, short, start
+
+CODEX, CLAUDE, RELAY = sessions(NOW)
+TRAFFIC = TrafficView(
+    requests=3, in_flight=0, bytes_up=10, bytes_down=20, last_status=503,
+    last_route="POST /v1/responses", gateway_errors=2,
+)  # fmt: skip
+
+
+# Sessions
+
+
+def at_work(*found: SessionView, opened: bool = False, name: str = "codex") -> Drawn:
+    """Return view 5 with *found*, on the first that has *name*."""
+    return Drawn(start(mail(), sessions=found or (CODEX, CLAUDE, RELAY))).go(
+        "sessions", name, opened=opened
+    )
+
+
+def test_each_session_says_whether_it_is_there_and_whether_something_contains_it() -> None:
+    """And how many of its calls wait; what nothing contains is amber and named."""
+    drawn = at_work()
+    assert "3 sessions open, 2 connected · ▲ 2 not contained" in drawn.list_texts
+    codex, claude, relay = drawn.rows
+    assert all(each in codex for each in ("codex", "● connected", "yes"))
+    assert all(each in claude for each in ("claude", "▲ no"))
+    assert all(each in relay for each in ("┊ WILL HAPPEN", "○"))
+
+
+@pytest.mark.parametrize(
+    ("containment", "count", "short_", "whole", "follows"),
+    [
+        ("claimed", "1 unverified", "unverified", "containment unverified",
+         "could not confirm that all its processes"),
+        ("other_user", "2 not contained", "other user", "runs as another user",
+         "can do whatever that account can"),
+    ],
+)  # fmt: skip
+def test_what_is_only_said_or_another_users_is_not_drawn_as_contained(
+    containment: Containment, count: str, short_: str, whole: str, follows: str
+) -> None:
+    """In the row, in the opened session, and what it means; in the header where nobody saw it."""
+    drawn = at_work(replace(CODEX, containment=containment), CLAUDE, RELAY)
+    assert count in drawn.list_texts
+    assert short_ in drawn.rows[0]
+    drawn.go("sessions", "codex", opened=True)
+    above, below = drawn.item.split("SEEN")
+    assert whole in above
+    assert short_ in below
+    assert follows in drawn.words
+
+
+def test_an_opened_session_shows_the_kernels_facts_and_below_them_claims_behind_their_bar() -> None:
+    """Process, program, folder and parents behind the solid bar; the client's name behind the dotted."""
+    lines = at_work(opened=True).document
+    seen, claimed = (next(i for i, x in enumerate(lines) if w in x) for w in ("SEEN", "CLAIMED"))
+    above, below = "\n".join(lines[seen:claimed]), "\n".join(lines[claimed:])
+    for fact in ("48112 codex ← zsh ← tmux", "/usr/bin/codex", "/home/ana/work/q3"):
+        assert fact in above
+    assert "┊" not in above
+    assert any("client" in x and "┊ codex-mcp-client" in x for x in lines[claimed:])
+    assert "q3-report" in below
+
+
+def test_a_session_that_opened_itself_has_no_facts_but_its_own_words() -> None:
+    """Its name is a claim too, and no line of ours repeats it."""
+    drawn = at_work(name="WILL HAPPEN")
+    assert "it connected by itself" in drawn.list_texts
+    drawn.go("sessions", "WILL HAPPEN", opened=True)
+    assert "the kernel did not report who connected" in drawn.words
+    assert any("agent" in x and "┊ WILL HAPPEN" in x for x in drawn.document)
+    assert "WILL HAPPEN" not in drawn.status
+
+
+def test_the_name_that_an_agent_gave_its_session_is_no_fact() -> None:
+    """It is a claim, which the list of sessions shows as one: the kernel confirms nothing of it."""
+
+    def facts(section: Section) -> list[str]:
+        return [plain_text(each.label) for each in section.details if not each.claim]
+
+    named = {"session_label": "approved by root"}
+    assert "session" in facts(requester_section(mail(**named)))
+    assert "session" not in facts(requester_section(mail(self_opened=True, **named)))
+
+
+def test_a_session_whose_model_requests_wait_for_the_vault_says_so() -> None:
+    """In the header, its row and the opened session."""
+    waits = replace(CODEX, traffic=TRAFFIC, waits_for_vault=True)
+    drawn = at_work(waits, CLAUDE, RELAY)
+    assert "▲ 1 waits for the vault" in drawn.list_texts
+    drawn.go("sessions", "codex", opened=True)
+    assert "model requests are refused until it is unlocked" in drawn.words
+    drawn.tell(SessionsUpdated(sessions=(replace(waits, waits_for_vault=False), CLAUDE)))
+    assert "refused until it is unlocked" not in drawn.words
+
+
+def test_a_host_that_cannot_be_allowed_is_shown_with_the_reason_and_marked() -> None:
+    """Its name is whatever the agent asked for; no key is offered for it."""
+    hosts = (
+        RefusedHostView("a\x1b[31m\u202eb:443", "it is not a host name"),
+        RefusedHostView("meta.example:443", "it leads to 169.254.169.254, which is link-local"),
+    )
+    allowed = ("evil-registry.example:443",)
+    asks = replace(CODEX, refused_hosts=hosts, allowed_hosts=allowed, further_refusals=1200)
+    drawn = at_work(asks)
+    assert "asks for" not in drawn.list_texts
+    drawn.go("sessions", "codex", opened=True)
+    for text in (
+        "it is not a host name",
+        "which is link-local",
+        "by you, until the session ends",
+        "1,200 more attempts",
+        "a‹ESC›[31m‹RLO›b:443",
+    ):
+        assert text in drawn.words
+    assert "allow" not in drawn.keys
+
+
+def test_a_session_that_went_around_the_gate_is_marked_with_time_and_tool() -> None:
+    """In the list's head, its row and its page: what was seen, and not that it ran."""
+    calls = ToolCallsView(
+        by_name=(("exec_command", 2), ("mcp__aileron.Read", 1_200)),
+        others=3,
+        unread=(("compressed", 2), ("websocket", 1)),
+        went_around=(WentAroundView("exec_command", NOW - 61),),
+    )
+    around = replace(CODEX, traffic=TRAFFIC, tool_calls=calls)
+    at = clock_seconds(NOW - 61)
+    says = f"▲ {at} the model called exec_command, which does not go through the gate"
+    drawn = at_work(around, CLAUDE, RELAY)
+    assert "▲ 1 went around the gate" in drawn.list_texts
+    assert says in drawn.list_texts
+    assert "● ▲ went around" in drawn.rows[0]
+    drawn.go("sessions", "codex", opened=True)
+    for text in (
+        "AROUND THE GATE",
+        "the agent may have refused it",
+        says,
+        "exec_command 2 · mcp__aileron.Read 1,200 · 3 by other names",
+        "2 answers: compressed",
+        "1 answer: over a WebSocket",
+        "only the names of called tools are read",
+    ):
+        assert text in drawn.words
+    augmented = at_work(replace(around, augmented=True, tool_calls=None), opened=True)
+    assert "requests and answers are read" in augmented.words
+    assert "counted" not in augmented.words
+
+
+def test_two_folders_are_told_apart_by_their_ends() -> None:
+    """A path that does not fit loses its beginning, visibly."""
+    long = "/home/ana/work/with/a/long/way/to/it/"
+    views = [replace(each, process=None, cwd=f"{long}{each.agent}") for each in (CODEX, CLAUDE)]
+    table = SessionsTable(views, NOW)
+    rows = [plain_text(table.row(n, 80, NOW, selected=False)) for n in range(2)]
+    assert [row.rpartition("/")[2] for row in rows] == ["codex", "claude"]
+    assert all("…" in row and len(row) < 80 for row in rows)
+
+
+# What lies in the home
+
+
+HOME = start(held=(not_accepted(),), library=library(NOW), problems=problems())
+
+
+def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
+    """Ready, not accepted with why, in error; gated or not; hosts."""
+    drawn = Drawn(HOME).go("library", "post-invoice")
+    text = drawn.list_texts
+    assert "● 3 ready · ▲ 1 not accepted · ! 1 invalid" in text
+    assert "It has not been accepted." in text
+    assert "gmail.googleapis.com" in text
+    for name, gated in (("list-drafts", "▲ no"), ("send-draft", "yes")):
+        (row,) = (each for each in drawn.rows if f" action     {name} " in each)
+        assert f" {gated} " in row
+
+
+def test_a_file_in_error_offers_nothing_and_says_its_problems() -> None:
+    """Line, key and message; neither accept nor withdraw."""
+    drawn = Drawn(HOME).go("library", " pay ", opened=True)
+    for text in ("PROBLEMS", "line 12", "execute.op", "it has post_invoice"):
+        assert text in drawn.words
+    assert "accept" not in drawn.keys
+    assert "withdraw" not in drawn.keys
+
+
+def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
+    """Also where nobody has moved yet."""
+    drawn = Drawn(HOME).go("library")
+    before = drawn.model.library.key
+    new = replace(library(NOW)[0], name="a-new-one", digest="ee" * 32)
+    held = HOME.not_accepted
+    items = (new, *HOME.library)
+    drawn.tell(LibraryUpdated(not_accepted=held, problems=(), actions_ready=3, library=items))
+    assert any("a-new-one" in row for row in drawn.rows)
+    assert drawn.model.library.key == before
+
+
+# Activity and audit
+
+
+def test_one_row_for_each_call_with_what_became_of_it() -> None:
+    """Not a row for each record: state in glyph and word, why it ran, who answered."""
+    drawn = Drawn(start(short(), records=records(NOW))).go("activity")
+    text = drawn.list_texts
+    assert "8 calls in the last hour · 2 not gated · 4 approved by you · 2 denied" in text
+    for each in (
+        "median wait 20 s",
+        "✓ done",
+        "? unknown",
+        "✗ denied",
+        "not gated · 10.0 s",
+        "you, 20 s",
+    ):
+        assert each in text
+    assert sum("send-draft" in row for row in drawn.rows) == 6
+
+
+def test_a_row_keeps_its_place_while_its_call_goes_on_and_f_follows_the_newest_again() -> None:
+    """New rows come in above, counted once the cursor has moved; a state that changes moves nothing."""
+    drawn = Drawn(start(short(), records=records(NOW))).go("activity")
+    table = drawn.model.activity
+    assert "f follow" not in drawn.keys
+    drawn.tell(recorded(101, "run.requested", run_id="run-a"))
+    assert "● waiting" in drawn.rows[table.index]
+    table.select(1)
+    below = table.key
+    assert "f follow" in drawn.keys
+    drawn.tell(recorded(102, "run.requested", run_id="run-b"))
+    assert "1 new above; f jumps to the newest." in drawn.status
+    drawn.tell(recorded(103, "run.completed", run_id="run-a"))
+    assert "● waiting" in drawn.rows[0]
+    assert "✓ done" in drawn.rows[1]
+    assert table.key == below
+    table.follow()
+    assert table.index == 0
+    assert "Newest first." in drawn.status
+    assert "f follow" not in drawn.keys
+
+
+def test_an_opened_call_tells_its_whole_story_and_stays_while_others_come_in() -> None:
+    """Every record of it with time, who and number."""
+    drawn = Drawn(start(short(), records=records(NOW))).go("activity", "? unknown", opened=True)
+    story = ("HISTORY", "waits for a person", "approved send-draft", "outcome unknown")
+    assert all(each in drawn.words for each in story)
+    drawn.model.activity.stop_following()
+    drawn.tell(recorded(101, "run.requested", run_id="run-a"))
+    assert "outcome unknown" in drawn.words
+    accepted = record(1, "library.accepted", run_id=None, actor="person", agent="", action=None)
+    drawn = Drawn(start(records=(accepted,))).go("activity", "library.accepted", opened=True)
+    assert "by you" in drawn.words
+
+
+def test_the_summary_of_the_selected_record_is_read_whole_or_visibly_cut() -> None:
+    """Also what its row drops or cuts at 80 columns; three rows, no wider than the pane."""
+    action = "an-action-with-a-name-that-is-longer-than-its-column"
+    summary = (
+        "Nothing ran: the action file changed on disk after it was shown for approval. Ask again"
+    )
+
+    def detail(text: str) -> list[str]:
+        failed = record(7, "run.failed", run_id=None, action=action, summary=text)
+        lines = ActivityTable((failed,), NOW).detail(80, NOW)
+        assert all(cell_width(row) < 80 for row in lines)
+        return [plain_text(row) for row in lines]
+
+    on_screen = " ".join(" ".join(detail(summary)).split())
+    assert summary in on_screen
+    assert f"action {action}" in on_screen
+    rows = detail("word " * 200)
+    assert len(rows) == 3
+    assert rows[-1].endswith("…")
+
+
+def test_a_summary_of_the_hour_ends_with_a_whole_part() -> None:
+    """What does not fit is left out, not cut."""
+    table = ActivityTable(records(NOW), NOW)
+    whole = plain_text(table.header(200, NOW)[0]).strip()
+    assert whole.count(" · ") == 4
+    for width in range(30, 110):
+        drawn = plain_text(table.header(width, NOW)[0]).strip()
+        parts = drawn.split(" · ")
+        assert parts == whole.split(" · ")[: len(parts)]
+        assert cell_width(table.header(width, NOW)[0]) < width
+
+
+LONG = start(short(), records=tuple(record(seq) for seq in range(1, 101)))
+
+
+def stored(body: str) -> Drawn:
+    """Return the newest record as it is stored, with *body*."""
+    drawn = Drawn(LONG).go("audit", opened=True)
+    drawn.model.audit.show_record()
+    return drawn.tell(RecordRead(seq=100, body=body, hash="ab" * 32, prev="cd" * 32))
+
+
+def test_the_name_of_a_field_of_a_record_is_not_broken() -> None:
+    """A longer one has a line of its own; one that no record of ours has is folded in its column."""
+    lines = stored('{"action":"send","connectors":["mail"],"Approved by the person":"no"}').document
+    at = next(number for number, each in enumerate(lines) if each.startswith(" connectors"))
+    assert lines[at - 1].startswith(" action ")
+    assert any(each.strip().startswith("Approved") for each in lines[at:])
+
+
+def test_a_record_stands_whole_as_it_is_stored() -> None:
+    """Its parts, its place in the chain, and the very text that was hashed, hostile or not."""
+    drawn = stored('{"event":"run.started","note":"\x1b[2J\u202eevil [b]x[/]","seq":100}')
+    for text in ("AS STORED", "abab", "cdcd", "‹ESC›[2J‹RLO›evil [b]x[/]"):
+        assert text in drawn.item
+    assert "\x1b" not in drawn.item
+    assert "u code points" in drawn.keys
+    drawn.model.unfold()
+    assert "‹U+202E RLO›" in drawn.item
+
+
+def test_what_a_verification_found_names_each_problem_and_a_gap_stands_where_it_is() -> None:
+    """A record that is not there is not skipped over."""
+    gap = replace(LONG, records=tuple(each for each in LONG.records if each.seq != 3))
+    drawn = Drawn(gap).go("audit")
+    drawn.model.audit.set_viewport(70, 30)
+    drawn.read(drawn.model.audit.next_read())
+    assert any("✗ no such record" in row for row in drawn.rows)
+    assert "this is record 2" in drawn.rows[-2]
+    problems_ = ("Record 7 was changed after it was written.", "Record 9 is missing.")
+    drawn.tell(AuditVerified(records=100, problems=problems_, at=NOW, seconds=1.25))
+    for text in ("✗ 2 problems", *problems_):
+        assert text in drawn.list_texts
+
+
+# A decided call, opened
+
+
+def page(call: CallView) -> Drawn:
+    """Return the page of a decided call of which the core says *call*."""
+    drawn = Drawn(start(short(), call.approval))
+    drawn.model.decided.enter()
+    drawn.model.turn_to_call()
+    drawn.model.opened_call.next_read()
+    return drawn.tell(CallRead(run_id=call.approval.run_id, call=call))
+
+
+SHOWN = DecidedScreenView(at=NOW - 600, approval=short(2))
+SEALED = "What was shown is sealed, and its key is locked. Unlock the vault to read it."
+CONTAINED = "What the call contained is sealed. Unlock the vault to read it."
+RESULT = (FieldView(label="Result", value="\x1b[2J\u202eevil\nOUTCOME  denied\n" + "x" * 300),)
+
+
+@pytest.mark.parametrize(
+    ("call", "says", "absent"),
+    [
+        (CallView(approval=denied(2), gated=True),
+         ("Not kept: what was shown stays only in the memory", "OUTCOME denied at 13:53:40",
+          "not to the board", "draft_id r-88"), ("not live",)),
+        (CallView(approval=denied(2), gated=True, screens=(
+            replace(SHOWN, at=NOW - 900, approval=short(2, title="Earlier")), SHOWN)),
+         ("OUTCOME denied at 13:53:40", "priya.nair@northwind.example"), ("Not kept", "Earlier")),
+        (CallView(approval=denied(2), gated=True, screens=(
+            DecidedScreenView(at=NOW - 600, approval=None, problem=SEALED),)),
+         ("its key is locked", "not to the board"), ("not live", "Not kept")),
+        (CallView(approval=denied(2, arguments=(), forgotten=True), gated=True),
+         ("CODEX SENT no longer kept",), ()),
+        (CallView(approval=denied(2, arguments=(), sealed=CONTAINED), gated=True),
+         (CONTAINED, "CODEX SENT sealed"), ("no longer kept",)),
+        (CallView(approval=denied(2, state="completed", reason=""), gated=True, edited=True),
+         ("▲ Another program changed this call in the database",), ()),
+        (CallView(approval=denied(2, state="completed", reason=""), gated=True, result=RESULT),
+         ("‹ESC›[2J‹RLO›evil",), ("\x1b",)),
+    ],
+    ids=["after a restart", "kept sealed", "locked", "forgotten", "sealed", "edited", "hostile"],
+)  # fmt: skip
+def test_an_opened_call_says_what_is_kept_of_it_and_why_the_rest_is_not(
+    call: CallView, says: tuple[str, ...], absent: tuple[str, ...]
+) -> None:
+    """Nothing that is gone is called empty, and nothing from outside reaches a column of ours."""
+    drawn = page(call)
+    assert all(each in drawn.words for each in says), drawn.words
+    assert not any(each in drawn.item for each in absent)
+    for line in drawn.document:
+        at = line.find("OUTCOME  denied")
+        assert at < 3 or "┃" in line[:at]
+    if call.screens:
+        assert (drawn.model.replayed is not None) == (call.screens[-1] is SHOWN)
+
+
+# Accounts, and views without a row
+
+
+def test_each_account_is_listed_with_its_status_and_why() -> None:
+    """And each connector that has none it could use; what others wrote is drawn as such."""
+    vault = VaultStatus(state="unlocked", entries=2)
+    drawn = Drawn(start(vault=vault, accounts=accounts(ANA, CHANGED, ENDED))).go("accounts", "work")
+    for each in (
+        "3 accounts, 2 cannot be used",
+        "✓ active",
+        "▲ cannot be used",
+        "▲ login ended",
+        "ana@example.com",
+        "2 h",
+        "never",
+        "○ no account",  # drive has none that it could use
+    ):
+        assert each in drawn.list_texts, each
+    drawn.go("accounts", "work", opened=True)
+    for each in ("ACCOUNT", "Remembered for", "send-mail"):
+        assert each in drawn.words
+    assert "\u202e" not in drawn.item
+
+
+@pytest.mark.parametrize(
+    ("view", "said"),
+    [
+        ("activity", "No records yet."),
+        ("audit", "No records yet."),
+        ("library", "No actions are installed."),
+        ("sessions", "No agent is connected."),
+    ],
+)
+def test_a_view_without_a_row_says_so_and_names_no_key_that_needs_one(
+    view: View, said: str
+) -> None:
+    drawn = Drawn(start(sessions=(), records=(), library=(), head_words=None))
+    drawn.model.switch_to(view)
+    assert said in drawn.status
+    assert "enter open" not in drawn.keys
+
+
+def test_what_stands_above_every_view() -> None:
+    """Test routes, `--accept-installed`, inspection, the vault's damage, a full disk: the worst first."""
+    route = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
+    vault = VaultStatus(
+        state="unlocked", entries=2, problem="vault.json is damaged.", unattended=True
+    )
+    drawn = Drawn(start(short(), vault=vault))
+    assert "vault.json is damaged." in drawn.banner
+    assert "not by your key" in drawn.banner
+    drawn = Drawn(start(short(), routes=(route,), accepted_installed=True, inspects_models=True))
+    first, second, third = drawn.banner.splitlines()
+    assert "(--accept-installed)" in first
+    assert "▲ Test route: gmail.googleapis.com:443 is answered by 127.0.0.1:9001." in second
+    assert "Aileron reads in models' answers which tools they call" in third
+    drawn.tell(StorageHealth(writable=False, message="The disk is full."))
+    assert "NOTHING CAN RUN: the audit cannot be written. The disk is full." in drawn.banner

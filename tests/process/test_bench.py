@@ -1,0 +1,28 @@
+"""The measurements of `bench/` still run to their end: they read the screen, and nobody runs them every day."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def check(*names: str) -> str:
+    """Run these scripts with `--check`; return what they print."""
+    command = [sys.executable, "-m", "bench", "--check", *names]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def test_the_measurement_of_the_console_finds_its_words_on_the_screen() -> None:
+    """It waited for words that the screen no longer had, and nobody noticed."""
+    assert check("console").splitlines()[-2:] == ["  checked (7 aims)", ""]
+
+
+def test_the_quick_measurements_run_to_their_end() -> None:
+    """Each says how many aims it has; in full it says which of them were missed."""
+    printed = check("calls", "connectors", "decisions", "load_manifests")
+    assert printed.count("  checked (") == 4

@@ -1,0 +1,233 @@
+"""Starts Aileron's programs by forking a parent that has imported all of them: a tenth of the processor time.
+
+`forked` is `subprocess.Popen` for a command of this interpreter's (`python -I -m MODULE ...` or
+`python -I FILE ...`). Started as a script, this is the parent: each request over its socket brings a
+command, its environment and its three descriptors, and is answered with a process id and, at the end,
+the status. Where a command needs what only a new process has (another user, a limit, another locale),
+it is started the usual way.
+"""
+
+import atexit
+import contextlib
+import functools
+import gc
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import runpy
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+__all__ = ["forked"]
+
+_USUAL = {"stdin", "stdout", "stderr", "text", "env", "cwd", "start_new_session"}
+_AT_START = ("LD_", "LC_", "MALLOC_", "GLIBC_", "PYTHON", "AILERON_VAULT_PASSPHRASE")
+"""What the start of an interpreter or of a process reads, or the kernel shows of one."""
+
+
+def forked(command: Sequence[str], **popen: Any) -> "subprocess.Popen[Any]":
+    """Start *command* as `subprocess.Popen` does, from the parent if that makes no difference."""
+    env: Mapping[str, str] = popen.get("env") or os.environ
+    plain = [*command[:2]] == [sys.executable, "-I"] and command[2].startswith(("-m", "/"))
+    if not plain or not popen.keys() <= _USUAL or _at_start(env) != _at_start(os.environ):
+        return subprocess.Popen(command, **popen)
+    return _Forked(command, **popen)
+
+
+def _at_start(env: Mapping[str, str]) -> dict[str, str]:
+    return {k: v for k, v in env.items() if k.startswith(_AT_START)}
+
+
+class _Forked(subprocess.Popen[Any]):
+    """A child of the parent's; only how it is started and waited for is different."""
+
+    def _execute_child(self, *given: Any) -> None:
+        named = inspect.signature(subprocess.Popen._execute_child).bind(self, *given).arguments
+        ours, theirs = socket.socketpair()
+        request = json.dumps(
+            {
+                "command": list(named["args"])[2:],
+                "env": dict(named["env"] or os.environ),
+                "cwd": os.fspath(named["cwd"] or Path.cwd()),
+                "session": named["start_new_session"],
+            }
+        ).encode()
+        streams = [
+            given if given >= 0 else standard
+            for standard, given in enumerate(
+                (named["p2cread"], named["c2pwrite"], named["errwrite"])
+            )
+        ]
+        socket.send_fds(_parent(), [struct.pack("!I", len(request))], [theirs.fileno(), *streams])
+        _parent().sendall(request)
+        theirs.close()
+        self._status = ours
+        self.pid = self._told()
+        self._child_created = True
+        self._close_pipe_fds(*(named[n] for n in _PIPES))
+
+    def _told(self) -> int:
+        told = self._status.recv(4)
+        assert len(told) == 4, "the parent of the forked programs has ended"
+        return struct.unpack("!i", told)[0]
+
+    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        self._status.settimeout(0 if wait_flags & os.WNOHANG else None)
+        try:
+            return self.pid, self._told()
+        except BlockingIOError:
+            return 0, 0
+
+    def _handle_exitstatus(self, sts: int, *more: Any) -> None:
+        super()._handle_exitstatus(sts, *more)
+        self._status.close()
+
+    def _internal_poll(self, *_: Any, **__: Any) -> int | None:
+        if self.returncode is None and self._waitpid_lock.acquire(blocking=False):
+            try:
+                if self.returncode is None and (ended := self._try_wait(os.WNOHANG))[0]:
+                    self._handle_exitstatus(ended[1])
+            finally:
+                self._waitpid_lock.release()
+        return self.returncode
+
+
+_PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+
+
+@functools.cache
+def _parent() -> socket.socket:
+    """Return the socket to this worker's parent, which ends when that closes."""
+    ours, theirs = socket.socketpair()
+    parent = subprocess.Popen(
+        [sys.executable, "-I", __file__, str(theirs.fileno())],
+        pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    theirs.close()
+    assert ours.recv(1) == b"!", "the parent of the forked programs did not start"
+    atexit.register(lambda: (ours.close(), parent.wait()))
+    return ours
+
+
+# The parent
+
+
+def _import_everything() -> None:
+    for name in ("aileron_core", "aileron_mcp", "aileron_tui"):
+        package = importlib.import_module(name)
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+            if not module.name.endswith("__main__") and ".suite." not in module.name:
+                importlib.import_module(module.name)
+
+
+def _request(connection: socket.socket) -> "tuple[dict[str, Any], list[int]] | None":
+    head, descriptors, _, _ = socket.recv_fds(connection, 4, 4)
+    if not head:
+        return None
+    (size,) = struct.unpack("!I", head)
+    body = b""
+    while len(body) < size:
+        body += connection.recv(size - len(body))
+    return json.loads(body), descriptors
+
+
+def _serve(connection: socket.socket) -> dict[str, Any]:
+    """Fork for each request; return, in the child alone, what it is to run."""
+    told: dict[int, int] = {}
+    waker, wakes = socket.socketpair()
+    for each in (waker, wakes):
+        each.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wakes.fileno())
+    connection.sendall(b"!")
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        selector.register(waker, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fileobj is waker:
+                    waker.recv(4096)
+                    _tell_ends(told)
+                    continue
+                found = _request(connection)
+                if found is None:
+                    for pid in told:  # the tests' process has ended
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(pid, signal.SIGKILL)
+                    sys.exit()
+                request, (status, *streams) = found
+                pid = os.fork()
+                if pid == 0:
+                    signal.set_wakeup_fd(-1)
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    for each in (connection, waker, wakes):
+                        each.close()
+                    selector.close()
+                    _take_over(request, streams)
+                    return request
+                os.write(status, struct.pack("!i", pid))
+                told[pid] = status
+                for each in streams:
+                    os.close(each)
+
+
+def _tell_ends(told: dict[int, int]) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            status = told.pop(ended[0])
+            with contextlib.suppress(OSError):
+                os.write(status, struct.pack("!i", ended[1]))
+            os.close(status)
+
+
+def _take_over(request: dict[str, Any], streams: list[int]) -> None:
+    """Be the process that *request* describes, as far as the start of one would make it."""
+    if request["session"]:
+        os.setsid()
+    for number, given in enumerate(streams):
+        os.dup2(given, number)
+    os.closerange(3, 4096)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        buffering = 1 if number == 2 or os.isatty(number) else -1
+        errors = "backslashreplace" if number == 2 else "surrogateescape"
+        stream = open(  # noqa: SIM115 - for the life of the process
+            number, mode, buffering, "utf-8", errors, closefd=False
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def _run(command: list[str]) -> None:
+    sys.argv = command[1:] if command[0] == "-m" else command
+    if command[0] == "-m":
+        runpy.run_module(command[1], run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(command[0], run_name="__main__")
+
+
+def _main() -> NoReturn:
+    with socket.socket(fileno=int(sys.argv[1])) as connection:
+        _import_everything()
+        gc.collect()
+        gc.freeze()  # the children share what is never collected
+        assert threading.active_count() == 1, "a thread would not be in the children"
+        request = _serve(connection)
+    _run(request["command"])
+    sys.exit()
+
+
+if __name__ == "__main__":
+    _main()

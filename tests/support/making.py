@@ -1,0 +1,50 @@
+"""Files, bytes and runs of a guest that tests make."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from aileron_core.clock import Clock, SystemClock
+from aileron_core.connectors.manifest import Manifest
+from aileron_core.connectors.protocol import Limits
+from aileron_core.connectors.wasm.invocation import Invocation
+from aileron_core.connectors.wasm.scheduling import EpochTicker, GuestSemaphore
+
+
+def program(path: Path, text: str = "#!/bin/sh\n", mode: int = 0o755) -> Path:
+    """Write a program, and the folders above it; return *path*."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def huge(path: Path, megabytes: int) -> None:
+    """Make a file of that apparent size, and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.truncate(megabytes << 20)
+
+
+def cut(data: bytes, sizes: Iterable[int]) -> list[bytes]:
+    """Cut *data* into pieces of *sizes*, and what is left."""
+    pieces: list[bytes] = []
+    for size in sizes:
+        pieces.append(data[:size])
+        data = data[size:]
+    return [*pieces, data]
+
+
+def an_invocation(clock: Clock | None = None, seconds: float = 60.0) -> Invocation:
+    """Return a run of a guest that may reach no host."""
+    clock = clock or SystemClock()
+    return Invocation(
+        manifest=Manifest(name="local://a/b", version="1.0.0"),
+        limits=Limits(wall_seconds=seconds),
+        hosts=(),
+        read_only=False,
+        on_request=None,
+        clock=clock,
+        slots=GuestSemaphore(1),
+        ticker=EpochTicker(lambda: None),
+        deadline=clock.monotonic() + seconds,
+    )

@@ -1,0 +1,126 @@
+"""States of the console, short to write: calls, files and records in the order in which they wait."""
+
+from dataclasses import replace
+
+from aileron_core.console_port import (
+    ApprovalView,
+    FieldView,
+    NotAcceptedView,
+    PreviewView,
+    ReadBackFieldView,
+    ReadBackView,
+    Recorded,
+    RecordView,
+    Snapshot,
+)
+from tests.support.screens.calls import NOW, approval, snapshot
+
+__all__ = [
+    "AS_APPROVED", "DRAFT", "NOW", "TO", "Undrawable", "body", "change", "denied", "differing", "key_of", "mail", "record", "recorded", "short",
+    "start",
+]  # fmt: skip
+
+AS_APPROVED = ReadBackView(status="held", at=NOW - 3, compared=3)
+TO = FieldView(label="To", value="ana@example.com")
+DRAFT = "\n".join(["Hi all,", *(f"This is line {n}." for n in range(2, 20)), "Ana"])
+
+
+def start(
+    *views: ApprovalView, held: tuple[NotAcceptedView, ...] = (), **changes: object
+) -> Snapshot:
+    """Return a snapshot with exactly *views*."""
+    return replace(snapshot(NOW), approvals=views, not_accepted=held, **changes)
+
+
+def mail(number: int = 1, **changes: object) -> ApprovalView:
+    return approval(number, NOW, **changes)
+
+
+def key_of(number: int) -> str:
+    """Return the key of the row of that mail."""
+    return mail(number).approval_id
+
+
+def short(number: int = 1, **changes: object) -> ApprovalView:
+    """A mail that fits any screen, so that it is read as soon as it is drawn."""
+    view = mail(number)
+    brief = replace(view.preview, fields=view.preview.fields[:3])
+    return replace(view, **{"preview": brief, **changes})
+
+
+def body(text: str, form: str = "", **changes: object) -> ApprovalView:
+    """Such a mail, of which a service says *text* alone, in the format *form*."""
+    view = short(**changes)
+    field = FieldView(label="Body", value=text, format=form, multiline=True)
+    return replace(view, preview=replace(view.preview, fields=(field,)))
+
+
+def denied(number: int, **changes: object) -> ApprovalView:
+    """A call that an earlier console decided: what was shown of it is not kept."""
+    ended: dict[str, object] = {
+        "state": "denied",
+        "decided_at": NOW - 500,
+        "decided_by": "person",
+        "ended_at": NOW - 500,
+        "reason": "not to the board",
+        "preview": PreviewView(status="none"),
+    }
+    return replace(short(number), **(ended | changes))
+
+
+def change(
+    *new: FieldView, other: tuple[FieldView, ...] | None = None, **changes: object
+) -> ApprovalView:
+    """Return a draft that is to get the values *new*."""
+    rest = (FieldView(label="Draft", value="r-8842190312"),) if other is None else other
+    view = short(
+        effect="CHANGE",
+        action="readdress-draft",
+        title="Readdress a draft",
+        new_values=new,
+        other_arguments=rest,
+        arguments=(*rest, *(replace(field, label=field.label.lower()) for field in new)),
+    )
+    fields = (
+        FieldView(label="To", value="ben@northwind.example"),
+        FieldView(label="Subject", value="Workshop in May"),
+        FieldView(label="Body", value=DRAFT, multiline=True),
+    )
+    preview = replace(view.preview, fields=fields, gist="Workshop in May")
+    return replace(view, **{"preview": preview, **changes})
+
+
+def differing(found: str) -> ReadBackView:
+    """Return a reading after the run in which *found* stands where `TO` was approved."""
+    field = ReadBackFieldView(approved=TO, found=replace(TO, value=found), from_agent=True)
+    return replace(AS_APPROVED, status="differs", differing=(field,), labels=("To",))
+
+
+def record(seq: int, event: str = "run.started", **changes: object) -> RecordView:
+    """Return the record number *seq*, of a run of its own."""
+    view = RecordView(
+        seq=seq,
+        at=NOW,
+        event=event,
+        run_id=f"run-{seq:026d}",
+        session_id=None,
+        action="send-draft",
+        actor="aileron",
+        agent="codex",
+        summary=f"this is record {seq}",
+    )
+    return replace(view, **changes)
+
+
+def recorded(seq: int, event: str = "run.started", **changes: object) -> Recorded:
+    """Return the event that tells of such a record."""
+    return Recorded(record=record(seq, event, **changes), head_words=("olive", "pixel"))
+
+
+class Undrawable(str):
+    """Text that every presenter fails on; what it says must not get into a log."""
+
+    __slots__ = ()
+
+    def split(self, *_: object, **__: object) -> list[str]:
+        raise RuntimeError("what nobody may log")
