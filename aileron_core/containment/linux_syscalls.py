@@ -19,6 +19,8 @@ _INSTRUCTION_BYTES = 8
 """Of struct sock_filter."""
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446
 _OPENAT2 = 437
+_TRIES = 1000
+"""Of openat2, whose way up by `..` the kernel gives up where anything at all is renamed meanwhile (EAGAIN)."""
 _OPEN_TREE, _MOVE_MOUNT = 428, 429
 _OPEN_TREE_CLONE, _AT_EMPTY_PATH, _AT_RECURSIVE = 1, 0x1000, 0x8000
 _EMPTY_SOURCE_PATH, _EMPTY_TARGET_PATH = 0x04, 0x40
@@ -123,11 +125,15 @@ def openat2(folder: int, path: bytes, flags: int, resolve: int, mode: int = 0) -
     """
     # struct open_how: flags, mode, resolve. A mode without O_CREAT is refused.
     how = struct.pack("QQQ", flags, mode if flags & os.O_CREAT else 0, resolve)
-    descriptor: int = _libc().syscall(_OPENAT2, folder, path, how, len(how))
-    if descriptor < 0:
+    number = 0
+    for _ in range(_TRIES):
+        descriptor: int = _libc().syscall(_OPENAT2, folder, path, how, len(how))
+        if descriptor >= 0:
+            return descriptor
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), os.fsdecode(path))
-    return descriptor
+        if number != errno.EAGAIN:
+            break
+    raise OSError(number, os.strerror(number), os.fsdecode(path))
 
 
 def join_mount_namespace(namespace: int) -> None:

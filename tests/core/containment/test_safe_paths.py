@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -9,6 +11,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from aileron_core.containment import safe_paths
+from aileron_core.containment.linux_syscalls import openat2
 from aileron_core.containment.safe_paths import (
     open_beneath,
     open_folder,
@@ -123,7 +126,7 @@ def test_a_folder_goes_whatever_its_depth(tmp_path: Path) -> None:
     root.mkdir()
     (tmp_path / "kept").write_text("x")
     at = os.open(root, os.O_RDONLY)
-    for _ in range(3000):
+    for _ in range(1200):
         os.mkdir("deep", dir_fd=at)
         below = os.open("deep", os.O_RDONLY, dir_fd=at)
         os.close(at)
@@ -132,3 +135,18 @@ def test_a_folder_goes_whatever_its_depth(tmp_path: Path) -> None:
     os.close(at)
     assert remove_tree(root)
     assert [each.name for each in tmp_path.iterdir()] == ["kept"]
+
+
+def test_a_way_up_is_found_while_others_rename(tmp_path: Path) -> None:
+    """The kernel gives such a way up (EAGAIN) whenever anything is renamed on the machine meanwhile."""
+    for name in ("a", "b", "moved"):
+        (tmp_path / name).mkdir()
+    move = "import os, sys\nwhile True: os.rename('moved', 'there'); os.rename('there', 'moved')"
+    root = os.open(tmp_path, os.O_RDONLY)
+    with subprocess.Popen([sys.executable, "-c", move], cwd=tmp_path) as mover:
+        try:
+            for _ in range(20_000):
+                os.close(openat2(root, b"a/../b/../a/../b", os.O_RDONLY, 0x08))
+        finally:
+            mover.kill()
+            os.close(root)
