@@ -42,12 +42,31 @@ _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectorRequirement:
-    """A `[[requires.connectors]]` entry: an exact pin and the ops that the action may use of it."""
+class ConnectorIdentity:
+    """What a run's digest records of a connector: name, version, and hash of its bytes."""
 
     fqn: str
+    """`<scheme>://<owner>/<path>`, without `@version`."""
     version: str
     hash: str
+    """`sha256:` and the hex SHA-256 of the concatenated bytes of binary and manifest."""
+
+    @property
+    def ref(self) -> str:
+        """`fqn@version`."""
+        return f"{self.fqn}@{self.version}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a person may call it: its hash, its name or the last word of it, with or without version."""
+        names = (self.fqn, self.fqn.rpartition("/")[2])
+        return (self.hash, *names, *(f"{name}@{self.version}" for name in names))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorRequirement(ConnectorIdentity):
+    """A `[[requires.connectors]]` entry: an exact pin and the ops that the action may use of it."""
+
     capabilities: tuple[str, ...]
 
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from aileron_core.actions.model import Action, ConnectorRequirement
-from aileron_core.connectors.protocol import ConnectorIdentity
+from aileron_core.actions.model import Action, ConnectorIdentity, ConnectorRequirement
 from aileron_core.errors import Problem
 
 

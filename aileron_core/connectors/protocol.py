@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.manifest import CredentialRequirement
 from aileron_core.errors import Failure
@@ -12,28 +13,6 @@ if TYPE_CHECKING:
     from aileron_core.connectors.stop_request import StopRequest
 
 MIB = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectorIdentity:
-    """What a run's digest records of a connector: name, version, and hash of its bytes."""
-
-    fqn: str
-    """`<scheme>://<owner>/<path>`, without `@version`."""
-    version: str
-    hash: str
-    """`sha256:` and the hex SHA-256 of the concatenated bytes of binary and manifest."""
-
-    @property
-    def ref(self) -> str:
-        """`fqn@version`."""
-        return f"{self.fqn}@{self.version}"
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What a person may call it: its hash, its name or the last word of it, with or without version."""
-        names = (self.fqn, self.fqn.rpartition("/")[2])
-        return (self.hash, *names, *(f"{name}@{self.version}" for name in names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.manifest import CredentialRequirement, Manifest, parse_manifest
-from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.containment.safe_paths import read_small_file
 from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound, Problem
 from aileron_core.vault.atomic_file import sync_folder

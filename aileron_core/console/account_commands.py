@@ -17,7 +17,6 @@ from aileron_core.console_port import (
     ForgetChoice,
     LibraryUpdated,
     LoginUpdated,
-    LoginView,
     RebindAccount,
     RevokeAccount,
     VaultStatus,
@@ -27,7 +26,6 @@ from aileron_core.credentials.accounts import credential_users, find_user
 from aileron_core.credentials.authorization import (
     AuthorizationRequest,
     AuthorizationService,
-    AuthorizationView,
 )
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import OAuthClient
@@ -153,8 +151,8 @@ class AccountCommands:
                 raise
             # It gives no device code, or none for these scopes.
             view = await self._authorizations.begin(replace(asked, device=False))
-        self._events.publish(LoginUpdated(login=_login_view(view)))
-        spawn(self._follow_login(view.id), name="follow a login")
+        self._events.publish(LoginUpdated(login=view))
+        spawn(self._follow_login(view.login_id), name="follow a login")
 
     async def _follow_login(self, login_id: str) -> None:
         """Publish how the login *login_id* goes on, once it does not wait any more."""
@@ -164,23 +162,8 @@ class AccountCommands:
             except AileronError:
                 return  # it was cancelled, or the vault was locked
             if view.state != "waiting":
-                self._events.publish(LoginUpdated(login=_login_view(view)))
+                self._events.publish(LoginUpdated(login=view))
                 return
 
     def _say(self, change: AccountChange, name: str, account: str) -> None:
         self._events.publish(AccountChanged(change=change, name=name, account=account))
-
-
-def _login_view(view: AuthorizationView) -> LoginView:
-    return LoginView(
-        login_id=view.id,
-        state=view.state,
-        url=view.url,
-        user_code=view.user_code,
-        scopes=view.scopes,
-        token_host=view.token_host,
-        expires_at=view.expires_at,
-        account=view.account,
-        missing=view.missing,
-        problem="" if view.problem is None else view.problem.message,
-    )

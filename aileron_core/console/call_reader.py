@@ -8,11 +8,11 @@ from typing import Any
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.view_mapping import records_of_run, result_fields
-from aileron_core.console_port import FINAL_STATES, AccountView, CallRead, CallView
+from aileron_core.console_port import FINAL_STATES, AccountView, CallRead, CallView, ReadBack
 from aileron_core.errors import AileronError, Unavailable
 from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.runs import Library, LiveRun, PreviewResult, ResolvedAction, run_table
-from aileron_core.runs.live_run import Look, ReadBack
+from aileron_core.runs.live_run import Look
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.read_back import recorded_read_backs
 from aileron_core.runs.recovery import recorded_rule

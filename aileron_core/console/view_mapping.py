@@ -13,7 +13,6 @@ from aileron_core.canonical import Json
 from aileron_core.clock import parse_rfc3339
 from aileron_core.connectors.http.host_names import short_host, short_hosts
 from aileron_core.console_port import (
-    AccountNeedView,
     AccountView,
     ApprovalView,
     DriftView,
@@ -22,10 +21,7 @@ from aileron_core.console_port import (
     LookView,
     PreviewView,
     ReachView,
-    ReadBackFieldView,
-    ReadBackView,
     RecordView,
-    RefusedHostView,
     RunAheadView,
     SessionView,
     ShownState,
@@ -33,12 +29,10 @@ from aileron_core.console_port import (
     ToolCallsView,
     TrafficView,
 )
-from aileron_core.credentials.accounts import AccountNeed, ConnectorWithAccount, for_person
-from aileron_core.credentials.binding import Binding
+from aileron_core.credentials.accounts import ConnectorWithAccount, for_person, shown_account
 from aileron_core.runs import LiveRun, PreviewResult
-from aileron_core.runs.live_run import Look, PreviewChange, ReadBack
+from aileron_core.runs.live_run import Look, PreviewChange
 from aileron_core.runs.preview.resolve import (
-    PreviewField,
     argument_fields,
     compare_outputs,
     new_values,
@@ -123,8 +117,8 @@ def approval_view(
         can_be_remembered=run.can_be_remembered,
         gated=row.gated,
         accounts=_accounts(run),
-        account_need=_account_need(run.account_need) if run.account_need is not None else None,
-        read_back=_read_back(run.read_back) if run.read_back is not None else None,
+        account_need=run.account_need,
+        read_back=run.read_back,
         look=_look(run.look, run, action, preview_seconds) if run.look is not None else None,
     )
 
@@ -153,22 +147,7 @@ def _outcome(run: LiveRun) -> str:
 def _accounts(run: LiveRun) -> tuple[AccountView, ...]:
     connectors = run.resolved.connectors.values() if run.resolved else ()
     return tuple(
-        _account(each.binding) for each in connectors if isinstance(each, ConnectorWithAccount)
-    )
-
-
-def _account(binding: Binding) -> AccountView:
-    return AccountView(name=binding.name, account=binding.account)
-
-
-def _account_need(need: AccountNeed) -> AccountNeedView:
-    return AccountNeedView(
-        reason=need.reason,
-        connector=need.connector,
-        kind=need.kind,
-        candidates=tuple(map(_account, need.candidates)),
-        problem=need.problem,
-        command=need.command,
+        shown_account(each.binding) for each in connectors if isinstance(each, ConnectorWithAccount)
     )
 
 
@@ -253,32 +232,19 @@ def _sent(run: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
         return ()
     if action is None:
         return tuple(_input(name, value) for name, value in run.row.args.items())
-    return tuple(_field(field) for field in argument_fields(action, run.row.args))
+    return argument_fields(action, run.row.args)
 
 
 def _new_values(run: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
     if run.row.args is None or action is None:
         return ()
-    return tuple(map(_field, new_values(action, run.row.args)))
+    return new_values(action, run.row.args)
 
 
 def _other_arguments(run: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
     if run.row.args is None or action is None:
         return ()
-    return tuple(map(_field, other_arguments(action, run.row.args)))
-
-
-def _field(field: PreviewField) -> FieldView:
-    return FieldView(
-        label=field.label,
-        value=field.value,
-        missing=field.missing,
-        multiline=field.multiline,
-        shape=field.shape,
-        count=field.count,
-        format=field.format,
-        spellings=field.spellings,
-    )
+    return other_arguments(action, run.row.args)
 
 
 def _preview(
@@ -289,7 +255,7 @@ def _preview(
     fields = resolve_fields(preview, result.output) if result.status == "ready" and preview else ()
     return PreviewView(
         status=result.status,
-        fields=tuple(_field(field) for field in fields),
+        fields=fields,
         gist=render_gist(preview, fields) if result.status == "ready" and preview else "",
         reason=result.reason,
         host=host,
@@ -311,29 +277,10 @@ def _hosts_text(result: PreviewResult, run: LiveRun) -> str:
     )
 
 
-def _read_back(read: ReadBack) -> ReadBackView:
-    return ReadBackView(
-        status=read.status,
-        at=read.at,
-        reason=read.reason,
-        compared=read.compared,
-        differing=tuple(
-            ReadBackFieldView(
-                approved=_field(each.approved),
-                found=_field(each.found),
-                from_agent=each.from_agent,
-            )
-            for each in read.differing
-        ),
-        labels=read.labels,
-        seen=read.seen,
-    )
-
-
 def _look(look: Look, run: LiveRun, action: Action | None, limit: float) -> LookView:
     return LookView(
         preview=_preview(look.preview, run, action, limit),
-        comparison=_read_back(look.comparison) if look.comparison is not None else None,
+        comparison=look.comparison,
         is_unchanged=look.is_unchanged,
     )
 
@@ -368,7 +315,7 @@ def _drift(drift: PreviewChange, action: Action | None) -> DriftView:
     )
 
 
-def _change(before: PreviewField, after: PreviewField | None) -> FieldChangeView:
+def _change(before: FieldView, after: FieldView | None) -> FieldChangeView:
     return FieldChangeView(
         label=before.label,
         before=None if before.missing else before.value,
@@ -411,10 +358,7 @@ def session_view(
         waits_for_vault=waits_for_vault,
         augmented=session.augment,
         tool_calls=None if session.augment else tool_calls,
-        refused_hosts=tuple(
-            RefusedHostView(host, problem)
-            for host, problem in sessions.hosts.refused(session.session_id)
-        ),
+        refused_hosts=sessions.hosts.refused(session.session_id),
         allowed_hosts=sessions.hosts.allowed(session.session_id),
         further_refusals=sessions.hosts.further(session.session_id),
     )

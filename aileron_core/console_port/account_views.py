@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from aileron_core.errors import Failure
+
+LoginState: TypeAlias = Literal["waiting", "authorized", "failed"]
 AccountChange: TypeAlias = Literal["bound", "rebound", "revoked", "forgotten", "authorized"]
 
 
@@ -70,20 +73,30 @@ class CredentialUserView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginView:
-    """A login at a service, of kind oauth2, that goes on. What a service says is hostile."""
+    """A login at a service, of kind oauth2, that goes on. What a service says is hostile.
+
+    Nothing in it is secret but `url`, for whoever might answer in a person's place.
+    """
 
     login_id: str
-    state: Literal["waiting", "authorized", "failed"]
+    state: LoginState
     url: str
+    """Where the person goes."""
     user_code: str
-    """Of a device code; empty in a browser on this machine."""
+    """What they enter there, of a device code; empty in a browser on this machine."""
     scopes: tuple[str, ...]
+    """Asked for."""
     token_host: str
     expires_at: float
-    account: str
+    """Epoch seconds; until then the state has to change."""
+    account: str = ""
     """Whose it is, as the service says; empty where it does not."""
-    missing: tuple[str, ...]
-    problem: str = ""
+    granted: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Asked for by the manifest, and not granted."""
+    ends_at: float | None = None
+    """When the login ends for good; None if it is renewed or does not end."""
+    problem: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

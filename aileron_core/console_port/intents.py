@@ -62,7 +62,7 @@ class ChooseAccount:
 
     approval_id: str
     connector: str
-    """Its FQN, `AccountNeedView.connector`."""
+    """Its FQN, `AccountNeed.connector`."""
     binding: str
     """`AccountView.name`."""
     remember: bool = False

@@ -6,6 +6,13 @@ Text in these values is hostile unless a field says otherwise; `aileron_core.tex
 from dataclasses import dataclass
 from typing import Literal
 
+from aileron_core.console_port.field_views import (
+    DriftView,
+    FieldView,
+    LookView,
+    PreviewView,
+    ReadBack,
+)
 from aileron_core.console_port.file_views import AcceptedBeforeView, FileContentView
 from aileron_core.containment.detection import Containment
 
@@ -29,77 +36,6 @@ FINAL_STATES: frozenset[str] = frozenset(
     {"completed", "failed", "unknown", "denied", "expired", "withdrawn"}
 )
 """States that a run never leaves."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldView:
-    """One labelled value. `value` is raw text from outside; `missing` draws as n/a."""
-
-    label: str
-    value: str = ""
-    missing: bool = False
-    multiline: bool = False
-    shape: Literal["text", "json", "lines"] = "text"
-    """Whether `value` is a text (or a number), JSON, or a list with one item a line."""
-    count: int = 1
-    """How many values the action file's path led to; `value` has all of them."""
-    format: str = ""
-    """What `value` is written in (`html`, `markdown`, `json`, `diff`, `addresses`); empty: as it is."""
-    spellings: tuple[str, ...] = ()
-    """The names that they stand under, where one is there several times or written otherwise."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewView:
-    """What Aileron fetched itself.
-
-    `none`: the action declares no preview. `fetching`: asked at `since`, at most `limit_seconds`.
-    `unavailable`: `reason` says why.
-    """
-
-    status: Literal["none", "fetching", "ready", "unavailable"]
-    fields: tuple[FieldView, ...] = ()
-    gist: str = ""
-    """One line from the action file's template over the fetched fields; empty without one."""
-    reason: str = ""
-    host: str = ""
-    """Who was asked (`a and b`; empty: nobody); while it is fetched, who can be (`one of 3 hosts`)."""
-    accepted_reads: tuple[tuple[str, str], ...] = ()
-    """What it was allowed to read by POST, and who accepted each (`person`, `--accept-installed`)."""
-    updated_at: float = 0.0
-    """Epoch seconds at which it was asked for (fetching) or answered (otherwise)."""
-    limit_seconds: float = 5.0
-    preparing: bool = False
-    """While fetching: its connector is being compiled, and the service was not asked yet."""
-    not_found: bool = False
-    """Unavailable because the service has no such thing (any more)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldChangeView:
-    """A shown field that differs. `None` is n/a or, where the preview went away, nothing."""
-
-    label: str
-    before: str | None
-    after: str | None
-    multiline: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftView:
-    """Two readings that differ, set once a recheck or refresh found a difference."""
-
-    before_at: float
-    after_at: float
-    changed: tuple[FieldChangeView, ...]
-    same_count: int
-    other_paths: tuple[str, ...]
-    """Paths outside the shown fields that differ, as dotted paths (a Bcc, say)."""
-    other_count: int
-    """How many such paths there are in all; `other_paths` holds the first 50."""
-    words_before: tuple[str, str, str] | None
-    unavailable: str = ""
-    """Set where a preview was there before and is not now: the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,44 +73,6 @@ class ProcessView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadBackFieldView:
-    """A shown field that does not hold what was approved."""
-
-    approved: FieldView
-    found: FieldView
-    """What the service holds: its words."""
-    from_agent: bool
-    """`approved` is the agent's words; otherwise it was fetched before the run, and was to stay."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadBackView:
-    """What the service held after the run, compared with what was approved.
-
-    `reading`: it is being asked. `unavailable`: `reason` says why.
-    """
-
-    status: Literal["reading", "held", "differs", "unavailable"]
-    at: float
-    """Epoch seconds at which it was answered; while it is being asked, at which that began."""
-    reason: str = ""
-    """Empty where only a record is left of it."""
-    compared: int = 0
-    """How many fields were compared."""
-    differing: tuple[ReadBackFieldView, ...] = ()
-    """Empty where only a record is left of it."""
-    labels: tuple[str, ...] = ()
-    """Of the fields that differ."""
-    seen: bool = False
-    """A person saw how it differs."""
-
-    @property
-    def waits_to_be_seen(self) -> bool:
-        """Whether it differs, and no person has seen how."""
-        return self.status == "differs" and not self.seen
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AccountView:
     """A bound account."""
 
@@ -185,7 +83,7 @@ class AccountView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountNeedView:
+class AccountNeed:
     """Why a call waits for the vault or an account.
 
     `locked`: the vault is. `settings`: `config.toml` is not the accepted one. `unbound`: none counts for the connector. `choice`: a person picks one.
@@ -193,11 +91,12 @@ class AccountNeedView:
 
     reason: Literal["locked", "settings", "unbound", "choice"]
     connector: str
+    """Its FQN."""
     kind: str
     """Empty where no account is needed."""
     candidates: tuple[AccountView, ...] = ()
     problem: str = ""
-    """For `unbound`: why the account that there is does not count."""
+    """For `unbound`: why the account that there is does not count, and its name."""
     command: str = ""
     """For `unbound`: what a person types in a shell."""
 
@@ -209,23 +108,6 @@ class RunAheadView:
     action: str
     ends_by: float | None
     """Epoch seconds until which it may run; None while its own preview is being checked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookView:
-    """What a person read at the service after a call whose outcome is unknown."""
-
-    preview: PreviewView
-    """`none` where only a record is left of it."""
-    comparison: ReadBackView | None = None
-    """With what was approved; None where what was read cannot tell whether the call took effect."""
-    is_unchanged: bool = False
-    """Every shown field holds what it held before the run."""
-
-    @property
-    def at(self) -> float:
-        """Epoch seconds at which it was answered."""
-        return self.preview.updated_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,9 +215,9 @@ class ApprovalView:
     """Whether a person is asked before it runs; one that is not may still wait for an account."""
     accounts: tuple[AccountView, ...] = ()
     """The accounts whose credentials its steps use."""
-    account_need: AccountNeedView | None = None
+    account_need: AccountNeed | None = None
     """Why it waits; None unless its state is `awaiting_vault`."""
-    read_back: ReadBackView | None = None
+    read_back: ReadBack | None = None
     """What the service held after the run; None where it was not asked, or nothing is known of it."""
     look: LookView | None = None
     """The last look at the service where nobody knows how it ended; None where nobody has looked."""
@@ -418,12 +300,12 @@ class ToolCallsView:
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedHostView:
+class RefusedHost:
     """A host that a session's sandbox did not let its agent reach."""
 
     host: str
-    """`name:port`, as the agent named it: hostile text."""
-    problem: str
+    """`name:port`, as the agent named it: hostile text; of a name that was only looked up, the port of HTTPS."""
+    problem: str = ""
     """Why a person cannot allow it, as a clause; empty where they can. May quote the agent."""
 
 
@@ -458,7 +340,7 @@ class SessionView:
     """Aileron reads the requests to its model, and adds the person's actions to their tools."""
     tool_calls: ToolCallsView | None = None
     """None: model traffic is not inspected, and nothing was seen of it before."""
-    refused_hosts: tuple[RefusedHostView, ...] = ()
+    refused_hosts: tuple[RefusedHost, ...] = ()
     """In the order in which they were refused first; only of a sandbox that reaches listed hosts."""
     allowed_hosts: tuple[str, ...] = ()
     """Those of them that a person has allowed, until it ends."""

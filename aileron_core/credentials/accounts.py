@@ -1,19 +1,15 @@
 """Which account each connector of a call uses; why the call has to wait where there is none, or more than one."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.builtin.connector import FQN
 from aileron_core.connectors.manifest import CredentialRequirement
-from aileron_core.connectors.protocol import (
-    Connector,
-    ConnectorIdentity,
-    Credential,
-    Limits,
-    OpResult,
-)
+from aileron_core.connectors.protocol import Connector, Credential, Limits, OpResult
+from aileron_core.console_port.view_models import AccountNeed, AccountView
 from aileron_core.credentials.binding import ActionFile, Binding, CredentialUser
 from aileron_core.errors import AileronError, Conflict, Failure, InvalidRequest, NotFound
 
@@ -42,27 +38,6 @@ class AsksForCredential(Protocol):
     def hosts(self) -> tuple[str, ...]: ...
     @property
     def credential_requirement(self) -> CredentialRequirement | None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountNeed:
-    """Why a call cannot begin yet.
-
-    `locked`: the vault is, which keeps the account, and verifies what was accepted. `settings`: those of
-    `config.toml` are not the accepted ones. `unbound`: no account counts for the connector. `choice`: a person has to pick
-    one of `candidates`.
-    """
-
-    reason: Literal["locked", "settings", "unbound", "choice"]
-    connector: str
-    """Its FQN."""
-    kind: str
-    """Empty where no account is needed."""
-    candidates: tuple[Binding, ...] = ()
-    problem: str = ""
-    """For `unbound`: why the account that there is does not count, and its name."""
-    command: str = ""
-    """For `unbound`: what a person types in a shell."""
 
 
 class ConnectorWithAccount:
@@ -218,14 +193,15 @@ class AccountService:
         candidates = self._bindings.for_user(user)
         if not candidates:
             return self._unbound(user)
+        shown = tuple(map(shown_account, candidates))
         if self._vault.state != "unlocked":
-            return AccountNeed(reason="locked", connector=fqn, kind=kind, candidates=candidates)
+            return AccountNeed(reason="locked", connector=fqn, kind=kind, candidates=shown)
         picked = [each for each in candidates if choice is None or each.name == choice]
         if choice is None and len(picked) > 1:
             picked = [each for each in picked if action in each.remembered_for]
         if len(picked) == 1:
             return picked[0]
-        return AccountNeed(reason="choice", connector=fqn, kind=kind, candidates=candidates)
+        return AccountNeed(reason="choice", connector=fqn, kind=kind, candidates=shown)
 
     def _unbound(self, user: CredentialUser) -> AccountNeed:
         fqn, kind = user.identity.fqn, user.requirement.kind
@@ -240,6 +216,10 @@ class AccountService:
                     command=f"aileron binding rebind {each.name}",
                 )
         return need
+
+
+def shown_account(binding: Binding) -> AccountView:
+    return AccountView(name=binding.name, account=binding.account)
 
 
 def credential_users(connectors: Iterable[AsksForCredential]) -> tuple[CredentialUser, ...]:

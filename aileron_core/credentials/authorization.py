@@ -7,11 +7,12 @@ beyond a lock of the vault.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.target import parse_target
 from aileron_core.connectors.manifest import CLIENT_PLACEHOLDER, OAuth2Requirement
+from aileron_core.console_port.account_views import LoginState, LoginView
 from aileron_core.credentials.binding import Binding, CredentialUser, binding_name
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import TokenEndpoint, https_target
@@ -50,7 +51,6 @@ _ANSWER_SECONDS = 300.0
 _KEPT_SECONDS = 300.0
 """How long after it they may say whether the account is the right one."""
 _MOST_OPEN = 8
-AuthorizationState: TypeAlias = Literal["waiting", "authorized", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,31 +74,6 @@ class AuthorizationRequest:
         return self.replaces or binding_name(self.user, self.identity)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizationView:
-    """How an authorization is; nothing in it is secret but `url`, for whoever might answer in a person's place."""
-
-    id: str
-    state: AuthorizationState
-    url: str
-    """Where the person goes."""
-    user_code: str
-    """What they enter there; empty unless it goes by device code."""
-    scopes: tuple[str, ...]
-    """Asked for."""
-    token_host: str
-    expires_at: float
-    """Epoch seconds; until then the state has to change."""
-    account: str = ""
-    """Whose it is, as the provider says; empty if it does not."""
-    granted: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    """Asked for by the manifest, and not granted."""
-    ends_at: float | None = None
-    """When the login ends for good; None if it is renewed or does not end."""
-    problem: Failure | None = None
-
-
 @dataclass(slots=True, kw_only=True)
 class _Authorization:
     """One that is going on."""
@@ -120,7 +95,7 @@ class _Authorization:
         return self.request.name
 
     @property
-    def state(self) -> AuthorizationState:
+    def state(self) -> LoginState:
         if self.problem is not None:
             return "failed"
         return "waiting" if self.tokens is None else "authorized"
@@ -132,10 +107,10 @@ class _Authorization:
         asked = self.asked
         return missing_scopes(asked.need.scopes, self.tokens.scopes, asked.provider)
 
-    def to_view(self) -> AuthorizationView:
+    def to_view(self) -> LoginView:
         tokens = self.tokens
-        return AuthorizationView(
-            id=self.id,
+        return LoginView(
+            login_id=self.id,
             state=self.state,
             url=self.login.url,
             user_code=self.login.user_code,
@@ -175,7 +150,7 @@ class AuthorizationService:
         self._answer_seconds = answer_seconds
         self._open: dict[str, _Authorization] = {}
 
-    async def begin(self, request: AuthorizationRequest) -> AuthorizationView:
+    async def begin(self, request: AuthorizationRequest) -> LoginView:
         """Begin one; it waits for the person at the provider from now on.
 
         Raises:
@@ -234,7 +209,7 @@ class AuthorizationService:
         entry.task.add_done_callback(lambda _: login.close())
         return entry.to_view()
 
-    async def wait(self, id_: str, seconds: float) -> AuthorizationView:
+    async def wait(self, id_: str, seconds: float) -> LoginView:
         """Return the authorization *id_* once it does not wait any more, after *seconds* at most.
 
         Raises:

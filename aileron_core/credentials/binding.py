@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.manifest import (
     CredentialRequirement,
     aws_region_of_host,
     hosts_of_region,
 )
-from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.errors import InvalidRequest
 from aileron_core.vault.entries import EntryInfo
 

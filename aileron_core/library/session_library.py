@@ -5,11 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from aileron_core.actions.model import Action, is_builtin
+from aileron_core.actions.model import Action, ConnectorIdentity, is_builtin
 from aileron_core.connectors.builtin.channel import ToolChannels
 from aileron_core.connectors.builtin.connector import FQN, BuiltinConnector
 from aileron_core.connectors.builtin.tools import builtin_actions
-from aileron_core.connectors.protocol import Connector, ConnectorIdentity
+from aileron_core.connectors.protocol import Connector
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.runs.interfaces import ResolvedAction

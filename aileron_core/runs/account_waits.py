@@ -11,7 +11,8 @@ from aileron_core import tasks
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
-from aileron_core.credentials.accounts import AccountNeed, AccountService
+from aileron_core.console_port.view_models import AccountNeed
+from aileron_core.credentials.accounts import AccountService
 from aileron_core.errors import AileronError, Conflict, NotFound
 from aileron_core.runs.interfaces import ResolvedAction
 from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce

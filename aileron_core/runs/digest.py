@@ -4,17 +4,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject, canonical, encode_large_integers
 from aileron_core.hash_words import three_words
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsentConnector:
-    """One connector that the action uses."""
-
-    fqn: str
-    version: str
-    hash: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +25,7 @@ class Consent:
 
     action: str
     action_sha256: str
-    connectors: Sequence[ConsentConnector]
+    connectors: Sequence[ConnectorIdentity]
     steps: Sequence[ConsentStep]
     args: JsonObject
     hosts: Sequence[str]

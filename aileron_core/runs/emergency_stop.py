@@ -5,17 +5,12 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.builtin.connector import BuiltinConnector
 from aileron_core.connectors.manifest import CredentialRequirement
-from aileron_core.connectors.protocol import (
-    Connector,
-    ConnectorIdentity,
-    Credential,
-    Limits,
-    OpResult,
-)
+from aileron_core.connectors.protocol import Connector, Credential, Limits, OpResult
 from aileron_core.connectors.stop_request import StopRequest
 from aileron_core.console_port import EverythingStopped
 from aileron_core.errors import Conflict, NotFound, StorageUnavailable, Unavailable

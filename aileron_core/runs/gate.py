@@ -11,7 +11,8 @@ from aileron_core.actions.model import is_builtin
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
-from aileron_core.credentials.accounts import AccountNeed, AccountService
+from aileron_core.console_port.view_models import AccountNeed
+from aileron_core.credentials.accounts import AccountService
 from aileron_core.errors import AileronError, Conflict, Forbidden, RateLimited, Unauthorized
 from aileron_core.ids import new_approval_id, new_run_id
 from aileron_core.runs import run_table

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from aileron_core.actions.model import Action, ActionLimits
+from aileron_core.actions.model import Action, ActionLimits, ConnectorIdentity
 from aileron_core.canonical import JsonObject
-from aileron_core.connectors.protocol import Connector, ConnectorIdentity
+from aileron_core.connectors.protocol import Connector
 from aileron_core.credentials.accounts import ConnectorWithAccount
 from aileron_core.credentials.binding import ActionFile
 from aileron_core.policy.model import Verdict

@@ -14,12 +14,12 @@ from aileron_core.actions.model import Step, is_builtin
 from aileron_core.canonical import Json, JsonObject, encode_large_integers
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.stop_request import StopRequest
-from aileron_core.credentials.accounts import AccountNeed
+from aileron_core.console_port.field_views import ReadBack
+from aileron_core.console_port.view_models import AccountNeed
 from aileron_core.errors import MissingValue
 from aileron_core.policy.model import READING
 from aileron_core.runs.digest import (
     Consent,
-    ConsentConnector,
     ConsentStep,
     consent_digest,
     preview_digest,
@@ -27,7 +27,6 @@ from aileron_core.runs.digest import (
 from aileron_core.runs.interfaces import ResolvedAction
 from aileron_core.runs.model import Progress, RunRecord, args_hash
 from aileron_core.runs.preview.plan import plan_preview
-from aileron_core.runs.preview.resolve import PreviewField
 from aileron_core.runs.transitions import FINAL, RunState
 from aileron_core.sessions.model import Session
 from aileron_core.tracing.spans import NO_SPAN, Span
@@ -80,43 +79,6 @@ class PreviewChange:
     before: PreviewResult
     after: PreviewResult
     words_before: tuple[str, str, str] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadBackDifference:
-    """A shown field that does not hold what was approved."""
-
-    approved: PreviewField
-    found: PreviewField
-    from_agent: bool
-    """`approved` is the agent's words; otherwise it was fetched before the run, and was to stay."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadBack:
-    """What the service held after the run, compared with what a person approved.
-
-    `reading`: it is being asked. `unavailable`: `reason` says why.
-    """
-
-    status: Literal["reading", "held", "differs", "unavailable"]
-    at: float
-    """Epoch seconds at which it was answered; while it is being asked, at which that began."""
-    reason: str = ""
-    """Empty where only a record is left of it."""
-    compared: int = 0
-    """How many fields were compared."""
-    differing: tuple[ReadBackDifference, ...] = ()
-    """Empty where only a record is left of it: what a service holds is not on disk."""
-    labels: tuple[str, ...] = ()
-    """Of the fields that differ."""
-    seen: bool = False
-    """A person saw how it differs; the record of that is in the audit."""
-
-    @property
-    def waits_to_be_seen(self) -> bool:
-        """Whether it differs, and no person has seen how."""
-        return self.status == "differs" and not self.seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,14 +321,7 @@ class LiveRun:
             Consent(
                 action=action.name,
                 action_sha256=action.sha256,
-                connectors=[
-                    ConsentConnector(
-                        fqn=each.identity.fqn,
-                        version=each.identity.version,
-                        hash=each.identity.hash,
-                    )
-                    for each in self.resolved.connectors.values()
-                ],
+                connectors=[each.identity for each in self.resolved.connectors.values()],
                 steps=[
                     ConsentStep(
                         id=step.id,

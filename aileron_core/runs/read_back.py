@@ -19,11 +19,12 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock, parse_rfc3339
 from aileron_core.connectors.http.host_names import short_hosts
+from aileron_core.console_port.field_views import FieldView, ReadBack, ReadBackDifference
 from aileron_core.errors import AileronError, Conflict, MissingValue, Unavailable
 from aileron_core.runs.interfaces import GateSettings, Library
-from aileron_core.runs.live_run import LiveRun, PreviewResult, ReadBack, ReadBackDifference
+from aileron_core.runs.live_run import LiveRun, PreviewResult
 from aileron_core.runs.preview.fetcher import PreviewFetcher
-from aileron_core.runs.preview.resolve import PreviewField, new_values, resolve_fields
+from aileron_core.runs.preview.resolve import new_values, resolve_fields
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunState
@@ -40,7 +41,7 @@ _EVENTS: Mapping[str, Literal["held", "differs", "unavailable"]] = {
 class ApprovedField:
     """What a shown field was to hold after the run, as a person approved it."""
 
-    field: PreviewField
+    field: FieldView
     from_agent: bool
     """The agent's words; otherwise what was fetched, and was to stay."""
 
@@ -71,7 +72,7 @@ def approved_fields(
 
 
 def compare_fields(
-    approved: Sequence[ApprovedField], found: Sequence[PreviewField]
+    approved: Sequence[ApprovedField], found: Sequence[FieldView]
 ) -> tuple[ReadBackDifference, ...]:
     """Return the fields in which *found* is not what was *approved*, in the file's order."""
     by_label = {field.label: field for field in found}
@@ -100,12 +101,12 @@ def compare_with_service(
     )
 
 
-def holds_the_same(before: Sequence[PreviewField], after: Sequence[PreviewField]) -> bool:
+def holds_the_same(before: Sequence[FieldView], after: Sequence[FieldView]) -> bool:
     """Return whether a person reads the same of both, field by field."""
     return [*map(_as_read, before)] == [*map(_as_read, after)]
 
 
-def _as_read(field: PreviewField) -> tuple[bool, str]:
+def _as_read(field: FieldView) -> tuple[bool, str]:
     """Return what a person reads of *field*: one address is the same alone and in a list."""
     return field.missing, field.value
 

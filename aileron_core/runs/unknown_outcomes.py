@@ -13,9 +13,10 @@ from aileron_core.audit.events import Actor, AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import parse_rfc3339
 from aileron_core.connectors.http.host_names import short_hosts
+from aileron_core.console_port.field_views import ReadBack
 from aileron_core.errors import AileronError, Conflict, MissingValue
 from aileron_core.runs.interfaces import Library
-from aileron_core.runs.live_run import LiveRun, Look, PreviewResult, ReadBack
+from aileron_core.runs.live_run import LiveRun, Look, PreviewResult
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.preview.resolve import resolve_fields
 from aileron_core.runs.read_back import (

@@ -4,8 +4,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from aileron_core.clock import rfc3339
+from aileron_core.console_port.account_views import LoginView
 from aileron_core.credentials.accounts import find_user
-from aileron_core.credentials.authorization import AuthorizationRequest, AuthorizationView
+from aileron_core.credentials.authorization import AuthorizationRequest
 from aileron_core.credentials.oauth_tokens import OAuthClient
 from aileron_core.server.binding_routes import binding_body, require_passphrase
 from aileron_core.server.bodies import (
@@ -72,9 +73,9 @@ async def cancel(request: Request) -> Response:
     return Response(status_code=204)
 
 
-def _body(view: AuthorizationView) -> AuthorizationBody:
+def _body(view: LoginView) -> AuthorizationBody:
     return {
-        "id": view.id,
+        "id": view.login_id,
         "state": view.state,
         "url": view.url,
         "user_code": view.user_code,

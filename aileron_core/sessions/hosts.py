@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from aileron_core.console_port.view_models import RefusedHost
+
 MAX_REFUSED = 64
 """Hosts of one session that are kept; more are counted."""
 
@@ -61,9 +63,10 @@ class SessionHosts:
         """Return whether *host* was refused only because it is not listed."""
         return self._by_session.get(session_id, _Hosts()).refused.get(host) == ""
 
-    def refused(self, session_id: str) -> tuple[tuple[str, str], ...]:
-        """Return the refused hosts, each with its problem, in the order in which they were refused first."""
-        return tuple(self._by_session.get(session_id, _Hosts()).refused.items())
+    def refused(self, session_id: str) -> tuple[RefusedHost, ...]:
+        """Return the refused hosts in the order in which they were refused first."""
+        refused = self._by_session.get(session_id, _Hosts()).refused
+        return tuple(RefusedHost(host, problem) for host, problem in refused.items())
 
     def allowed(self, session_id: str) -> tuple[str, ...]:
         return tuple(self._by_session.get(session_id, _Hosts()).allowed)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from aileron_core.console_port import AccountNeedView, AccountView, ApprovalView
+from aileron_core.console_port import AccountNeed, AccountView, ApprovalView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.foreign_text import brief, foreign_text
@@ -34,7 +34,7 @@ def account_rows(view: ApprovalView) -> Iterator[Block]:
         yield value("Account" if index == 0 else "", account_name(each), "record")
 
 
-def need_heading(need: AccountNeedView) -> Block:
+def need_heading(need: AccountNeed) -> Block:
     """Return the first line of a document whose call waits for an account."""
     text, remark = {
         "locked": (words.vault.WAITS_FOR_VAULT, words.vault.LOCKED_REMARK),
@@ -46,7 +46,7 @@ def need_heading(need: AccountNeedView) -> Block:
 
 
 def need_blocks(
-    need: AccountNeedView, *, gated: bool, unlock_key: str, choose_key: str, accounts_key: str
+    need: AccountNeed, *, gated: bool, unlock_key: str, choose_key: str, accounts_key: str
 ) -> Iterator[Block]:
     """Yield what a call waits for, and what to do about it."""
     if need.kind:

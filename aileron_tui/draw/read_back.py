@@ -6,7 +6,7 @@ What the service holds has the bar of what was fetched.
 
 from collections.abc import Iterator
 
-from aileron_core.console_port import ReadBackView
+from aileron_core.console_port import ReadBack
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.changes import field_change_blocks
@@ -17,13 +17,13 @@ from aileron_tui.draw.text_diff import BoundedDiff
 from aileron_tui.draw.times import age, clock_seconds
 
 
-def read_back_heading(read: ReadBackView, ended_at: float | None) -> Block:
+def read_back_heading(read: ReadBack, ended_at: float | None) -> Block:
     """Return the heading, which says when the service was asked; *ended_at*: of the run."""
     return heading(words.item.READ_BACK, (Piece(_when(read, ended_at), "muted"),))
 
 
 def read_back_blocks(
-    read: ReadBackView, *, unfold: bool = False, wanted: str = words.item.WAS_APPROVED
+    read: ReadBack, *, unfold: bool = False, wanted: str = words.item.WAS_APPROVED
 ) -> Iterator[Block]:
     """Yield the outcome and each field that differs, without the heading.
 
@@ -35,7 +35,7 @@ def read_back_blocks(
         yield from _differences(read, wanted, unfold=unfold)
 
 
-def read_back_outcome(read: ReadBackView, wanted: str = words.item.WAS_APPROVED) -> Line:
+def read_back_outcome(read: ReadBack, wanted: str = words.item.WAS_APPROVED) -> Line:
     """Return the outcome as a sentence; *wanted*: what it was compared with."""
     match read.status:
         case "reading":
@@ -50,7 +50,7 @@ def read_back_outcome(read: ReadBackView, wanted: str = words.item.WAS_APPROVED)
             return line(Piece(words.item.read_back_unavailable(why=bool(why)), "attn"), *why)
 
 
-def read_back_tag(read: ReadBackView) -> Line:
+def read_back_tag(read: ReadBack) -> Line:
     """Return the outcome in a few words, for a row."""
     if read.status == "differs":
         role = "attn" if read.waits_to_be_seen else "muted"
@@ -58,14 +58,14 @@ def read_back_tag(read: ReadBackView) -> Line:
     return (Piece(words.item.READ_BACK_TAGS[read.status], "muted"),)
 
 
-def _when(read: ReadBackView, ended_at: float | None) -> str:
+def _when(read: ReadBack, ended_at: float | None) -> str:
     if read.status == "reading":
         return words.item.READING_BACK
     took = age(read.at - ended_at) if ended_at is not None else ""
     return words.item.read_back_at(clock_seconds(read.at), took)
 
 
-def _differences(read: ReadBackView, wanted: str, *, unfold: bool) -> Iterator[Block]:
+def _differences(read: ReadBack, wanted: str, *, unfold: bool) -> Iterator[Block]:
     if not read.differing:
         for label in read.labels:
             yield value(foreign_text(label, "muted"), (Piece(words.item.DIFFERED, "muted"),))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from aileron_core.console_port import (
-    AccountNeedView,
+    AccountNeed,
     ApprovalView,
     BoundAccountView,
     CredentialUserView,
@@ -187,7 +187,7 @@ class Situation:
         return view.call_id if view is not None and view.can_fetch_again else ""
 
     @property
-    def account_need(self) -> AccountNeedView | None:
+    def account_need(self) -> AccountNeed | None:
         """What the selected call waits for, if it is an account."""
         view = self.approval if self.view == "waiting" else None
         return view.account_need if view is not None and view.state == "awaiting_vault" else None

@@ -165,7 +165,8 @@ class AccountPanel:
 
     def on_login(self, login: LoginView) -> None:
         """A login began, or went on."""
-        self.login, self.is_sent, self.refusal = login, False, login.problem
+        self.login, self.is_sent = login, False
+        self.refusal = "" if login.problem is None else login.problem.message
         if login.state == "authorized" and not self.account_named:
             self._questions = [Question("whose", words.accounts.WHOSE)]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from aileron_core.console_port import (
-    AccountNeedView,
+    AccountNeed,
     ApprovalView,
     CreateVault,
     Intent,
@@ -48,12 +48,12 @@ class CallsWithoutAccount:
         return sum(not view.gated and len(need.candidates) == 1 for view, need in self._needs())
 
     @property
-    def accounts(self) -> tuple[AccountNeedView, ...]:
+    def accounts(self) -> tuple[AccountNeed, ...]:
         """What these need, each once."""
         found = {(need.connector, need.candidates): need for _, need in self._needs()}
         return tuple(found.values())
 
-    def _needs(self) -> list[tuple[ApprovalView, AccountNeedView]]:
+    def _needs(self) -> list[tuple[ApprovalView, AccountNeed]]:
         pairs = ((view, view.account_need) for view in self._waiting.values())
         return [
             (view, need) for view, need in pairs if need is not None and need.reason == "locked"
@@ -140,11 +140,11 @@ class AccountChoice:
     """Which account of those offered is picked for a call."""
 
     def __init__(self) -> None:
-        self.need: AccountNeedView | None = None
+        self.need: AccountNeed | None = None
         """What was offered when the question appeared."""
         self.index = 0
 
-    def open(self, need: AccountNeedView) -> None:
+    def open(self, need: AccountNeed) -> None:
         self.need, self.index = need, 0
 
     def move(self, rows: int) -> None:

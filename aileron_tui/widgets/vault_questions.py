@@ -3,7 +3,7 @@
 from math import ceil
 
 from aileron_core.clock import Clock
-from aileron_core.console_port import AccountNeedView
+from aileron_core.console_port import AccountNeed
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw import bars
@@ -48,7 +48,7 @@ def passphrase_question(model: Model, width: int) -> tuple[Line, ...]:
     return tuple(rows)
 
 
-def _needed(need: AccountNeedView) -> Line:
+def _needed(need: AccountNeed) -> Line:
     """Return the account that a call waits for, or the connector where several could be used."""
     if len(need.candidates) == 1:
         return account_name(need.candidates[0])

@@ -28,7 +28,7 @@ TAGS: Final = {
     "unbound": "▲ no account",
     "choice": "▲ pick an account",
 }
-"""Why a call waits, by `AccountNeedView.reason`."""
+"""Why a call waits, by `AccountNeed.reason`."""
 TOP_BAR: Final = ("◇", "◇ locked", "◇ vault locked")
 """In 0 to 2 words."""
 UNATTENDED: Final = "▲ the vault was unlocked unattended: by a file or variable, not by your key"

@@ -179,10 +179,11 @@ def _serve(folder: Path, port: int) -> None:
 def main(folder: Path) -> None:
     """Run the sandbox, allow one more host while it runs, and print what was met and reported."""
     from aileron_core.connectors.http.addresses import AddressGuard
+    from aileron_core.console_port.view_models import RefusedHost
     from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
     from aileron_core.containment.support import find_sandbox_support
     from aileron_core.launch.network.host_list import HostList
-    from aileron_core.launch.network.host_network import HostNetwork, RefusedHost
+    from aileron_core.launch.network.host_network import HostNetwork
 
     with socket.create_server((ADDRESS, 0)) as free:
         port = free.getsockname()[1]

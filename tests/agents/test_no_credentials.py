@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.manifest import parse_manifest
-from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.binding import CredentialUser
 from aileron_core.credentials.bindings import BindingService

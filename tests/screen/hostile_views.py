@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from aileron_core.console_port import (
-    AccountNeedView,
+    AccountNeed,
     AccountView,
     ApprovalView,
     FieldView,
@@ -44,7 +44,7 @@ _NEEDS = ("locked", "unbound", "choice")
 
 
 def _without_account(number: int, now: float, reason: Any) -> ApprovalView:
-    need = AccountNeedView(
+    need = AccountNeed(
         reason=reason, connector="x", kind="x", candidates=(_ACCOUNT, _ACCOUNT), problem="x"
     )
     return approval(number, now, state="awaiting_vault", digest="", words=None, account_need=need)

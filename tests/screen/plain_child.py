@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from aileron_core.clock import SystemClock
 from aileron_core.console_port import (
-    AccountNeedView,
+    AccountNeed,
     AccountView,
     ApprovalUpdated,
     ApprovalView,
@@ -44,8 +44,8 @@ def waiting_for_accounts(now: float) -> tuple[ApprovalView, ...]:
     work = AccountView(name="api_key/mail/work", account="ana@example.com")
     home = AccountView(name="api_key/mail/home", account="ana@home.example")
     needs = (
-        AccountNeedView(reason="locked", connector="mail", kind="api_key", candidates=(work,)),
-        AccountNeedView(reason="choice", connector="mail", kind="api_key", candidates=(work, home)),
+        AccountNeed(reason="locked", connector="mail", kind="api_key", candidates=(work,)),
+        AccountNeed(reason="choice", connector="mail", kind="api_key", candidates=(work, home)),
     )
     nothing = PreviewView(status="none")
     return tuple(

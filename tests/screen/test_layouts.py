@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from aileron_core.console_port import (
-    AccountNeedView,
+    AccountNeed,
     AccountView,
     ApprovalUpdated,
     CoreEvent,
@@ -127,7 +127,7 @@ def _states() -> dict[str, tuple[Snapshot, tuple[CoreEvent, ...]]]:
     none = PreviewView(status="none", host="gmail.googleapis.com")
     gone = PreviewView(status="unavailable", reason="answered 503", updated_at=NOW - 2)
     looking = replace(mail(1).preview, status="fetching", updated_at=NOW - 1)
-    locked = AccountNeedView(
+    locked = AccountNeed(
         reason="locked",
         connector="github://aileron/mail",
         kind="api_key",

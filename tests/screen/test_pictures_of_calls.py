@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from aileron_core.console_port import (
-    AccountNeedView,
+    AccountNeed,
     AccountView,
     ApprovalUpdated,
     ApprovalView,
@@ -210,7 +210,7 @@ async def test_a_call_is_looked_at_once_more_before_it_runs(shown: Console) -> N
 
 def _held(number: int, **need: object) -> ApprovalView:
     """A call that waits for the vault or an account."""
-    needs = AccountNeedView(connector="github://aileron/mail", kind="api_key", **need)
+    needs = AccountNeed(connector="github://aileron/mail", kind="api_key", **need)
     return short(
         number, state="awaiting_vault", digest="", words=None, preview=WITHOUT, account_need=needs
     )

@@ -7,7 +7,7 @@ import pytest
 from aileron_core.console_port import (
     AllowHost,
     EndSession,
-    RefusedHostView,
+    RefusedHost,
     SessionsUpdated,
     ToolCallsView,
     WentAroundView,
@@ -80,7 +80,7 @@ ASKED, NEXT = "evil-registry.example:443", "telemetry.example:443"
 
 async def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
     """The list counts it, its row's detail names it; the key opens the session first, and decides there."""
-    asks = replace(CODEX, refused_hosts=(RefusedHostView(ASKED, ""), RefusedHostView(NEXT, "")))
+    asks = replace(CODEX, refused_hosts=(RefusedHost(ASKED, ""), RefusedHost(NEXT, "")))
     async with console(start(mail(), sessions=(asks, CLAUDE, RELAY))) as shown:
         await shown.go("5", "▲ 1 asks for a host")
         assert f"▲ asks for {ASKED}" in shown.text
@@ -90,7 +90,7 @@ async def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> Non
         assert f"t lets this session reach {ASKED} until it ends." in shown.status_line
         await shown.press_alone("t")
         await shown.asks(AllowHost(session_id=CODEX.session_id, host=ASKED))
-        allowed = replace(asks, refused_hosts=(RefusedHostView(NEXT, ""),), allowed_hosts=(ASKED,))
+        allowed = replace(asks, refused_hosts=(RefusedHost(NEXT, ""),), allowed_hosts=(ASKED,))
         shown.port.tell(SessionsUpdated(sessions=(allowed, CLAUDE, RELAY)))
         await shown.shows(f"✓ The session can reach {ASKED} until it ends.")
         await shown.press_alone("t")
@@ -100,12 +100,12 @@ async def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> Non
 
 async def test_another_host_that_comes_to_be_asked_for_rests_anew() -> None:
     """The key does not fall upon a host that the person did not see."""
-    asks = replace(CODEX, refused_hosts=(RefusedHostView(ASKED, ""),))
+    asks = replace(CODEX, refused_hosts=(RefusedHost(ASKED, ""),))
     async with console(start(mail(), sessions=(asks,))) as shown:
         await shown.go("5", ASKED)
         await shown.go("enter", "NETWORK")
         await shown.read_all()
-        swapped = replace(CODEX, refused_hosts=(RefusedHostView(NEXT, ""),))
+        swapped = replace(CODEX, refused_hosts=(RefusedHost(NEXT, ""),))
         shown.port.tell(SessionsUpdated(sessions=(swapped,)))
         await shown.shows(NEXT)
         await shown.press_alone("t")

@@ -9,7 +9,7 @@ import pytest
 from textual import events
 
 from aileron_core.console_port import (
-    AccountNeedView,
+    AccountNeed,
     AccountView,
     ApprovalUpdated,
     ApprovalView,
@@ -36,8 +36,8 @@ UNLOCKED = VaultStatus(state="unlocked", entries=2)
 SMALL = (80, 24)
 
 
-def need(reason: Any = "locked", *candidates: AccountView, problem: str = "") -> AccountNeedView:
-    return AccountNeedView(
+def need(reason: Any = "locked", *candidates: AccountView, problem: str = "") -> AccountNeed:
+    return AccountNeed(
         reason=reason,
         connector=FQN,
         kind="api_key",
@@ -47,7 +47,7 @@ def need(reason: Any = "locked", *candidates: AccountView, problem: str = "") ->
     )
 
 
-def held(what: AccountNeedView, number: int = 1, **changes: object) -> ApprovalView:
+def held(what: AccountNeed, number: int = 1, **changes: object) -> ApprovalView:
     """A call that waits for *what*."""
     view = short(
         number, state="awaiting_vault", digest="", words=None, preview=PreviewView(status="none")

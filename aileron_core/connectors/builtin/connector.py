@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 from aileron_core import __version__
+from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.builtin.channel import (
     ToolChannel,
@@ -22,7 +23,7 @@ from aileron_core.connectors.builtin.results import (
 )
 from aileron_core.connectors.builtin.worker import NEEDED
 from aileron_core.connectors.manifest import CredentialRequirement
-from aileron_core.connectors.protocol import ConnectorIdentity, Credential, Limits, OpResult
+from aileron_core.connectors.protocol import Credential, Limits, OpResult
 from aileron_core.connectors.stop_request import StopRequest, stopped_by_person
 from aileron_core.containment.module_copies import modules_of, source_of
 from aileron_core.errors import (

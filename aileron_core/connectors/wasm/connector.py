@@ -8,14 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.manifest import CredentialRequirement, Manifest
-from aileron_core.connectors.protocol import (
-    ConnectorIdentity,
-    Credential,
-    Limits,
-    OpResult,
-)
+from aileron_core.connectors.protocol import Credential, Limits, OpResult
 from aileron_core.connectors.stop_request import StopRequest, StopRequested, stopped_by_person
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine

@@ -4,9 +4,10 @@ Its body may be large and is read in slices; the rest of it may not.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from aileron_core.connectors.http.client import OutgoingRequest
 from aileron_core.connectors.protocol import MIB
 from aileron_core.connectors.wasm.json_slices import (
     MAX_STRUCTURE_BYTES,
@@ -25,13 +26,9 @@ _MAX_MEMBERS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
+class Envelope(OutgoingRequest):
     """An HTTP request as the guest asked for it."""
 
-    method: str
-    url: str = field(repr=False)
-    headers: Mapping[str, str] = field(repr=False)
-    body: bytes | None = field(repr=False)
     credential: str | None
 
 

@@ -15,10 +15,10 @@ import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass
 from pathlib import Path
 
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver, SystemResolver
+from aileron_core.console_port.view_models import RefusedHost
 from aileron_core.containment.sandbox_network import (
     DNS_PORT,
     SandboxSockets,
@@ -45,16 +45,6 @@ _MAX_ANSWERED, _MAX_ADDRESSES = 8, 2048
 """Addresses in one answer, and of the sandbox in all."""
 _LINGER_RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with no time: what is closed so is seen as broken, not as a clean end."""
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedHost:
-    """A host that the sandbox tried to reach. What it is called is the agent's: hostile text."""
-
-    host: str
-    """`name:port`; of a name that was only looked up, the port of HTTPS."""
-    problem: str = ""
-    """Why it cannot be reached although its name is listed, as a clause; empty where it is not listed."""
 
 
 class _Refused(Exception):

@@ -7,7 +7,6 @@ passes them through `aileron_core.text`.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from aileron_core.actions.interpolate import (
     interpolate,
@@ -18,6 +17,7 @@ from aileron_core.actions.interpolate import (
 from aileron_core.actions.json_paths import JsonPath, Matches, find, is_array
 from aileron_core.actions.model import Action, Preview
 from aileron_core.canonical import Json, JsonObject
+from aileron_core.console_port.field_views import FieldView, ValueShape
 
 MAX_OTHER_PATHS = 50
 NOT_AVAILABLE = "n/a"
@@ -26,9 +26,6 @@ _MADE_ANEW: Mapping[str, str] = {"gmail.googleapis.com:443": "attachmentId"}
 """By host, a member that the service makes anew for every answer, and that says nothing about its state."""
 _LABEL = re.compile(r"\$\{([^{}]*)\}")
 _MAX_EXACT_INTEGER = 2**53
-
-ValueShape = Literal["text", "json", "lines"]
-"""What a value is: a text (or a number, or a truth value), JSON, or a list with one item a line."""
 
 
 def without_made_anew(output: Json, hosts: Iterable[str]) -> Json:
@@ -55,29 +52,11 @@ def _without(value: Json, name: str) -> Json:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewField:
-    """One labelled value; `path` is the render path, for an argument its name."""
-
-    label: str
-    path: str
-    value: str = ""
-    missing: bool = False
-    multiline: bool = False
-    shape: ValueShape = "text"
-    count: int = 1
-    """How many values the path leads to; `value` has all of them, in the order of the answer."""
-    format: str = ""
-    """What `value` is written in, as the action file says; empty where it does not."""
-    spellings: tuple[str, ...] = ()
-    """The spellings of their names, where these differ (see `json_paths.Matches`)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedField:
     """A shown field whose value is another one now."""
 
-    before: PreviewField
-    after: PreviewField
+    before: FieldView
+    after: FieldView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +73,13 @@ class OutputDifference:
         return bool(self.changed or self.other_count)
 
 
-def resolve_fields(preview: Preview, output: Json) -> tuple[PreviewField, ...]:
+def resolve_fields(preview: Preview, output: Json) -> tuple[FieldView, ...]:
     """Return the fields of *preview* as *output* has them, in the order of the action file."""
-    fields = (_shown(preview, label, path, find(output, path)) for label, path in preview.render)
+    fields = (_shown(preview, label, find(output, path)) for label, path in preview.render)
     return tuple(each for each in fields if not (preview.omits_missing and each.missing))
 
 
-def render_gist(preview: Preview, fields: Sequence[PreviewField]) -> str:
+def render_gist(preview: Preview, fields: Sequence[FieldView]) -> str:
     """Return the one line that says what it is about, or "" where the action file has no gist."""
     if preview.gist is None:
         return ""
@@ -123,9 +102,7 @@ def compare_outputs(before: Json, after: Json, preview: Preview) -> OutputDiffer
     shown: set[JsonPath] = set()
     for label, path in preview.render:
         old, new = find(before, path), find(after, path)
-        change = ChangedField(
-            before=_shown(preview, label, path, old), after=_shown(preview, label, path, new)
-        )
+        change = ChangedField(before=_shown(preview, label, old), after=_shown(preview, label, new))
         if _visible_content(change.before) == _visible_content(change.after):
             continue
         changed.append(change)
@@ -142,28 +119,29 @@ def compare_outputs(before: Json, after: Json, preview: Preview) -> OutputDiffer
     return OutputDifference(changed=tuple(changed), other_paths=tuple(paths), other_count=count)
 
 
-def argument_fields(action: Action, args: JsonObject) -> tuple[PreviewField, ...]:
+def argument_fields(action: Action, args: JsonObject) -> tuple[FieldView, ...]:
     """Return what the agent sent: declared inputs in the file's order, then any others by name."""
-    fields: list[PreviewField] = []
+    return tuple(field for _, field in _named_arguments(action, args))
+
+
+def _named_arguments(action: Action, args: JsonObject) -> Iterator[tuple[str, FieldView]]:
+    """Yield the fields of `argument_fields`, each with its argument's name."""
     for entry in action.inputs:
         value = args.get(entry.name)
         if value is None and not entry.required:
             continue
         label = entry.label or entry.name
         written = entry.format or ""
-        field = _field(
-            label, entry.name, _matches(value), multiline=entry.multiline, written=written
-        )
-        fields.append(field)
+        field = _field(label, _matches(value), multiline=entry.multiline, written=written)
+        yield entry.name, field
     declared = frozenset(action.input_names)
     for name in sorted(args.keys() - declared):
         value = args[name]
         if value is not None:
-            fields.append(_field(name, name, _matches(value), multiline=False))
-    return tuple(fields)
+            yield name, _field(name, _matches(value), multiline=False)
 
 
-def new_values(action: Action, args: JsonObject) -> tuple[PreviewField, ...]:
+def new_values(action: Action, args: JsonObject) -> tuple[FieldView, ...]:
     """Return what *args* make of the shown fields, as the action file's `changes` say.
 
     Filled in as the inputs of a step are; a field whose argument was not given stays as it is.
@@ -173,48 +151,45 @@ def new_values(action: Action, args: JsonObject) -> tuple[PreviewField, ...]:
         return ()
     filled = interpolate(dict(preview.changes), args, {}, declared=action.input_names)
     return tuple(
-        _shown(preview, label, path, _matches(filled[label]))
-        for label, path in preview.render
+        _shown(preview, label, _matches(filled[label]))
+        for label, _ in preview.render
         if label in filled
     )
 
 
-def other_arguments(action: Action, args: JsonObject) -> tuple[PreviewField, ...]:
+def other_arguments(action: Action, args: JsonObject) -> tuple[FieldView, ...]:
     """Return what the agent sent that is not, whole and alone, the new value of a shown field."""
     preview = action.approval.preview
     templates = preview.changes if preview is not None else ()
     covered = {whole_argument(template) for _, template in templates}
-    return tuple(field for field in argument_fields(action, args) if field.path not in covered)
+    return tuple(field for name, field in _named_arguments(action, args) if name not in covered)
 
 
 def _matches(value: Json) -> Matches | None:
     return None if value is None else Matches(values=(value,), places=((),))
 
 
-def _visible_content(field: PreviewField) -> tuple[object, ...]:
+def _visible_content(field: FieldView) -> tuple[object, ...]:
     """Return what a person reads of *field*; the names that it has in the output are compared apart."""
     return field.missing, field.value, field.count, field.shape
 
 
-def _shown(preview: Preview, label: str, path: str, matches: Matches | None) -> PreviewField:
+def _shown(preview: Preview, label: str, matches: Matches | None) -> FieldView:
     """Return the field *label* of *preview*."""
     written = dict(preview.formats).get(label, "")
-    return _field(label, path, matches, multiline=label in preview.multiline, written=written)
+    return _field(label, matches, multiline=label in preview.multiline, written=written)
 
 
-def _field(
-    label: str, path: str, matches: Matches | None, *, multiline: bool, written: str = ""
-) -> PreviewField:
+def _field(label: str, matches: Matches | None, *, multiline: bool, written: str = "") -> FieldView:
     if matches is None:
-        return PreviewField(label=label, path=path, missing=True, multiline=multiline)
+        return FieldView(label=label, missing=True, multiline=multiline)
     count = len(matches.values)
     value, shape = value_text(matches.values[0] if count == 1 else matches.values)
     several = shape != "text"
     if count > 1 and shape == "lines":
         shape = "text"  # the path has several values, none of which is a list
-    return PreviewField(
+    return FieldView(
         label=label,
-        path=path,
         value=value,
         multiline=multiline or several,
         shape=shape,

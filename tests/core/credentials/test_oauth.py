@@ -13,16 +13,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.connectors.manifest import parse_manifest
-from aileron_core.connectors.protocol import ConnectorIdentity, RequestToSign
+from aileron_core.connectors.protocol import RequestToSign
 from aileron_core.console.account_commands import AccountCommands
-from aileron_core.console_port import BeginLogin, CoreEvent, LoginUpdated
+from aileron_core.console_port import BeginLogin, CoreEvent, LoginUpdated, LoginView
 from aileron_core.credentials.authorization import (
     AuthorizationRequest,
     AuthorizationService,
-    AuthorizationView,
 )
 from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.credentials.bindings import BindingService
@@ -109,7 +109,7 @@ class Desk:
     @asynccontextmanager
     async def authorizing(
         self, **more: object
-    ) -> AsyncIterator[tuple[AuthorizationService, AuthorizationView]]:
+    ) -> AsyncIterator[tuple[AuthorizationService, LoginView]]:
         service = self.authorizations()
         asked = AuthorizationRequest(user=self.user, identity="work")
         view = await service.begin(replace(asked, **more))  # type: ignore[arg-type]
@@ -126,17 +126,17 @@ class Desk:
     @asynccontextmanager
     async def logged_in(
         self, **more: object
-    ) -> AsyncIterator[tuple[AuthorizationService, AuthorizationView]]:
+    ) -> AsyncIterator[tuple[AuthorizationService, LoginView]]:
         """Follow the login to its end, at which nothing is stored yet."""
         async with self.authorizing(**more) as (service, view):
             await asyncio.to_thread(self.server.browse, view.url)
-            yield service, await service.wait(view.id, 30)
+            yield service, await service.wait(view.login_id, 30)
 
     async def authorized(self, account: str = "") -> Binding:
         """Bind an account as a person does."""
         async with self.logged_in() as (service, view):
             assert view.problem is None
-            return await service.finish(view.id, account)
+            return await service.finish(view.login_id, account)
 
     async def failure(self, **more: object) -> str:
         """Follow the login, and return the sentence that it ends with; nothing is stored."""
@@ -145,7 +145,7 @@ class Desk:
             assert ended.problem is not None
             assert ended.problem.class_ == "binding_failed"
             with pytest.raises(NotFound):
-                await service.finish(ended.id, "ana")
+                await service.finish(ended.login_id, "ana")
         assert self.bindings.all() == ()
         return ended.problem.message
 
@@ -175,16 +175,16 @@ async def test_a_login_is_shown_before_it_is_stored(desk: Desk) -> None:
         assert asked["code_challenge_method"] == ["S256"]
         assert asked["scope"] == ["mail.read mail.send"]
         assert asked["redirect_uri"][0].startswith("http://127.0.0.1:")
-        assert (await service.wait(view.id, 0)).state == "waiting"
+        assert (await service.wait(view.login_id, 0)).state == "waiting"
         assert await asyncio.to_thread(desk.server.browse, view.url) == 200
-        shown = await service.wait(view.id, 30)
+        shown = await service.wait(view.login_id, 30)
         assert (shown.state, shown.account) == ("authorized", "ana@example.com")
         assert (shown.missing, shown.ends_at) == ((), None)
         assert desk.bindings.all() == ()
         assert desk.events == []
-        bound = await service.finish(view.id, "")
+        bound = await service.finish(view.login_id, "")
         with pytest.raises(NotFound):
-            await service.finish(view.id, "")
+            await service.finish(view.login_id, "")
     assert (bound.name, bound.account) == ("oauth2/mail/work", "ana@example.com")
     assert bound.scopes == ("mail.read", "mail.send")
     assert desk.events == ["binding.created"]
@@ -251,10 +251,10 @@ async def test_a_request_without_the_right_state_does_not_end_the_login(
         wrong = f"{asked['redirect_uri'][0]}?{query.format(state=asked['state'][0])}"
         for _ in range(3):
             assert await asyncio.to_thread(desk.server.browse, wrong) == 404
-        assert (await service.wait(view.id, 0)).state == "waiting"
+        assert (await service.wait(view.login_id, 0)).state == "waiting"
         assert desk.server.grants == []
         assert await asyncio.to_thread(desk.server.browse, view.url) == 200
-        assert (await service.wait(view.id, 30)).state == "authorized"
+        assert (await service.wait(view.login_id, 30)).state == "authorized"
 
 
 async def test_only_the_exact_address_is_answered_and_only_once(desk: Desk) -> None:
@@ -274,11 +274,11 @@ async def test_only_the_exact_address_is_answered_and_only_once(desk: Desk) -> N
             "nonsense\r\n\r\n",
         ):
             assert (await asyncio.to_thread(_raw, port, head)).startswith(b"HTTP/1.1 404 ")
-        assert (await service.wait(view.id, 0)).state == "waiting"
+        assert (await service.wait(view.login_id, 0)).state == "waiting"
         with pytest.raises(OSError, match="in use"), socket.socket(socket.AF_INET6) as other:
             other.bind(("::1", port))
         assert await asyncio.to_thread(desk.server.browse, view.url) == 200
-        assert (await service.wait(view.id, 30)).state == "authorized"
+        assert (await service.wait(view.login_id, 30)).state == "authorized"
         with pytest.raises(ConnectionError):
             await asyncio.to_thread(desk.server.browse, f"{uri}?code=x&state={state}")
         assert len(desk.server.grants) == 1
@@ -290,7 +290,7 @@ async def test_connections_that_say_nothing_keep_the_browser_out_no_longer(desk:
         port = urlsplit(parse_qs(urlsplit(view.url).query)["redirect_uri"][0]).port
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
         assert await asyncio.to_thread(desk.server.browse, view.url) == 200
-        assert (await service.wait(view.id, 30)).state == "authorized"
+        assert (await service.wait(view.login_id, 30)).state == "authorized"
         for _, writer in silent:
             writer.close()
 
@@ -304,7 +304,7 @@ def _raw(port: int, head: str) -> bytes:
 async def test_a_login_that_comes_too_late_finds_nobody(desk: Desk) -> None:
     desk.answer_seconds = 0.05
     async with desk.authorizing() as (service, view):
-        ended = await service.wait(view.id, 30)
+        ended = await service.wait(view.login_id, 30)
         assert ended.problem is not None
         assert "Nobody finished the login" in ended.problem.message
         with pytest.raises(ConnectionError):
@@ -317,9 +317,9 @@ async def test_a_lock_of_the_vault_ends_every_login(desk: Desk) -> None:
     async with desk.logged_in() as (service, view):
         desk.vault.lock()
         with pytest.raises(VaultLocked):
-            await service.finish(view.id, "")
+            await service.finish(view.login_id, "")
         with pytest.raises(NotFound):
-            await service.finish(view.id, "")
+            await service.finish(view.login_id, "")
         with pytest.raises(VaultLocked):
             await service.begin(AuthorizationRequest(user=desk.user, identity="work"))
 
@@ -416,8 +416,8 @@ async def test_where_nobody_says_the_account_a_person_does(desk: Desk, account: 
     async with desk.logged_in() as (service, view):
         assert view.account == ""
         with pytest.raises(InvalidRequest, match="Name it"):
-            await service.finish(view.id, "")
-        assert (await service.finish(view.id, "ana at work")).account == "ana at work"
+            await service.finish(view.login_id, "")
+        assert (await service.finish(view.login_id, "ana at work")).account == "ana at work"
 
 
 @pytest.mark.parametrize(
@@ -456,7 +456,7 @@ async def test_scopes_that_were_not_granted_are_shown(desk: Desk) -> None:
     desk.server.scope = "mail.read"
     async with desk.logged_in() as (service, view):
         assert (view.granted, view.missing) == (("mail.read",), ("mail.send",))
-        bound = await service.finish(view.id, "")
+        bound = await service.finish(view.login_id, "")
     assert desk.bindings.get(bound.name).missing_scopes == ("mail.send",)
     assert desk.records[-1][2]["missing_scopes"] == ["mail.send"]
 
@@ -472,10 +472,10 @@ async def test_a_device_code_needs_no_browser_here(desk: Desk) -> None:
         async with asyncio.timeout(60):
             while not desk.server.grants:  # refused once: nobody has entered it yet
                 await asyncio.sleep(0.05)
-        assert (await service.wait(view.id, 0)).state == "waiting"
+        assert (await service.wait(view.login_id, 0)).state == "waiting"
         desk.server.device_approved.set()
-        assert (await service.wait(view.id, 60)).account == "ana@example.com"
-        bound = await service.finish(view.id, "")
+        assert (await service.wait(view.login_id, 60)).account == "ana@example.com"
+        bound = await service.finish(view.login_id, "")
     assert await desk.token(bound) in desk.server.access_tokens
 
 
@@ -583,7 +583,7 @@ async def test_a_revoked_login_says_what_to_do(desk: Desk) -> None:
     assert desk.bindings.get(bound.name).is_stale
 
     async with desk.logged_in(replaces=bound.name) as (service, view):
-        again = await service.finish(view.id, "")
+        again = await service.finish(view.login_id, "")
     assert replace(again, created_at=bound.created_at) == bound  # another login: of now
     assert not desk.bindings.get(bound.name).is_stale
     assert desk.events[-1] == "binding.reauthorized"
@@ -596,7 +596,7 @@ async def test_another_login_does_not_replace_an_account(desk: Desk) -> None:
     async with desk.logged_in(replaces=bound.name) as (service, view):
         assert view.account == "mallory@example.com"
         with pytest.raises(Conflict, match="another account"):
-            await service.finish(view.id, "")
+            await service.finish(view.login_id, "")
     assert desk.bindings.get(bound.name).account == "ana@example.com"
 
 
@@ -699,7 +699,7 @@ async def test_no_error_repeats_what_was_sent(
 
 async def test_no_token_is_in_a_file_or_a_value_that_prints(desk: Desk) -> None:
     async with desk.logged_in() as (service, view):
-        bound = await service.finish(view.id, "")
+        bound = await service.finish(view.login_id, "")
     desk.clock.advance(3600)
     credential = await desk.bindings.credential_for(bound, desk.user)
     for value in (view, bound, credential, desk.bindings, service, desk.endpoint):

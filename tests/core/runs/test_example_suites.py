@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console_port import ApprovalView, ReadBackView
+from aileron_core.console_port import ApprovalView, ReadBack
 from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.accounts import find_user
 from aileron_core.credentials.authorization import AuthorizationRequest
@@ -67,7 +67,7 @@ def shown(view: ApprovalView) -> dict[str, str]:
     return {each.label: each.value for each in view.preview.fields}
 
 
-async def ran(core: Core, view: ApprovalView) -> ReadBackView:
+async def ran(core: Core, view: ApprovalView) -> ReadBack:
     """Approve *view*, and return what the service held afterwards."""
     end = await core.run(view)
     assert end.state == "completed", end

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from aileron_core.actions.load import load_action
-from aileron_core.actions.model import Action
+from aileron_core.actions.model import Action, ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.connectors.protocol import ConnectorIdentity, Limits, OpResult
+from aileron_core.connectors.protocol import Limits, OpResult
 from aileron_core.connectors.stop_request import StopRequest
 from aileron_core.errors import Failure
 from aileron_core.runs.executor import Executor, RunOutcome, RunPlan

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port import ApprovalView, MarkReadBackSeen, ReadBackView
+from aileron_core.console_port import ApprovalView, MarkReadBackSeen, ReadBack
 from aileron_core.errors import Conflict, NotFound
 from tests.support.core_harness import (
     DRAFT,
@@ -43,7 +43,7 @@ async def approved(core: Core) -> ApprovalView:
     return end
 
 
-async def read_back(core: Core, view: ApprovalView) -> ReadBackView:
+async def read_back(core: Core, view: ApprovalView) -> ReadBack:
     """Return what was published once the service has been asked."""
     found = await core.view(
         view.approval_id, lambda v: v.read_back is not None and v.read_back.status != "reading"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json
 from aileron_core.hash_words import three_words, words_list
 from aileron_core.runs.digest import (
     Consent,
-    ConsentConnector,
     ConsentStep,
     consent_digest,
     preview_digest,
@@ -22,7 +22,7 @@ from aileron_core.runs.digest import (
 CONSENT = Consent(
     action="send-draft",
     action_sha256="a" * 64,
-    connectors=[ConsentConnector(fqn="local://aileron/mail", version="0.1.0", hash="sha256:" + "b" * 64)],
+    connectors=[ConnectorIdentity(fqn="local://aileron/mail", version="0.1.0", hash="sha256:" + "b" * 64)],
     steps=[ConsentStep(id="send", connector="local://aileron/mail", op="send", inputs={"id": "r-1"})],
     args={"draft_id": "r-1", "count": 3},
     hosts=["b.example:443", "a.example:443"],

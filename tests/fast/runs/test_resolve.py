@@ -7,8 +7,8 @@ import pytest
 from aileron_core.actions.interpolate import op_arguments
 from aileron_core.actions.model import Action, Approval, Input, Preview, Step
 from aileron_core.canonical import Json, JsonObject
+from aileron_core.console_port.field_views import FieldView
 from aileron_core.runs.preview.resolve import (
-    PreviewField,
     argument_fields,
     compare_outputs,
     new_values,
@@ -44,7 +44,7 @@ def draft(**changes: Any) -> dict[str, Any]:
     }
 
 
-def shown(value: Any, path: str = "v") -> PreviewField:
+def shown(value: Any, path: str = "v") -> FieldView:
     (field,) = resolve_fields(Preview(op="x", render=(("L", path),)), {"v": value})
     return field
 
@@ -52,9 +52,9 @@ def shown(value: Any, path: str = "v") -> PreviewField:
 def test_fields_come_in_the_files_order_with_header_values() -> None:
     """A header by its name, whatever its case."""
     assert resolve_fields(PREVIEW, draft()) == (
-        PreviewField(label="To", path="message.payload.headers.To", value="to"),
-        PreviewField(label="Subject", path="message.payload.headers.Subject", value="subject"),
-        PreviewField(label="Body", path="message.snippet", value="Hi", multiline=True),
+        FieldView(label="To", value="to"),
+        FieldView(label="Subject", value="subject"),
+        FieldView(label="Body", value="Hi", multiline=True),
     )
 
 
@@ -298,18 +298,17 @@ def test_arguments_are_shown_in_declared_order_then_by_name() -> None:
         action, {"z": 1.0, "body": "x", "n": 1e6, "files": [{"a": 1}], "b": True, "q": None}
     )
     assert fields == (
-        PreviewField(label="To", path="to", missing=True),
-        PreviewField(label="body", path="body", value="x", multiline=True),
-        PreviewField(label="n", path="n", value="1000000"),
-        PreviewField(
+        FieldView(label="To", missing=True),
+        FieldView(label="body", value="x", multiline=True),
+        FieldView(label="n", value="1000000"),
+        FieldView(
             label="files",
-            path="files",
             value='[\n  {\n    "a": 1\n  }\n]',
             multiline=True,
             shape="json",
         ),
-        PreviewField(label="b", path="b", value="true"),
-        PreviewField(label="z", path="z", value="1"),
+        FieldView(label="b", value="true"),
+        FieldView(label="z", value="1"),
     )
 
 

@@ -10,7 +10,7 @@ from aileron_core.console_port import (
     ApprovalUpdated,
     FieldView,
     PreviewView,
-    ReadBackView,
+    ReadBack,
 )
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.reserved import ATTACKS, allowed
@@ -26,7 +26,7 @@ from tests.support.screens.states import (
 )
 
 
-def ended(read_back: ReadBackView, *, compact: bool = False) -> Drawn:
+def ended(read_back: ReadBack, *, compact: bool = False) -> Drawn:
     """Return a console on which the selected call has just ended, and was read back."""
     running = change(TO, state="executing", decided_at=NOW - 9, decided_by="person")
     done = replace(running, state="completed", ended_at=NOW - 5, read_back=read_back, version=9)
@@ -215,7 +215,7 @@ def test_what_continues_a_long_line_cannot_pass_for_a_line_with_a_sign(compact: 
     ids=["held", "unavailable", "differs", "reading"],
 )
 def test_a_call_that_is_done_says_first_what_the_service_holds(
-    read_back: ReadBackView, said: str
+    read_back: ReadBack, said: str
 ) -> None:
     """With the time of the reading; both values stand behind the bars of those who said them."""
     drawn = ended(read_back)

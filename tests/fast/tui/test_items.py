@@ -7,7 +7,7 @@ import pytest
 
 from aileron_core.console_port import (
     Accept,
-    AccountNeedView,
+    AccountNeed,
     AccountView,
     ApprovalUpdated,
     ApprovalView,
@@ -49,7 +49,7 @@ SEND_DRAFT = replace(not_accepted(), name="send-draft", change="changed", connec
 def needs(reason: Any, *candidates: AccountView, problem: str = "") -> ApprovalView:
     """A call that waits for the vault or an account."""
     command = f"aileron binding setup {FQN}" if reason == "unbound" else ""
-    need = AccountNeedView(
+    need = AccountNeed(
         reason=reason, connector=FQN, kind="api_key", candidates=candidates, problem=problem,
         command=command,
     )  # fmt: skip

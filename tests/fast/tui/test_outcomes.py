@@ -13,8 +13,8 @@ from aileron_core.console_port import (
     FieldView,
     LookView,
     PreviewView,
-    ReadBackFieldView,
-    ReadBackView,
+    ReadBack,
+    ReadBackDifference,
 )
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
@@ -60,10 +60,10 @@ def looked_at(view: ApprovalView | None = None, **look: object) -> ApprovalUpdat
     )
 
 
-def compared(*differing: str) -> ReadBackView:
+def compared(*differing: str) -> ReadBack:
     """Return a comparison of two fields in which *differing* are not as approved."""
     fields = tuple(
-        ReadBackFieldView(
+        ReadBackDifference(
             approved=FieldView(label=label, value="ana@example.com"),
             found=FieldView(label=label, value="eve@evil.example"),
             from_agent=True,
@@ -71,7 +71,7 @@ def compared(*differing: str) -> ReadBackView:
         for label in differing
     )
     status = "differs" if differing else "held"
-    return ReadBackView(status=status, at=NOW + 30, compared=2, differing=fields, labels=differing)
+    return ReadBack(status=status, at=NOW + 30, compared=2, differing=fields, labels=differing)
 
 
 def settled(**changes: object) -> ApprovalView:

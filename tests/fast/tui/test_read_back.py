@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import ApprovalUpdated, ApprovalView, CallView, ReadBackView
+from aileron_core.console_port import ApprovalUpdated, ApprovalView, CallView, ReadBack
 from aileron_tui.draw.call_page import outcome_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.draw.unknown_outcome import DEFAULT_KEYS
@@ -14,7 +14,7 @@ from tests.support.screens.states import AS_APPROVED, NOW, TO, change, differing
 ODD = differing("eve@evil.example")
 
 
-def done(number: int, read_back: ReadBackView | None, **changes: object) -> ApprovalView:
+def done(number: int, read_back: ReadBack | None, **changes: object) -> ApprovalView:
     """Return a change that ran, the higher its *number* the later."""
     view, ended = change(TO), NOW - 60 + number
     view = replace(view, approval_id=short(number).approval_id, run_id=short(number).run_id)
@@ -44,7 +44,7 @@ def test_more_decisions_than_are_kept_push_out_none_that_was_not_seen() -> None:
 
 @pytest.mark.parametrize(("read_back", "said"), [(AS_APPROVED, "now holds"), (ODD, "not hold")])
 def test_where_nothing_waits_the_last_call_says_what_the_service_holds(
-    read_back: ReadBackView, said: str
+    read_back: ReadBack, said: str
 ) -> None:
     calm = Drawn(start(done(1, read_back))).calm
     assert "Last:" in calm

@@ -13,7 +13,7 @@ from aileron_core.console_port import (
     FieldView,
     LibraryUpdated,
     RecordRead,
-    RefusedHostView,
+    RefusedHost,
     SessionsUpdated,
     SessionView,
     StorageHealth,
@@ -130,8 +130,8 @@ def test_a_session_whose_model_requests_wait_for_the_vault_says_so() -> None:
 def test_a_host_that_cannot_be_allowed_is_shown_with_the_reason_and_marked() -> None:
     """Its name is whatever the agent asked for; no key is offered for it."""
     hosts = (
-        RefusedHostView("a\x1b[31m\u202eb:443", "it is not a host name"),
-        RefusedHostView("meta.example:443", "it leads to 169.254.169.254, which is link-local"),
+        RefusedHost("a\x1b[31m\u202eb:443", "it is not a host name"),
+        RefusedHost("meta.example:443", "it leads to 169.254.169.254, which is link-local"),
     )
     allowed = ("evil-registry.example:443",)
     asks = replace(CODEX, refused_hosts=hosts, allowed_hosts=allowed, further_refusals=1200)

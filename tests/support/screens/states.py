@@ -7,8 +7,8 @@ from aileron_core.console_port import (
     FieldView,
     NotAcceptedView,
     PreviewView,
-    ReadBackFieldView,
-    ReadBackView,
+    ReadBack,
+    ReadBackDifference,
     Recorded,
     RecordView,
     Snapshot,
@@ -20,7 +20,7 @@ __all__ = [
     "start",
 ]  # fmt: skip
 
-AS_APPROVED = ReadBackView(status="held", at=NOW - 3, compared=3)
+AS_APPROVED = ReadBack(status="held", at=NOW - 3, compared=3)
 TO = FieldView(label="To", value="ana@example.com")
 DRAFT = "\n".join(["Hi all,", *(f"This is line {n}." for n in range(2, 20)), "Ana"])
 
@@ -90,9 +90,9 @@ def change(
     return replace(view, **{"preview": preview, **changes})
 
 
-def differing(found: str) -> ReadBackView:
+def differing(found: str) -> ReadBack:
     """Return a reading after the run in which *found* stands where `TO` was approved."""
-    field = ReadBackFieldView(approved=TO, found=replace(TO, value=found), from_agent=True)
+    field = ReadBackDifference(approved=TO, found=replace(TO, value=found), from_agent=True)
     return replace(AS_APPROVED, status="differs", differing=(field,), labels=("To",))
 
 
