@@ -29,7 +29,7 @@ from aileron_core.console.records import ConsoleRecords
 from aileron_core.console.service import ConsoleService
 from aileron_core.console.storage_monitor import StorageMonitor
 from aileron_core.console.vault_service import VaultService
-from aileron_core.console_port import CoreEvent
+from aileron_core.console_port.events import CoreEvent
 from aileron_core.credentials.accounts import AccountService
 from aileron_core.credentials.authorization import AuthorizationService
 from aileron_core.credentials.bindings import BindingService

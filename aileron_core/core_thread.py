@@ -9,7 +9,8 @@ from concurrent.futures import Future
 
 from aileron_core import tasks
 from aileron_core.app import App
-from aileron_core.console_port import CoreEvent, CoreLost, Intent, Snapshot
+from aileron_core.console_port.events import CoreEvent, CoreLost, Snapshot
+from aileron_core.console_port.intents import Intent
 from aileron_core.errors import Unavailable
 
 _log = logging.getLogger(__name__)

@@ -18,13 +18,9 @@ from textual.types import AnimationLevel
 
 from aileron_core.actions.model import shown_name
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.console_port import (
-    ApprovalUpdated,
-    ConsolePort,
-    CoreLost,
-    SessionsUpdated,
-    TouchVault,
-)
+from aileron_core.console_port.events import ApprovalUpdated, CoreLost, SessionsUpdated
+from aileron_core.console_port.intents import TouchVault
+from aileron_core.console_port.port import ConsolePort
 from aileron_core.errors import Unavailable
 from aileron_core.settings import NotifySettings
 from aileron_core.text import escape

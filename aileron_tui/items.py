@@ -7,10 +7,10 @@ from functools import cached_property
 from math import inf
 from typing import Literal
 
-from aileron_core.console_port import (
+from aileron_core.console_port.file_views import FileContentView
+from aileron_core.console_port.view_models import (
     WAITING_STATES,
     ApprovalView,
-    FileContentView,
     NotAcceptedView,
     SuiteView,
 )

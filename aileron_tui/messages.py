@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from aileron_core.console_port import CoreEvent
+from aileron_core.console_port.events import CoreEvent
 
 
 class CoreEventArrived(Message):

@@ -3,24 +3,24 @@
 from dataclasses import replace
 
 from aileron_core.console.account_views import account_view, user_view
-from aileron_core.console_port import (
-    AccountChange,
-    AccountChanged,
+from aileron_core.console_port.account_intents import (
     AccountIntent,
-    AccountRefused,
-    AccountsUpdated,
     BeginLogin,
     BindAccount,
     CancelLogin,
-    CoreEvent,
     FinishLogin,
     ForgetChoice,
-    LibraryUpdated,
-    LoginUpdated,
     RebindAccount,
     RevokeAccount,
-    VaultStatus,
 )
+from aileron_core.console_port.account_views import (
+    AccountChange,
+    AccountChanged,
+    AccountRefused,
+    AccountsUpdated,
+    LoginUpdated,
+)
+from aileron_core.console_port.events import CoreEvent, LibraryUpdated, VaultStatus
 from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.accounts import credential_users, find_user
 from aileron_core.credentials.authorization import (

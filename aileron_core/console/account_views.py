@@ -6,7 +6,7 @@ from typing import Any
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.http.target import parse_target
 from aileron_core.connectors.manifest import CLIENT_PLACEHOLDER
-from aileron_core.console_port import BoundAccountView, CredentialUserView
+from aileron_core.console_port.account_views import BoundAccountView, CredentialUserView
 from aileron_core.credentials.binding import LOGIN_ENDED, Binding, CredentialUser, binding_name
 
 

@@ -12,12 +12,7 @@ from aileron_core.audit.read import verify_home
 from aileron_core.clock import Clock
 from aileron_core.console.head_signing import HeadSigning
 from aileron_core.console.view_mapping import records_from
-from aileron_core.console_port import (
-    AuditExported,
-    AuditVerified,
-    RecordRead,
-    RecordsRead,
-)
+from aileron_core.console_port.events import AuditExported, AuditVerified, RecordRead, RecordsRead
 from aileron_core.errors import Conflict, NotFound, Unavailable
 from aileron_core.home.layout import Home
 from aileron_core.storage.database import Database

@@ -7,14 +7,16 @@ from contextlib import suppress
 from aileron_core.audit.record import ChainHead, CommittedRecord
 from aileron_core.clock import Clock
 from aileron_core.console.view_mapping import approval_view, record_view, session_view
-from aileron_core.console_port import (
+from aileron_core.console_port.events import (
     ApprovalsRead,
     ApprovalUpdated,
-    ApprovalView,
     CoreEvent,
     LibraryUpdated,
     Recorded,
     SessionsUpdated,
+)
+from aileron_core.console_port.view_models import (
+    ApprovalView,
     SessionView,
     ToolCallsView,
     TrafficView,

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from aileron_core.console.records import ConsoleRecords
-from aileron_core.console_port import CoreEvent, StorageHealth
+from aileron_core.console_port.events import CoreEvent, StorageHealth
 from aileron_core.errors import AileronError
 from aileron_core.events import EventBus
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, TypeVar
 from aileron_core.audit.events import Actor, AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.console.records import ConsoleRecords
-from aileron_core.console_port import CoreEvent, VaultStatus
+from aileron_core.console_port.events import CoreEvent, VaultStatus
 from aileron_core.errors import Forbidden, StorageUnavailable, WrongPassphrase
 from aileron_core.events import EventBus
 from aileron_core.runs.registry import RunRegistry

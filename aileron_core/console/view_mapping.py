@@ -12,14 +12,16 @@ from aileron_core.audit.record import CommittedRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import parse_rfc3339
 from aileron_core.connectors.http.host_names import short_host, short_hosts
-from aileron_core.console_port import (
-    AccountView,
-    ApprovalView,
+from aileron_core.console_port.field_views import (
     DriftView,
     FieldChangeView,
     FieldView,
     LookView,
     PreviewView,
+)
+from aileron_core.console_port.view_models import (
+    AccountView,
+    ApprovalView,
     ReachView,
     RecordView,
     RunAheadView,

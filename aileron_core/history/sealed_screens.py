@@ -14,7 +14,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, rfc3339
-from aileron_core.console_port import ApprovalView, DecidedScreenView
+from aileron_core.console_port.view_models import ApprovalView, DecidedScreenView
 from aileron_core.history.keys import HistoryKeys
 from aileron_core.history.sealing import (
     CannotUnseal,

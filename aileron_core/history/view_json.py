@@ -7,7 +7,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 
 
 def view_to_json(view: ApprovalView) -> JsonObject:

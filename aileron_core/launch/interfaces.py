@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from aileron_core.console_port import FileContentView
+from aileron_core.console_port.file_views import FileContentView
 from aileron_core.launch.plan import Builtins
 from aileron_core.launch.project import ProjectSettings
 from aileron_core.proxy_settings import PluginTools

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from aileron_core.console_port import (
+from aileron_core.console_port.file_views import (
     AcceptanceChangeView,
     AcceptedBeforeView,
     ChangeKind,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from aileron_core import tasks
-from aileron_core.console_port import CoreEvent, SessionsUpdated
+from aileron_core.console_port.events import CoreEvent, SessionsUpdated
 from aileron_core.launch.launch_dir import launch_dir_parents, remove_stale
 from aileron_core.launch.protected_paths import finish_sessions
 from aileron_core.launch.repositories import import_from_killed_launches, save_notices

@@ -21,12 +21,12 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, parse_rfc3339, rfc3339
-from aileron_core.console_port import (
+from aileron_core.console_port.file_views import (
     AcceptanceChangeView,
     AcceptedBeforeView,
     FileContentView,
-    NotAcceptedView,
 )
+from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Conflict, StorageUnavailable, VaultDamaged, VaultLocked
 from aileron_core.library import acceptance
 from aileron_core.library.policy_comparison import compare_policies

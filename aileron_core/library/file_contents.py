@@ -8,7 +8,11 @@ from aileron_core.actions.catalog import CatalogEntry
 from aileron_core.actions.load import read_action
 from aileron_core.actions.model import Action
 from aileron_core.connectors.store import InstalledConnector
-from aileron_core.console_port import AcceptanceChangeView, AcceptedBeforeView, FileContentView
+from aileron_core.console_port.file_views import (
+    AcceptanceChangeView,
+    AcceptedBeforeView,
+    FileContentView,
+)
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.library.accepted_contents import AcceptedContents
 from aileron_core.library.comparison import compare_actions, compare_manifests

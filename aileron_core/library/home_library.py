@@ -24,7 +24,7 @@ from aileron_core.connectors.posted_reads import acceptance_name, unchecked_op
 from aileron_core.connectors.protocol import Connector, Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
-from aileron_core.console_port import LibraryItemView, NotAcceptedView
+from aileron_core.console_port.view_models import LibraryItemView, NotAcceptedView
 from aileron_core.errors import (
     AileronError,
     Conflict,

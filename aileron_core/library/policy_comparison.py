@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from aileron_core.console_port import AcceptanceChangeView, ChangeKind
+from aileron_core.console_port.file_views import AcceptanceChangeView, ChangeKind
 from aileron_core.errors import FileProblems
 from aileron_core.policy.model import Decision, Rule
 from aileron_core.policy.policy_file import parse_policy

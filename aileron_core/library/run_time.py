@@ -11,7 +11,7 @@ from typing import Final
 from aileron_core.actions.model import Action, ActionLimits
 from aileron_core.actions.validate import MAX_WALL_SECONDS
 from aileron_core.connectors.store import InstalledConnector
-from aileron_core.console_port import RunTimeView
+from aileron_core.console_port.view_models import RunTimeView
 from aileron_core.library.acceptance import AcceptanceRecord
 
 KIND: Final = "run_time"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from aileron_core.canonical import sha256_hex
-from aileron_core.console_port import AcceptanceChangeView, ChangeDirection
+from aileron_core.console_port.file_views import AcceptanceChangeView, ChangeDirection
 
 _DEFAULTS: Final[Mapping[str, float]] = {
     "approval.expires_seconds": 1800,

@@ -10,8 +10,8 @@ from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run
 from aileron_core.actions.model import Action
 from aileron_core.actions.suites import Suite
 from aileron_core.connectors.store import InstalledConnector
-from aileron_core.console_port import (
-    FileContentView,
+from aileron_core.console_port.file_views import FileContentView
+from aileron_core.console_port.view_models import (
     LibraryItemView,
     NotAcceptedView,
     RunTimeView,

@@ -12,7 +12,7 @@ from aileron_core.connectors.builtin.connector import BuiltinConnector
 from aileron_core.connectors.manifest import CredentialRequirement
 from aileron_core.connectors.protocol import Connector, Credential, Limits, OpResult
 from aileron_core.connectors.stop_request import StopRequest
-from aileron_core.console_port import EverythingStopped
+from aileron_core.console_port.events import EverythingStopped
 from aileron_core.errors import Conflict, NotFound, StorageUnavailable, Unavailable
 from aileron_core.events import EventBus
 from aileron_core.runs import ApprovalService, LiveRun

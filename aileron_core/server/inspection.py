@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from aileron_core.console_port import UnreadReason
+from aileron_core.console_port.view_models import UnreadReason
 from aileron_core.errors import ModelFormatError
 from aileron_core.models import BY_PATH, Format, StreamReader
 from aileron_core.models.neutral import Answer, CallBegun, Event, Limits, OtherCall

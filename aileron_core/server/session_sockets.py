@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aileron_core import tasks
 from aileron_core.app import App
-from aileron_core.console_port import CoreEvent, SessionsUpdated
+from aileron_core.console_port.events import CoreEvent, SessionsUpdated
 from aileron_core.containment.detection import detect_containment
 from aileron_core.errors import ServerStartError
 from aileron_core.server.sockets import bind_unix

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from aileron_core.console_port import ProcessView
+from aileron_core.console_port.view_models import ProcessView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

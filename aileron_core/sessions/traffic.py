@@ -12,7 +12,7 @@ from aileron_core import tasks
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import rfc3339
-from aileron_core.console_port import TrafficView
+from aileron_core.console_port.view_models import TrafficView
 from aileron_core.errors import AileronError
 from aileron_core.sessions.meter import SessionMeter
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 
 import click
 
-from aileron_core.console_port import FileContentView
+from aileron_core.console_port.file_views import FileContentView
 from aileron_core.errors import AileronError, Forbidden, NotFound
 from aileron_core.home.client import HomeClient, HomeConnection
 from aileron_core.home.layout import Home

@@ -14,7 +14,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Final
 
 from aileron_core.app import App, AppOptions, MakeOutgoing
-from aileron_core.console_port import ApprovalsRead, CoreEvent
+from aileron_core.console_port.events import ApprovalsRead, CoreEvent
 from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
 from aileron_core.library.policy_in_force import load_policy

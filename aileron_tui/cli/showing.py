@@ -9,7 +9,8 @@ from aileron_core.actions.catalog import Catalog, scan
 from aileron_core.clock import SystemClock, rfc3339
 from aileron_core.connectors.availability import availability_problems
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console_port import FileContentView, LibraryItemView
+from aileron_core.console_port.file_views import FileContentView
+from aileron_core.console_port.view_models import LibraryItemView
 from aileron_core.errors import Conflict, NotFound, Problem
 from aileron_core.home.layout import Home
 from aileron_core.library.acceptance import load_withdrawn

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from aileron_core.console_port import (
+from aileron_core.console_port.file_views import (
     AcceptanceChangeView,
     AcceptedBeforeView,
     FileContentView,
-    NotAcceptedView,
 )
+from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.foreign_text import brief, foreign_text, render_foreign, rendered_lines

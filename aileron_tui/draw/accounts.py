@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from aileron_core.console_port import AccountNeed, AccountView, ApprovalView
+from aileron_core.console_port.view_models import AccountNeed, AccountView, ApprovalView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.foreign_text import brief, foreign_text

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from aileron_core.console_port import ApprovalView, SessionView, Snapshot, VaultStatus
+from aileron_core.console_port.events import Snapshot, VaultStatus
+from aileron_core.console_port.view_models import ApprovalView, SessionView
 from aileron_tui import words
 from aileron_tui.draw.document import words_remark
 from aileron_tui.draw.foreign_text import brief, foreign_text

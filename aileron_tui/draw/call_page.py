@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from aileron_core.actions.model import is_builtin
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port import FINAL_STATES, ApprovalView, CallView, RecordView
+from aileron_core.console_port.view_models import FINAL_STATES, ApprovalView, CallView, RecordView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.context import Section

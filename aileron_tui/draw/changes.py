@@ -5,7 +5,8 @@ The old value has the bar of what was fetched, the new one the bar of what the a
 
 from collections.abc import Iterator
 
-from aileron_core.console_port import ApprovalView, FieldView
+from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, Gutter, blank, value
 from aileron_tui.draw.foreign_text import foreign_text

@@ -4,11 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from aileron_core.actions.model import ActionLimits, is_builtin, shown_name
-from aileron_core.console_port import (
-    FINAL_STATES,
-    ApprovalView,
-    SessionView,
-)
+from aileron_core.console_port.view_models import FINAL_STATES, ApprovalView, SessionView
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.accounts import account_rows, need_blocks, need_heading

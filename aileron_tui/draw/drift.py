@@ -5,7 +5,7 @@ What differs outside the fields, by path, is found in `aileron_core.runs.preview
 
 from collections.abc import Iterator, Sequence
 
-from aileron_core.console_port import DriftView, FieldChangeView
+from aileron_core.console_port.field_views import DriftView, FieldChangeView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, Layout, blank, value
 from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from aileron_core.console_port import FieldView
+from aileron_core.console_port.field_views import FieldView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, Gutter, blank, value
 from aileron_tui.draw.foreign_text import foreign_text

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from aileron_core.console_port import ApprovalView, FieldView, FileContentView
+from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.file_views import FileContentView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.text import render
 from aileron_tui import words
 from aileron_tui.draw.changes import changed_fields

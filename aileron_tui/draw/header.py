@@ -4,7 +4,12 @@ from collections.abc import Sequence
 
 from aileron_core.actions.model import is_builtin
 from aileron_core.connectors.posted_reads import unchecked_op
-from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView, RunAheadView
+from aileron_core.console_port.view_models import (
+    WAITING_STATES,
+    ApprovalView,
+    NotAcceptedView,
+    RunAheadView,
+)
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.acceptance import content_warnings

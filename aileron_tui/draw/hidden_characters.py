@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.text import Lookalike, Rendered, escape
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, value

@@ -6,7 +6,7 @@ What the service holds has the bar of what was fetched.
 
 from collections.abc import Iterator
 
-from aileron_core.console_port import ReadBack
+from aileron_core.console_port.field_views import ReadBack
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.changes import field_change_blocks

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Problem
 from aileron_core.text import escape
 from aileron_tui import words

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from aileron_core.actions.model import shown_name
-from aileron_core.console_port import (
-    ApprovalView,
-)
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.changes import changed_fields

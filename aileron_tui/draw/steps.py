@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from aileron_core.console_port import ApprovalView, StepView
+from aileron_core.console_port.view_models import ApprovalView, StepView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, Gutter, blank, heading, value
 from aileron_tui.draw.foreign_text import foreign_text, host_names

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from aileron_core.console_port import NotAcceptedView
+from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_tui import words
 from aileron_tui.draw.acceptance import suite_content_blocks, suite_difference_blocks
 from aileron_tui.draw.blocks import Block, blank, heading, value

@@ -6,7 +6,8 @@ What was read then stands beside what was approved, never in its place.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from aileron_core.console_port import ApprovalView, LookView
+from aileron_core.console_port.field_views import LookView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.field_blocks import field_blocks

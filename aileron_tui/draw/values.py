@@ -5,7 +5,7 @@ Outside text can never write `‹` or `›`, so no text can pass for an object, 
 
 from collections.abc import Iterator
 
-from aileron_core.console_port import FieldView
+from aileron_core.console_port.field_views import FieldView
 from aileron_core.text import Rendered
 from aileron_tui import words
 from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines

@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from aileron_core.console_port import (
+from aileron_core.console_port.account_views import BoundAccountView, CredentialUserView
+from aileron_core.console_port.view_models import (
     AccountNeed,
     ApprovalView,
-    BoundAccountView,
-    CredentialUserView,
     LibraryItemView,
     NotAcceptedView,
     SessionView,

@@ -3,14 +3,9 @@
 from collections.abc import Callable
 from math import ceil
 
-from aileron_core.console_port import (
-    FINAL_STATES,
-    ConsolePort,
-    Deny,
-    Intent,
-    RefreshPreview,
-    StopEverything,
-)
+from aileron_core.console_port.intents import Deny, Intent, RefreshPreview, StopEverything
+from aileron_core.console_port.port import ConsolePort
+from aileron_core.console_port.view_models import FINAL_STATES
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.input.commands import key_label

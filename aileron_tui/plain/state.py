@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from aileron_core.actions.model import shown_name
 from aileron_core.clock import Clock
-from aileron_core.console_port import (
+from aileron_core.console_port.events import (
     ApprovalUpdated,
     CoreEvent,
     PauseChanged,

@@ -1,7 +1,7 @@
 """The screen of view 3, and its keys; what it says is in `state/tables/audit.py`."""
 
 from aileron_core.clock import Clock
-from aileron_core.console_port import ExportAudit, VerifyAudit
+from aileron_core.console_port.intents import ExportAudit, VerifyAudit
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.screens.base import Submit
 from aileron_tui.screens.listing import ListScreen

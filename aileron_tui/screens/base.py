@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.screen import Screen
 
 from aileron_core.clock import Clock
-from aileron_core.console_port import Intent, LockVault, RefetchPreview, SetPause
+from aileron_core.console_port.intents import Intent, LockVault, RefetchPreview, SetPause
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.guide import guide_rows

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from aileron_core.clock import Clock
-from aileron_core.console_port import Approve, Deny, Intent
+from aileron_core.console_port.intents import Approve, Deny, Intent
 from aileron_tui import words
 from aileron_tui.input.arming import AFTER_SECONDS, Obstacle
 from aileron_tui.input.commands import CommandHandlers

@@ -9,7 +9,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from aileron_core.clock import Clock
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui import words
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, lay_out
 from aileron_tui.draw.document import undrawable_blocks

@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
 from aileron_core.clock import Clock
-from aileron_core.console_port import RefreshPreview
+from aileron_core.console_port.intents import RefreshPreview
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER

@@ -4,15 +4,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from aileron_core.console_port import (
+from aileron_core.console_port.account_intents import BeginLogin, BindAccount
+from aileron_core.console_port.account_views import (
     AccountRefused,
-    BeginLogin,
-    BindAccount,
     BoundAccountView,
     CredentialUserView,
-    Intent,
     LoginView,
 )
+from aileron_core.console_port.intents import Intent
 from aileron_core.vault.secret import Secret
 from aileron_tui import words
 

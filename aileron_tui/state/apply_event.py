@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port import (
-    WAITING_STATES,
+from aileron_core.console_port.account_views import (
     AccountChanged,
     AccountRefused,
     AccountsUpdated,
+    LoginUpdated,
+)
+from aileron_core.console_port.events import (
     ApprovalsRead,
     ApprovalUpdated,
-    ApprovalView,
     AuditExported,
     AuditVerified,
     CallRead,
@@ -19,18 +20,17 @@ from aileron_core.console_port import (
     EverythingStopped,
     IntentRefused,
     LibraryUpdated,
-    LoginUpdated,
     PauseChanged,
     Recorded,
     RecordRead,
     RecordsRead,
     SessionsUpdated,
-    SessionView,
     StorageHealth,
     VaultRefused,
     VaultStatus,
     VaultUnlocked,
 )
+from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView, SessionView
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.foreign_text import foreign_text

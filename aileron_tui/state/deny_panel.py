@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 
 REASONS_KEPT = 50
 REASON_LIMIT = 2_000

@@ -7,7 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from aileron_core.console_port import CoreEvent
+from aileron_core.console_port.events import CoreEvent
 
 BATCH_SIZE = 200
 """How many events are taken in one go."""

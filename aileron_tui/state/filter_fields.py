@@ -1,7 +1,7 @@
 """What a row of the waiting list offers to a filter: the values behind `agent:`, `state:` and the like."""
 
 from aileron_core.actions.model import shown_name
-from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView
+from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.items import Item, SuiteFiles

@@ -1,29 +1,27 @@
 """The intents that the press of a key submits, for the item on screen."""
 
-from aileron_core.console_port import (
+from aileron_core.console_port.account_intents import FinishLogin, RebindAccount, RevokeAccount
+from aileron_core.console_port.intents import (
     Accept,
     AcceptSuite,
     Acknowledge,
     AllowHost,
-    ApprovalView,
     Approve,
     ChooseAccount,
     Deny,
     EndSession,
-    FinishLogin,
     Intent,
     LockVault,
     MarkReadBackSeen,
-    RebindAccount,
     RefetchPreview,
     RefreshPreview,
-    RevokeAccount,
     SetPause,
     StopEverything,
     StopRun,
     UndoRun,
     WithdrawAcceptance,
 )
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.items import SuiteFiles
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import equal_calls, running_call

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Set
 from enum import IntEnum
 
-from aileron_core.console_port import NotAcceptedView
+from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui.items import FileOutcome, Item, group_files
 from aileron_tui.state.pending_intents import ACCEPTED_STATES, file_key, suite_key

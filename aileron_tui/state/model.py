@@ -5,19 +5,20 @@ from dataclasses import dataclass
 from math import inf
 from typing import cast
 
-from aileron_core.console_port import (
-    FINAL_STATES,
+from aileron_core.console_port.events import ApprovalsRead, Snapshot
+from aileron_core.console_port.intents import (
     Acknowledge,
-    ApprovalsRead,
-    ApprovalView,
     Approve,
     Deny,
     EndSession,
     Intent,
     ReadApprovals,
+)
+from aileron_core.console_port.view_models import (
+    FINAL_STATES,
+    ApprovalView,
     RecordView,
     SessionView,
-    Snapshot,
 )
 from aileron_tui.draw.guide import GuideLine
 from aileron_tui.draw.status_line import StatusMessage

@@ -3,13 +3,9 @@
 from collections.abc import Sequence
 from math import inf
 
-from aileron_core.console_port import (
-    FINAL_STATES,
-    CallRead,
-    CallView,
-    DecidedScreenView,
-    ReadCall,
-)
+from aileron_core.console_port.events import CallRead
+from aileron_core.console_port.intents import ReadCall
+from aileron_core.console_port.view_models import FINAL_STATES, CallView, DecidedScreenView
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Block, Layout
 from aileron_tui.draw.call_page import Parts, call_parts
 from aileron_tui.draw.header import item_head, warnings_beyond_head

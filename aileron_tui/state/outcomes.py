@@ -1,13 +1,8 @@
 """The status line's reports of events: outcomes of what the person did or looks at."""
 
-from aileron_core.console_port import (
-    Accept,
-    AcceptSuite,
-    ApprovalView,
-    AuditExported,
-    EverythingStopped,
-    WithdrawAcceptance,
-)
+from aileron_core.console_port.events import AuditExported, EverythingStopped
+from aileron_core.console_port.intents import Accept, AcceptSuite, WithdrawAcceptance
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.document import agent_name

@@ -2,20 +2,19 @@
 
 from collections.abc import Hashable, Iterator
 
-from aileron_core.console_port import (
+from aileron_core.console_port.events import LibraryUpdated
+from aileron_core.console_port.intents import (
     Accept,
     AcceptSuite,
     Acknowledge,
     AllowHost,
-    ApprovalView,
     Approve,
     Deny,
     EndSession,
     Intent,
-    LibraryUpdated,
-    SessionView,
     WithdrawAcceptance,
 )
+from aileron_core.console_port.view_models import ApprovalView, SessionView
 
 ACCEPTED_STATES = ("ready", "cannot_run")
 """States of an accepted file."""

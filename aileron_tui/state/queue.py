@@ -5,7 +5,7 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import overload
 
-from aileron_core.console_port import (
+from aileron_core.console_port.view_models import (
     FINAL_STATES,
     WAITING_STATES,
     ApprovalView,

@@ -1,6 +1,7 @@
 """The situation of the model at this moment, and what keeps a key from deciding: no database, a deadline too near."""
 
-from aileron_core.console_port import WAITING_STATES, ApprovalView, Deny
+from aileron_core.console_port.intents import Deny
+from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView
 from aileron_tui.input.situation import BlockedBy, RunningCall, Situation
 from aileron_tui.items import Item
 from aileron_tui.state.model import Model

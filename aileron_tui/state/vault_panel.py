@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable
 
-from aileron_core.console_port import (
-    AccountNeed,
-    ApprovalView,
+from aileron_core.console_port.intents import (
     CreateVault,
     Intent,
     UnlockVault,
     UnlockVaultWithKeyring,
 )
+from aileron_core.console_port.view_models import AccountNeed, ApprovalView
 from aileron_core.errors import InvalidRequest
 from aileron_core.vault.passphrase import check_passphrase
 from aileron_core.vault.secret import Secret

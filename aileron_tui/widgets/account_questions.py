@@ -1,6 +1,6 @@
 """The questions about an account at the foot of the list of accounts."""
 
-from aileron_core.console_port import CredentialUserView, LoginView
+from aileron_core.console_port.account_views import CredentialUserView, LoginView
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw import bars

@@ -10,7 +10,8 @@ from textual.message import Message
 from textual.widgets import Input
 
 from aileron_core.clock import Clock
-from aileron_core.console_port import CancelLogin, ForgetChoice, Intent
+from aileron_core.console_port.account_intents import CancelLogin, ForgetChoice
+from aileron_core.console_port.intents import Intent
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw import bars

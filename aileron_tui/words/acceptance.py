@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from aileron_core.console_port import ChangeDirection, ChangeKind
+from aileron_core.console_port.file_views import ChangeDirection, ChangeKind
 
 WIDER: Final = "ALLOWS MORE"
 CHANGED: Final = "WHAT CHANGED"

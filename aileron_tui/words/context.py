@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from aileron_core.console_port import Containment
+from aileron_core.containment.detection import Containment
 
 WHO_ASKS: Final = "WHO ASKS"
 BY_KERNEL: Final = "confirmed by the kernel"

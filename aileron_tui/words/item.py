@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from aileron_core.console_port import Containment
+from aileron_core.containment.detection import Containment
 
 WAITING: Final = "WAITING"
 OLDEST_FIRST: Final = "oldest first"

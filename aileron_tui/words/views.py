@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from aileron_core.console_port import Containment, UnreadReason
+from aileron_core.console_port.view_models import UnreadReason
+from aileron_core.containment.detection import Containment
 
 NAME: Final = "aileron"
 VIEWS: Final = {

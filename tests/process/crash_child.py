@@ -14,19 +14,14 @@ import signal
 import sys
 from pathlib import Path
 
-from aileron_core.console_port import (
-    AllowHost,
+from aileron_core.console_port.events import (
     ApprovalUpdated,
-    ApprovalView,
-    Approve,
     CoreEvent,
-    Deny,
-    Intent,
     IntentRefused,
-    RefreshPreview,
     SessionsUpdated,
-    SessionView,
 )
+from aileron_core.console_port.intents import AllowHost, Approve, Deny, Intent, RefreshPreview
+from aileron_core.console_port.view_models import ApprovalView, SessionView
 from aileron_core.home.layout import Home
 from aileron_core.sessions import registry
 from aileron_core.settings import LogSettings

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import (
+from aileron_core.console_port.account_views import (
     AccountsUpdated,
     BoundAccountView,
     CredentialUserView,

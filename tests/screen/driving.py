@@ -13,7 +13,8 @@ from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from aileron_core.console_port import Intent, Snapshot
+from aileron_core.console_port.events import Snapshot
+from aileron_core.console_port.intents import Intent
 from aileron_tui.app import AileronApp
 from aileron_tui.screens.base import ConsoleScreen
 from aileron_tui.screens.reading import SEEN_SECONDS

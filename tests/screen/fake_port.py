@@ -10,15 +10,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.console_port import (
-    CoreEvent,
+from aileron_core.console_port.events import CoreEvent, Snapshot
+from aileron_core.console_port.intents import (
     ExportAudit,
     Intent,
     ReadApprovals,
     ReadCall,
     ReadRecord,
     ReadRecords,
-    Snapshot,
     VerifyAudit,
 )
 from tests.support.screens.port import FixtureCore

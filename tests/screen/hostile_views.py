@@ -4,16 +4,16 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from aileron_core.console_port import (
+from aileron_core.console_port import view_models
+from aileron_core.console_port.events import Snapshot
+from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.view_models import (
     AccountNeed,
     AccountView,
     ApprovalView,
-    FieldView,
     LibraryItemView,
     ProcessView,
-    Snapshot,
     StepView,
-    view_models,
 )
 from aileron_core.errors import Problem
 from tests.support.screens.calls import approval, drifted, snapshot

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from aileron_core.actions.load import load_action
-from aileron_core.console_port import (
+from aileron_core.console_port.file_views import (
     AcceptanceChangeView,
     AcceptedBeforeView,
     FileContentView,
-    NotAcceptedView,
 )
+from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.library.comparison import compare_actions
 from tests.screen.driving import NOW
 

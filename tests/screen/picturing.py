@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port import Snapshot
+from aileron_core.console_port.events import Snapshot
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 from tests.screen.driving import NOW, Console, app_on
 from tests.screen.fake_port import RecordingPort

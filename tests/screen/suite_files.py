@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from aileron_core.console_port import NotAcceptedView, SuiteView
+from aileron_core.console_port.view_models import NotAcceptedView, SuiteView
 
 __all__ = ["NAMES", "held_file", "suite", "suite_of_515"]
 

@@ -15,15 +15,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from aileron_core.clock import SystemClock
-from aileron_core.console_port import (
-    ApprovalUpdated,
-    ApprovalView,
-    Approve,
-    Deny,
-    Intent,
-    SessionsUpdated,
-    Snapshot,
-)
+from aileron_core.console_port.events import ApprovalUpdated, SessionsUpdated, Snapshot
+from aileron_core.console_port.intents import Approve, Deny, Intent
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.app import AileronApp
 from tests.screen.driving import short, start
 from tests.screen.fake_port import RecordingPort

@@ -6,21 +6,23 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port import (
-    AccountChanged,
-    AccountRefused,
-    AccountsUpdated,
+from aileron_core.console_port.account_intents import (
     BeginLogin,
     BindAccount,
-    BoundAccountView,
     CancelLogin,
     FinishLogin,
     ForgetChoice,
-    LoginUpdated,
     RebindAccount,
     RevokeAccount,
-    VaultStatus,
 )
+from aileron_core.console_port.account_views import (
+    AccountChanged,
+    AccountRefused,
+    AccountsUpdated,
+    BoundAccountView,
+    LoginUpdated,
+)
+from aileron_core.console_port.events import VaultStatus
 from tests.screen.bound_accounts import ANA, CHANGED, DRIVE, ENDED, LOGIN, MAIL, accounts
 from tests.screen.driving import Console, console, resting, start
 from tests.screen.test_vault_and_accounts import held, need

@@ -2,13 +2,8 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import (
-    IntentRefused,
-    ReadRecord,
-    ReadRecords,
-    RecordsRead,
-    VerifyAudit,
-)
+from aileron_core.console_port.events import IntentRefused, RecordsRead
+from aileron_core.console_port.intents import ReadRecord, ReadRecords, VerifyAudit
 from tests.screen.driving import console, short, start
 from tests.support.screens.states import record, recorded
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import Approve
+from aileron_core.console_port.intents import Approve
 from tests.screen.driving import console, mail, resting, short, start
 
 

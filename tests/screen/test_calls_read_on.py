@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import ApprovalsRead, ApprovalUpdated, ReadApprovals
+from aileron_core.console_port.events import ApprovalsRead, ApprovalUpdated
+from aileron_core.console_port.intents import ReadApprovals
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.model import Model
 from tests.screen.driving import NOW, console, short, start

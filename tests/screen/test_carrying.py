@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import FieldView, PreviewView
+from aileron_core.console_port.field_views import FieldView, PreviewView
 from tests.screen.driving import NOW, Console, console, mail, resting, short, start
 from tests.support.screens.calls import HOSTILE
 

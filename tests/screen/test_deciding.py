@@ -5,17 +5,15 @@ from dataclasses import replace
 import pytest
 from textual import events
 
-from aileron_core.console_port import (
-    Accept,
+from aileron_core.console_port.events import (
     ApprovalUpdated,
-    Approve,
     CoreLost,
-    Deny,
     IntentRefused,
     LibraryUpdated,
-    PreviewView,
     StorageHealth,
 )
+from aileron_core.console_port.field_views import PreviewView
+from aileron_core.console_port.intents import Accept, Approve, Deny
 from aileron_tui.draw.bars import footer_line
 from aileron_tui.input.situation import Situation
 from aileron_tui.widgets.line_input import LineInput

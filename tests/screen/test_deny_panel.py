@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from textual import events
 
-from aileron_core.console_port import ApprovalUpdated, ApprovalView, Deny
+from aileron_core.console_port.events import ApprovalUpdated
+from aileron_core.console_port.intents import Deny
+from aileron_core.console_port.view_models import ApprovalView
 from tests.screen.driving import NOW, Console, console, short, start
 
 SAME = "5a" * 32

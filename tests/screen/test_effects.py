@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import FieldView
+from aileron_core.console_port.field_views import FieldView
 from tests.screen.driving import Console, short, start
 from tests.screen.picturing import DARK, LARGE, SMALL, Look, Snap, at_rest, taken
 from tests.support.screens.states import DRAFT, TO, change

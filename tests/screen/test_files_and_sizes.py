@@ -5,11 +5,8 @@ from typing import Literal
 
 import pytest
 
-from aileron_core.console_port import (
-    ApprovalUpdated,
-    LibraryUpdated,
-    NotAcceptedView,
-)
+from aileron_core.console_port.events import ApprovalUpdated, LibraryUpdated
+from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui.draw.bars import top_bar
 from aileron_tui.draw.text import plain_text

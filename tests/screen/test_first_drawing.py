@@ -1,6 +1,6 @@
 """What the keys say before an item's lines are known."""
 
-from aileron_core.console_port import Approve
+from aileron_core.console_port.intents import Approve
 from aileron_tui.draw.status_line import status_line
 from aileron_tui.input.situation import availability
 from aileron_tui.state.intents import intent_of

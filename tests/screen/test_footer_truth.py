@@ -3,7 +3,7 @@
 import re
 from itertools import product
 
-from aileron_core.console_port import PreviewView
+from aileron_core.console_port.field_views import PreviewView
 from aileron_tui.draw.bars import footer_line
 from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import COMMANDS, DEFAULT_REGISTRY, PANEL_CONTEXTS, VIEW_CONTEXTS

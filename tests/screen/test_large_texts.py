@@ -7,7 +7,9 @@ from time import monotonic, process_time, thread_time
 
 import pytest
 
-from aileron_core.console_port import ApprovalView, CallRead, CallView, FieldView
+from aileron_core.console_port.events import CallRead
+from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.view_models import ApprovalView, CallView
 from aileron_tui.draw.searching import MAX_MATCHES, find_matches, marked_rows
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item

@@ -8,7 +8,7 @@ import pytest
 from textual import events
 from textual.geometry import Size
 
-from aileron_core.console_port import ApprovalUpdated
+from aileron_core.console_port.events import ApprovalUpdated
 from aileron_tui.messages import CoreEventArrived
 from aileron_tui.terminal.driver import ConsoleDriver, InputReceived
 from tests.screen.driving import Console, console, short, start

@@ -2,12 +2,9 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import (
-    Accept,
-    FileContentView,
-    LibraryUpdated,
-    WithdrawAcceptance,
-)
+from aileron_core.console_port.events import LibraryUpdated
+from aileron_core.console_port.file_views import FileContentView
+from aileron_core.console_port.intents import Accept, WithdrawAcceptance
 from tests.screen.driving import NOW, Console, console, start
 from tests.support.screens.home import library, not_accepted, problems
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import CoreLost, StorageHealth
+from aileron_core.console_port.events import CoreLost, StorageHealth
 from tests.screen.driving import NOW, Console, start
 from tests.screen.picturing import LARGE, SMALL, Snap, at_rest, picture, picture_of, select
 from tests.support.screens.calls import snapshot

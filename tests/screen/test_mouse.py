@@ -3,7 +3,7 @@
 import pytest
 from textual.events import MouseScrollDown
 
-from aileron_core.console_port import RefreshPreview
+from aileron_core.console_port.intents import RefreshPreview
 from tests.screen.driving import Console, console, key_of, mail, resting, short, start
 
 SIZES = [(80, 24), (120, 36), (200, 60)]

@@ -15,14 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port import (
+from aileron_core.console_port.events import (
     ApprovalUpdated,
     CoreEvent,
     PauseChanged,
     SessionsUpdated,
-    ToolCallsView,
-    WentAroundView,
 )
+from aileron_core.console_port.view_models import ToolCallsView, WentAroundView
 from aileron_core.settings import NotifySettings
 from aileron_tui import words
 from aileron_tui.draw.text import plain_text

@@ -2,10 +2,7 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import (
-    ApprovalUpdated,
-    Recorded,
-)
+from aileron_core.console_port.events import ApprovalUpdated, Recorded
 from tests.screen.driving import NOW, Console, console, denied, mail, short, start
 from tests.screen.test_screen_as_seen import decide, to_record
 

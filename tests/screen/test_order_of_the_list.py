@@ -3,7 +3,8 @@
 from dataclasses import replace
 from time import thread_time
 
-from aileron_core.console_port import ApprovalUpdated, ApprovalView
+from aileron_core.console_port.events import ApprovalUpdated
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.state.filter import parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
 from aileron_tui.state.queue import Queue

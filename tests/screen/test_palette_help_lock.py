@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from textual import events
 
-from aileron_core.console_port import ApprovalUpdated
+from aileron_core.console_port.events import ApprovalUpdated
 from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import DEFAULT_REGISTRY, VIEW_CONTEXTS
 from aileron_tui.input.keymap import remap_keys

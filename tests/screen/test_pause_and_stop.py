@@ -2,14 +2,8 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import (
-    CoreLost,
-    PauseChanged,
-    SessionsUpdated,
-    SetPause,
-    StopEverything,
-    StorageHealth,
-)
+from aileron_core.console_port.events import CoreLost, PauseChanged, SessionsUpdated, StorageHealth
+from aileron_core.console_port.intents import SetPause, StopEverything
 from tests.screen.driving import NOW, console, mail, resting, short, start
 from tests.support.screens.home import sessions
 

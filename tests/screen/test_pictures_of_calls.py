@@ -2,16 +2,13 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import (
+from aileron_core.console_port.events import ApprovalUpdated, VaultStatus
+from aileron_core.console_port.field_views import DriftView, FieldChangeView, PreviewView
+from aileron_core.console_port.view_models import (
     AccountNeed,
     AccountView,
-    ApprovalUpdated,
     ApprovalView,
-    DriftView,
-    FieldChangeView,
     NotAcceptedView,
-    PreviewView,
-    VaultStatus,
 )
 from tests.screen.driving import NOW, Console, mail, short, start
 from tests.screen.picturing import (

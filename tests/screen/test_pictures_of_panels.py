@@ -4,7 +4,9 @@ from dataclasses import replace
 
 from textual import events
 
-from aileron_core.console_port import FieldView, NotAcceptedView, PreviewView, Snapshot
+from aileron_core.console_port.events import Snapshot
+from aileron_core.console_port.field_views import FieldView, PreviewView
+from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Problem
 from tests.screen.driving import NOW, Console, mail, short, start
 from tests.screen.picturing import (

@@ -4,14 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import (
-    AuditVerified,
-    LoginUpdated,
-    Recorded,
-    Snapshot,
-    ToolCallsView,
-    WentAroundView,
-)
+from aileron_core.console_port.account_views import LoginUpdated
+from aileron_core.console_port.events import AuditVerified, Recorded, Snapshot
+from aileron_core.console_port.view_models import ToolCallsView, WentAroundView
 from tests.screen.bound_accounts import ANA, CHANGED, ENDED, LOGIN, accounts
 from tests.screen.driving import NOW, Console, denied, mail, short, start
 from tests.screen.picturing import (

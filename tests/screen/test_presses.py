@@ -6,19 +6,9 @@ from dataclasses import replace
 import pytest
 from textual import events
 
-from aileron_core.console_port import (
-    WAITING_STATES,
-    Accept,
-    Acknowledge,
-    ApprovalUpdated,
-    ApprovalView,
-    Approve,
-    Deny,
-    Intent,
-    IntentRefused,
-    LibraryUpdated,
-    NotAcceptedView,
-)
+from aileron_core.console_port.events import ApprovalUpdated, IntentRefused, LibraryUpdated
+from aileron_core.console_port.intents import Accept, Acknowledge, Approve, Deny, Intent
+from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_tui.draw.text import plain_text
 from aileron_tui.input.commands import key_label
 from aileron_tui.screens.base import ConsoleScreen

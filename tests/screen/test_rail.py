@@ -6,14 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port import (
-    ApprovalView,
-    FieldView,
-    ProcessView,
-    ReachView,
-    Recorded,
-    RecordView,
-)
+from aileron_core.console_port.events import Recorded
+from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.view_models import ApprovalView, ProcessView, ReachView, RecordView
 from aileron_tui.draw.context import (
     MAX_RUNS,
     Section,

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import ApprovalUpdated, MarkReadBackSeen
+from aileron_core.console_port.events import ApprovalUpdated
+from aileron_core.console_port.intents import MarkReadBackSeen
 from tests.screen.driving import NOW, Console, console, resting, start
 from tests.support.screens.states import AS_APPROVED, TO, change, differing, record
 

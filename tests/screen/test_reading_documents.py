@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import Approve, FieldView
+from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.intents import Approve
 from aileron_tui.app import AileronApp
 from aileron_tui.messages import LinkRequested
 from tests.screen.driving import Console, console, resting, short, start

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import FieldView, PreviewView
+from aileron_core.console_port.field_views import FieldView, PreviewView
 from tests.screen.driving import NOW, console, mail, resting, start
 from tests.support.screens.home import not_accepted, sessions
 from tests.support.screens.reserved import ATTACKS, allowed

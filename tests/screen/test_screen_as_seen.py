@@ -3,7 +3,8 @@
 import re
 from dataclasses import replace
 
-from aileron_core.console_port import ApprovalUpdated, PreviewView
+from aileron_core.console_port.events import ApprovalUpdated
+from aileron_core.console_port.field_views import PreviewView
 from aileron_tui.items import Item
 from aileron_tui.state.decision_screens import (
     CHARACTERS_KEPT,

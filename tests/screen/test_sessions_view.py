@@ -4,14 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import (
-    AllowHost,
-    EndSession,
-    RefusedHost,
-    SessionsUpdated,
-    ToolCallsView,
-    WentAroundView,
-)
+from aileron_core.console_port.events import SessionsUpdated
+from aileron_core.console_port.intents import AllowHost, EndSession
+from aileron_core.console_port.view_models import RefusedHost, ToolCallsView, WentAroundView
 from aileron_tui.app import AileronApp
 from tests.screen.driving import NOW, console, mail, start
 from tests.support.screens.home import sessions

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import Approve, Deny, LibraryUpdated, Snapshot, VaultStatus
+from aileron_core.console_port.events import LibraryUpdated, Snapshot, VaultStatus
+from aileron_core.console_port.intents import Approve, Deny
 from aileron_core.settings import NotifySettings
 from aileron_tui.draw.bars import startup_warnings
 from aileron_tui.draw.text import plain_text

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port import ApprovalUpdated, Recorded, StopRun
+from aileron_core.console_port.events import ApprovalUpdated, Recorded
+from aileron_core.console_port.intents import StopRun
 from tests.screen.driving import NOW, console, resting, short, start
 from tests.support.screens.calls import snapshot
 

@@ -8,7 +8,8 @@ from time import monotonic
 
 from textual.geometry import Offset
 
-from aileron_core.console_port import ApprovalUpdated, Approve
+from aileron_core.console_port.events import ApprovalUpdated
+from aileron_core.console_port.intents import Approve
 from aileron_tui.screens.waiting import WaitingScreen
 from tests.screen.driving import NOW, Console, console, key_of, resting, short, start
 from tests.support.screens.home import not_accepted
@@ -132,7 +133,7 @@ async def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> No
 
 FLOOD = """
 import asyncio, sys, threading
-from aileron_core.console_port import SessionsUpdated
+from aileron_core.console_port.events import SessionsUpdated
 from aileron_tui.app import AileronApp
 from aileron_tui.cli.screen import show
 from tests.support.screens.port import FixturePort

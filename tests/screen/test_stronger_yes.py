@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port import ApprovalUpdated, ApprovalView, Approve, FieldView
+from aileron_core.console_port.events import ApprovalUpdated
+from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.intents import Approve
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
 from tests.screen.driving import NOW, console, mail, short, start

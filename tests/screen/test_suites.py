@@ -4,12 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import (
-    AcceptSuite,
-    IntentRefused,
-    LibraryUpdated,
-    NotAcceptedView,
-)
+from aileron_core.console_port.events import IntentRefused, LibraryUpdated
+from aileron_core.console_port.intents import AcceptSuite
+from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import SuiteFiles

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port import Recorded, UndoRun
+from aileron_core.console_port.events import Recorded
+from aileron_core.console_port.intents import UndoRun
 from tests.screen.driving import NOW, Console, console, short, start
 from tests.support.screens.calls import snapshot
 

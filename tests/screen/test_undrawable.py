@@ -5,12 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import (
-    Accept,
-    ApprovalUpdated,
-    FieldView,
-    PreviewView,
-)
+from aileron_core.console_port.events import ApprovalUpdated
+from aileron_core.console_port.field_views import FieldView, PreviewView
+from aileron_core.console_port.intents import Accept
 from aileron_tui import words
 from tests.screen.driving import NOW, Console, console, short, start
 from tests.support.screens.home import not_accepted

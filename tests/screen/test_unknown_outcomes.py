@@ -4,13 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import (
-    Acknowledge,
-    ApprovalUpdated,
-    ApprovalView,
-    LookView,
-    RefetchPreview,
-)
+from aileron_core.console_port.events import ApprovalUpdated
+from aileron_core.console_port.field_views import LookView
+from aileron_core.console_port.intents import Acknowledge, RefetchPreview
+from aileron_core.console_port.view_models import ApprovalView
 from tests.screen.driving import NOW, console, mail, resting, short, start
 from tests.support.screens.states import record
 

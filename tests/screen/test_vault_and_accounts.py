@@ -8,22 +8,22 @@ from typing import Any
 import pytest
 from textual import events
 
-from aileron_core.console_port import (
-    AccountNeed,
-    AccountView,
+from aileron_core.console_port.events import (
     ApprovalUpdated,
-    ApprovalView,
-    ChooseAccount,
-    CreateVault,
-    LockVault,
-    PreviewView,
-    TouchVault,
-    UnlockVault,
-    UnlockVaultWithKeyring,
     VaultRefused,
     VaultStatus,
     VaultUnlocked,
 )
+from aileron_core.console_port.field_views import PreviewView
+from aileron_core.console_port.intents import (
+    ChooseAccount,
+    CreateVault,
+    LockVault,
+    TouchVault,
+    UnlockVault,
+    UnlockVaultWithKeyring,
+)
+from aileron_core.console_port.view_models import AccountNeed, AccountView, ApprovalView
 from tests.screen.driving import NOW, Console, console, resting, short, start
 
 PASSPHRASE = "canary of the passphrase"

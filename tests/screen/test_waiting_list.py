@@ -4,12 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import (
-    ApprovalUpdated,
-    ApprovalView,
-    RefreshPreview,
-    VaultStatus,
-)
+from aileron_core.console_port.events import ApprovalUpdated, VaultStatus
+from aileron_core.console_port.intents import RefreshPreview
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.bars import banner_lines, startup_warnings
 from aileron_tui.draw.text import plain_text
 from aileron_tui.state.model import Model

@@ -4,13 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import (
-    ApprovalView,
-    DriftView,
-    FieldChangeView,
-    FieldView,
-    PreviewView,
-)
+from aileron_core.console_port.field_views import DriftView, FieldChangeView, FieldView, PreviewView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
 from tests.screen.driving import NOW, Console, console, resting, short, start

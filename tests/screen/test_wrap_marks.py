@@ -6,7 +6,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port import ApprovalView, DriftView, FieldChangeView, FieldView
+from aileron_core.console_port.field_views import DriftView, FieldChangeView, FieldView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.app import AileronApp
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, heading, lay_out, value
 from aileron_tui.draw.foreign_text import foreign_text

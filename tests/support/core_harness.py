@@ -37,14 +37,9 @@ from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.modules import CompiledModules, _deserialized
-from aileron_core.console_port import (
-    ApprovalUpdated,
-    ApprovalView,
-    CallView,
-    CoreEvent,
-    Intent,
-    LibraryUpdated,
-)
+from aileron_core.console_port.events import ApprovalUpdated, CoreEvent, LibraryUpdated
+from aileron_core.console_port.intents import Intent
+from aileron_core.console_port.view_models import ApprovalView, CallView
 from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.accounts import credential_user
 from aileron_core.credentials.binding import Binding, CredentialUser

@@ -27,7 +27,7 @@ import wasmtime
 
 from aileron_core.app import App, AppOptions
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console_port import CoreEvent, SessionsUpdated
+from aileron_core.console_port.events import CoreEvent, SessionsUpdated
 from aileron_core.home.layout import Home
 from aileron_core.ids import new_token, token_hash
 from aileron_core.runs.run_table import by_approval

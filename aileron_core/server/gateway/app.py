@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from starlette.types import Receive
 
 from aileron_core.app import App
-from aileron_core.console_port import CoreEvent, SessionsUpdated, VaultStatus
+from aileron_core.console_port.events import CoreEvent, SessionsUpdated, VaultStatus
 from aileron_core.errors import AileronError
 from aileron_core.server.auth import assign_connection, check_address, session_socket_of
 from aileron_core.server.gateway.augmenting import (

@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from aileron_core.console_port import AccountsUpdated, BoundAccountView, CredentialUserView
+from aileron_core.console_port.account_views import (
+    AccountsUpdated,
+    BoundAccountView,
+    CredentialUserView,
+)
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, heading, value
 from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines

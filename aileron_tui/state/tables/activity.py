@@ -9,7 +9,7 @@ from statistics import median
 from typing import ClassVar
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port import ApprovalView, RecordView
+from aileron_core.console_port.view_models import ApprovalView, RecordView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.call_page import record_blocks

@@ -13,14 +13,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import ClassVar
 
-from aileron_core.console_port import (
-    AuditVerified,
-    ReadRecord,
-    ReadRecords,
-    RecordRead,
-    RecordsRead,
-    RecordView,
-)
+from aileron_core.console_port.events import AuditVerified, RecordRead, RecordsRead
+from aileron_core.console_port.intents import ReadRecord, ReadRecords
+from aileron_core.console_port.view_models import RecordView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines, detail_part

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.rows import decided_header, decided_row
 from aileron_tui.draw.text import Line

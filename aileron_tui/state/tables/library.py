@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from aileron_core.console_port import FileContentView, LibraryItemView
+from aileron_core.console_port.file_views import FileContentView
+from aileron_core.console_port.view_models import LibraryItemView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.acceptance import content_warnings

@@ -5,7 +5,9 @@ Records are numbered without gaps, from 1. One reading is under way at a time.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from aileron_core.console_port import ReadRecords, RecordsRead, RecordView
+from aileron_core.console_port.events import RecordsRead
+from aileron_core.console_port.intents import ReadRecords
+from aileron_core.console_port.view_models import RecordView
 from aileron_tui import words
 from aileron_tui.state.filter import EVERYTHING, Filter, FilterFields
 

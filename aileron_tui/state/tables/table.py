@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
-from aileron_core.console_port import FileContentView
+from aileron_core.console_port.file_views import FileContentView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.foreign_text import foreign_text

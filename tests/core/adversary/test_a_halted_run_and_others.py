@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import SetPause, StopEverything
+from aileron_core.console_port.intents import SetPause, StopEverything
 from aileron_core.errors import Conflict, Paused
 from aileron_core.server.responses import result_body
 from aileron_core.settings import Settings

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from aileron_core.canonical import Json
-from aileron_core.console_port import ApprovalView, RefreshPreview
+from aileron_core.console_port.intents import RefreshPreview
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_core.server.responses import result_body

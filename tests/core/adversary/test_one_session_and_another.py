@@ -2,7 +2,7 @@
 
 import asyncio
 
-from aileron_core.console_port import StopEverything
+from aileron_core.console_port.intents import StopEverything
 from tests.support.core_harness import DRAFT, Core, Mailbox
 
 

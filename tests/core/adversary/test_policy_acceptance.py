@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port import Accept, NotAcceptedView
+from aileron_core.console_port.intents import Accept
+from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.library.policy_in_force import load_policy
 from aileron_core.policy.evaluate import evaluate
 from aileron_core.policy.model import Decision, Facts

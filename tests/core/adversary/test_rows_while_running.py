@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import StorageHealth
+from aileron_core.console_port.events import StorageHealth
 from aileron_core.errors import StorageUnavailable
 from tests.support.core_harness import (
     SESSION_SECONDS,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import Accept
+from aileron_core.console_port.intents import Accept
 from aileron_core.errors import Conflict
 from aileron_core.settings import load_settings
 from aileron_core.vault.secret import Secret

@@ -12,7 +12,7 @@ import pytest
 
 from aileron_core.audit.chain import GENESIS, chain_hash
 from aileron_core.canonical import canonical, sha256_hex
-from aileron_core.console_port import Accept
+from aileron_core.console_port.intents import Accept
 from aileron_core.errors import VaultLocked
 from aileron_core.vault.authenticated_sets import AuthenticatedSet
 from tests.support.core_harness import (

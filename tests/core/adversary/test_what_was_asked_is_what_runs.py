@@ -9,7 +9,7 @@ import pytest
 
 from aileron_core.actions.interpolate import json_text
 from aileron_core.canonical import Json
-from aileron_core.console_port import ApprovalView, StepView
+from aileron_core.console_port.view_models import ApprovalView, StepView
 from aileron_core.runs.model import RunRecord
 from tests.support.core_harness import Core, install_examples
 from tests.support.echoes import ECHO, SAYS, chained, install_connectors

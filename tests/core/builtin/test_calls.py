@@ -13,7 +13,8 @@ import pytest
 from aileron_core.canonical import Json
 from aileron_core.connectors.builtin.worker.file_worker import FileWorker
 from aileron_core.connectors.builtin.worker.paths import Project
-from aileron_core.console_port import ApprovalView, Approve
+from aileron_core.console_port.intents import Approve
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.policy.model import Policy, Rule
 from aileron_core.runs.gate import Call, GateAnswer

@@ -12,7 +12,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation
 
-from aileron_core.console_port import ApprovalView, SessionsUpdated
+from aileron_core.console_port.events import SessionsUpdated
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer

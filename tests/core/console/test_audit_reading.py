@@ -10,16 +10,8 @@ import pytest
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.read import verify_home
 from aileron_core.console import audit_reader
-from aileron_core.console_port import (
-    AuditExported,
-    AuditVerified,
-    ExportAudit,
-    ReadRecord,
-    ReadRecords,
-    RecordRead,
-    RecordsRead,
-    VerifyAudit,
-)
+from aileron_core.console_port.events import AuditExported, AuditVerified, RecordRead, RecordsRead
+from aileron_core.console_port.intents import ExportAudit, ReadRecord, ReadRecords, VerifyAudit
 from aileron_core.errors import Conflict, NotFound, Unavailable
 from tests.support.core_harness import Core, Start, change_rows
 from tests.support.frozen_clock import FrozenClock

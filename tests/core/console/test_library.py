@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import (
-    Accept,
-    LibraryItemView,
-    LibraryUpdated,
-    WithdrawAcceptance,
-)
+from aileron_core.console_port.events import LibraryUpdated
+from aileron_core.console_port.intents import Accept, WithdrawAcceptance
+from aileron_core.console_port.view_models import LibraryItemView
 from aileron_core.errors import Conflict
 from tests.support.core_harness import Core, Mailbox, Start
 

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import CallRead, CallView, Deny, ReadCall
+from aileron_core.console_port.events import CallRead
+from aileron_core.console_port.intents import Deny, ReadCall
+from aileron_core.console_port.view_models import CallView
 from tests.support.core_harness import DRAFT, Core, Start, change_rows
 
 

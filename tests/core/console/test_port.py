@@ -8,15 +8,9 @@ import pytest
 
 from aileron_core.app import App, AppOptions
 from aileron_core.connectors.protocol import Route
-from aileron_core.console_port import (
-    ApprovalUpdated,
-    ApprovalView,
-    Approve,
-    CoreEvent,
-    CoreLost,
-    Deny,
-    IntentRefused,
-)
+from aileron_core.console_port.events import ApprovalUpdated, CoreEvent, CoreLost, IntentRefused
+from aileron_core.console_port.intents import Approve, Deny
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.core_thread import CoreThread
 from aileron_core.errors import HomeError, Unavailable
 from aileron_core.home.layout import Home, HomeLock

@@ -4,12 +4,8 @@ import asyncio
 
 import pytest
 
-from aileron_core.console_port import (
-    EndSession,
-    EverythingStopped,
-    SessionsUpdated,
-    StopEverything,
-)
+from aileron_core.console_port.events import EverythingStopped, SessionsUpdated
+from aileron_core.console_port.intents import EndSession, StopEverything
 from aileron_core.errors import NotFound, StorageUnavailable
 from tests.support.core_harness import (
     DRAFT,

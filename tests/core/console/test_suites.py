@@ -9,7 +9,9 @@ import pytest
 from aileron_core.actions.suites import read_suites, write_suite
 from aileron_core.canonical import sha256_hex
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console_port import AcceptSuite, LibraryUpdated, NotAcceptedView
+from aileron_core.console_port.events import LibraryUpdated
+from aileron_core.console_port.intents import AcceptSuite
+from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_tui.cli.adding import add_actions

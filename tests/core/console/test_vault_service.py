@@ -4,18 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import (
+from aileron_core.console_port.events import (
     CoreEvent,
-    CreateVault,
-    Deny,
-    LockVault,
     Recorded,
-    TouchVault,
-    UnlockVault,
-    UnlockVaultWithKeyring,
     VaultRefused,
     VaultStatus,
     VaultUnlocked,
+)
+from aileron_core.console_port.intents import (
+    CreateVault,
+    Deny,
+    LockVault,
+    TouchVault,
+    UnlockVault,
+    UnlockVaultWithKeyring,
 )
 from aileron_core.errors import StorageUnavailable
 from aileron_core.ids import token_hash

@@ -19,7 +19,9 @@ from aileron_core.canonical import Json
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.protocol import RequestToSign
 from aileron_core.console.account_commands import AccountCommands
-from aileron_core.console_port import BeginLogin, CoreEvent, LoginUpdated, LoginView
+from aileron_core.console_port.account_intents import BeginLogin
+from aileron_core.console_port.account_views import LoginUpdated, LoginView
+from aileron_core.console_port.events import CoreEvent
 from aileron_core.credentials.authorization import (
     AuthorizationRequest,
     AuthorizationService,

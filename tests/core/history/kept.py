@@ -6,7 +6,9 @@ from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
-from aileron_core.console_port import CallRead, CallView, ReadCall
+from aileron_core.console_port.events import CallRead
+from aileron_core.console_port.intents import ReadCall
+from aileron_core.console_port.view_models import CallView
 from tests.support.core_harness import Core, Mailbox
 from tests.support.frozen_clock import FrozenClock
 from tests.support.history_keys import DayKeys

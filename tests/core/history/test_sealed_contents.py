@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port import Acknowledge, CallView
+from aileron_core.console_port.intents import Acknowledge
+from aileron_core.console_port.view_models import CallView
 from aileron_core.history.sealing import SealLabel, day_of, seal
 from aileron_core.settings import Settings
 from tests.core.adversary.test_under_the_vaults_key import protected_home, unlock

@@ -6,12 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import (
-    Approve,
-    DecidedScreenView,
-    Deny,
-    ExportAudit,
-)
+from aileron_core.console_port.intents import Approve, Deny, ExportAudit
+from aileron_core.console_port.view_models import DecidedScreenView
 from aileron_core.history.sealing import SealLabel, seal
 from aileron_core.history.view_json import view_from_json, view_to_json
 from aileron_core.settings import Settings

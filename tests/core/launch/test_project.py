@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import FileContentView
+from aileron_core.console_port.file_views import FileContentView
 from aileron_core.errors import Forbidden
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.interfaces import AcceptedSettings

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from aileron_core.canonical import sha256_hex
-from aileron_core.console_port import Accept, NotAcceptedView, WithdrawAcceptance
+from aileron_core.console_port.intents import Accept, WithdrawAcceptance
+from aileron_core.console_port.view_models import NotAcceptedView
 from tests.support.core_harness import Core, install_examples
 
 CONNECTOR = "local://aileron/mail-drafts@0.1.0"

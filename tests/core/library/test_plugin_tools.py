@@ -9,7 +9,7 @@ import pytest
 from aileron_core.canonical import Json
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console_port import WithdrawAcceptance
+from aileron_core.console_port.intents import WithdrawAcceptance
 from aileron_core.errors import Conflict, FileProblems, InvalidArguments, NotFound
 from aileron_core.proxy_settings import PluginTools
 from aileron_core.runs.transitions import RunState

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import Accept
+from aileron_core.console_port.intents import Accept
 from aileron_core.errors import Conflict, NotFound
 from aileron_tui.cli.actions import remove_action
 from aileron_tui.cli.connectors import remove_connector

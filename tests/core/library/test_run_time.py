@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from aileron_core.console_port import Accept, AcceptSuite, NotAcceptedView
+from aileron_core.console_port.intents import Accept, AcceptSuite
+from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Conflict
 from aileron_core.library.run_time import TIMEOUT_ARGUMENT
 from tests.support.core_harness import Core

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView
+from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui.state.ordered_keys import OrderedKeys
 from aileron_tui.state.queue import (

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port import ApprovalView, ChooseAccount
+from aileron_core.console_port.intents import ChooseAccount
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.credentials.binding import Binding
 from aileron_core.errors import Conflict
 from aileron_core.vault.secret import Secret

@@ -4,15 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import (
-    AccountChanged,
-    AccountRefused,
-    AccountsUpdated,
-    BindAccount,
-    CoreEvent,
-    RebindAccount,
-    RevokeAccount,
-)
+from aileron_core.console_port.account_intents import BindAccount, RebindAccount, RevokeAccount
+from aileron_core.console_port.account_views import AccountChanged, AccountRefused, AccountsUpdated
+from aileron_core.console_port.events import CoreEvent
 from aileron_core.vault.secret import Secret
 from tests.core.runs.test_accounts import CANARY, Place, bind, place, start, waiting
 from tests.support.core_harness import PASSPHRASE, Core

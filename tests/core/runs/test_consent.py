@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aileron_core.canonical import Json
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
 from tests.support.core_harness import (
     DRAFT,

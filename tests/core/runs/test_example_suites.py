@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console_port import ApprovalView, ReadBack
+from aileron_core.console_port.field_views import ReadBack
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.accounts import find_user
 from aileron_core.credentials.authorization import AuthorizationRequest

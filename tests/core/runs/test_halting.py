@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.server.responses import result_body
 from aileron_core.settings import Settings

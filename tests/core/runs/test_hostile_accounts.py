@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from aileron_core.connectors.protocol import Limits
-from aileron_core.console_port import ChooseAccount, StopEverything
+from aileron_core.console_port.intents import ChooseAccount, StopEverything
 from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.accounts import ConnectorWithAccount
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens

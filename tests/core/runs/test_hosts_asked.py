@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 from tests.support.core_harness import Core, Start
 from tests.support.scripted_guest import ScriptedService, furnish_guest
 

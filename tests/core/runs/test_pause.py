@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from aileron_core.console_port import PauseChanged, SetPause, WithdrawAcceptance
+from aileron_core.console_port.events import PauseChanged
+from aileron_core.console_port.intents import SetPause, WithdrawAcceptance
 from aileron_core.errors import Conflict, Paused, StorageUnavailable, Unauthorized
 from aileron_core.runs.pause import PauseSwitch
 from tests.support.core_harness import (

@@ -7,13 +7,8 @@ from pathlib import Path
 import pytest
 
 from aileron_core.connectors.posted_reads import AWS_PREFIX
-from aileron_core.console_port import (
-    Accept,
-    ApprovalView,
-    NotAcceptedView,
-    RefreshPreview,
-    WithdrawAcceptance,
-)
+from aileron_core.console_port.intents import Accept, RefreshPreview, WithdrawAcceptance
+from aileron_core.console_port.view_models import ApprovalView, NotAcceptedView
 from aileron_core.errors import Conflict
 from tests.support.core_harness import Core, Start
 from tests.support.scripted_guest import FQN, ScriptedService, furnish_guest

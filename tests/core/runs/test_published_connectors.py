@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.credentials.accounts import find_user
 from aileron_core.credentials.bindings import AccountSecret
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port import ApprovalView, MarkReadBackSeen, ReadBack
+from aileron_core.console_port.field_views import ReadBack
+from aileron_core.console_port.intents import MarkReadBackSeen
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict, NotFound
 from tests.support.core_harness import (
     DRAFT,

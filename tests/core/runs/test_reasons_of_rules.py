@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.policy.model import Decision, Verdict
 from aileron_core.runs.interfaces import ResolvedAction
 from aileron_tui.draw.document import approval_blocks

@@ -8,7 +8,9 @@ import pytest
 
 from aileron_core.app import App, AppOptions
 from aileron_core.console import publisher
-from aileron_core.console_port import ApprovalsRead, ApprovalView, ReadApprovals
+from aileron_core.console_port.events import ApprovalsRead
+from aileron_core.console_port.intents import ReadApprovals
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_core.runs import Call

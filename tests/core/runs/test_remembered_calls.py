@@ -5,7 +5,8 @@ from functools import partial
 import pytest
 
 from aileron_core.clock import rfc3339
-from aileron_core.console_port import ApprovalView, Approve
+from aileron_core.console_port.intents import Approve
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.runs import live_run
 from aileron_core.runs.remembered_calls import RememberedCall

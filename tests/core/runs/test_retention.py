@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import Acknowledge
+from aileron_core.console_port.intents import Acknowledge
 from aileron_core.errors import Conflict
 from aileron_core.runs import Call
 from aileron_core.server.agent_api import AgentApi

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aileron_core.connectors.stop_request import StopRequest
-from aileron_core.console_port import StopRun
+from aileron_core.console_port.intents import StopRun
 from aileron_core.errors import Conflict, NotFound, StorageUnavailable
 from aileron_core.runs import LiveRun
 from aileron_core.runs.transitions import RunState

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port import UndoRun
+from aileron_core.console_port.intents import UndoRun
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.policy.model import Policy, Rule
 from tests.support.builtin_worker import Worker, WorkerError

@@ -5,14 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import (
-    Acknowledge,
-    ApprovalView,
-    Deny,
-    LookView,
-    RefetchPreview,
-    WithdrawAcceptance,
-)
+from aileron_core.console_port.field_views import LookView
+from aileron_core.console_port.intents import Acknowledge, Deny, RefetchPreview, WithdrawAcceptance
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict, NotFound, RateLimited
 from tests.support.core_harness import (
     DRAFT,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port import StorageHealth
+from aileron_core.console_port.events import StorageHealth
 from aileron_core.errors import StorageUnavailable
 from aileron_core.server.sockets import bind_tcp, bind_unix
 from aileron_core.settings import Settings

@@ -2,7 +2,7 @@
 
 from aileron_core.actions.model import Action, Approval, Preview
 from aileron_core.console.view_mapping import _drift
-from aileron_core.console_port import FieldChangeView
+from aileron_core.console_port.field_views import FieldChangeView
 from aileron_core.runs import PreviewResult
 from aileron_core.runs.live_run import PreviewChange
 

@@ -4,7 +4,7 @@ import pytest
 
 from aileron_core.actions.load import load_action
 from aileron_core.connectors.manifest import parse_manifest
-from aileron_core.console_port import AcceptanceChangeView
+from aileron_core.console_port.file_views import AcceptanceChangeView
 from aileron_core.library.comparison import compare_actions, compare_manifests
 
 ACTION = """+++

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from aileron_core.console_port import FINAL_STATES, ShownState
+from aileron_core.console_port.view_models import FINAL_STATES, ShownState
 from aileron_core.errors import IllegalTransition
 from aileron_core.runs.transitions import FINAL, OPEN, TRANSITIONS, RunEvent, RunState, advance
 

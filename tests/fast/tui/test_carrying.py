@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port import FieldView, PreviewView
+from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_tui.draw.blocks import COMPACT_GUTTER, lay_out
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.fields import Field, fields_in_view

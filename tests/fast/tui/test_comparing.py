@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port import FieldChangeView
+from aileron_core.console_port.field_views import FieldChangeView
 from aileron_tui.draw.drift import _change
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import plain_text

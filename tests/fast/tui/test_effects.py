@@ -6,12 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import (
-    ApprovalUpdated,
-    FieldView,
-    PreviewView,
-    ReadBack,
-)
+from aileron_core.console_port.events import ApprovalUpdated
+from aileron_core.console_port.field_views import FieldView, PreviewView, ReadBack
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.reserved import ATTACKS, allowed
 from tests.support.screens.states import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port import FieldView, PreviewView
+from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_tui.draw import code_colours
 from aileron_tui.draw.code_colours import _LANGUAGES, MAX_LINE, coloured  # pyright: ignore[reportPrivateUsage]
 from aileron_tui.draw.document import approval_blocks

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.header import approval_head
 from aileron_tui.draw.text import plain_text
 from tests.support.screens.calls import fixtures

@@ -5,19 +5,16 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port import (
-    Accept,
+from aileron_core.console_port.events import ApprovalUpdated, LibraryUpdated, VaultStatus
+from aileron_core.console_port.field_views import FieldView, PreviewView
+from aileron_core.console_port.intents import Accept
+from aileron_core.console_port.view_models import (
     AccountNeed,
     AccountView,
-    ApprovalUpdated,
     ApprovalView,
-    FieldView,
-    LibraryUpdated,
     NotAcceptedView,
-    PreviewView,
     RunAheadView,
     StepView,
-    VaultStatus,
 )
 from aileron_core.errors import Problem
 from aileron_tui.draw.blocks import GUTTER, lay_out

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aileron_core.console_port import FieldView
+from aileron_core.console_port.field_views import FieldView
 from aileron_tui.draw.formats import field_lines
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.links import parse_link

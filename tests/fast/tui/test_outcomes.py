@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port import (
-    ApprovalUpdated,
-    ApprovalView,
+from aileron_core.console_port.events import ApprovalUpdated
+from aileron_core.console_port.field_views import (
     DriftView,
     FieldChangeView,
     FieldView,
@@ -16,6 +15,7 @@ from aileron_core.console_port import (
     ReadBack,
     ReadBackDifference,
 )
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.input.situation import availability

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aileron_core.console_port import ApprovalView, FieldView
+from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, plain_text
 from aileron_tui.draw.unbroken import sentence_lines, text_of

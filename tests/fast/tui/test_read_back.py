@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import ApprovalUpdated, ApprovalView, CallView, ReadBack
+from aileron_core.console_port.events import ApprovalUpdated
+from aileron_core.console_port.field_views import ReadBack
+from aileron_core.console_port.view_models import ApprovalView, CallView
 from aileron_tui.draw.call_page import outcome_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.draw.unknown_outcome import DEFAULT_KEYS

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
-from aileron_core.console_port import ReadRecords, RecordsRead, RecordView
+from aileron_core.console_port.events import RecordsRead
+from aileron_core.console_port.intents import ReadRecords
+from aileron_core.console_port.view_models import RecordView
 from aileron_tui.state.filter import parse
 from aileron_tui.state.tables.record_pages import PAGE_SIZE, RecordPages
 

@@ -1,6 +1,6 @@
 """A host that stands for another: both spellings, in a call and in a connector to accept."""
 
-from aileron_core.console_port import NotAcceptedView
+from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.file_page import file_blocks
 from aileron_tui.draw.formats import hidden_characters_of

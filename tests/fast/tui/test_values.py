@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import FieldView, StepView
+from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.view_models import StepView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.header import warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters

@@ -4,24 +4,26 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port import (
+from aileron_core.console_port.events import (
     AuditVerified,
     CallRead,
-    CallView,
-    Containment,
-    DecidedScreenView,
-    FieldView,
     LibraryUpdated,
     RecordRead,
-    RefusedHost,
     SessionsUpdated,
-    SessionView,
     StorageHealth,
+    VaultStatus,
+)
+from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.view_models import (
+    CallView,
+    DecidedScreenView,
+    RefusedHost,
+    SessionView,
     ToolCallsView,
     TrafficView,
-    VaultStatus,
     WentAroundView,
 )
+from aileron_core.containment.detection import Containment
 from aileron_tui.draw.context import Section, requester_section
 from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.draw.times import clock_seconds

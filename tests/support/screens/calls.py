@@ -2,15 +2,9 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import (
-    ApprovalView,
-    DriftView,
-    FieldChangeView,
-    FieldView,
-    PreviewView,
-    Snapshot,
-    StepView,
-)
+from aileron_core.console_port.events import Snapshot
+from aileron_core.console_port.field_views import DriftView, FieldChangeView, FieldView, PreviewView
+from aileron_core.console_port.view_models import ApprovalView, StepView
 from tests.support.screens.home import library, not_accepted, process, records, sessions
 
 __all__ = ["NOW", "approval", "drifted", "fixtures", "later_steps", "snapshot"]

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from aileron_core.console_port import CoreEvent, Intent, Snapshot
+from aileron_core.console_port.events import CoreEvent, Snapshot
+from aileron_core.console_port.intents import Intent
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER, Layout

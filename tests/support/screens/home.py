@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port import (
-    FieldView,
+from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.view_models import (
     LibraryItemView,
     NotAcceptedView,
     ProcessView,

@@ -2,17 +2,14 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port import (
-    ApprovalView,
+from aileron_core.console_port.events import Recorded, Snapshot
+from aileron_core.console_port.field_views import (
     FieldView,
-    NotAcceptedView,
     PreviewView,
     ReadBack,
     ReadBackDifference,
-    Recorded,
-    RecordView,
-    Snapshot,
 )
+from aileron_core.console_port.view_models import ApprovalView, NotAcceptedView, RecordView
 from tests.support.screens.calls import NOW, approval, snapshot
 
 __all__ = [

@@ -7,7 +7,8 @@ from aileron_core.canonical import Json
 from aileron_core.connectors.builtin.results import command_preview, file_preview
 from aileron_core.connectors.builtin.tools import builtin_actions
 from aileron_core.connectors.builtin.worker.text_diff import unified_diff
-from aileron_core.console_port import ApprovalView, FieldView, PreviewView
+from aileron_core.console_port.field_views import FieldView, PreviewView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.runs.preview.resolve import render_gist, resolve_fields
 from tests.support.screens.calls import approval
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from aileron_core.console_port import EndSession
+from aileron_core.console_port.intents import EndSession
 from aileron_core.errors import StorageUnavailable
 from aileron_core.server.augment import exchange as exchange_module
 from aileron_core.server.augment import limits as limits_module

@@ -9,7 +9,7 @@ import anthropic
 import openai
 import pytest
 
-from aileron_core.console_port import EndSession, SetPause, StopEverything
+from aileron_core.console_port.intents import EndSession, SetPause, StopEverything
 from tests.core.server.augment.harness import (
     EACH_WIRE,
     LAUNCHED,

@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from aileron_core.console_port import EndSession
+from aileron_core.console_port.intents import EndSession
 from aileron_core.models.sse import EventSplitter
 from aileron_core.sessions import session_table
 from tests.core.server.augment.harness import Augmented, augmenting

@@ -21,7 +21,7 @@ import pytest
 
 from aileron_core.app import App, AppOptions
 from aileron_core.clock import Clock
-from aileron_core.console_port import TrafficView
+from aileron_core.console_port.view_models import TrafficView
 from aileron_core.home.layout import Home
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app

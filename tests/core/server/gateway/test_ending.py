@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port import TrafficView
+from aileron_core.console_port.view_models import TrafficView
 from aileron_core.server.gateway import client as client_module
 from tests.core.server.gateway.harness import (
     EACH_LOOP,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from aileron_core.app import App, AppOptions
-from aileron_core.console_port import ToolCallsView
+from aileron_core.console_port.view_models import ToolCallsView
 from aileron_core.home.layout import Home
 from aileron_core.models.format import StreamReader
 from aileron_core.server import inspection

@@ -11,7 +11,7 @@ import pytest
 
 from aileron_core import app as app_module
 from aileron_core.app import App, AppOptions
-from aileron_core.console_port import CoreEvent, SessionsUpdated
+from aileron_core.console_port.events import CoreEvent, SessionsUpdated
 from aileron_core.errors import StorageUnavailable
 from aileron_core.home.layout import Home
 from aileron_core.ids import new_token, token_hash
