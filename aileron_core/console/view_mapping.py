@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 
 from aileron_core.actions.interpolate import uses_earlier_output
 from aileron_core.actions.model import Action, Step, shown_name
+from aileron_core.audit.chain import record_body
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import CommittedRecord
 from aileron_core.canonical import Json
@@ -367,18 +368,21 @@ def session_view(
 
 
 def record_view(committed: CommittedRecord, agent: str) -> RecordView:
-    record = committed.record
+    return _view_of_body(committed.seq, record_body(committed.seq, committed.record), agent)
+
+
+def _view_of_body(seq: int, body: Mapping[str, Any], agent: str) -> RecordView:
     return RecordView(
-        seq=committed.seq,
-        at=parse_rfc3339(record.at),
-        event=record.event,
-        run_id=record.run,
-        session_id=record.session,
-        action=record.action and shown_name(record.action),
-        actor=record.actor,
+        seq=seq,
+        at=parse_rfc3339(body["at"]),
+        event=body["event"],
+        run_id=body["run"],
+        session_id=body["session"],
+        action=body["action"] and shown_name(body["action"]),
+        actor=body["actor"],
         agent=agent,
-        summary=record.summary,
-        seconds_allowed=_seconds_allowed(record.extra.get("wall_seconds")),
+        summary=body["summary"],
+        seconds_allowed=_seconds_allowed(body.get("wall_seconds")),
     )
 
 
@@ -409,19 +413,7 @@ def records_of_run(
 
 def _stored_view(seq: int, body: str, agent: str) -> RecordView:
     try:
-        content: dict[str, Any] = json.loads(body)
-        return RecordView(
-            seq=seq,
-            at=parse_rfc3339(content["at"]),
-            event=content["event"],
-            run_id=content["run"],
-            session_id=content["session"],
-            action=content["action"] and shown_name(content["action"]),
-            actor=content["actor"],
-            agent=agent,
-            summary=content["summary"],
-            seconds_allowed=_seconds_allowed(content.get("wall_seconds")),
-        )
+        return _view_of_body(seq, json.loads(body), agent)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         # One damaged record must not keep the console from showing the others.
         return RecordView(

@@ -201,35 +201,17 @@ class RunRecord:
         if self.unsealed:
             bare = replace(self.without_contents(), sealed_day=self.sealed_day)
             return bare.to_columns()
-        return (
-            self.run_id,
-            self.approval_id,
-            self.session_id,
-            self.action,
-            self.action_sha256,
-            _dump(self.args),
-            self.args_sha256,
-            self.idempotency_key,
-            int(self.gated),
-            str(self.state),
-            self.requested_at,
-            self.expires_at,
-            self.times_asked,
-            self.digest,
-            _dump(self.words),
-            self.decided_at,
-            self.decided_by,
-            self.reason,
-            self.note,
-            self.ended_at,
-            _dump(self.output),
-            _dump(self.failure.to_json() if self.failure else None),
-            int(self.delivered),
-            self.last_record,
-            _dump(self.progress.to_json() if self.progress else None),
-            self.content_key,
-            self.sealed_day,
-        )
+        columns = {name: getattr(self, name) for name in COLUMNS} | {
+            "args": _dump(self.args),
+            "gated": int(self.gated),
+            "state": str(self.state),
+            "words": _dump(self.words),
+            "output": _dump(self.output),
+            "failure": _dump(self.failure.to_json() if self.failure else None),
+            "delivered": int(self.delivered),
+            "progress": _dump(self.progress.to_json() if self.progress else None),
+        }
+        return tuple(columns.values())
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any]) -> "RunRecord":
@@ -241,35 +223,19 @@ class RunRecord:
         words = _load(columns["words"])
         failure = _load(columns["failure"])
         progress = _load(columns["progress"])
-        return cls(
-            run_id=columns["run_id"],
-            approval_id=columns["approval_id"],
-            session_id=columns["session_id"],
-            action=columns["action"],
-            action_sha256=columns["action_sha256"],
-            args=_load(columns["args"]),
-            args_sha256=columns["args_sha256"],
-            idempotency_key=columns["idempotency_key"],
-            gated=bool(columns["gated"]),
-            state=RunState(columns["state"]),
-            requested_at=columns["requested_at"],
-            expires_at=columns["expires_at"],
-            times_asked=columns["times_asked"],
-            digest=columns["digest"],
-            words=cast("tuple[str, str, str]", tuple(words)) if words else None,
-            decided_at=columns["decided_at"],
-            decided_by=columns["decided_by"],
-            reason=columns["reason"],
-            note=columns["note"],
-            ended_at=columns["ended_at"],
-            output=_load(columns["output"]),
-            failure=Failure.from_json(failure) if failure else None,
-            delivered=bool(columns["delivered"]),
-            last_record=columns["last_record"],
-            progress=Progress.from_json(progress) if progress else None,
-            content_key=None if columns["content_key"] is None else _key(columns["content_key"]),
-            sealed_day=columns["sealed_day"],
-        )
+        fields: dict[str, Any] = {
+            **columns,
+            "args": _load(columns["args"]),
+            "gated": bool(columns["gated"]),
+            "state": RunState(columns["state"]),
+            "words": tuple(words) if words else None,
+            "output": _load(columns["output"]),
+            "failure": Failure.from_json(failure) if failure else None,
+            "delivered": bool(columns["delivered"]),
+            "progress": Progress.from_json(progress) if progress else None,
+            "content_key": None if columns["content_key"] is None else _key(columns["content_key"]),
+        }
+        return cls(**fields)
 
 
 COLUMNS = (

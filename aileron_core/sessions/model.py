@@ -1,44 +1,8 @@
 """A session: one launched agent, its tokens, where it works."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
 from aileron_core.console_port.view_models import ProcessView
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Process(ProcessView):
-    """A process as the kernel described it at one moment, and as it is kept on record."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as the record of a session's opening keeps it."""
-        return {
-            "pid": self.pid,
-            "executable": self.executable,
-            "cwd": self.cwd,
-            "parents": [[pid, name] for pid, name in self.parents],
-            "started_at": self.started_at,
-        }
-
-    @classmethod
-    def from_json(cls, stored: object) -> "Process | None":
-        """Read what `to_json` returned; None for anything else (another program wrote it)."""
-        if not isinstance(stored, Mapping):
-            return None
-        fields = cast("Mapping[str, Any]", stored)
-        try:
-            parents = cast("Sequence[tuple[Any, Any]]", fields["parents"])
-            started = fields["started_at"]
-            return cls(
-                pid=int(fields["pid"]),
-                executable=str(fields["executable"]),
-                cwd=str(fields["cwd"]),
-                parents=tuple((int(pid), str(name)) for pid, name in parents),
-                started_at=None if started is None else float(started),
-            )
-        except (KeyError, TypeError, ValueError, OverflowError):
-            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +25,7 @@ class Session:
     held: bool = False
     """A hold stream was opened, so the session ends when it is lost."""
     last_record: int = 0
-    process: Process | None = None
+    process: ProcessView | None = None
     """Who opened it, as the kernel described it then; kept in the record of the opening, not in the row."""
     placeholder_hash: str = ""
     """Of what its agent sends in place of the API keys of `key_providers`; kept in that record too."""

@@ -9,7 +9,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from aileron_core.sessions.model import Process
+from aileron_core.console_port.view_models import ProcessView
 
 _MAX_ANCESTORS = 64
 _MAX_PARENTS = 8
@@ -17,7 +17,7 @@ _MAX_PATH = 1024
 """Characters of a path. Linux allows 4,096 bytes; the rest is named by its length."""
 
 
-def read_process(pid: int) -> Process | None:
+def read_process(pid: int) -> ProcessView | None:
     """Return what the kernel reports about *pid* now; None where it reports nothing.
 
     All of it is of one process, even where its number is given to another meanwhile. Names and
@@ -29,7 +29,7 @@ def read_process(pid: int) -> Process | None:
         return None
     try:
         parent, ticks = _stat(folder)
-        return Process(
+        return ProcessView(
             pid=pid,
             executable=_link(folder, "exe"),
             cwd=_link(folder, "cwd"),
@@ -42,7 +42,7 @@ def read_process(pid: int) -> Process | None:
         os.close(folder)
 
 
-def is_stopped(process: Process) -> bool:
+def is_stopped(process: ProcessView) -> bool:
     """Return whether *process* is still there and has been stopped, by Ctrl-Z for example."""
     with suppress(OSError, ValueError, IndexError):
         folder = os.open(f"/proc/{process.pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -8,12 +8,13 @@ from typing import Any, Literal
 from aileron_core.audit.events import Actor, AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
+from aileron_core.console_port.view_models import ProcessView
 from aileron_core.containment.detection import Containment
 from aileron_core.errors import AileronError, Conflict
 from aileron_core.ids import token_hash
 from aileron_core.sessions import session_table
 from aileron_core.sessions.containment_line import containment_line
-from aileron_core.sessions.model import OpenedSession, Process, Session
+from aileron_core.sessions.model import OpenedSession, Session
 from aileron_core.sessions.processes import is_ancestor, is_stopped, read_process
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.storage.database import Database, Tx
@@ -301,7 +302,7 @@ def _record(clock: Clock, event: AuditEvent, summary: str, extra: dict[str, Any]
     return AuditRecord(at=rfc3339(clock.now()), event=event, summary=summary, extra=extra)
 
 
-def _process_entry(process: Process | None) -> dict[str, Any]:
+def _process_entry(process: ProcessView | None) -> dict[str, Any]:
     """Return what a record keeps of *process*: with it the opener outlives a restart."""
     return {"process": process.to_json()} if process else {}
 

@@ -7,7 +7,8 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.sessions.model import Process, Session
+from aileron_core.console_port.view_models import ProcessView
+from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Tx
 
 _LISTS = ("key_providers", "hosts", "writes", "plugin_tools")
@@ -114,7 +115,7 @@ def _session(values: tuple[Any, ...]) -> Session:
     recorded = dict(zip(_IN_RECORD, values[len(_COLUMNS) :], strict=True))
     texts = {name: value if isinstance(value := recorded[name], str) else "" for name in _TEXTS}
     lists = {name: _words(_parsed(recorded[name])) for name in _LISTS}
-    process = Process.from_json(_parsed(recorded["process"]))
+    process = ProcessView.from_json(_parsed(recorded["process"]))
     return replace(
         session,
         held=bool(session.held),

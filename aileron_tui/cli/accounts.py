@@ -36,12 +36,8 @@ from aileron_tui.cli.vault import (  # fmt: skip
     is_running,
     need_console,
 )
+from aileron_tui.words.accounts import sent_as
 
-_SENT_AS = {
-    "basic": "a user name and a password, in the header Authorization",
-    "aws_sigv4": "the signature of each request, by an AWS access key",
-    "oauth2": "an access token, in the header Authorization",
-}
 _AUTHOR = "    its author says │ "
 _PLACES = "    sent to  "
 _SECRET_PROMPTS = {"basic": "Password", "aws_sigv4": "Secret access key"}
@@ -311,7 +307,7 @@ def _say_purpose(
     """Say which connector will use the account, how, and where it will be sent."""
     need = user.requirement
     hosts = hosts_of_region(user.hosts, region) if region else user.hosts
-    sent = _SENT_AS.get(need.kind, f"a key, in the header {need.header}")
+    sent = sent_as(need.kind, need.header)
     context.say(f"{escape(user.identity.ref)} asks for an account, {escape(name)}:")
     context.say(f"    {user.identity.hash}")
     context.say(f"    sends    {escape(sent)}")

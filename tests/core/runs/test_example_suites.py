@@ -195,9 +195,9 @@ async def test_gmail_is_bound_by_a_login_and_sends_and_edits_drafts(
         )
         assert begun.url.startswith("https://accounts.google.com/o/oauth2/v2/auth?")
         assert await asyncio.to_thread(google.server.browse, begun.url) == 200
-        ready = await core.app.authorizations.wait(begun.id, 30)
+        ready = await core.app.authorizations.wait(begun.login_id, 30)
         assert (ready.account, ready.missing) == ("ana@example.com", ())
-        await core.app.authorizations.finish(begun.id, "")
+        await core.app.authorizations.finish(begun.login_id, "")
 
         args = {"draft_id": DRAFT, "to": "new@example.com", "subject": "Q4"}
         view = await ask_of_suite(core, "gmail-edit-draft", **args)

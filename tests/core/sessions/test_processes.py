@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.sessions.model import Process
+from aileron_core.console_port.view_models import ProcessView
 from aileron_core.sessions.processes import is_ancestor, read_process
 from tests.support.core_harness import Core
 
@@ -58,7 +58,7 @@ def test_a_name_that_is_no_text_is_shown_in_marks_and_kept_exactly(tmp_path: Pat
         assert found.cwd.endswith("/ev\x1b[31mil \\xff(x) 1 2")
         assert found.parents[0][0] == os.getpid()
         assert is_ancestor(os.getpid(), pid)
-        assert Process.from_json(found.to_json()) == found
+        assert ProcessView.from_json(found.to_json()) == found
 
 
 def test_a_path_of_any_length_stays_small(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_path_of_any_length_stays_small(tmp_path: Path) -> None:
 )
 def test_what_another_program_wrote_in_its_place_is_nobody(stored: object) -> None:
     """A spoilt record names nobody, and stops nothing."""
-    assert Process.from_json(stored) is None
+    assert ProcessView.from_json(stored) is None
 
 
 async def test_who_opened_it_outlives_a_restart_and_the_session_itself(home: Path) -> None:
