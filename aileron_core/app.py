@@ -37,8 +37,8 @@ from aileron_core.credentials.model_keys import ModelKeys
 from aileron_core.credentials.oauth import TokenEndpoint
 from aileron_core.errors import AileronError, StorageUnavailable, VaultLocked
 from aileron_core.events import EventBus
-from aileron_core.history.keys import HistoryKeys
 from aileron_core.history.sealed_screens import SealedScreens
+from aileron_core.history.sealing import HistoryKeys
 from aileron_core.home.layout import Home, HomeLock
 from aileron_core.library.accepted_settings import POLICY, AcceptedSettings
 from aileron_core.library.authenticated_records import (

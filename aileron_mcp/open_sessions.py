@@ -10,7 +10,9 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from aileron_mcp.subscriptions import Subscriber
+from mcp.server.session import ServerSession
+
+from aileron_core.tasks import spawn
 
 MAX_SESSIONS_PER_AGENT = 32
 """Of one agent's session. Each costs some 40 kB until it is closed or was idle for too long."""
@@ -18,6 +20,33 @@ IDLE_SECONDS = 30 * 60.0
 """Without a request that is being answered, and without a standing stream."""
 _SLACK = 60.0
 """Longer than the package keeps one: one that it still has must not be forgotten here."""
+
+
+class Subscriber:
+    """One old-era session; at most one list change is on its way, later ones are folded into one."""
+
+    __slots__ = ("_again", "_busy", "_session")
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._busy = False
+        self._again = False
+
+    def notify(self) -> None:
+        """Announce that the tool list changed; returns at once."""
+        self._again = True
+        if not self._busy:
+            self._busy = True
+            spawn(self._send(), name="mcp list_changed")
+
+    async def _send(self) -> None:
+        # A client that does not read its stream blocks this task and nothing else.
+        try:
+            while self._again:
+                self._again = False
+                await self._session.send_tool_list_changed()
+        finally:
+            self._busy = False
 
 
 @dataclass(slots=True)

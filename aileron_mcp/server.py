@@ -31,9 +31,8 @@ from starlette.types import Message, Receive, Scope, Send
 from aileron_core.actions.model import is_builtin, op_tool_name
 from aileron_core.canonical import JsonObject
 from aileron_core.errors import AileronError, Failure, InvalidRequest, NotFound
-from aileron_core.server.agent_api import AgentApi
+from aileron_core.server.agent_api import AgentApi, ClientClaims, bounded_claims
 from aileron_core.server.bodies import ActionBody, PendingBody
-from aileron_core.server.client_claims import ClientClaims, bounded_claims
 from aileron_core.server.error_responses import STATUS, error_response, failure_from
 from aileron_core.server.request_parsing import require_session
 from aileron_core.server.tool_results import (
@@ -50,12 +49,26 @@ from aileron_core.server.tool_results import (
 from aileron_core.sessions.model import Session
 from aileron_core.tasks import spawn
 from aileron_core.tracing.spans import RemoteSpan, remote_span
-from aileron_mcp.client_claims import call_claims, client_claims
-from aileron_mcp.error_bodies import with_json_errors
-from aileron_mcp.metadata_limits import limit_metadata
-from aileron_mcp.open_sessions import IDLE_SECONDS, McpSession, OpenSessions
-from aileron_mcp.subscriptions import Subscriber, discard, disconnect_when, receive_empty_body
-from aileron_mcp.translate import INSTRUCTIONS, action_tool, hold_seconds
+from aileron_mcp.http_messages import (
+    discard,
+    disconnect_when,
+    limit_metadata,
+    receive_empty_body,
+    with_json_errors,
+)
+from aileron_mcp.open_sessions import (
+    IDLE_SECONDS,
+    McpSession,
+    OpenSessions,
+    Subscriber,
+)
+from aileron_mcp.translate import (
+    INSTRUCTIONS,
+    action_tool,
+    call_claims,
+    client_claims,
+    hold_seconds,
+)
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 

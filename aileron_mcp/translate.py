@@ -1,4 +1,4 @@
-"""What an MCP client is told of the tools, and how long a client's call is held. Pure."""
+"""What an MCP client is told of the tools, how long its call is held, and what it claims about itself. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -23,6 +23,16 @@ CLIENT_LIMITS: Mapping[str, float] = {
 }
 UNKNOWN_CLIENT_LIMIT = 60.0  # the shortest limit of a known client
 _MARGIN = 5.0
+_IDS: Mapping[str, str] = {
+    "claudecode/toolUseId": "tool use",
+    "callId": "call",
+    "threadId": "thread",
+    "sessionId": "session",
+    "itemId": "item",
+    "agent-session-id": "session",
+    "agent-working-dir": "folder",
+}
+"""Member of `_meta` -> our label; claude's, then codex's, then goose's."""
 
 
 def hold_seconds(
@@ -52,3 +62,19 @@ def action_tool(item: ActionBody) -> dict[str, Any]:
 def listed_bytes(entry: Mapping[str, Any]) -> int:
     """Return how much of `tools/list` one tool takes, its comma included."""
     return len(json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode()) + 1
+
+
+def call_claims(meta: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return what the `_meta` of a call names: its ids there, by our labels."""
+    claims: dict[str, str] = {}
+    for member, label in _IDS.items():
+        value = (meta or {}).get(member)
+        if isinstance(value, str) and value:
+            claims.setdefault(label, value)
+    return claims
+
+
+def client_claims(name: str, version: str) -> dict[str, str]:
+    """Return what `clientInfo` says, by our label."""
+    client = " ".join(part for part in (name, version) if part)
+    return {"client": client} if client else {}

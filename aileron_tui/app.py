@@ -44,10 +44,9 @@ from aileron_tui.messages import (
     PagerRequested,
     Painted,
 )
-from aileron_tui.screens.audit import AuditScreen
 from aileron_tui.screens.base import ConsoleScreen, Submit
 from aileron_tui.screens.help import HelpScreen
-from aileron_tui.screens.listing import ListScreen
+from aileron_tui.screens.listing import AuditScreen, ListScreen
 from aileron_tui.screens.lock import LockScreen
 from aileron_tui.screens.palette import PaletteScreen
 from aileron_tui.screens.waiting import WaitingScreen

@@ -7,8 +7,7 @@ from pathlib import PurePosixPath
 from commands import BEGIN, END
 
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.agents.shared_variables import CLOUD_LOGINS, CLOUDS, PROVIDERS
-from aileron_core.launch.plan import Agent, Plan, PlanContext
+from aileron_core.launch.plan import CLOUD_LOGINS, CLOUDS, PROVIDERS, Agent, Plan, PlanContext
 from aileron_core.launch.project import DENIED_WORDS
 from aileron_core.launch.variables import NEVER_CARRIED
 

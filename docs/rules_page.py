@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from commands import BEGIN, END
 
-from aileron_core.policy.defaults import NO_SECRETS, SECRET_FILES
+from aileron_core.policy.policy_file import NO_SECRETS, SECRET_FILES
 
 
 def with_secret_files(page: str) -> str:

@@ -1,7 +1,7 @@
 """Lenient spellings (`ID`, `Int`, `teamId`): what generated suites write, and what it is taken as.
 
 One warning per file and kind: which spelling, how it was read, and where it first occurs. The strict
-spellings stay as they are; `aileron_core.actions.portable` names what upstream would refuse.
+spellings stay as they are; `aileron_core.actions.load` names what upstream would refuse.
 """
 
 import re

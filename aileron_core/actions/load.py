@@ -1,15 +1,16 @@
 """Loads an action file: its form (`+++`, UTF-8, line length), then its content or all its problems."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import cast
 
-from aileron_core.actions.compat import merge_declarations, normalize
+from aileron_core.actions.compat import STRICT_NAME, is_compat_type, merge_declarations, normalize
 from aileron_core.actions.front_matter import read_front_matter
-from aileron_core.actions.model import Action
-from aileron_core.actions.portable import portability_problems
+from aileron_core.actions.interpolate import placed_references
+from aileron_core.actions.model import INPUT_TYPES, Action
 from aileron_core.actions.positions import load_toml, locate, nearest
-from aileron_core.actions.problems import KeyProblem, key_text
+from aileron_core.actions.problems import KeyPath, KeyProblem, key_text, quoted
 from aileron_core.actions.validate import validate
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import FileProblems, Problem
@@ -24,6 +25,17 @@ MAX_PROBLEMS = 1000
 _DELIMITER = "+++"
 _KEY_PART = r"""(?:[A-Za-z0-9_-]++|"[^"]*+"|'[^']*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?:{_KEY_PART}){{{MAX_KEY_PARTS}}}")
+# Keys of Aileron's own: upstream's schema is closed and does not know them.
+_OUR_KEYS: tuple[tuple[str, ...], ...] = (
+    ("limits", "wall_seconds"),
+    ("limits", "memory_mib"),
+    ("approval", "effect"),
+    ("approval", "preview", "gist"),
+    ("approval", "preview", "formats"),
+    ("approval", "preview", "changes"),
+    ("approval", "preview", "read_back"),
+    ("approval", "preview", "recheck"),
+)
 
 
 def load_action(data: bytes, file: str) -> Action:
@@ -210,3 +222,66 @@ def _not_covered(findings: Iterable[KeyProblem], known: list[KeyProblem]) -> lis
 
 def _parse_problem(file: str, message: str, line: int, column: int = 1) -> Problem:
     return Problem(file=file, message=message, class_="parse_error", line=line, column=column)
+
+
+def portability_problems(document: Mapping[str, object], action: Action) -> Iterator[KeyProblem]:
+    """Yield what upstream refuses (errors) or runs otherwise (warnings).
+
+    Args:
+        document: the front matter as parsed.
+        action: what it states, as written, without any leniency.
+    """
+    for path in _OUR_KEYS:
+        if _states(document, path):
+            yield _refused(
+                path, "is an extension: the schema of upstream Aileron does not have this key"
+            )
+    if document.get("limits") == {}:
+        yield _refused(
+            ("limits",), "is an extension: the schema of upstream Aileron does not have this table"
+        )
+    yield from _inputs(action)
+    for index, step in enumerate(action.steps):
+        for place, reference in placed_references(step.inputs or {}):
+            if not reference.is_argument:
+                yield KeyProblem(
+                    path=("execute", index, "inputs", *place),
+                    message=f"{quoted(str(reference))} reaches the op as this literal text upstream",
+                    class_="portability",
+                    severity="warning",
+                )
+
+
+def _inputs(action: Action) -> Iterator[KeyProblem]:
+    seen: set[str] = set()
+    for index, entry in enumerate(action.inputs):
+        path = ("inputs", index)
+        if entry.format is not None:
+            yield _refused((*path, "format"), "is an extension")
+        if entry.name and not STRICT_NAME.fullmatch(entry.name):
+            yield _refused(
+                (*path, "name"), f"{quoted(entry.name)} must match {STRICT_NAME.pattern}"
+            )
+        if entry.name and entry.name in seen:
+            yield _refused((*path, "name"), f"{quoted(entry.name)} is duplicated")
+        seen.add(entry.name)
+        if is_compat_type(entry.type):
+            yield _refused(
+                (*path, "type"), f"{quoted(entry.type)} must be one of {'|'.join(INPUT_TYPES)}"
+            )
+        if not entry.description.strip():
+            yield _refused((*path, "description"), "must not be blank: it is what the agent reads")
+
+
+def _states(document: Mapping[str, object], path: tuple[str, ...]) -> bool:
+    first, *rest = path
+    value = document.get(first)
+    if not rest:
+        return value is not None
+    return isinstance(value, dict) and _states(cast("dict[str, object]", value), tuple(rest))
+
+
+def _refused(path: KeyPath, message: str) -> KeyProblem:
+    return KeyProblem(
+        path=path, message=f"{message} (upstream refuses the file)", class_="portability"
+    )

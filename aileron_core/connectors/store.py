@@ -12,13 +12,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from aileron_core.actions.model import ConnectorIdentity
+from aileron_core.actions.model import Action, ConnectorIdentity, ConnectorRequirement
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.manifest import CredentialRequirement, Manifest, parse_manifest
@@ -347,3 +347,36 @@ def _writing(root: Path) -> Generator[None]:
             f"the connector store {root} cannot be written ({reason}); free up space or fix "
             "its permissions, and try again"
         ) from error
+
+
+def availability_problems(
+    action: Action, installed: Mapping[str, ConnectorIdentity], accepted: Mapping[str, str]
+) -> list[Problem]:
+    """Return the reasons why *action* cannot be offered to agents.
+
+    Args:
+        action: an action whose file is accepted.
+        installed: the connectors in the store, by hash.
+        accepted: the hash that a person accepted, by `fqn@version`.
+    """
+    problems: list[Problem] = []
+    for index, requirement in enumerate(action.requires):
+        if message := _unusable(requirement, installed.get(requirement.hash), accepted):
+            key = f"requires.connectors[{index}].hash"
+            problems.append(Problem(file=action.file, key=key, message=message))
+    return problems
+
+
+def _unusable(
+    requirement: ConnectorRequirement,
+    identity: ConnectorIdentity | None,
+    accepted: Mapping[str, str],
+) -> str | None:
+    ref = f"{requirement.fqn}@{requirement.version}"
+    if identity is None:
+        return f"{ref} with this hash is not installed; install it with `aileron connector install FOLDER`"
+    if identity.ref != ref:
+        return f"the connector with this hash is {identity.ref}, not {ref}"
+    if accepted.get(ref) != requirement.hash:
+        return f"{ref} is not accepted: accept it in the console"
+    return None

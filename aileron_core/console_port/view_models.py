@@ -310,7 +310,7 @@ class WentAroundView:
     """A tool of an agent's own that its model called, and that does not go through the gate."""
 
     tool: str
-    """One of the names in `aileron_core.sessions.own_tools`."""
+    """One of the names in `aileron_core.sessions.tool_calls`."""
     at: float
     """When it was called first."""
 

@@ -10,14 +10,14 @@ beside the service's text would show in the size.
 
 import json
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 from aileron_core.canonical import JsonObject
 from aileron_core.errors import AileronError
-from aileron_core.history.keys import HistoryKeys
 
 VERSION = 1
 MAX_BYTES = 8 * 1024 * 1024
@@ -32,6 +32,43 @@ _LABEL = b"aileron history: what was shown, version 1"
 
 DecisionKind = Literal["approved", "denied"]
 Kind = DecisionKind | Literal["arguments", "result"]
+
+
+class HistoryKeys(Protocol):
+    """A pair of X25519 keys for each day, each key as its 32 raw bytes. A day is a UTC date, `2026-07-14`.
+
+    Called on any thread. Every method may raise `OSError` where the keys cannot be reached.
+    """
+
+    @property
+    def locked(self) -> bool:
+        """Whether the private keys are out of reach until a person unlocks them."""
+        ...
+
+    def public_key(self, day: str) -> bytes | None:
+        """Return the key that *day* is sealed to, made on first use; None where nothing is to be kept.
+
+        It works while locked. A day whose key was destroyed has none again.
+        """
+        ...
+
+    def private_keys(self, day: str) -> Sequence[bytes]:
+        """Return the keys that open *day*: none while locked, and for a day whose keys were destroyed.
+
+        A day has another one from its first unlock on, where the first was made while locked.
+        """
+        ...
+
+    def days(self) -> Sequence[str]:
+        """Return the days that have a private key. It works while locked."""
+        ...
+
+    def destroy(self, day: str) -> None:
+        """Destroy the private keys of *day* for good, wherever they are kept; once gone, nothing happens.
+
+        It works while locked.
+        """
+        ...
 
 
 class CannotUnseal(AileronError):

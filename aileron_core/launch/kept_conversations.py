@@ -22,7 +22,7 @@ from aileron_core.containment.safe_paths import remove_tree
 from aileron_core.containment.sandboxed_command import run_sandboxed
 from aileron_core.errors import AileronError
 from aileron_core.launch import copy_conversations
-from aileron_core.launch.conversation_tables import ConversationDatabase
+from aileron_core.launch.plan import ConversationDatabase
 from aileron_core.text import escape
 
 _KEPT, _LAUNCHES = "conversations.db", "launches"

@@ -4,14 +4,20 @@ A plan is pure: it names programs, flags, environment and files but reads and wr
 recipe was tried with the real agent; `Agent.tested_versions` lists the versions.
 """
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal, cast
 
-from aileron_core.launch.conversation_tables import ConversationDatabase
+Rows = Mapping[str, Sequence[dict[str, Any]]]
+"""Of one conversation, by table: what an agent wrote."""
 
+IN_PROJECT = (
+    "CASE WHEN instr({0}, :project || '/') = 1 AND NOT instr({0}, '/..') THEN {0} ELSE :project END"
+)
+"""An expression for a column with a folder: as it is if it is in the project, else the project."""
 MCP_SERVER_NAME = "aileron"
 """The name under which an agent knows Aileron's MCP server."""
 
@@ -26,6 +32,67 @@ PROVIDER_NAMES: Mapping[str, ProviderName] = {
     "google": "gemini",
 }
 """The name that OpenCode and Pi give a provider -> the provider whose API it uses."""
+CLOUDS = (
+    "AWS_BEARER_TOKEN_BEDROCK", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*", "AWS_USE_*_ENDPOINT",
+    "AWS_BEDROCK_*", "AZURE_OPENAI_*", "AZURE_COGNITIVE_SERVICES_*", "AZURE_API_KEY", "AZURE_RESOURCE_NAME",
+    "CLOUD_ML_REGION", "GCLOUD_PROJECT", "GCP_LOCATION", "GCP_PROJECT*", "GOOGLE_CLOUD_*", "GOOGLE_VERTEX_*",
+    "VERTEX_*",
+)  # fmt: skip
+"""A key for models alone, project, region and address."""
+CLOUD_LOGINS = ("AWS_*", "AZURE_*", "CLOUDSDK_*", "GOOGLE_APPLICATION_CREDENTIALS")
+"""What else of them an agent may log in with."""
+PROVIDERS = (
+    "302AI_*", "AI_GATEWAY_*", "AIHUBMIX_*", "ALIBABA_*", "ANTHROPIC_*", "ANT_LING_*", "AVIAN_*", "BASETEN_*",
+    "CEREBRAS_*", "CHUTES_*", "COHERE_*", "DASHSCOPE_*", "DEEPINFRA_*", "DEEPSEEK_*", "FASTROUTER_*", "FIREWORKS_*",
+    "FRIENDLI_*", "FUTURMIX_*", "GEMINI_*", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_*", "GROQ_*", "HELICONE_*",
+    "INCEPTION_*", "KIMI_*", "LITELLM_*", "LLAMA_*", "LLMGATEWAY_*", "LMSTUDIO_*", "META_*API_KEY", "MINIMAX_*",
+    "MISTRAL_*", "MODELSCOPE_*", "MOONSHOT_*", "MORPH_*", "NANOGPT_*", "NANO_GPT_*", "NEBIUS_*", "NOVITA_*", "NVIDIA_API_KEY",
+    "OLLAMA_*", "OPENAI_*", "OPENCODE_*", "OPENROUTER_*", "OVHCLOUD_API_KEY", "PERPLEXITY_*", "POE_API_KEY", "QWEN_*",
+    "RADIUS_API_KEY", "REQUESTY_*", "ROUTSTR_*", "SCALEWAY_API_KEY", "SILICONFLOW_*", "STEPFUN_*", "SYNTHETIC_*",
+    "TENSORIX_*", "TETRATE_*", "TOGETHER_*", "UPSTAGE_*", "VENICE_*", "XAI_*", "XIAOMI_*", "ZAI_*", "ZENMUX_*", "ZHIPU_*",
+)  # fmt: skip
+"""Key and address of a provider that sells nothing but models, or of which the variable is for models alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationDatabase:
+    """The SQLite database in which an agent has its conversations, in a folder of its own.
+
+    Such a database also has servers to start, permissions and logins. Rows of tables that are not named
+    here do not outlive a launch.
+
+    The first of `tables` has one row for each conversation, with its `id`; others name it in
+    `session_id`, or are common to all.
+    """
+
+    path: PurePosixPath
+    """Relative to the agent's folder. The folder above it has nothing else."""
+    tables: Mapping[str, Mapping[str, str]]
+    """Their rows are kept, a column that is named with the value of its SQL expression."""
+    versions: Collection[str]
+    """The tables in which the agent counts its changes of all tables: kept too."""
+    only: Mapping[str, str]
+    """By table, which rows are kept: an SQL condition."""
+    is_numbered: bool
+    """Whether two launches at once use the same ids, so that one may be kept under another."""
+    modified: str
+    """The column of the first table that changes whenever the conversation does."""
+    modified_at: Callable[[Any], float]
+    """Epoch seconds of that column. Raises ValueError, TypeError for what the agent does not write there."""
+    export: Callable[[Rows], object]
+    """Returns the JSON that the agent imports. Raises ValueError, TypeError, LookupError for other rows."""
+
+
+def json_object(text: object) -> dict[str, Any]:
+    """Return the object in *text*.
+
+    Raises:
+        ValueError, TypeError: it is none.
+    """
+    found = json.loads(str(text))
+    if not isinstance(found, dict):
+        raise TypeError
+    return cast("dict[str, Any]", found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 from urllib.parse import urlsplit
 
+from aileron_core.connectors.builtin.connector import worker_files
 from aileron_core.containment.bubblewrap import SANDBOX_LAUNCH_DIR, system_mounts
 from aileron_core.containment.mounts import Mount, refuse_nested
 from aileron_core.containment.programs import find_program, mount_roots, own_interpreter
@@ -46,7 +47,6 @@ from aileron_core.launch.tools.prepared_tools import (
     prepare_tools,
     prepare_uncontained_tools,
 )
-from aileron_core.launch.tools.worker_files import worker_files
 from aileron_core.settings import LaunchPaths, LaunchSettings
 from aileron_core.text import escape
 

@@ -29,8 +29,11 @@ from aileron_core.console_port.file_views import (
 from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Conflict, StorageUnavailable, VaultDamaged, VaultLocked
 from aileron_core.library import acceptance
-from aileron_core.library.policy_comparison import compare_policies
-from aileron_core.library.settings_comparison import compare_settings, settings_sha256
+from aileron_core.library.settings_comparison import (
+    compare_policies,
+    compare_settings,
+    settings_sha256,
+)
 from aileron_core.storage.database import Database, Tx
 from aileron_core.vault.atomic_file import read_private_file, replace_file
 from aileron_core.vault.authenticated_sets import AuthenticatedSet, SetMac

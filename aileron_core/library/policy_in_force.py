@@ -5,9 +5,8 @@ from typing import Final
 
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.library.accepted_settings import AcceptedSettings
-from aileron_core.policy.defaults import rules_in_force
 from aileron_core.policy.model import Policy, Rule
-from aileron_core.policy.policy_file import NAME, parse_policy
+from aileron_core.policy.policy_file import NAME, parse_policy, rules_in_force
 
 _MAX_BYTES: Final = 256 * 1024
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
-from aileron_core.history.keys import HistoryKeys
 from aileron_core.history.sealing import (
     CannotUnseal,
+    HistoryKeys,
     SealLabel,
     TooLarge,
     day_of,

@@ -4,7 +4,8 @@ The HTTP routes and the MCP server both call `AgentApi`; each only reads request
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from aileron_core.actions.model import Action
@@ -26,13 +27,45 @@ from aileron_core.server.bodies import (
     action_body,
     load_error,
 )
-from aileron_core.server.client_claims import NO_CLAIMS, ClientClaims
 from aileron_core.server.responses import completed_body, pending_body, result_body
 from aileron_core.sessions.model import Session
 from aileron_core.tasks import spawn
+from aileron_core.tracing.spans import RemoteSpan
 
+Claims: TypeAlias = tuple[tuple[str, str], ...]
+"""(our label, the client's text), bounded; the text is as hostile as any."""
+
+_MOST = 8
+_LONGEST = 512
+"""Characters of one text; of a longer one the beginning is kept, and how long it was."""
 CallAnswer: TypeAlias = CompletedBody | PendingBody | Failure
 """`Failure`: an ungated run that failed after it was put on record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientClaims:
+    """What a client claims about itself, and about one call."""
+
+    client: Claims = ()
+    call: Claims = ()
+    parent: RemoteSpan | None = None
+    """Of the call, in the client's own trace."""
+
+
+NO_CLAIMS = ClientClaims()
+
+
+def bounded_claims(texts: Mapping[str, str]) -> Claims:
+    """Return the first eight of *texts*, each as it can be put on record."""
+    return tuple((label, _bounded(text)) for label, text in list(texts.items())[:_MOST])
+
+
+def _bounded(text: str) -> str:
+    # A lone surrogate is not text, and could not be put on record.
+    whole = text.encode("utf-8", "backslashreplace").decode()
+    if len(whole) <= _LONGEST:
+        return whole
+    return f"{whole[:_LONGEST]}… ({len(whole)} characters)"
 
 
 class AgentApi:

@@ -16,7 +16,7 @@ from aileron_core.errors import ServerStartError
 from aileron_core.server.asgi import GatewayDispatch
 from aileron_core.server.connection_limits import ConnectionLimits
 from aileron_core.server.http_protocol import ServedConnection
-from aileron_core.server.session_sockets import ConnectionMade
+from aileron_core.server.sockets import ConnectionMade
 
 _DRAIN_SECONDS = 2
 _FILES = 10_240

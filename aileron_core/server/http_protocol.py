@@ -18,7 +18,7 @@ from aileron_core.server.gateway.client_request import (
     ClientListener,
     ClientRequest,
 )
-from aileron_core.server.session_sockets import ConnectionMade
+from aileron_core.server.sockets import ConnectionMade
 
 _MAX_HEAD = 64 * 1024
 """Bytes of request line and headers, counted in whole reads: the parser itself has no bound."""

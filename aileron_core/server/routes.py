@@ -22,12 +22,12 @@ from aileron_core.proxy_settings import PluginTools, plugin_tools
 from aileron_core.server import (
     authorization_routes,
     binding_routes,
-    model_key_routes,
     tool_routes,
     vault_routes,
 )
-from aileron_core.server.agent_api import AgentApi
+from aileron_core.server.agent_api import AgentApi, ClientClaims
 from aileron_core.server.auth import bearer_token, challenge_proof, request_principal
+from aileron_core.server.binding_routes import find_provider
 from aileron_core.server.bodies import (
     DIGEST_PATTERN,
     AcceptProjectBody,
@@ -49,10 +49,8 @@ from aileron_core.server.bodies import (
     WithdrawBody,
     load_error,
 )
-from aileron_core.server.client_claims import ClientClaims
 from aileron_core.server.error_responses import failure_response
 from aileron_core.server.gateway.upstreams import base_urls
-from aileron_core.server.model_key_routes import find_provider
 from aileron_core.server.request_parsing import (
     app_of,
     read_body,
@@ -62,7 +60,7 @@ from aileron_core.server.request_parsing import (
     watch_disconnect,
 )
 from aileron_core.server.route_spec import RouteSpec
-from aileron_core.server.session_sockets import SessionSockets
+from aileron_core.server.sockets import SessionSockets
 from aileron_core.settings import is_base_url
 from aileron_core.tasks import spawn
 from aileron_core.tracing.spans import remote_span
@@ -450,7 +448,7 @@ ROUTES: tuple[RouteSpec, ...] = (
     *vault_routes.ROUTES,
     *binding_routes.ROUTES,
     *authorization_routes.ROUTES,
-    *model_key_routes.ROUTES,
+    *binding_routes.MODEL_KEY_ROUTES,
     *tool_routes.ROUTES,
     RouteSpec("GET", "/v1/actions", "session", list_actions, {200: ActionsBody}),
     RouteSpec("GET", "/v1/actions/{name}", "session", get_action, {200: ActionBody}),

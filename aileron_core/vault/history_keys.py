@@ -27,7 +27,7 @@ _MAX_BYTES = 4 * 1024 * 1024
 
 
 class VaultHistoryKeys:
-    """Implements `aileron_core.history.keys.HistoryKeys`. Without a vault there are no keys."""
+    """Implements `aileron_core.history.sealing.HistoryKeys`. Without a vault there are no keys."""
 
     def __init__(self, vault: Vault, folder: Path) -> None:
         self._vault = vault

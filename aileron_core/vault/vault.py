@@ -18,10 +18,9 @@ from aileron_core.errors import (
     VaultLocked,
 )
 from aileron_core.events import EventBus
-from aileron_core.vault.attempts import AttemptCounter, FailedAttempts
 from aileron_core.vault.encryption import KEY_BYTES, PRIVATE_KEY, new_vault
 from aileron_core.vault.entries import EntryInfo, VaultEntries
-from aileron_core.vault.opening import VaultOpener, identity_of
+from aileron_core.vault.opening import AttemptCounter, FailedAttempts, VaultOpener, identity_of
 from aileron_core.vault.os_keyring import OsKeyring
 from aileron_core.vault.passphrase import check_passphrase, wiped
 from aileron_core.vault.secret import Secret

@@ -55,7 +55,7 @@ def accepted_actions(home: Home) -> "list[Action]":
 def home_catalog(home: Home, installed: Mapping[str, InstalledConnector]) -> "Catalog":
     """Return the action files of *home*; *installed*: its connectors, by hash. Errors as of `load_acceptances`."""
     from aileron_core.actions.catalog import Catalog, scan
-    from aileron_core.connectors.availability import availability_problems
+    from aileron_core.connectors.store import availability_problems
 
     records = load_acceptances(home)
     connectors = {each.name: each.digest for each in records if each.kind == "connector"}

@@ -26,9 +26,8 @@ from aileron_core.vault.secret import Secret
 from aileron_tui.cli.accepted import accepted_connectors, load_acceptances, stored_bindings
 from aileron_tui.cli.authorizing import authorize
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean, local_time
-from aileron_tui.cli.process import close_memory, given_passphrase
+from aileron_tui.cli.process import Given, close_memory, given_passphrase
 from aileron_tui.cli.vault import (  # fmt: skip
-    Given,
     PassphraseRequests,
     ask_unseen,
     ensure_unlocked,
@@ -47,25 +46,24 @@ _SECRET_PROMPTS = {"basic": "Password", "aws_sigv4": "Secret access key"}
 class GivenAccount:
     """What the options of `binding setup` say of an account; nothing where they were not given."""
 
-    identity: str
-    account: str | None
-    user: str | None
-    region: str | None
-    secret_fd: int | None
-    secret_file: str | None
+    identity: str = ""
+    account: str | None = None
+    user: str | None = None
+    region: str | None = None
+    secret: Given = (None, None)
     client_id: str | None
     device: bool
-    passphrase: Given = (None, None)
+    passphrase: Given
 
     @property
     def unattended(self) -> bool:
-        return self.secret_fd is not None or self.secret_file is not None
+        return self.secret != (None, None)
 
 
 def setup_account(context: CommandContext, connector: str, given: GivenAccount) -> int:
     """Bind an account to the accepted connector *connector*, in a vault that is made if there is none."""
     close_memory()
-    requests = PassphraseRequests(context, given_passphrase(*given.passphrase))
+    requests = PassphraseRequests(context, given_passphrase(given.passphrase))
     user = _find_user(context, connector)
     name = binding_name(user, given.identity)
     need_console(context, "binding setup")
@@ -74,8 +72,7 @@ def setup_account(context: CommandContext, connector: str, given: GivenAccount) 
             f"An account {name} is bound already. Give another --identity, or revoke that one with "
             f"`aileron binding revoke {name}`."
         )
-    if not context.json:
-        _say_purpose(context, user, name, given.region)
+    _say_purpose(context, user, name, given.region)
     if given.region and user.requirement.kind != "aws_sigv4":
         raise InvalidRequest(f"--region is not for kind {user.requirement.kind}.")
     if user.requirement.kind == "oauth2":
@@ -88,9 +85,7 @@ def setup_account(context: CommandContext, connector: str, given: GivenAccount) 
             )
         requests.prepare()
         bound = requests.post("/v1/bindings", _entered(user, given))
-    if context.json:
-        context.show(bound)
-        return EXIT.DONE
+    context.show(bound)
     context.say(f"✓ {_shown(bound)} is bound to {escape(user.identity.ref)}.", fg="green")
     context.say(
         "Calls that waited for it continue. The secret is in the vault and is shown nowhere."
@@ -124,7 +119,7 @@ def _entered(user: CredentialUser, given: GivenAccount) -> dict[str, str]:
         region = _ask("AWS region, such as us-east-1: ")
     if region:
         body["region"] = region
-    secret = given_secret(given.secret_fd, given.secret_file)
+    secret = given_secret(given.secret)
     if secret is None:
         prompt = _SECRET_PROMPTS.get(kind, "Key")
         secret = ask_unseen(f"{prompt} (not shown): ", "secret")
@@ -133,8 +128,9 @@ def _entered(user: CredentialUser, given: GivenAccount) -> dict[str, str]:
     return {**body, "secret": secret.reveal_text()}
 
 
-def given_secret(descriptor: int | None, file: str | None) -> Secret | None:
+def given_secret(given: Given) -> Secret | None:
     """Return the secret that an option names, None without one."""
+    descriptor, file = given
     if descriptor is not None and file is not None:
         raise InvalidRequest("The secret was given twice. Use --secret-fd or --secret-file.")
     if descriptor is not None:
@@ -153,7 +149,7 @@ def _client(given: GivenAccount) -> dict[str, Any]:
                 "The secret of an account of kind oauth2 is a client's: give --client-id."
             )
         return asked
-    secret = given_secret(given.secret_fd, given.secret_file)
+    secret = given_secret(given.secret)
     if secret is None:
         secret = ask_unseen("Client secret, if there is one (not shown, may be empty): ", "secret")
     return {**asked, "client_id": given.client_id, "client_secret": secret.reveal_text()}
@@ -162,7 +158,7 @@ def _client(given: GivenAccount) -> dict[str, Any]:
 def reauthorize_account(context: CommandContext, name: str, given: GivenAccount) -> int:
     """Have an account authorized anew at its service; its name and its connector stay."""
     close_memory()
-    requests = PassphraseRequests(context, given_passphrase(*given.passphrase))
+    requests = PassphraseRequests(context, given_passphrase(given.passphrase))
     need_console(context, "binding reauthorize")
     found = _find_binding(context, name)
     if found["kind"] != "oauth2":
@@ -185,9 +181,7 @@ def _optional_token() -> Secret:
 def list_accounts(context: CommandContext) -> int:
     """Print the bound accounts; it works without a console and while the vault is locked."""
     items = _bindings(context)
-    if context.json:
-        context.show({"items": items})
-        return EXIT.DONE
+    context.show({"items": items})
     for each in items:
         mark, color = ("✗", "yellow") if each["problem"] else ("✓", None)
         context.say(f"{mark} {_shown(each)}  {escape(each['connector'])}")
@@ -205,9 +199,7 @@ def list_accounts(context: CommandContext) -> int:
 def inspect_account(context: CommandContext, name: str) -> int:
     """Print everything about an account but its secret."""
     found = _find_binding(context, name)
-    if context.json:
-        context.show(found)
-        return EXIT.DONE
+    context.show(found)
     created = found["created_at"]
     context.say(_shown(found))
     context.say(f"    connector  {escape(found['connector']) or 'none yet'}")
@@ -236,7 +228,7 @@ def rebind_account(
 ) -> int:
     """Say what the connector of an account is now, and let it use the account after a yes."""
     close_memory()
-    requests = PassphraseRequests(context, given_passphrase(*passphrase))
+    requests = PassphraseRequests(context, given_passphrase(passphrase))
     need_console(context, "binding rebind")
     before = _find_binding(context, name)
     user = _find_user(context, connector or before["connector"])
@@ -250,10 +242,8 @@ def rebind_account(
     requests.prepare()
     body = {"name": name, "connector": user.identity.hash}
     bound = requests.post("/v1/bindings/rebind", body)
-    if context.json:
-        context.show(bound)
-    else:
-        context.say(f"✓ {_shown(bound)} is bound to {escape(user.identity.ref)}.", fg="green")
+    context.show(bound)
+    context.say(f"✓ {_shown(bound)} is bound to {escape(user.identity.ref)}.", fg="green")
     return EXIT.DONE
 
 
@@ -265,9 +255,7 @@ def revoke_account(context: CommandContext, name: str, *, yes: bool) -> int:
     confirm(context, f"Delete {_shown(found)} from the vault?", yes=yes)
     ensure_unlocked(context)
     _post(context, "/revoke", {"name": name})
-    if context.json:
-        context.show({"revoked": name})
-        return EXIT.DONE
+    context.show({"revoked": name})
     context.say(f"✓ {_shown(found)} was deleted. Calls that need it wait for another account.")
     context.say("The service still accepts its secret: revoke it there as well.")
     return EXIT.DONE
@@ -279,10 +267,8 @@ def forget_choice(context: CommandContext, name: str, action: str) -> int:
     _find_binding(context, name)
     ensure_unlocked(context)
     bound = _post(context, "/forget", {"name": name, "action": action})
-    if context.json:
-        context.show(bound)
-    else:
-        context.say(f"✓ The next call of {escape(action)} waits until you pick its account.")
+    context.show(bound)
+    context.say(f"✓ The next call of {escape(action)} waits until you pick its account.")
     return EXIT.DONE
 
 

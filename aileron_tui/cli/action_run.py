@@ -131,9 +131,7 @@ def _heading(status: str) -> str:
 def _report(context: CommandContext, body: dict[str, Any]) -> int:
     status = body["status"]
     code = _CODES.get(status, EXIT.FAILED)
-    if context.json:
-        context.show(body)
-        return code
+    context.show(body)
     if status == "completed":
         context.say(safe_json(body["output"], indent=2))
     elif status == "pending_approval":

@@ -32,15 +32,13 @@ def list_actions(context: CommandContext) -> int:
     items = [_item(entry, settings, unbound) for entry in entries]
     offered = _size(each for each in items if each["offered"] and each["state"] == "ready")
     later = _size(each for each in items if each["offered"] and each["state"] != "error")
-    if context.json:
-        context.show({"items": items, "tools": offered})
-    else:
-        for entry, item in zip(entries, items, strict=True):
-            _print(context, entry, item)
-        _print_end(context, home, entries, settings)
-        for fqn in sorted({each["needs_account"] for each in items if each["needs_account"]}):
-            context.say(f"No account: `aileron binding setup {escape(fqn)}` binds one.")
-        context.say(_tools_line(offered, later))
+    context.show({"items": items, "tools": offered})
+    for entry, item in zip(entries, items, strict=True):
+        _print(context, entry, item)
+    _print_end(context, home, entries, settings)
+    for fqn in sorted({each["needs_account"] for each in items if each["needs_account"]}):
+        context.say(f"No account: `aileron binding setup {escape(fqn)}` binds one.")
+    context.say(_tools_line(offered, later))
     failed = any(entry.state == "error" for entry in entries)
     return EXIT.FAILED if failed else EXIT.DONE
 
@@ -147,10 +145,8 @@ def remove_action(context: CommandContext, name: str) -> int:
         if (file.action and file.action.name == name) or file.file in (name, f"{name}.md"):
             note_removed(home.path, "action", file.file)
             (home.actions / file.file).unlink()
-            if context.json:
-                context.show({"removed": file.file})
-            else:
-                context.say(f"removed {escape(file.file)}")
+            context.show({"removed": file.file})
+            context.say(f"removed {escape(file.file)}")
             return EXIT.DONE
     known = (file.action.name if file.action else Path(file.file).stem for file in files)
     meant = did_you_mean(name, known)

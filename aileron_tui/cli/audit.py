@@ -107,16 +107,14 @@ def verify_audit(context: CommandContext) -> int:
         report = verify_home(connection, home.path)
     finally:
         connection.close()
-    if context.json:
-        context.show(
-            {
-                "ok": report.ok,
-                "records": report.records,
-                "head": report.head,
-                "problems": [problem.to_json() for problem in report.problems],
-            }
-        )
-        return EXIT.DONE if report.ok else EXIT.FAILED
+    context.show(
+        {
+            "ok": report.ok,
+            "records": report.records,
+            "head": report.head,
+            "problems": [problem.to_json() for problem in report.problems],
+        }
+    )
     for problem in report.problems:
         context.say(f"✗ {problem.seq:>7}  {problem.kind:<9}  {escape(problem.message)}", fg="red")
     if report.ok:

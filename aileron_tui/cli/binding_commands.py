@@ -1,10 +1,16 @@
-"""The group of commands `aileron binding`. Each command imports what it needs when it runs."""
+"""The groups of commands `aileron binding` and `aileron gateway`. Each command imports what it needs when it runs."""
 
 import click
 
 from aileron_tui.cli import completing
-from aileron_tui.cli.options import command_options, group_options, passphrase_options, paths
+from aileron_tui.cli.options import (
+    command_options,
+    group_options,
+    passphrase_options,
+    secret_options,
+)
 from aileron_tui.cli.output import CommandContext
+from aileron_tui.cli.process import Given
 
 _yes = click.option("--yes", is_flag=True, help="Do not ask.")
 _client_id = click.option(
@@ -19,6 +25,8 @@ _device = click.option(
 )
 _passphrase = passphrase_options("Use the vault's passphrase that")
 _binding = click.argument("name", shell_complete=completing.bindings)
+_PROVIDERS = ("anthropic", "openai", "gemini")
+_provider = click.argument("provider", type=click.Choice(_PROVIDERS))
 
 
 @click.group()
@@ -49,18 +57,7 @@ def binding() -> None:
     metavar="NAME",
     help="The one AWS region that the key is for (default: that of each host).",
 )
-@click.option(
-    "--secret-fd",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Read the secret from file descriptor N.",
-)
-@click.option(
-    "--secret-file",
-    metavar="PATH",
-    shell_complete=paths,
-    help="Read the secret from a file that only you can read (0600), in no project.",
-)
+@secret_options("secret")
 @_client_id
 @_device
 @_passphrase
@@ -72,12 +69,10 @@ def binding_setup(
     account: str | None,
     user: str | None,
     region: str | None,
-    secret_fd: int | None,
-    secret_file: str | None,
+    secret: Given,
     client_id: str | None,
     device: bool,
-    passphrase_fd: int | None,
-    passphrase_file: str | None,
+    passphrase: Given,
 ) -> int:
     """Bind an account to a connector. Asks for the secret without echo.
 
@@ -91,11 +86,10 @@ def binding_setup(
         account=account,
         user=user,
         region=region,
-        secret_fd=secret_fd,
-        secret_file=secret_file,
+        secret=secret,
         client_id=client_id,
         device=device,
-        passphrase=(passphrase_fd, passphrase_file),
+        passphrase=passphrase,
     )
     return setup_account(context, connector, given)
 
@@ -134,13 +128,12 @@ def binding_rebind(
     name: str,
     connector: str | None,
     yes: bool,
-    passphrase_fd: int | None,
-    passphrase_file: str | None,
+    passphrase: Given,
 ) -> int:
     """Let a changed connector use an account again. Shows what is new, asks, and needs the passphrase."""
     from aileron_tui.cli.accounts import rebind_account
 
-    return rebind_account(context, name, connector, (passphrase_fd, passphrase_file), yes=yes)
+    return rebind_account(context, name, connector, passphrase, yes=yes)
 
 
 @binding.command("reauthorize")
@@ -154,23 +147,12 @@ def binding_reauthorize(
     name: str,
     client_id: str | None,
     device: bool,
-    passphrase_fd: int | None,
-    passphrase_file: str | None,
+    passphrase: Given,
 ) -> int:
     """Log in to an account again at its service. Needs the passphrase."""
     from aileron_tui.cli.accounts import GivenAccount, reauthorize_account
 
-    given = GivenAccount(
-        identity="",
-        account=None,
-        user=None,
-        region=None,
-        secret_fd=None,
-        secret_file=None,
-        client_id=client_id,
-        device=device,
-        passphrase=(passphrase_fd, passphrase_file),
-    )
+    given = GivenAccount(client_id=client_id, device=device, passphrase=passphrase)
     return reauthorize_account(context, name, given)
 
 
@@ -194,3 +176,55 @@ def binding_revoke(context: CommandContext, name: str, yes: bool) -> int:
     from aileron_tui.cli.accounts import revoke_account
 
     return revoke_account(context, name, yes=yes)
+
+
+@click.group()
+@group_options
+def gateway() -> None:
+    """Manage the model providers' API keys in the vault."""
+
+
+@gateway.group()
+@group_options
+def key() -> None:
+    """Manage model providers' API keys in the vault."""
+
+
+@key.command("set")
+@_provider
+@secret_options("key")
+@passphrase_options("Use the vault's passphrase that")
+@command_options
+def key_set(
+    context: CommandContext,
+    provider: str,
+    secret: Given,
+    passphrase: Given,
+) -> int:
+    """Store or replace a provider's key. Asks for the key and the vault's passphrase without echo.
+
+    Says first where it will be sent. Agents launched from then on get a placeholder. Creates the vault if there is none.
+    """
+    from aileron_tui.cli.model_keys import set_key
+
+    return set_key(context, provider, secret, passphrase)
+
+
+@key.command("list")
+@command_options
+def key_list(context: CommandContext) -> int:
+    """List the providers that have a key in the vault. No console is needed."""
+    from aileron_tui.cli.model_keys import list_keys
+
+    return list_keys(context)
+
+
+@key.command("remove")
+@_provider
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@command_options
+def key_remove(context: CommandContext, provider: str, yes: bool) -> int:
+    """Delete a provider's key from the vault. Asks first; the provider is not notified."""
+    from aileron_tui.cli.model_keys import remove_key
+
+    return remove_key(context, provider, yes=yes)

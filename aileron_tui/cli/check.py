@@ -72,20 +72,18 @@ def _report(
     context: CommandContext, problems: Sequence[Problem], files: int, *, shows_class: bool = False
 ) -> int:
     errors = sum(problem.severity == "error" for problem in problems)
-    if context.json:
-        context.show(
-            {
-                "files": files,
-                "ok": not errors,
-                "problems": [problem.to_json() for problem in problems],
-            }
-        )
-    else:
-        for problem in problems:
-            _print(context, problem, shows_class=shows_class)
-        counts = (("file", files), ("error", errors), ("warning", len(problems) - errors))
-        checked, *rest = (_count(number, noun) for noun, number in counts)
-        context.say(f"{checked} checked: {', '.join(rest)}.")
+    context.show(
+        {
+            "files": files,
+            "ok": not errors,
+            "problems": [problem.to_json() for problem in problems],
+        }
+    )
+    for problem in problems:
+        _print(context, problem, shows_class=shows_class)
+    counts = (("file", files), ("error", errors), ("warning", len(problems) - errors))
+    checked, *rest = (_count(number, noun) for noun, number in counts)
+    context.say(f"{checked} checked: {', '.join(rest)}.")
     return EXIT.FAILED if errors else EXIT.DONE
 
 

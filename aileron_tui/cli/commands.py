@@ -10,7 +10,7 @@ import click
 from aileron_core import __version__
 from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.text import escape
-from aileron_tui.cli import binding_commands, gateway_commands, subcommands
+from aileron_tui.cli import binding_commands, subcommands
 from aileron_tui.cli.examples import add_examples
 from aileron_tui.cli.options import (
     LaunchCommand,
@@ -25,7 +25,13 @@ from aileron_tui.cli.options import (
     shared_options,
 )
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
-from aileron_tui.cli.process import close_memory, drop_key_variables, given_passphrase, opening_line
+from aileron_tui.cli.process import (
+    Given,
+    close_memory,
+    drop_key_variables,
+    given_passphrase,
+    opening_line,
+)
 from aileron_tui.cli.scaffold import EXAMPLE_PORT
 
 _BUILTINS: dict[bool | None, Literal["off", "beside"] | None] = {
@@ -122,8 +128,7 @@ def console(
     accept_installed: bool,
     plain: bool,
     use_keyring: bool,
-    passphrase_fd: int | None,
-    passphrase_file: str | None,
+    passphrase: Given,
 ) -> int:
     """Open the console. It also runs the server."""
     if context.json:
@@ -134,7 +139,7 @@ def console(
         )
     close_memory()
     drop_key_variables()
-    passphrase = given_passphrase(passphrase_fd, passphrase_file)
+    secret = given_passphrase(passphrase)
     with contextlib.ExitStack() as stack:
         erase = None if plain else stack.enter_context(opening_line(context.home))
         # Only now: what it imports takes most of the start. Imports make no garbage; the first frame
@@ -148,7 +153,7 @@ def console(
             accept_installed=accept_installed,
             plain=plain,
             before_screen=erase,
-            passphrase=passphrase,
+            passphrase=secret,
             use_keyring=use_keyring,
         )
 
@@ -160,8 +165,7 @@ def serve(
     context: CommandContext,
     routes: tuple[str, ...],
     accept_installed: bool,
-    passphrase_fd: int | None,
-    passphrase_file: str | None,
+    passphrase: Given,
 ) -> int:
     """Run the server without a console. Gated calls wait, because nobody can approve them."""
     close_memory()
@@ -172,7 +176,7 @@ def serve(
         context,
         routes,
         accept_installed=accept_installed,
-        passphrase=given_passphrase(passphrase_fd, passphrase_file),
+        passphrase=given_passphrase(passphrase),
     )
 
 
@@ -437,10 +441,8 @@ def mcp_relay(context: CommandContext, file: str) -> int:
     from aileron_mcp.relay_copies import write_zipapp
 
     write_zipapp(Path(file))
-    if context.json:
-        context.show({"file": file})
-    else:
-        context.say(f"Wrote {escape(file)}. An agent starts it with: python3 -I {escape(file)}")
+    context.show({"file": file})
+    context.say(f"Wrote {escape(file)}. An agent starts it with: python3 -I {escape(file)}")
     return EXIT.DONE
 
 
@@ -481,7 +483,7 @@ def logs(context: CommandContext, limit: int, follow: bool) -> int:
 
     --json prints one object; --json --follow prints one object per line.
     """
-    from aileron_tui.cli.logs import show_logs
+    from aileron_tui.cli.logfile import show_logs
 
     return show_logs(context, limit, follow=follow)
 
@@ -491,10 +493,8 @@ def logs(context: CommandContext, limit: int, follow: bool) -> int:
 def version(context: CommandContext) -> int:
     """Print the version."""
     number = __version__
-    if context.json:
-        context.show({"version": number})
-    else:
-        context.say(f"aileron {number}")
+    context.show({"version": number})
+    context.say(f"aileron {number}")
     return EXIT.DONE
 
 
@@ -514,10 +514,8 @@ def completion(context: CommandContext, shell: str) -> int:
     of_shell = get_completion_class(shell)
     assert of_shell is not None
     script = of_shell(aileron, {}, "aileron", "_AILERON_COMPLETE").source()
-    if context.json:
-        context.show({"shell": shell, "script": script})
-    else:
-        context.say(script)
+    context.show({"shell": shell, "script": script})
+    context.say(script)
     return EXIT.DONE
 
 
@@ -527,7 +525,7 @@ for _group in (
     subcommands.audit,
     subcommands.vault,
     binding_commands.binding,
-    gateway_commands.gateway,
+    binding_commands.gateway,
     subcommands.open_,
 ):
     aileron.add_command(_group)

@@ -1,22 +1,36 @@
-"""`aileron connector list|install|remove|check|run`: the home's connectors, and trying one of your own."""
+"""`aileron connector list|new|install|remove|check|run`: the home's connectors, and trying one of your own."""
 
 import contextlib
 import logging
-from collections.abc import Generator, Sequence
+import re
+import shutil
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 
 from aileron_core.actions.catalog import scan
 from aileron_core.connectors.check import check_connector, install_checked
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.errors import Conflict, NotFound
+from aileron_core.errors import Conflict, InvalidArguments, NotFound
 from aileron_core.home.layout import Home
 from aileron_core.library.removal import note_removed
 from aileron_core.text import escape
 from aileron_tui.cli.accepted import load_acceptances
 from aileron_tui.cli.arguments import json_argument, route_argument
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, safe_json
+from aileron_tui.cli.scaffold import connector_templates
+
+LANGUAGES: Final = {
+    "python": ("build.py", "connector.py", "nothing but Python is needed"),
+    "zig": ("build.sh", "main.zig", "with Zig 0.16"),
+    "go": ("build.sh", "main.go", "with Go 1.21 or newer"),
+    "rust": ("build.sh", "src/main.rs", "with Rust and its target wasm32-wasip1"),
+}
+"""What `--lang` may be: the file that builds, the one to read first, and what building takes."""
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_MAX_NAME: Final = 40
 
 
 def list_connectors(context: CommandContext) -> int:
@@ -24,19 +38,17 @@ def list_connectors(context: CommandContext) -> int:
     home = Home(context.home)
     installed, problems = ConnectorStore(home.path).scan()
     usable = {each.digest for each in load_acceptances(home) if each.kind == "connector"}
-    if context.json:
-        items = [
-            {
-                "name": each.identity.fqn,
-                "version": each.identity.version,
-                "hash": each.identity.hash,
-                "hosts": list(each.manifest.hosts),
-                "state": "ready" if each.identity.hash in usable else "held_back",
-            }
-            for each in installed
-        ]
-        context.show({"items": items, "problems": [problem.to_json() for problem in problems]})
-        return EXIT.FAILED if problems else EXIT.DONE
+    items = [
+        {
+            "name": each.identity.fqn,
+            "version": each.identity.version,
+            "hash": each.identity.hash,
+            "hosts": list(each.manifest.hosts),
+            "state": "ready" if each.identity.hash in usable else "held_back",
+        }
+        for each in installed
+    ]
+    context.show({"items": items, "problems": [problem.to_json() for problem in problems]})
     for each in installed:
         state = "" if each.identity.hash in usable else "  not accepted"
         context.say(f"{escape(each.identity.fqn)}@{each.identity.version}{state}")
@@ -56,16 +68,14 @@ def install_connector(context: CommandContext, path: str) -> int:
     home = Home(context.home)
     home.prepare()
     installed = install_checked(ConnectorStore(home.path), Path(path))
-    if context.json:
-        context.show(
-            {
-                "name": installed.identity.fqn,
-                "version": installed.identity.version,
-                "hash": installed.identity.hash,
-                "hosts": list(installed.manifest.hosts),
-            }
-        )
-        return EXIT.DONE
+    context.show(
+        {
+            "name": installed.identity.fqn,
+            "version": installed.identity.version,
+            "hash": installed.identity.hash,
+            "hosts": list(installed.manifest.hosts),
+        }
+    )
     context.say(f"installed {escape(installed.identity.fqn)}@{installed.identity.version}")
     context.say(f"    {installed.identity.hash}")
     context.say(f"    reaches {escape(', '.join(installed.manifest.hosts) or 'no host')}")
@@ -102,9 +112,7 @@ def remove_connector(context: CommandContext, name: str) -> int:
         for each in scan(home.actions).files
         if each.action and any(need.hash in hashes for need in each.action.requires)
     ]
-    if context.json:
-        context.show({"removed": hashes[0], "actions_without_it": orphans})
-        return EXIT.DONE
+    context.show({"removed": hashes[0], "actions_without_it": orphans})
     context.say(f"removed {hashes[0]}")
     if orphans:
         context.say(f"These actions cannot run without it: {escape(', '.join(orphans))}.")
@@ -122,20 +130,18 @@ def check(context: CommandContext, path: str) -> int:
     result = check_connector(Path(path))
     manifest = result.manifest
     kind = manifest.credential_kind if manifest else None
-    if context.json:
-        context.show(
-            {
-                "ok": result.ok,
-                "problems": [problem.to_json() for problem in result.problems],
-                "name": manifest.name if manifest else None,
-                "version": manifest.version if manifest else None,
-                "hash": result.hash or None,
-                "hosts": list(manifest.hosts) if manifest else [],
-                "imports": list(result.imports),
-                "credential": kind,
-            }
-        )
-        return EXIT.DONE if result.ok else EXIT.FAILED
+    context.show(
+        {
+            "ok": result.ok,
+            "problems": [problem.to_json() for problem in result.problems],
+            "name": manifest.name if manifest else None,
+            "version": manifest.version if manifest else None,
+            "hash": result.hash or None,
+            "hosts": list(manifest.hosts) if manifest else [],
+            "imports": list(result.imports),
+            "credential": kind,
+        }
+    )
     for problem in result.problems:
         error = problem.severity == "error"
         context.say(
@@ -218,3 +224,65 @@ class _LogLines(logging.Handler):
         finally:
             logger.removeHandler(self)
             logger.setLevel(level)
+
+
+def new_connector(context: CommandContext, name: str, language: str) -> int:
+    """Write a new connector into the folder *name*, which must not exist.
+
+    Raises:
+        InvalidArguments: the name cannot be one.
+        Conflict: there is such a folder or file.
+    """
+    if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
+        raise InvalidArguments(
+            f"A connector's name has lowercase letters, digits and single hyphens, begins with a "
+            f"letter and has at most {_MAX_NAME} characters; {name!r} does not."
+        )
+    folder = Path(name)
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        raise Conflict(
+            f"{name} is already there, and nothing in it was changed. Choose another name, or remove it."
+        ) from None
+    build, source, needs = LANGUAGES[language]
+    runner = "python3" if build.endswith(".py") else "sh"
+    words = {
+        "@NAME@": name,
+        "@SOURCES@": f"`{source}`",
+        "@NEEDS@": needs,
+        "@BUILD@": f"{runner} {build}",
+    }
+    try:
+        for template in (connector_templates() / "shared", connector_templates() / language):
+            _copy(template, folder, words)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    following = [
+        f"{runner} {name}/{build}",
+        f"python3 {name}/test.py",
+        f"aileron connector install {name}",
+    ]
+    context.show({"folder": str(folder.resolve()), "language": language, "next": following})
+    context.say(
+        f"Created {name}, a connector in {language.capitalize()}. {name}/README.md says how to begin."
+    )
+    context.say("Build, test and install it:")
+    for line in following:
+        context.say(f"    {line}")
+    return EXIT.DONE
+
+
+def _copy(template: Path, folder: Path, words: Mapping[str, str]) -> None:
+    """Copy the files of *template* into *folder*, with *words* in place of their marks."""
+    for file in template.rglob("*"):
+        # An installer compiles the templates that are Python, as it does with all modules.
+        if "__pycache__" in file.parts or not file.is_file():
+            continue
+        data = file.read_bytes()
+        for mark, word in words.items():
+            data = data.replace(mark.encode(), word.encode())
+        target = folder / file.relative_to(template)
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(data)

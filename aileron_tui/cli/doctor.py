@@ -15,10 +15,14 @@ from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.doctor import Finding
-from aileron_core.launch.doctor.agents import AgentReport, inspect_agent
+from aileron_core.launch.doctor.agents import (
+    AgentReport,
+    inspect_agent,
+    running_agents,
+    uncontained_sessions,
+)
 from aileron_core.launch.doctor.machine import check_git, check_machine, check_terminal
 from aileron_core.launch.doctor.ownership import check_code, check_hard_links, check_home
-from aileron_core.launch.doctor.uncontained_agents import running_agents, uncontained_sessions
 from aileron_core.launch.environment import agent_environment
 from aileron_core.launch.launcher import check_launch
 from aileron_core.launch.model_traffic import bypass_warnings, predict_traffic

@@ -36,16 +36,10 @@ def run_example(context: CommandContext, port: int) -> int:
         ) from error
     with mailbox:
         route = f"{EXAMPLE_HOST}=127.0.0.1:{mailbox.port}"
-        if context.json:
-            context.show({"url": mailbox.url, "route": route})
-        else:
-            drafts = len(mailbox.state()["drafts"])
-            context.say(
-                f"An example mail service with {drafts} drafts is running at {mailbox.url}."
-            )
-            context.say(
-                f"To connect the console, start it with --route {route}. Press Ctrl-C to stop."
-            )
+        context.show({"url": mailbox.url, "route": route})
+        drafts = len(mailbox.state()["drafts"])
+        context.say(f"An example mail service with {drafts} drafts is running at {mailbox.url}.")
+        context.say(f"To connect the console, start it with --route {route}. Press Ctrl-C to stop.")
         # Not on the service's thread: a terminal that stands still must not stop the service.
         printing = threading.Thread(target=_print_all, args=(context, sent), daemon=True)
         printing.start()
@@ -63,7 +57,5 @@ def _print_all(context: CommandContext, sent: "SimpleQueue[dict[str, Any] | None
 
 
 def _print(context: CommandContext, mail: dict[str, Any]) -> None:
-    if context.json:
-        context.show({"sent": mail})
-    else:
-        context.say(escape(f"Sent: {mail['subject']}, to {mail['to']}"), fg="green")
+    context.show({"sent": mail})
+    context.say(escape(f"Sent: {mail['subject']}, to {mail['to']}"), fg="green")

@@ -29,9 +29,7 @@ def init_home(context: CommandContext, *, example: bool) -> int:
     config = _write_settings(home)
     added = add_example(home) if example else None
     steps = _example_steps(home.path) if example else _own_steps(home.path)
-    if context.json:
-        context.show({"home": str(home.path), "config": config, "example": added, "next": steps})
-        return EXIT.DONE
+    context.show({"home": str(home.path), "config": config, "example": added, "next": steps})
     context.say(f"✓ {escape(str(home.path))} is ready; only you can read it.", fg="green")
     context.say(f"    config.toml  {_CONFIG[config]}")
     context.say("    actions/     what agents can ask for")

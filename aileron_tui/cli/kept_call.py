@@ -8,7 +8,7 @@ from typing import Any
 from aileron_core.actions.model import shown_name
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import rfc3339
-from aileron_core.history.keys import HistoryKeys
+from aileron_core.history.sealing import HistoryKeys
 from aileron_core.runs import run_table
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.row_records import contents_deleted_at, matches_record

@@ -275,10 +275,8 @@ def export_session(context: CommandContext, name: str, args: tuple[str, ...], fo
     project = Path.cwd().resolve()
     found = export_conversation(context.home, agent, project, wanted, folder.absolute())
     at = datetime.fromtimestamp(found.modified_at).astimezone()
-    if context.json:
-        shown = at.isoformat(" ", "seconds")
-        context.show({"path": str(found.path), "modified_at": shown, "conversations": found.count})
-        return EXIT.DONE
+    shown = at.isoformat(" ", "seconds")
+    context.show({"path": str(found.path), "modified_at": shown, "conversations": found.count})
     which = f"the newest of {found.count}" if found.count > 1 else "the only one"
     which = "" if wanted else f", {which}"
     context.say(

@@ -12,9 +12,8 @@ from aileron_core.text import escape
 from aileron_tui.cli.accepted import stored_model_keys
 from aileron_tui.cli.accounts import confirm, given_secret
 from aileron_tui.cli.output import EXIT, CommandContext, local_time
-from aileron_tui.cli.process import close_memory, given_passphrase
+from aileron_tui.cli.process import Given, close_memory, given_passphrase
 from aileron_tui.cli.vault import (
-    Given,
     PassphraseRequests,
     ask_unseen,
     ensure_unlocked,
@@ -28,22 +27,19 @@ _ROUTE = "/v1/gateway/keys"
 def set_key(context: CommandContext, provider: str, secret: Given, passphrase: Given) -> int:
     """Store the key of *provider*, after saying where it will be sent."""
     close_memory()
-    requests = PassphraseRequests(context, given_passphrase(*passphrase))
+    requests = PassphraseRequests(context, given_passphrase(passphrase))
     need_console(context, "gateway key set")
     base_url: str = HomeClient(context.home).request("GET", _ROUTE)[1]["base_urls"][provider]
     check_base_url(base_url)  # before a key is asked for
-    if not context.json:
-        context.say(f"The key for {provider} stays in the vault:")
-        context.say(f"    sent to  {escape(base_url)}, over TLS, and to no other address")
-        context.say("    sent in  requests to models that have a session's placeholder for it")
-    key = given_secret(*secret)
+    context.say(f"The key for {provider} stays in the vault:")
+    context.say(f"    sent to  {escape(base_url)}, over TLS, and to no other address")
+    context.say("    sent in  requests to models that have a session's placeholder for it")
+    key = given_secret(secret)
     requests.prepare()
     key = key or ask_unseen("Key (not shown): ", "secret")
     body = {"provider": provider, "base_url": base_url, "secret": key.reveal_text()}
     stored = requests.post(_ROUTE, body)
-    if context.json:
-        context.show(stored)
-        return EXIT.DONE
+    context.show(stored)
     context.say(f"✓ The key for {provider} is in the vault.", fg="green")
     context.say(
         "Agents launched from now on get a placeholder in its place. Remove the key from your shell's "
@@ -55,9 +51,7 @@ def set_key(context: CommandContext, provider: str, secret: Given, passphrase: G
 def list_keys(context: CommandContext) -> int:
     """Print which providers have a key; it works without a console and while the vault is locked."""
     items = _keys(context)
-    if context.json:
-        context.show({"items": items})
-        return EXIT.DONE
+    context.show({"items": items})
     for each in items:
         since = f", since {local_time(each['created_at'])}" if each["created_at"] else ""
         mark = "✗" if each["problem"] else "✓"
@@ -76,9 +70,7 @@ def remove_key(context: CommandContext, provider: str, *, yes: bool) -> int:
     confirm(context, f"Delete the key for {provider} from the vault?", yes=yes)
     ensure_unlocked(context)
     HomeClient(context.home).request("POST", f"{_ROUTE}/remove", {"provider": provider})
-    if context.json:
-        context.show({"removed": provider})
-        return EXIT.DONE
+    context.show({"removed": provider})
     context.say(f"✓ The key for {provider} was deleted. Requests with a placeholder are refused.")
     context.say("The provider still accepts the key: revoke it there as well.")
     return EXIT.DONE

@@ -23,6 +23,7 @@ from aileron_tui.cli.output import (
     report_error,
     safe_json,
 )
+from aileron_tui.cli.process import Given
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _JSON_ASKED = "aileron.json"
@@ -125,22 +126,35 @@ def limit_option(of_what: str, *, least: int = 1) -> Callable[[_F], _F]:
 
 
 def passphrase_options(what: str) -> Callable[[_F], _F]:
-    """Give a command the two ways of a passphrase that nobody types; *what* begins their help."""
+    """Give a command the two ways of a passphrase that nobody types, as `passphrase`; *what* begins their help."""
+    return _given_options("passphrase", f"{what} can be read from", f"{what} is in")
 
+
+def secret_options(what: str) -> Callable[[_F], _F]:
+    """Give a command the two ways of a secret that nobody types, as `secret`; *what* is its noun in their help."""
+    return _given_options("secret", f"Read the {what} from", f"Read the {what} from")
+
+
+def _given_options(name: str, by_descriptor: str, by_file: str) -> Callable[[_F], _F]:
     def add(function: _F) -> _F:
+        @functools.wraps(function)
+        def wrapped(**arguments: Any) -> Any:
+            given: Given = (arguments.pop(f"{name}_fd"), arguments.pop(f"{name}_file"))
+            return function(**arguments, **{name: given})
+
         file = click.option(
-            "--passphrase-file",
+            f"--{name}-file",
             metavar="PATH",
             shell_complete=paths,
-            help=f"{what} is in a file that only you can read (0600), in no project.",
+            help=f"{by_file} a file that only you can read (0600), in no project.",
         )
         descriptor = click.option(
-            "--passphrase-fd",
+            f"--{name}-fd",
             type=click.IntRange(0),
             metavar="N",
-            help=f"{what} can be read from file descriptor N.",
+            help=f"{by_descriptor} file descriptor N.",
         )
-        return descriptor(file(function))
+        return descriptor(file(wrapped))  # type: ignore[return-value]
 
     return add
 

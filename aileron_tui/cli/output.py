@@ -60,12 +60,14 @@ class CommandContext:
     color: bool
 
     def say(self, text: str, **style: Any) -> None:
-        """Print a line. Foreign text in it must have gone through `escape`."""
-        click.echo(click.style(text, **style) if self.color and style else text)
+        """Print a line, except with `--json`. Foreign text in it must have gone through `escape`."""
+        if not self.json:
+            click.echo(click.style(text, **style) if self.color and style else text)
 
     def show(self, value: Any) -> None:
-        """Print one JSON object."""
-        click.echo(safe_json(value))
+        """Print one JSON object, with `--json` alone."""
+        if self.json:
+            click.echo(safe_json(value))
 
 
 def own_program() -> str:

@@ -15,6 +15,9 @@ from aileron_core.text import escape
 if TYPE_CHECKING:
     from aileron_core.vault.secret import Secret
 
+Given = tuple[int | None, str | None]
+"""How something was given that nobody types: the descriptor or the file that has it."""
+
 _PR_SET_DUMPABLE = 4
 
 
@@ -40,12 +43,13 @@ def take_passphrase_variable() -> None:
     _from_environment = take()
 
 
-def given_passphrase(descriptor: int | None, file: str | None) -> "Secret | None":
+def given_passphrase(given: Given) -> "Secret | None":
     """Return the passphrase that was given unattended; None without one.
 
     Raises:
         InvalidRequest: it was given twice, or what should have it cannot be used.
     """
+    descriptor, file = given
     if descriptor is None and file is None:
         return _from_environment
     if (descriptor is not None and file is not None) or _from_environment is not None:

@@ -215,11 +215,9 @@ def run_serve(
 
 
 def _say_start(context: CommandContext, app: App) -> None:
-    if context.json:
-        context.show(
-            {"url": app.address.url, "socket": str(app.home.socket), "home": str(app.home.path)}
-        )
-        return
+    context.show(
+        {"url": app.address.url, "socket": str(app.home.socket), "home": str(app.home.path)}
+    )
     context.say(
         f"Aileron is serving {app.home.path} at {app.address.url}. Nobody can approve without a console."
     )

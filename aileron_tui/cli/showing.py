@@ -7,8 +7,7 @@ from typing import Any
 
 from aileron_core.actions.catalog import Catalog, scan
 from aileron_core.clock import SystemClock, rfc3339
-from aileron_core.connectors.availability import availability_problems
-from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.store import ConnectorStore, availability_problems
 from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.view_models import LibraryItemView
 from aileron_core.errors import Conflict, NotFound, Problem

@@ -59,9 +59,7 @@ def show_status(context: CommandContext) -> int:
         context.show(absent)
         return EXIT.NO_CONSOLE
     waiting, unknown = _waiting(context), _unknown(context)
-    if context.json:
-        context.show({**status, "waiting": waiting, "unknown": unknown})
-        return EXIT.DONE
+    context.show({**status, "waiting": waiting, "unknown": unknown})
     context.say(f"Aileron {status['version']} is running at {status['url']} (pid {status['pid']}).")
     if status["unattended"]:
         context.say(UNATTENDED, fg="yellow")
@@ -190,8 +188,6 @@ def open_review(context: CommandContext, approval_id: str) -> int:
     _, status = HomeClient(context.home).request("GET", "/v1/status")
     url = f"{status['url']}/review/{approval_id}"
     opened = webbrowser.open(url)
-    if context.json:
-        context.show({"url": url, "opened": opened})
-    else:
-        context.say(f"Opened {url}." if opened else f"No browser was found. Open {url} yourself.")
+    context.show({"url": url, "opened": opened})
+    context.say(f"Opened {url}." if opened else f"No browser was found. Open {url} yourself.")
     return EXIT.DONE

@@ -14,6 +14,7 @@ from aileron_tui.cli.options import (
     paths,
 )
 from aileron_tui.cli.output import CommandContext
+from aileron_tui.cli.process import Given
 
 
 @click.group()
@@ -145,7 +146,7 @@ def connector_show(context: CommandContext, name: str) -> int:
 @command_options
 def connector_new(context: CommandContext, name: str, language: str) -> int:
     """Create a connector of your own in a new folder, NAME."""
-    from aileron_tui.cli.new_connector import new_connector
+    from aileron_tui.cli.connectors import new_connector
 
     return new_connector(context, name, language)
 
@@ -237,8 +238,7 @@ def audit_show(
     context: CommandContext,
     run: str,
     unseal: bool,
-    passphrase_fd: int | None,
-    passphrase_file: str | None,
+    passphrase: Given,
 ) -> int:
     """Show a run and its audit records, or those of a session.
 
@@ -247,7 +247,7 @@ def audit_show(
     """
     from aileron_tui.cli.audit import show_audit
 
-    return show_audit(context, run, unseal=unseal, given=(passphrase_fd, passphrase_file))
+    return show_audit(context, run, unseal=unseal, given=passphrase)
 
 
 @audit.command("verify")
@@ -278,25 +278,22 @@ def vault() -> None:
 def vault_init(
     context: CommandContext,
     import_from: str | None,
-    passphrase_fd: int | None,
-    passphrase_file: str | None,
+    passphrase: Given,
 ) -> int:
     """Create the vault. No console is needed."""
     from aileron_tui.cli.vault import create_vault
 
-    return create_vault(context, (passphrase_fd, passphrase_file), import_from)
+    return create_vault(context, passphrase, import_from)
 
 
 @vault.command("unlock")
 @passphrase_options("Use the passphrase that")
 @command_options
-def vault_unlock(
-    context: CommandContext, passphrase_fd: int | None, passphrase_file: str | None
-) -> int:
+def vault_unlock(context: CommandContext, passphrase: Given) -> int:
     """Unlock the vault of the running console."""
     from aileron_tui.cli.vault import unlock_vault
 
-    return unlock_vault(context, (passphrase_fd, passphrase_file))
+    return unlock_vault(context, passphrase)
 
 
 @vault.command("lock")

@@ -21,15 +21,13 @@ from aileron_core.vault.passphrase import check_passphrase
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Unlocked, Vault
 from aileron_tui.cli.output import EXIT, UNATTENDED, CliError, CommandContext, local_time
-from aileron_tui.cli.process import close_memory, given_passphrase
+from aileron_tui.cli.process import Given, close_memory, given_passphrase
 
 _PROMPT = "Passphrase of the vault: "
 _IN_KEYRING = (
     "The system's keyring keeps a key of the vault. After a start with `aileron console --keyring`, or once "
     "the passphrase was typed in a console, U and enter unlock it without."
 )
-Given = tuple[int | None, str | None]
-"""`--passphrase-fd` and `--passphrase-file`."""
 
 
 def create_vault(context: CommandContext, given: Given, import_from: str | None) -> int:
@@ -50,7 +48,7 @@ def create_vault(context: CommandContext, given: Given, import_from: str | None)
             "`aileron vault init --import FILE` makes a vault of it; a vault that is there cannot read it later.",
             err=True,
         )
-    passphrase = given_passphrase(*given)
+    passphrase = given_passphrase(given)
     if passphrase is None and source is not None:
         passphrase = ask_unseen(f"Passphrase of {source.name}: ")
     passphrase = passphrase or _ask_twice("New passphrase")
@@ -78,9 +76,7 @@ def _say_created(
     context: CommandContext, state: str, imported: int | None, source: Path | None
 ) -> int:
     file = context.home / "vault.json"
-    if context.json:
-        context.show({"file": str(file), "state": state, "imported": imported})
-        return EXIT.DONE
+    context.show({"file": str(file), "state": state, "imported": imported})
     context.say(f"✓ {escape(str(file))} is your vault; it is {state}.", fg="green")
     if imported is not None:
         noun = "entry" if imported == 1 else "entries"
@@ -97,11 +93,9 @@ def unlock_vault(context: CommandContext, given: Given) -> int:
         raise CliError(EXIT.FAILED, "There is no vault. Create one with `aileron vault init`.")
     if state == "unlocked":
         return _say_done(context, "The vault is unlocked already.", state)
-    passphrase = given_passphrase(*given) or ask_unseen(_PROMPT)
+    passphrase = given_passphrase(given) or ask_unseen(_PROMPT)
     answer = _post(context, "/unlock", {"passphrase": passphrase.reveal_text()})
-    if context.json:
-        context.show(answer)
-        return EXIT.DONE
+    context.show(answer)
     context.say("✓ The vault is unlocked.", fg="green")
     _say_failed(context, answer["failed_attempts"], answer["failed_since"])
     if problem := answer["vault"]["problem"]:
@@ -118,9 +112,8 @@ def opened_history(context: CommandContext, given: Given) -> Generator[VaultHist
     """
     close_memory()
     vault = Vault(context.home, SystemClock())
-    failed = vault.unlock(given_passphrase(*given) or ask_unseen(_PROMPT)).failed
-    if not context.json:
-        _say_failed(context, failed.count, rfc3339(failed.since))
+    failed = vault.unlock(given_passphrase(given) or ask_unseen(_PROMPT)).failed
+    _say_failed(context, failed.count, rfc3339(failed.since))
     try:
         yield VaultHistoryKeys(vault, context.home)
     finally:
@@ -140,9 +133,7 @@ def show_vault(context: CommandContext) -> int:
     """Print how the vault is; it works without a console."""
     running = is_running(context)
     vault = _state(context, running=running)
-    if context.json:
-        context.show({**vault, "console": running})
-        return EXIT.DONE
+    context.show({**vault, "console": running})
     if vault["state"] == "absent":
         context.say("There is no vault. Create one with `aileron vault init`.")
         return EXIT.DONE
@@ -191,10 +182,8 @@ def set_keyring(context: CommandContext, *, on: bool) -> int:
 
 
 def _say_done(context: CommandContext, sentence: str, state: str) -> int:
-    if context.json:
-        context.show({"state": state})
-    else:
-        context.say(sentence)
+    context.show({"state": state})
+    context.say(sentence)
     return EXIT.DONE
 
 
@@ -266,8 +255,7 @@ def ensure_unlocked(context: CommandContext, given: Secret | None = None) -> Sec
     if state == "locked":
         passphrase = given or ask_unseen(_PROMPT)
         answer = _post(context, "/unlock", {"passphrase": passphrase.reveal_text()})
-        if not context.json:
-            _say_failed(context, answer["failed_attempts"], answer["failed_since"])
+        _say_failed(context, answer["failed_attempts"], answer["failed_since"])
         return passphrase
     click.echo(
         "There is no vault yet. It keeps your accounts, encrypted, under a passphrase of yours that "

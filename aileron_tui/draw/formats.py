@@ -1,27 +1,43 @@
 """A value as what it is: JSON laid out and in colour, a difference, addresses one a line, HTML and Markdown.
 
 What a text is, an accepted action file says; only JSON and lists of addresses are recognised besides.
+
+Only colour depends on what is a name or a value in code, never which text is drawn or how it is marked. Text from
+outside chooses the language and its length, so a few are read, line by line, and no more than `MAX_LINE` of one.
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import lru_cache
+from itertools import groupby, pairwise
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final, Literal
 
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.text import render
 from aileron_tui import words
-from aileron_tui.draw.changes import changed_fields
-from aileron_tui.draw.code_colours import Kind, coloured, language
+from aileron_tui.draw.changes import changed_fields, field_text, several_line, value_kind
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.markup import ReadableText, convert
 from aileron_tui.draw.styled_text import StyledLine, StyledText, draw_styled, linked_lines
 from aileron_tui.draw.text import Line, Piece, Role, line
-from aileron_tui.draw.values import field_text, several_line, value_kind
 
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+
+MAX_LINE: Final = 300
+"""Characters; a longer line stays as it is."""
+Kind = Literal["name", "value"]
+_LANGUAGES: Final = {
+    ".c": "c", ".cc": "cpp", ".cpp": "cpp", ".h": "c", ".css": "css", ".go": "go", ".java": "java",
+    ".js": "javascript", ".jsx": "javascript", ".json": "json", ".kt": "kotlin", ".mjs": "javascript",
+    ".py": "python", ".pyi": "python", ".rb": "ruby", ".rs": "rust", ".sh": "bash", ".toml": "toml",
+    ".ts": "typescript", ".tsx": "typescript", ".yaml": "yaml", ".yml": "yaml", ".zig": "zig",
+}  # fmt: skip
 RECIPIENT_LABELS = frozenset({"to", "cc", "bcc", "sent to", "recipient", "recipients"})
 """Labels, in lower case, of fields that say who gets a mail."""
 ADDRESS_LABELS = RECIPIENT_LABELS | {"from", "sender", "reply-to"}
@@ -45,6 +61,47 @@ _CODE_ROLES: Mapping[str, Mapping[Kind, Role]] = {
     "-": {"name": "del-name", "value": "del-value"},
     " ": {"name": "syntax-name", "value": "syntax-value"},
 }
+
+
+def language(path: str) -> str:
+    """Return the language of a file, by its name; empty if it is none of those that are read."""
+    return _LANGUAGES.get(PurePosixPath(path).suffix.lower(), "")
+
+
+def coloured(text: str, name: str) -> Iterator[tuple[str, Kind | None]]:
+    """Yield the stretches of the line *text* of the language *name*, which together are exactly *text*."""
+    if not name or len(text) > MAX_LINE:
+        yield text, None
+        return
+    from pygments import token as tokens
+
+    parts: list[tuple[str, Kind | None]] = []
+    for _, token, part in _lexer(name).get_tokens_unprocessed(f"{text}\n"):
+        named = (
+            token in tokens.Keyword or token in tokens.Name.Tag or token in tokens.Name.Attribute
+        )
+        parts.append((part, "name" if named else "value" if token in tokens.Literal else None))
+    whole = "".join(part for part, _ in parts)
+    if whole != f"{text}\n":
+        yield text, None
+        return
+    left = len(text)
+    for kind, alike in groupby(parts, key=_kind):
+        if kept := "".join(part for part, _ in alike)[:left]:
+            yield kept, kind
+        left -= len(kept)
+
+
+def _kind(part: tuple[str, Kind | None]) -> Kind | None:
+    return part[1]
+
+
+@lru_cache(maxsize=32)
+def _lexer(name: str) -> "Lexer":
+    from pygments import lexers
+
+    lexer: Lexer = lexers.get_lexer_by_name(name)  # pyright: ignore[reportUnknownMemberType]
+    return lexer
 
 
 @dataclass(frozen=True, slots=True)

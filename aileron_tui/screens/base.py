@@ -29,8 +29,7 @@ from aileron_tui.messages import (
     SizeChanged,
 )
 from aileron_tui.screens.deciding import Decisions
-from aileron_tui.screens.handoff import TextHandoff
-from aileron_tui.screens.reading import DocumentReader, has_widget
+from aileron_tui.screens.reading import DocumentReader, TextHandoff, has_widget
 from aileron_tui.state.intents import seen_difference
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of

@@ -30,13 +30,15 @@ from aileron_core.console_port.events import (
     VaultStatus,
     VaultUnlocked,
 )
+from aileron_core.console_port.intents import Accept, AcceptSuite, WithdrawAcceptance
 from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView, SessionView
 from aileron_core.text import escape
 from aileron_tui import words
+from aileron_tui.draw.document import agent_name
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.text import Piece, line
+from aileron_tui.draw.text import Line, Piece, line
 from aileron_tui.draw.times import clock_minutes
-from aileron_tui.state import outcomes
+from aileron_tui.draw.unknown_outcome import look_failure
 from aileron_tui.state.model import Model
 from aileron_tui.state.pending_intents import intent_key
 
@@ -98,9 +100,9 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
             model.paused_at = event.paused_at
             model.forget_refusal()
         case AuditExported():
-            model.say(outcomes.audit_exported(event), at)
+            model.say(audit_exported(event), at)
         case EverythingStopped():
-            model.say(outcomes.everything_stopped(event), at)
+            model.say(everything_stopped(event), at)
         case IntentRefused():
             model.pending_intents.on_refused(event.call_id)
             model.audit.on_refused()
@@ -179,7 +181,7 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
         return False
     before = known.approval if known is not None else None
     if queue.is_new_difference(view):
-        model.say(outcomes.read_back_differs(view), at)
+        model.say(read_back_differs(view), at)
     _refetched(model, view, at)
     _looked_again(model, view, at)
     arrived = queue.update(view, now)
@@ -193,16 +195,14 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     model.pending_intents.on_approval(view, item.version if item is not None else ())
     if before is not None and before.awaits_acknowledgement and not view.awaits_acknowledgement:
         if not view.is_settled:
-            model.say(outcomes.acknowledged(view), at)
+            model.say(acknowledged(view), at)
         if view.call_id == queue.selected and not view.is_settled:  # that the person wants to see
             queue.advance()
     if before is None or before.state == view.state:
         return arrived
     if before.state in WAITING_STATES and view.state not in WAITING_STATES:
         _ended(model, view, at)
-    elif (
-        queue.was_decided_here(key) and (failure := outcomes.approved_run_failure(view)) is not None
-    ):
+    elif queue.was_decided_here(key) and (failure := approved_run_failure(view)) is not None:
         model.say(failure, at)
     return arrived
 
@@ -218,7 +218,7 @@ def _refetched(model: Model, view: ApprovalView, at: float) -> None:
     del model.refetched[view.call_id]
     same = preview.fields == before.preview.fields and view.drift == before.drift
     if fetched and same and preview.status == before.preview.status == "ready":
-        model.say(outcomes.same_preview(view), at)
+        model.say(same_preview(view), at)
 
 
 def _looked_again(model: Model, view: ApprovalView, at: float) -> None:
@@ -231,7 +231,7 @@ def _looked_again(model: Model, view: ApprovalView, at: float) -> None:
     ):
         return
     model.looked_at[view.call_id] = look.at
-    model.say(outcomes.looked_again(view, model.registry.key_label("acknowledge")), at)
+    model.say(looked_again(view, model.registry.key_label("acknowledge")), at)
 
 
 def _ended(model: Model, view: ApprovalView, at: float) -> None:
@@ -239,17 +239,17 @@ def _ended(model: Model, view: ApprovalView, at: float) -> None:
     selected = view.call_id == model.queue.selected
     if model.queue.was_decided_here(view.call_id):
         calls = model.deny_panel.count_ended(view.call_id) if view.state == "denied" else 1
-        model.say(outcomes.ended_here(view, calls), at)
+        model.say(ended_here(view, calls), at)
         if selected:
             model.queue.advance()
     elif selected:
-        model.say(outcomes.ended_elsewhere(view), at)
+        model.say(ended_elsewhere(view), at)
 
 
 def _library(model: Model, event: LibraryUpdated, now: float, at: float) -> None:
     done = tuple(model.pending_intents.take_finished_files(event))
     for each in done:
-        model.say(outcomes.acceptance_changed(each), at)
+        model.say(acceptance_changed(each), at)
     model.actions_ready = event.actions_ready
     model.settings_accepted = event.settings_accepted
     model.queue.set_files(event.not_accepted, event.problems, event.library)
@@ -273,6 +273,100 @@ def _sessions(model: Model, event: SessionsUpdated, now: float, at: float) -> No
     model.sessions = event.sessions
     model.sessions_table.update(event.sessions, now)
     for allowed in model.pending_intents.take_allowed_hosts(event.sessions):
-        model.say(outcomes.host_allowed(allowed.host), at)
+        model.say(host_allowed(allowed.host), at)
     for session_id in model.pending_intents.take_ended_sessions(event.sessions):
-        model.say(outcomes.session_ended(model.ending_agents.pop(session_id, "")), at)
+        model.say(session_ended(model.ending_agents.pop(session_id, "")), at)
+
+
+def audit_exported(event: AuditExported) -> Line:
+    """Return the report of an exported audit: how many records, and the file's path."""
+    return line(Piece(f"✓ {words.views.exported(event.records)} ", "ok"), *foreign_text(event.path))
+
+
+def ended_here(view: ApprovalView, calls: int = 1) -> Line:
+    """Return the report of what the person decided; *calls*: how many one press denied so far."""
+    title = escape(view.title)
+    if view.state in ("expired", "withdrawn"):
+        return ended_elsewhere(view)  # that came before the person's answer
+    if view.state == "denied":
+        text = words.status.denied(title, agent_name(view), escape(view.reason), calls)
+        return (Piece(text, "danger"),)
+    if view.state == "failed":
+        return _failure(view)
+    digest_words = f" · {' · '.join(view.words)}" if view.words else ""
+    return (Piece(words.status.approved(title), "ok"), Piece(digest_words, "muted"))
+
+
+def ended_elsewhere(view: ApprovalView) -> Line:
+    """Return the report of an end that no key of this console brought about."""
+    outcome = words.item.OUTCOMES.get(view.state, view.state)
+    return (Piece(words.status.ended_elsewhere(escape(view.title), outcome)),)
+
+
+def approved_run_failure(view: ApprovalView) -> Line | None:
+    """Return the report of a run that the person approved and that went wrong; None otherwise."""
+    if view.state == "failed":
+        return _failure(view)
+    if view.state == "unknown":
+        outcome = foreign_text(view.outcome or view.title)
+        return line(Piece(f"{words.item.ROW_STATES[view.state]}: ", "attn"), *outcome)
+    return None
+
+
+def acknowledged(view: ApprovalView) -> Line:
+    """Return the report of an unknown outcome that a person took note of."""
+    return (Piece(words.status.acknowledged(escape(view.title)), "ok"),)
+
+
+def looked_again(view: ApprovalView, acknowledge_key: str) -> Line:
+    """Return the report of a look at the service of a call whose outcome is unknown."""
+    look = view.look
+    if look is None or view.is_settled:
+        return (Piece(words.status.settled(words.item.wanted(view.approval_id)), "ok"),)
+    if look.preview.status == "unavailable":
+        return look_failure(look)
+    if look.comparison is not None:
+        labels = [escape(label) for label in look.comparison.labels]
+        return (Piece(words.status.still_differs(labels), "attn"),)
+    key = acknowledge_key if view.awaits_acknowledgement else ""
+    return (Piece(words.item.cannot_tell(key), "attn"),)
+
+
+def same_preview(view: ApprovalView) -> Line:
+    """Return the report that the preview was fetched again and is as it was."""
+    return (Piece(words.status.same_preview(changed_before=view.drift is not None), "ok"),)
+
+
+def read_back_differs(view: ApprovalView) -> Line:
+    """Return the report that the service does not hold what was approved."""
+    return (Piece(words.status.read_back_differs(escape(view.title)), "attn"),)
+
+
+def acceptance_changed(intent: Accept | AcceptSuite | WithdrawAcceptance) -> Line:
+    """Return the report of a file that counts now, or does not any more; or of several."""
+    if isinstance(intent, AcceptSuite):
+        return (Piece(words.files.suite_accepted(len(intent.files)), "ok"),)
+    name = escape(intent.name)
+    text = (
+        words.files.accepted(name)
+        if isinstance(intent, Accept)
+        else words.files.acceptance_withdrawn(intent.kind, name)
+    )
+    return (Piece(text, "ok"),)
+
+
+def session_ended(agent: str) -> Line:
+    return (Piece(words.status.session_ended(escape(agent)), "ok"),)
+
+
+def host_allowed(host: str) -> Line:
+    return (Piece(words.status.host_allowed(escape(host)), "ok"),)
+
+
+def everything_stopped(event: EverythingStopped) -> Line:
+    text = words.panels.everything_stopped(event.denied, event.sessions_ended, event.runs_stopped)
+    return (Piece(text, "danger"),)
+
+
+def _failure(view: ApprovalView) -> Line:
+    return (Piece(words.status.failed(escape(view.title), escape(view.outcome)), "danger"),)

@@ -29,14 +29,12 @@ from aileron_tui.input.refusals import Change
 from aileron_tui.input.situation import Panel, View
 from aileron_tui.items import Item
 from aileron_tui.state.account_panel import AccountPanel
-from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
+from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens, ReadingProgress
 from aileron_tui.state.deny_panel import DenyPanel
-from aileron_tui.state.filter import ParsedFilter, parse
-from aileron_tui.state.filter_fields import ITEM_FIELDS
+from aileron_tui.state.filter import ITEM_FIELDS, ParsedFilter, parse
 from aileron_tui.state.opened_call import OpenedCall
 from aileron_tui.state.pending_intents import PendingIntents, intent_key
 from aileron_tui.state.queue import Queue
-from aileron_tui.state.reading_progress import ReadingProgress
 from aileron_tui.state.tables.accounts import AccountsTable
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.audit import AuditTable

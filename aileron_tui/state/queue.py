@@ -14,10 +14,8 @@ from aileron_core.console_port.view_models import (
 )
 from aileron_core.errors import Problem
 from aileron_tui.items import Item
-from aileron_tui.state.filter import Filter, ParsedFilter
-from aileron_tui.state.filter_fields import item_fields
-from aileron_tui.state.list_parts import Part, file_outcome, file_rows, part_of
-from aileron_tui.state.ordered_keys import OrderedKeys
+from aileron_tui.state.filter import Filter, ParsedFilter, item_fields
+from aileron_tui.state.list_parts import OrderedKeys, Part, file_outcome, file_rows, part_of
 from aileron_tui.state.pending_intents import file_key
 
 ELSEWHERE_SECONDS = 5.0

@@ -1,7 +1,13 @@
-"""What the console hands to other programs: a text to the clipboard or the pager, a page to the browser."""
+"""What the console hands to other programs: a text to the clipboard or the pager, a page to the browser.
+
+The pager is the person's own, run in the console's place on a text that was made harmless before. The text
+goes over a pipe, never through a file. `less` must start no other program: what stands on its screen came
+from outside, and a person may press any key there.
+"""
 
 import asyncio
 import base64
+import shlex
 import signal
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
@@ -11,8 +17,43 @@ from textual.app import App, SuspendNotSupported
 from aileron_core.ids import APPROVAL_ID
 from aileron_tui import words
 from aileron_tui.terminal.browser import browser_command, open_in_browser
-from aileron_tui.terminal.multiplexer import wrap_for_multiplexer
-from aileron_tui.terminal.pager import pager_command, pager_environment, start_pager
+from aileron_tui.terminal.notifications import wrap_for_multiplexer
+
+_DEFAULT_PAGER = "less"
+_WITHOUT = frozenset({"LESSOPEN", "LESSCLOSE", "LESSKEYIN", "LESSKEY"})
+"""Programs and key tables that less would take from the environment."""
+
+
+def pager_command(environment: Mapping[str, str]) -> list[str]:
+    """Return `$PAGER` as words, `less` where there is none or none that can be read."""
+    try:
+        words = shlex.split(environment.get("PAGER", ""))
+    except ValueError:
+        words = []
+    return words or [_DEFAULT_PAGER]
+
+
+def pager_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return *environment* for the pager: nothing of Aileron's, and less as a reader alone."""
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("AILERON_") and name not in _WITHOUT
+    }
+    return {**kept, "LESSSECURE": "1", "LESSHISTFILE": "-"}
+
+
+async def start_pager(
+    command: list[str], environment: Mapping[str, str]
+) -> asyncio.subprocess.Process:
+    """Start the pager, which reads its text from its standard input; return it, running.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    return await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, env=dict(environment)
+    )
 
 
 def clipboard_through_multiplexer(text: str, environment: Mapping[str, str]) -> str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from aileron_core.clock import Clock
 from aileron_core.settings import NotifySettings
 from aileron_tui import words
-from aileron_tui.terminal.multiplexer import wrap_for_multiplexer
 
 QUIET_SECONDS = 3.0
 """At most one notification in this time; arrivals meanwhile are notified together at its end."""
@@ -26,6 +25,19 @@ _INSIDE = ("ITERM_SESSION_ID", "WEZTERM_PANE", "GHOSTTY_RESOURCES_DIR", "KITTY_W
 """Variables of terminals that take OSC 9; they are still there inside tmux, where TERM is its own."""
 
 _ACTION_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+def wrap_for_multiplexer(sequence: str, environment: Mapping[str, str]) -> str:
+    """Return *sequence* wrapped for tmux or screen where *environment* says that one is there.
+
+    tmux hands it on where `allow-passthrough` is on, and drops it otherwise.
+    """
+    if environment.get("TMUX"):
+        doubled = sequence.replace("\x1b", "\x1b\x1b")
+        return f"\x1bPtmux;{doubled}\x1b\\"
+    if environment.get("STY"):
+        return f"\x1bP{sequence}\x1b\\"
+    return sequence
 
 
 def terminal_notifies(environment: Mapping[str, str]) -> bool:

@@ -27,15 +27,14 @@ from aileron_tui.state.account_panel import Question
 from aileron_tui.state.deny_panel import REASON_LIMIT
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import running_call
-from aileron_tui.widgets.account_questions import question_about_account
-from aileron_tui.widgets.line_input import LineInput
-from aileron_tui.widgets.line_view import Lines
-from aileron_tui.widgets.passphrase_field import PassphraseField
-from aileron_tui.widgets.vault_questions import (
+from aileron_tui.widgets.account_questions import (
     account_question,
     enter_obstacle,
     passphrase_question,
+    question_about_account,
 )
+from aileron_tui.widgets.line_input import LineInput, PassphraseField
+from aileron_tui.widgets.line_view import Lines
 
 FILTER_LIMIT = 200
 """Characters of a filter."""

@@ -182,8 +182,8 @@ def main(folder: Path) -> None:
     from aileron_core.console_port.view_models import RefusedHost
     from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
     from aileron_core.containment.support import find_sandbox_support
-    from aileron_core.launch.network.host_list import HostList
     from aileron_core.launch.network.host_network import HostNetwork
+    from aileron_core.launch.network.host_resolver import HostList
 
     with socket.create_server((ADDRESS, 0)) as free:
         port = free.getsockname()[1]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.sessions.own_tools import own_tools
+from aileron_core.sessions.tool_calls import own_tools
 from tests.agents.agents_bench import Bench, CallTool, Say, ScriptedLlm, workbench
 from tests.agents.llm import Conversation, Script, offered
 from tests.support.variants import variants

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from aileron_tui.draw.blocks import lay_out, value
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Piece, cell_width, plain_text, truncate, truncate_start, wrap
-from aileron_tui.state.reading_progress import ReadingProgress
+from aileron_tui.state.decision_screens import ReadingProgress
 from tests.support.counting import calls
 
 TEXT = st.text(alphabet=st.sampled_from("ab  漢é·‹x❤\ufe0f🏽\u0903"), max_size=120)

@@ -9,7 +9,7 @@ from aileron_core.console_port.events import LibraryUpdated
 from aileron_core.console_port.file_views import AcceptedBeforeView, FileContentView
 from aileron_core.console_port.intents import Accept, WithdrawAcceptance
 from aileron_core.console_port.view_models import NotAcceptedView, RunTimeView
-from aileron_core.library.policy_comparison import compare_policies
+from aileron_core.library.settings_comparison import compare_policies
 from aileron_tui.draw.blocks import lay_out
 from aileron_tui.draw.file_page import file_blocks
 from aileron_tui.draw.suite_page import suite_blocks

@@ -17,8 +17,7 @@ from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import DEFAULT_REGISTRY
 from aileron_tui.input.situation import Situation
 from aileron_tui.screens.palette import commands
-from aileron_tui.state.filter import parse
-from aileron_tui.state.filter_fields import call_fields
+from aileron_tui.state.filter import call_fields, parse
 from aileron_tui.state.queue import Queue
 from tests.screen.driving import NOW, Console, mail, resting, short, start
 from tests.support.screens.calls import drifted

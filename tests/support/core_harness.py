@@ -44,7 +44,7 @@ from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.accounts import credential_user
 from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.errors import Failure
-from aileron_core.history.keys import HistoryKeys
+from aileron_core.history.sealing import HistoryKeys
 from aileron_core.home.layout import Home
 from aileron_core.runs import Call, GateAnswer, LiveRun
 from aileron_core.runs.interfaces import Failpoint, no_failpoint

@@ -35,8 +35,7 @@ from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.responses import result_body
-from aileron_core.server.session_sockets import SessionSockets
-from aileron_core.server.sockets import bind_tcp, bind_unix
+from aileron_core.server.sockets import SessionSockets, bind_tcp, bind_unix
 from aileron_core.sessions import registry
 from aileron_core.sessions.model import Session
 from aileron_mcp.lazy_mount import LazyMcpApp

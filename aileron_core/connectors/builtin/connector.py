@@ -25,7 +25,7 @@ from aileron_core.connectors.builtin.worker import NEEDED
 from aileron_core.connectors.manifest import CredentialRequirement
 from aileron_core.connectors.protocol import Credential, Limits, OpResult
 from aileron_core.connectors.stop_request import StopRequest, stopped_by_person
-from aileron_core.containment.module_copies import modules_of, source_of
+from aileron_core.containment.module_copies import compiled, modules_of, source_of
 from aileron_core.errors import (
     AileronError,
     Conflict,
@@ -313,3 +313,8 @@ def _failure(error: WorkerRefused, stop: StopRequest | None) -> Failure:
     kind = _ERRORS.get(error.class_, ConnectorRuntimeError)
     details = in_utf8(dict(error.details))
     return kind(in_utf8(error.message), details=details).to_failure()
+
+
+def worker_files() -> Mapping[str, bytes]:
+    """Return the files of a folder that `python -I` runs as a worker, by their paths in it."""
+    return compiled(modules_of("aileron_core.connectors.builtin.worker", needed=NEEDED))

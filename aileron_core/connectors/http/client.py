@@ -20,8 +20,12 @@ import httpcore
 
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver, SystemResolver
-from aileron_core.connectors.http.answers import meaning_of
-from aileron_core.connectors.http.call import GuardedBackend, OutgoingCall, RefusedAddress
+from aileron_core.connectors.http.call import (
+    GuardedBackend,
+    OutgoingCall,
+    RefusedAddress,
+    meaning_of,
+)
 from aileron_core.connectors.http.scrubber import Scrubber
 from aileron_core.connectors.http.target import (
     RequestTarget,

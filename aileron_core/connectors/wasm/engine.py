@@ -21,9 +21,8 @@ from aileron_core.clock import Clock
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.wasm.compiler import CLOSING_MESSAGE, Compiler, ModuleCheck
 from aileron_core.connectors.wasm.guest import EpochCallback, error_summary, open_store, run_command
-from aileron_core.connectors.wasm.host import define_host_functions
+from aileron_core.connectors.wasm.host import check_interface, define_host_functions
 from aileron_core.connectors.wasm.invocation import GuestExit, GuestStopped, Invocation
-from aileron_core.connectors.wasm.module_interface import check_interface
 from aileron_core.connectors.wasm.modules import CompiledModules
 from aileron_core.connectors.wasm.scheduling import EpochTicker, GuestSemaphore
 from aileron_core.errors import AileronError, ConnectorRuntimeError, Unavailable

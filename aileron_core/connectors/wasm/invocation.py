@@ -8,8 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from aileron_core.clock import Clock
 from aileron_core.connectors.capability_checks import READ_METHODS
-from aileron_core.connectors.http.answers import AnswerMeaning
-from aileron_core.connectors.http.call import OutgoingCall
+from aileron_core.connectors.http.call import AnswerMeaning, OutgoingCall
 from aileron_core.connectors.http.scrubber import Scrubber
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import Credential, Limits

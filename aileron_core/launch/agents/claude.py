@@ -14,9 +14,10 @@ from aileron_core.launch.agents.settings_files import (
     option_value,
     table_at,
 )
-from aileron_core.launch.agents.shared_variables import CLOUD_LOGINS, CLOUDS
 from aileron_core.launch.model_traffic import bypass_proxies
 from aileron_core.launch.plan import (
+    CLOUD_LOGINS,
+    CLOUDS,
     MCP_SERVER_NAME,
     Agent,
     AgentFolder,

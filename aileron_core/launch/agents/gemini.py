@@ -14,8 +14,9 @@ from aileron_core.launch.agents.settings_files import (
     parse_env_file,
     table_at,
 )
-from aileron_core.launch.agents.shared_variables import CLOUD_LOGINS, CLOUDS
 from aileron_core.launch.plan import (
+    CLOUD_LOGINS,
+    CLOUDS,
     MCP_SERVER_NAME,
     Agent,
     AgentFolder,

@@ -18,8 +18,10 @@ from aileron_core.launch.agents.settings_files import (
     tables_in,
     yaml_table,
 )
-from aileron_core.launch.agents.shared_variables import CLOUD_LOGINS, CLOUDS, PROVIDERS
 from aileron_core.launch.plan import (
+    CLOUD_LOGINS,
+    CLOUDS,
+    PROVIDERS,
     Agent,
     AgentFolder,
     ModelTraffic,

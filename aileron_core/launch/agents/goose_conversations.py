@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from aileron_core.launch.conversation_tables import (
+from aileron_core.launch.plan import (
     IN_PROJECT,
     ConversationDatabase,
     Rows,

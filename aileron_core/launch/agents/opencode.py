@@ -19,10 +19,12 @@ from aileron_core.launch.agents.settings_files import (
     option_value,
     table_at,
 )
-from aileron_core.launch.agents.shared_variables import CLOUD_LOGINS, CLOUDS, PROVIDERS
 from aileron_core.launch.plan import (
+    CLOUD_LOGINS,
+    CLOUDS,
     MCP_SERVER_NAME,
     PROVIDER_NAMES,
+    PROVIDERS,
     Agent,
     AgentFolder,
     ModelTraffic,

@@ -2,7 +2,7 @@
 
 from pathlib import PurePosixPath
 
-from aileron_core.launch.conversation_tables import (
+from aileron_core.launch.plan import (
     IN_PROJECT,
     ConversationDatabase,
     Rows,

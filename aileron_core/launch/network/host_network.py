@@ -25,14 +25,17 @@ from aileron_core.containment.sandbox_network import (
     open_sandbox_sockets,
 )
 from aileron_core.launch.network.client_hello import MAX_HELLO, NotTls, server_name
-from aileron_core.launch.network.dns_messages import IPV4, IPV6, NotAQuery, Query
-from aileron_core.launch.network.host_list import (
+from aileron_core.launch.network.host_resolver import (
     HTTPS_PORT,
+    IPV4,
+    IPV6,
     NOT_A_NAME,
     HostList,
+    HostResolver,
+    NotAQuery,
+    Query,
     is_host_name,
 )
-from aileron_core.launch.network.host_resolver import HostResolver
 
 _CHUNK = 65536
 _HELLO_SECONDS, _CONNECT_SECONDS = 15.0, 10.0

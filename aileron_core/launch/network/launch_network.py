@@ -2,8 +2,8 @@
 
 from aileron_core.console_port.view_models import RefusedHost
 from aileron_core.launch.interfaces import LaunchedSession, Prompter, SessionPort
-from aileron_core.launch.network.host_list import HostList
 from aileron_core.launch.network.host_network import HostNetwork
+from aileron_core.launch.network.host_resolver import HostList
 from aileron_core.launch.prepare import LaunchRequest
 from aileron_core.text import escape
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+from aileron_core.connectors.builtin.connector import worker_files
 from aileron_core.containment.bubblewrap import (
     SANDBOX_DIR,
     SANDBOX_LAUNCH_DIR,
@@ -28,7 +29,6 @@ from aileron_core.containment.programs import mount_roots, own_interpreter
 from aileron_core.containment.safe_paths import remove_tree
 from aileron_core.containment.sandboxed_command import run_sandboxed
 from aileron_core.containment.support import find_bwrap
-from aileron_core.launch.tools.worker_files import worker_files
 from aileron_core.text import escape
 from aileron_core.vault.atomic_file import sync_folder
 

@@ -16,12 +16,11 @@ from aileron_core.models.neutral import Answer, Limits, ToolCall
 from aileron_core.server.augment.catalogue import Offer
 from aileron_core.server.augment.client_answer import ClientAnswer
 from aileron_core.server.augment.conversations import CallBatch, UnfinishedTurn
-from aileron_core.server.augment.egress import Egress
 from aileron_core.server.augment.limits import AugmentLimits, beside_if_large
 from aileron_core.server.augment.plans import Plan
 from aileron_core.server.augment.request_body import RequestBody
 from aileron_core.server.augment.tool_calls import Report, ToolCaller
-from aileron_core.server.augment.upstream_answer import AnswerBroken
+from aileron_core.server.augment.upstream_answer import AnswerBroken, Egress
 from aileron_core.server.augment.views import AnswerView, StreamView, WholeView
 from aileron_core.server.gateway.augmenting import GatewaySide
 from aileron_core.server.gateway.providers import GatewayError

@@ -10,9 +10,9 @@ from aileron_core.console_port.account_views import (
 )
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, heading, value
-from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines
 from aileron_tui.draw.foreign_text import foreign_text, host_names
 from aileron_tui.draw.header import draw_warnings
+from aileron_tui.draw.rows import Column, column_row, column_titles, detail_lines
 from aileron_tui.draw.text import Line, Piece, line, truncate
 from aileron_tui.draw.times import age, clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry

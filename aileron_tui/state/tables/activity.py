@@ -13,7 +13,8 @@ from aileron_core.console_port.view_models import ApprovalView, RecordView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.call_page import record_blocks
-from aileron_tui.draw.columns import (
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.rows import (
     Column,
     column_row,
     column_titles,
@@ -21,7 +22,6 @@ from aileron_tui.draw.columns import (
     detail_part,
     join_fitting,
 )
-from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import age, clock_seconds, time_running
 from aileron_tui.input.commands import CommandRegistry

@@ -18,8 +18,8 @@ from aileron_core.console_port.intents import ReadRecord, ReadRecords
 from aileron_core.console_port.view_models import RecordView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
-from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines, detail_part
 from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
+from aileron_tui.draw.rows import Column, column_row, column_titles, detail_lines, detail_part
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry

@@ -9,11 +9,10 @@ from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.acceptance import content_warnings
 from aileron_tui.draw.blocks import Block, blank, heading, value
-from aileron_tui.draw.columns import Column, column_row, column_titles, detail_lines
 from aileron_tui.draw.file_page import consequence_line, run_time_line
 from aileron_tui.draw.foreign_text import foreign_text, host_names, render_foreign, rendered_lines
 from aileron_tui.draw.header import draw_warnings
-from aileron_tui.draw.rows import EFFECTS
+from aileron_tui.draw.rows import EFFECTS, Column, column_row, column_titles, detail_lines
 from aileron_tui.draw.steps import op_blocks
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import clock_seconds, day

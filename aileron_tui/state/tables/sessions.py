@@ -13,15 +13,15 @@ from aileron_core.console_port.view_models import (
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
-from aileron_tui.draw.columns import (
+from aileron_tui.draw.context import process_chain
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.rows import (
     Column,
     column_row,
     column_titles,
     detail_lines,
     shown_columns,
 )
-from aileron_tui.draw.context import process_chain
-from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate, truncate_start
 from aileron_tui.draw.times import age, clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry

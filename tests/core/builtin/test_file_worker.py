@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from aileron_core.connectors.builtin.worker import file_writes
+from aileron_core.connectors.builtin.worker.arguments import OpFailed
 from aileron_core.connectors.builtin.worker.command_words import literal_words
 from aileron_core.connectors.builtin.worker.file_writes import FileWrites
 from aileron_core.connectors.builtin.worker.paths import Project
-from aileron_core.connectors.builtin.worker.problems import OpFailed
 from aileron_core.connectors.builtin.worker.text_diff import unified_diff
 from tests.support.builtin_worker import Worker
 from tests.support.ordinary import AS_ORDINARY, OWNS, USER, ordinary_folder

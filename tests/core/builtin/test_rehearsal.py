@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from aileron_core.connectors.builtin.worker.arguments import OpFailed
 from aileron_core.connectors.builtin.worker.commit import Commit
 from aileron_core.connectors.builtin.worker.namespaces import MountedAt, set_dumpable
 from aileron_core.connectors.builtin.worker.overlays import Layer
-from aileron_core.connectors.builtin.worker.problems import OpFailed
 from aileron_core.connectors.builtin.worker.upper_changes import Change, UpperReader
 from aileron_core.connectors.builtin.worker.wanted import Attendant, listen
 from aileron_core.containment.linux_syscalls import no_new_privileges

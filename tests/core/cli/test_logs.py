@@ -15,8 +15,7 @@ import pytest
 from aileron_core.errors import FileProblems
 from aileron_core.home.layout import Home
 from aileron_core.settings import LogSettings, load_settings
-from aileron_tui.cli.logfile import LogFile, log_path
-from aileron_tui.cli.logs import show_logs
+from aileron_tui.cli.logfile import LogFile, log_path, show_logs
 from aileron_tui.cli.output import CommandContext
 
 OURS = "aileron_core.somewhere"

@@ -8,8 +8,8 @@ import pytest
 
 from aileron_core.console_port.intents import Approve, Deny, ExportAudit
 from aileron_core.console_port.view_models import DecidedScreenView
+from aileron_core.history.sealed_screens import view_from_json, view_to_json
 from aileron_core.history.sealing import SealLabel, seal
-from aileron_core.history.view_json import view_from_json, view_to_json
 from aileron_core.settings import Settings
 from tests.core.adversary.test_under_the_vaults_key import protected_home, unlock
 from tests.core.history.kept import DAY, Kept, bytes_of, opened

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
+from aileron_core.connectors.builtin.connector import worker_files
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.launcher import launch
 from aileron_core.launch.prepare import LaunchRequest
-from aileron_core.launch.tools.worker_files import worker_files
 from aileron_core.settings import LaunchPaths
 from aileron_tui.cli.launching import HomeSessions
 

@@ -10,7 +10,7 @@ import pytest
 from aileron_core import app
 from aileron_core.console_port.events import LibraryUpdated
 from aileron_core.errors import Conflict, NotFound
-from aileron_core.library.file_stamps import FileStamps, read_stamps
+from aileron_core.library.home_files import FileStamps, read_stamps
 from tests.support.core_harness import DRAFT, Core, install_examples
 
 LATER = 2**62

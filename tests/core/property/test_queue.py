@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
-from aileron_tui.state.ordered_keys import OrderedKeys
+from aileron_tui.state.list_parts import OrderedKeys
 from aileron_tui.state.queue import (
     DECIDED_HERE_SECONDS,
     ELSEWHERE_SECONDS,

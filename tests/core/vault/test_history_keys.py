@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-from aileron_core.history.keys import HistoryKeys
+from aileron_core.history.sealing import HistoryKeys
 from aileron_core.vault.history_keys import VaultHistoryKeys, _info, _suite
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.launch.network.dns_messages import NotAQuery, Query
+from aileron_core.launch.network.host_resolver import NotAQuery, Query
 
 
 def question(*labels: bytes, kind: int = 1, flags: int = 0x0100, count: int = 1) -> bytes:

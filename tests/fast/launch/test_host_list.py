@@ -6,7 +6,7 @@ import pytest
 
 from aileron_core.errors import FileProblems
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.network.host_list import HostList, is_host_name, parse_entry
+from aileron_core.launch.network.host_resolver import HostList, is_host_name, parse_entry
 from aileron_core.settings import load_settings, parse_project_settings
 
 

@@ -5,7 +5,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from aileron_core.launch.tools.worker_files import worker_files
+from aileron_core.connectors.builtin.connector import worker_files
 
 
 def test_it_has_all_that_it_imports() -> None:

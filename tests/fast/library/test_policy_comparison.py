@@ -2,7 +2,7 @@
 
 import pytest
 
-from aileron_core.library.policy_comparison import compare_policies
+from aileron_core.library.settings_comparison import compare_policies
 
 WRITE = '[[rule]]\ntools = ["Write"]\ndecision = "{}"\n'
 GIT = '[[rule]]\ntools = ["Bash"]\ncommand = ["git", "commit", "-m", "a b"]\ndecision = "allow"\n'

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_mcp.client_claims import call_claims, client_claims
+from aileron_mcp.translate import call_claims, client_claims
 
 LABELS = {"tool use", "call", "thread", "session", "item", "folder"}
 IDS = ["claudecode/toolUseId", "callId", "threadId", "sessionId", "itemId", "agent-session-id"]

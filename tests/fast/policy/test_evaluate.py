@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.path_patterns import HiddenPaths
-from aileron_core.policy.defaults import rules_in_force
 from aileron_core.policy.evaluate import evaluate, hidden_paths
 from aileron_core.policy.model import (
     DECISIONS,
@@ -19,6 +18,7 @@ from aileron_core.policy.model import (
     Rule,
     Verdict,
 )
+from aileron_core.policy.policy_file import rules_in_force
 
 PYTEST = Rule(tools=("Bash",), decision="allow", argv=("pytest", "-q", "*"), source="policy.toml:3")
 NOTES = Rule(tools=("Write", "Edit"), decision="allow", paths=("notes/**",), reason="notes")

@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aileron_core.canonical import canonical
-from aileron_core.server.client_claims import bounded_claims
+from aileron_core.server.agent_api import bounded_claims
 
 SAID = st.dictionaries(st.text(min_size=1, max_size=8), st.text(alphabet=st.characters()))
 

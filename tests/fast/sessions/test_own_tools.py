@@ -6,7 +6,7 @@ import pytest
 
 from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.launch.agents import AGENTS, claude, opencode, pi
-from aileron_core.sessions.own_tools import goes_around, own_tools
+from aileron_core.sessions.tool_calls import goes_around, own_tools
 
 PAGE = Path(__file__).parents[3] / "docs" / "gateway.md"
 

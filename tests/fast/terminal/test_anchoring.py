@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len, get_character_cell_size, set_cell_size
 
 from aileron_core.text import inline
-from aileron_tui.terminal.glyph_width import pin_glyphs
+from aileron_tui.terminal.driver import pin_glyphs
 from tests.support.attacks import ATTACKS
 from tests.support.terminal import Cells, joins_nothing
 

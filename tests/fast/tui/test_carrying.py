@@ -13,8 +13,8 @@ from aileron_tui.draw.blocks import COMPACT_GUTTER, lay_out
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.fields import Field, fields_in_view
 from aileron_tui.terminal.browser import browser_command, open_in_browser
-from aileron_tui.terminal.multiplexer import wrap_for_multiplexer
-from aileron_tui.terminal.pager import pager_command, pager_environment, start_pager
+from aileron_tui.terminal.handoff import pager_command, pager_environment, start_pager
+from aileron_tui.terminal.notifications import wrap_for_multiplexer
 from tests.support.screens.calls import approval
 
 NOW = 1_791_468_120.0

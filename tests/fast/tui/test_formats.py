@@ -9,10 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.console_port.field_views import FieldView, PreviewView
-from aileron_tui.draw import code_colours
-from aileron_tui.draw.code_colours import _LANGUAGES, MAX_LINE, coloured  # pyright: ignore[reportPrivateUsage]
+from aileron_tui.draw import formats
 from aileron_tui.draw.document import approval_blocks
-from aileron_tui.draw.formats import field_lines, hidden_characters_of
+from aileron_tui.draw.formats import (  # pyright: ignore[reportPrivateUsage]
+    _LANGUAGES,
+    MAX_LINE,
+    coloured,
+    field_lines,
+    hidden_characters_of,
+)
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.markup import MAX_CHARACTERS, convert
 from aileron_tui.draw.text import Line, Role, plain_text
@@ -290,7 +295,7 @@ def test_a_line_that_its_language_reads_otherwise_stays_as_it_is(
         def get_tokens_unprocessed(self, text: str) -> list[tuple[int, str, str]]:
             return [(0, "", text[2:])]
 
-    monkeypatch.setattr(code_colours, "_lexer", {"python": Lossy()}.get)
+    monkeypatch.setattr(formats, "_lexer", {"python": Lossy()}.get)
     assert [*coloured("def f", "python")] == [("def f", None)]
 
 

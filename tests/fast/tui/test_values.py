@@ -6,11 +6,11 @@ import pytest
 
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.view_models import StepView
+from aileron_tui.draw.changes import field_text, value_lines
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.header import warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import plain_text
-from aileron_tui.draw.values import field_text, value_lines
 from tests.support.screens.calls import approval
 
 NOW = 1_790_000_000.0

@@ -1,9 +1,28 @@
-"""The arguments of an op, each of the type that its schema gives it."""
+"""The arguments of an op, each of the type that its schema gives it, and the failure of one."""
 
 from collections.abc import Mapping
 from typing import Any, cast
 
-from aileron_core.connectors.builtin.worker.problems import OpFailed
+
+class OpFailed(Exception):
+    """An op that was refused or failed.
+
+    Args:
+        class_: of the answer: `invalid_arguments`, `not_found`, `forbidden`, `conflict`, `too_large`, `io`,
+            `stopped`, `timed_out` or `unsupported`.
+        message: whole sentences: what failed, on what, what to do next.
+    """
+
+    def __init__(self, class_: str, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.class_ = class_
+        self.message = message
+        self.details = details
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as the member `error` of an answer."""
+        body: dict[str, Any] = {"class": self.class_, "message": self.message}
+        return {**body, "details": self.details} if self.details else body
 
 
 class Arguments:

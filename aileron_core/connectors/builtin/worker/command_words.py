@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from aileron_core.connectors.builtin.worker.arguments import Arguments
+from aileron_core.connectors.builtin.worker.arguments import Arguments, OpFailed
 from aileron_core.connectors.builtin.worker.paths import Place, Project
-from aileron_core.connectors.builtin.worker.problems import OpFailed
 
 _SPECIAL = frozenset("$`*?[]{}|&;()<>!#~\\\"'")
 """Outside quotes; a backslash and quotes are treated first."""

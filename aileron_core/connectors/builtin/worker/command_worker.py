@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from aileron_core.connectors.builtin.worker import namespaces
-from aileron_core.connectors.builtin.worker.arguments import Arguments
+from aileron_core.connectors.builtin.worker.arguments import Arguments, OpFailed
 from aileron_core.connectors.builtin.worker.first_process import (
     Box,
     Command,
@@ -41,7 +41,6 @@ from aileron_core.connectors.builtin.worker.overlays import (
     mount_memory,
     pin_mount_points,
 )
-from aileron_core.connectors.builtin.worker.problems import OpFailed
 from aileron_core.connectors.builtin.worker.rehearsal import AT_WORK, rehearse
 from aileron_core.connectors.builtin.worker.supervision import Supervision, adopt_orphans
 from aileron_core.containment.safe_paths import remove_tree

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
+from aileron_core.connectors.builtin.worker.arguments import OpFailed
 from aileron_core.connectors.builtin.worker.journal import (
     EXCHANGE,
     NO_REPLACE,
@@ -22,7 +23,6 @@ from aileron_core.connectors.builtin.worker.journal import (
     take_back,
 )
 from aileron_core.connectors.builtin.worker.overlays import Layer
-from aileron_core.connectors.builtin.worker.problems import OpFailed
 from aileron_core.connectors.builtin.worker.upper_changes import (
     Change,
     copy_bytes,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from aileron_core.connectors.builtin.worker.arguments import OpFailed
 from aileron_core.connectors.builtin.worker.paths import open_regular
-from aileron_core.connectors.builtin.worker.problems import OpFailed
 
 MAX_TEXT = 10 * 1024 * 1024
 """Bytes of a file that is read, searched and edited as text."""

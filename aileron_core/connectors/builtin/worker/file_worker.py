@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.connectors.builtin.worker import search
-from aileron_core.connectors.builtin.worker.arguments import Arguments
+from aileron_core.connectors.builtin.worker.arguments import Arguments, OpFailed
 from aileron_core.connectors.builtin.worker.command_words import resolve
 from aileron_core.connectors.builtin.worker.file_content import (
     MAX_TEXT,
@@ -29,7 +29,6 @@ from aileron_core.connectors.builtin.worker.frames import (
     write_frame,
 )
 from aileron_core.connectors.builtin.worker.paths import Project, failure
-from aileron_core.connectors.builtin.worker.problems import OpFailed
 from aileron_core.connectors.builtin.worker.search_process import Searches
 from aileron_core.containment.linux_syscalls import close_memory_to_others
 

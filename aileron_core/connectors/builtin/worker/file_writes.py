@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from aileron_core.connectors.builtin.worker.arguments import OpFailed
 from aileron_core.connectors.builtin.worker.file_content import (
     Snapshot,
     snapshot_at,
@@ -25,7 +26,6 @@ from aileron_core.connectors.builtin.worker.file_content import (
     text_of,
 )
 from aileron_core.connectors.builtin.worker.paths import Project, failure, refuse_other_kinds
-from aileron_core.connectors.builtin.worker.problems import OpFailed
 from aileron_core.connectors.builtin.worker.text_diff import MAX_DIFFED, unified_diff
 
 _MAX_DIFF_JSON = 3 * 1024 * 1024

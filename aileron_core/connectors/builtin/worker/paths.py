@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from aileron_core.connectors.builtin.worker.problems import OpFailed
+from aileron_core.connectors.builtin.worker.arguments import OpFailed
 from aileron_core.containment.safe_paths import open_beneath
 
 Kind = Literal["file", "folder", "other"]

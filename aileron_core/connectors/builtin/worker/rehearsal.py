@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from aileron_core.connectors.builtin.worker import namespaces
+from aileron_core.connectors.builtin.worker.arguments import OpFailed
 from aileron_core.connectors.builtin.worker.commit import Commit
 from aileron_core.connectors.builtin.worker.file_content import Snapshot, text_of
 from aileron_core.connectors.builtin.worker.first_process import (
@@ -31,7 +32,6 @@ from aileron_core.connectors.builtin.worker.overlays import (
     new_upper,
     read_layers,
 )
-from aileron_core.connectors.builtin.worker.problems import OpFailed
 from aileron_core.connectors.builtin.worker.supervision import Supervision
 from aileron_core.connectors.builtin.worker.text_diff import MAX_DIFFED, unified_diff
 from aileron_core.connectors.builtin.worker.undo import Before, reversed_changes

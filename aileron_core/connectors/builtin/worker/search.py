@@ -15,10 +15,9 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from aileron_core.connectors.builtin.worker.arguments import Arguments
+from aileron_core.connectors.builtin.worker.arguments import Arguments, OpFailed
 from aileron_core.connectors.builtin.worker.file_content import MAX_TEXT
 from aileron_core.connectors.builtin.worker.paths import Place, Project, failure, open_regular
-from aileron_core.connectors.builtin.worker.problems import OpFailed
 from aileron_core.path_patterns import HiddenPaths, alternatives, matches
 
 MAX_PATHS = 1_000

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from aileron_core.connectors.builtin.worker.problems import OpFailed
+from aileron_core.connectors.builtin.worker.arguments import OpFailed
 from aileron_core.containment.linux_syscalls import die_with_parent
 
 SECONDS = 10.0

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from aileron_core.connectors.builtin.worker.arguments import OpFailed
 from aileron_core.connectors.builtin.worker.first_process import Running
-from aileron_core.connectors.builtin.worker.problems import OpFailed
 from aileron_core.connectors.builtin.worker.wanted import said
 
 KEPT = 256 * 1024
