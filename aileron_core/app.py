@@ -40,13 +40,12 @@ from aileron_core.events import EventBus
 from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.history.sealing import HistoryKeys
 from aileron_core.home.layout import Home, HomeLock
-from aileron_core.library.accepted_settings import POLICY, AcceptedSettings
+from aileron_core.library.accepted_settings import POLICY, AcceptedSettings, PolicyInForce
 from aileron_core.library.authenticated_records import (
     accepted_files,
     accepted_projects,
 )
 from aileron_core.library.home_library import HomeLibrary
-from aileron_core.library.policy_in_force import PolicyInForce
 from aileron_core.library.project_trust import ProjectTrust
 from aileron_core.library.session_library import SessionLibrary
 from aileron_core.policy.model import Policy

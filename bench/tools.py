@@ -43,7 +43,7 @@ import asyncio, sys
 from pathlib import Path
 from aileron_core.app import App, AppOptions
 from aileron_core.home.layout import Home
-from aileron_core.library.policy_in_force import load_policy
+from aileron_core.library.accepted_settings import load_policy
 
 async def accept(home):
     home.prepare()

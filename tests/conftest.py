@@ -127,12 +127,18 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
+def folder() -> Iterator[Path]:
+    """An empty folder, with a path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def home(folder: Path) -> Path:
     """A short-lived home folder with a path short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        path = Path(folder) / "home"
-        path.mkdir(mode=0o700)
-        yield path
+    path = folder / "home"
+    path.mkdir(mode=0o700)
+    return path
 
 
 @pytest.fixture

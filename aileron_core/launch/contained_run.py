@@ -13,10 +13,10 @@ from aileron_core.launch.agent_logins import PRIVATE_HOME, RenewedLogins
 from aileron_core.launch.agent_state import kept_conversations, make_state
 from aileron_core.launch.caches import prepare_caches
 from aileron_core.launch.foreground import job_argv, run_foreground
-from aileron_core.launch.interfaces import LaunchedSession, Prompter, SessionHold
+from aileron_core.launch.interfaces import LaunchedSession, Prompter, SessionHold, SessionPort
 from aileron_core.launch.launch_dir import InjectedFiles, LaunchDir
-from aileron_core.launch.network.host_network import HostNetwork
-from aileron_core.launch.network.launch_network import end_network
+from aileron_core.launch.network.host_network import HostNetwork, RefusedHost
+from aileron_core.launch.network.host_resolver import HostList
 from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch
 from aileron_core.launch.repositories import Repositories, git_home_config
 from aileron_core.launch.sandbox import (
@@ -26,6 +26,9 @@ from aileron_core.launch.sandbox import (
     write_home_files,
 )
 from aileron_core.launch.tools.sandboxes import contained_tools
+from aileron_core.text import escape
+
+_MAX_NAMED = 10
 
 
 def run_contained(
@@ -170,3 +173,40 @@ def _sandbox_command(
         str(prepared.program.resolve()),
         *prepared.plan.argv[1:],
     ]
+
+
+def listed_hosts(request: LaunchRequest) -> HostList:
+    """Return the hosts that the agent would reach with `--sandbox=hosts`."""
+    return HostList(request.hosts, request.agent.hosts)
+
+
+def host_network(
+    request: LaunchRequest, session: LaunchedSession, console: SessionPort
+) -> HostNetwork | None:
+    """Return the network of a sandbox that reaches listed hosts only, not yet started; None for any other."""
+    if request.sandbox != "hosts":
+        return None
+
+    def report(refused: RefusedHost) -> bool:
+        return console.report_refused_host(session.session_id, refused.host, refused.problem)
+
+    return HostNetwork(listed_hosts(request), report)
+
+
+def end_network(network: HostNetwork, prompter: Prompter) -> None:
+    """End *network*, and tell the person what it refused."""
+    network.stop()
+    if network.failure:
+        prompter.say(f"The sandbox's network could not be opened: {escape(network.failure)}.")
+    for bug in sorted(network.bugs):
+        prompter.say(
+            f"A connection of the sandbox failed because of an error in Aileron ({bug}). Please report it."
+        )
+    refused = [each for each in network.refused if each not in network.hosts]
+    if refused:
+        named = ", ".join(escape(each) for each in refused[:_MAX_NAMED])
+        more = len(refused) - _MAX_NAMED
+        prompter.say(
+            f"Hosts that the agent could not reach: {named}{f' and {more} more' if more > 0 else ''}. "
+            "To list one, add it to `hosts` under [launch] in config.toml."
+        )

@@ -19,7 +19,7 @@ from aileron_core.containment.programs import named_interpreter, own_interpreter
 from aileron_core.containment.support import refuse_root
 from aileron_core.errors import Forbidden
 from aileron_core.launch import agent_job
-from aileron_core.launch.contained_run import run_contained
+from aileron_core.launch.contained_run import host_network, listed_hosts, run_contained
 from aileron_core.launch.foreground import job_argv, run_foreground
 from aileron_core.launch.interfaces import LaunchedSession, Prompter, SessionHold, SessionPort
 from aileron_core.launch.launch_dir import (
@@ -32,7 +32,6 @@ from aileron_core.launch.named_programs import (
     missing_checks_digest,
     missing_sentences,
 )
-from aileron_core.launch.network.launch_network import host_network, listed_hosts
 from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch, prepare
 from aileron_core.launch.project import ProjectSettings
 from aileron_core.launch.project_contents import keep_settings, settings_contents

@@ -27,13 +27,22 @@ from aileron_core.console_port.file_views import (
     FileContentView,
 )
 from aileron_core.console_port.view_models import NotAcceptedView
-from aileron_core.errors import Conflict, StorageUnavailable, VaultDamaged, VaultLocked
+from aileron_core.errors import (
+    Conflict,
+    FileProblems,
+    Problem,
+    StorageUnavailable,
+    VaultDamaged,
+    VaultLocked,
+)
 from aileron_core.library import acceptance
 from aileron_core.library.settings_comparison import (
     compare_policies,
     compare_settings,
     settings_sha256,
 )
+from aileron_core.policy.model import Policy, Rule
+from aileron_core.policy.policy_file import NAME, parse_policy, rules_in_force
 from aileron_core.storage.database import Database, Tx
 from aileron_core.vault.atomic_file import read_private_file, replace_file
 from aileron_core.vault.authenticated_sets import AuthenticatedSet, SetMac
@@ -42,6 +51,7 @@ from aileron_core.vault.vault import Vault
 SettingsKind = Literal["settings", "policy"]
 _MAX_BYTES: Final = 4 * 1024 * 1024
 _log = logging.getLogger(__name__)
+_MAX_POLICY_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,3 +323,45 @@ def _accepted_last(connection: sqlite3.Connection, kind: str) -> str | None:
         (*_ACCEPTED, kind),
     ).fetchone()
     return None if found is None else str(found[0])
+
+
+class PolicyInForce:
+    """What the built-in tools' calls are judged by.
+
+    Before `policy.toml` is accepted, what it denies and asks counts, and what was accepted before it denies and
+    asks counts too; nothing that either allows does.
+    """
+
+    def __init__(self, accepted: AcceptedSettings, policy: Policy) -> None:
+        self._accepted = accepted
+        self._policy = policy
+
+    def rules(self) -> tuple[Rule, ...]:
+        if self._accepted.count:
+            return rules_in_force(self._policy)
+        try:
+            before = parse_policy(self._accepted.accepted_before)
+        except FileProblems:  # an earlier version of Aileron could read it
+            before = Policy()
+        kept = (*self._policy.restrictions().rules, *before.restrictions().rules)
+        return rules_in_force(Policy(rules=kept))
+
+
+def load_policy(path: Path) -> Policy:
+    """Return what *path* says; a policy without rules if there is no such file.
+
+    Raises:
+        FileProblems: it cannot be read, is not TOML, or says what Aileron does not know.
+    """
+    try:
+        with path.open("rb") as opened:
+            data = opened.read(_MAX_POLICY_BYTES + 1)
+        if len(data) > _MAX_POLICY_BYTES:
+            raise ValueError(f"it is larger than {_MAX_POLICY_BYTES} bytes")
+        text = data.decode("utf-8")
+    except FileNotFoundError:
+        return Policy()
+    except (OSError, ValueError) as error:
+        problem = Problem(file=NAME, message=f"cannot be read: {error}", class_="parse_error")
+        raise FileProblems([problem]) from error
+    return parse_policy(text)

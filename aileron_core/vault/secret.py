@@ -1,7 +1,15 @@
-"""A secret value that no log, exception, screen or file shows by accident."""
+"""A secret value that no log, exception, screen or file shows by accident, and what a new passphrase has to be."""
 
 import hmac
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import NoReturn
+
+from aileron_core.errors import InvalidRequest
+
+MIN_PASSPHRASE = 8
+"""Characters."""
+_MAX_PASSPHRASE = 1024
 
 
 class Secret:
@@ -59,3 +67,28 @@ class Secret:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a Secret is neither pickled nor copied")
+
+
+def check_passphrase(passphrase: Secret) -> None:
+    """Refuse a new passphrase that is too short or too long.
+
+    Raises:
+        InvalidRequest: it is.
+    """
+    with passphrase.view() as view:
+        characters = sum(byte & 0xC0 != 0x80 for byte in view)
+        size = len(view)
+    if characters < MIN_PASSPHRASE or size > _MAX_PASSPHRASE:
+        raise InvalidRequest(
+            f"A passphrase has at least {MIN_PASSPHRASE} characters, and at most {_MAX_PASSPHRASE} bytes."
+        )
+
+
+@contextmanager
+def wiped(*passphrases: Secret) -> Generator[None]:
+    """Overwrite *passphrases* at the end of the context."""
+    try:
+        yield
+    finally:
+        for each in passphrases:
+            each.wipe()

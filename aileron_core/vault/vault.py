@@ -22,8 +22,7 @@ from aileron_core.vault.encryption import KEY_BYTES, PRIVATE_KEY, new_vault
 from aileron_core.vault.entries import EntryInfo, VaultEntries
 from aileron_core.vault.opening import AttemptCounter, FailedAttempts, VaultOpener, identity_of
 from aileron_core.vault.os_keyring import OsKeyring
-from aileron_core.vault.passphrase import check_passphrase, wiped
-from aileron_core.vault.secret import Secret
+from aileron_core.vault.secret import Secret, check_passphrase, wiped
 from aileron_core.vault.vault_file import (
     KdfParameters,
     StoredEntry,

@@ -123,7 +123,8 @@ def _entered(user: CredentialUser, given: GivenAccount) -> dict[str, str]:
     if secret is None:
         prompt = _SECRET_PROMPTS.get(kind, "Key")
         secret = ask_unseen(f"{prompt} (not shown): ", "secret")
-        if kind == "aws_sigv4" and (token := _optional_token()):
+        asked = "Session token, if the key has one (not shown, may be empty): "
+        if kind == "aws_sigv4" and (token := ask_unseen(asked, "secret")):
             body["session_token"] = token.reveal_text()
     return {**body, "secret": secret.reveal_text()}
 
@@ -172,10 +173,6 @@ def reauthorize_account(context: CommandContext, name: str, given: GivenAccount)
     bound = authorize(context, asked, given.account, requests)
     context.say(f"✓ {_shown(bound)} is logged in again.", fg="green")
     return EXIT.DONE
-
-
-def _optional_token() -> Secret:
-    return ask_unseen("Session token, if the key has one (not shown, may be empty): ", "secret")
 
 
 def list_accounts(context: CommandContext) -> int:
@@ -232,12 +229,11 @@ def rebind_account(
     need_console(context, "binding rebind")
     before = _find_binding(context, name)
     user = _find_user(context, connector or before["connector"])
-    if not context.json:
-        region = str(before["region"])
-        _say_purpose(context, user, name, region)
-        hosts = hosts_of_region(user.hosts, region) if region else user.hosts
-        for host in sorted(set(hosts) - set(before["hosts"])):
-            context.say(f"    newly sent to {escape(host)}", fg="yellow")
+    region = str(before["region"])
+    _say_purpose(context, user, name, region)
+    hosts = hosts_of_region(user.hosts, region) if region else user.hosts
+    for host in sorted(set(hosts) - set(before["hosts"])):
+        context.say(f"    newly sent to {escape(host)}", fg="yellow")
     confirm(context, f"Let {user.identity.ref} use this account?", yes=yes)
     requests.prepare()
     body = {"name": name, "connector": user.identity.hash}

@@ -1,5 +1,7 @@
 """The groups of commands `aileron binding` and `aileron gateway`. Each command imports what it needs when it runs."""
 
+from typing import Any
+
 import click
 
 from aileron_tui.cli import completing
@@ -62,18 +64,7 @@ def binding() -> None:
 @_device
 @_passphrase
 @command_options
-def binding_setup(
-    context: CommandContext,
-    connector: str,
-    identity: str,
-    account: str | None,
-    user: str | None,
-    region: str | None,
-    secret: Given,
-    client_id: str | None,
-    device: bool,
-    passphrase: Given,
-) -> int:
+def binding_setup(context: CommandContext, connector: str, **options: Any) -> int:
     """Bind an account to a connector. Asks for the secret without echo.
 
     The connector has to be accepted. First shows what will be sent where. For kind oauth2 you log in in a browser,
@@ -81,17 +72,7 @@ def binding_setup(
     """
     from aileron_tui.cli.accounts import GivenAccount, setup_account
 
-    given = GivenAccount(
-        identity=identity,
-        account=account,
-        user=user,
-        region=region,
-        secret=secret,
-        client_id=client_id,
-        device=device,
-        passphrase=passphrase,
-    )
-    return setup_account(context, connector, given)
+    return setup_account(context, connector, GivenAccount(**options))
 
 
 @binding.command("list")
@@ -142,18 +123,11 @@ def binding_rebind(
 @_device
 @_passphrase
 @command_options
-def binding_reauthorize(
-    context: CommandContext,
-    name: str,
-    client_id: str | None,
-    device: bool,
-    passphrase: Given,
-) -> int:
+def binding_reauthorize(context: CommandContext, name: str, **options: Any) -> int:
     """Log in to an account again at its service. Needs the passphrase."""
     from aileron_tui.cli.accounts import GivenAccount, reauthorize_account
 
-    given = GivenAccount(client_id=client_id, device=device, passphrase=passphrase)
-    return reauthorize_account(context, name, given)
+    return reauthorize_account(context, name, GivenAccount(**options))
 
 
 @binding.command("forget")

@@ -492,9 +492,8 @@ def logs(context: CommandContext, limit: int, follow: bool) -> int:
 @command_options
 def version(context: CommandContext) -> int:
     """Print the version."""
-    number = __version__
-    context.show({"version": number})
-    context.say(f"aileron {number}")
+    context.show({"version": __version__})
+    context.say(f"aileron {__version__}")
     return EXIT.DONE
 
 

@@ -8,10 +8,10 @@ from aileron_core.containment.mounts import Mount, MountHow
 from aileron_core.home.layout import Home
 from aileron_core.home.owner import read_daemon_file
 from aileron_core.ids import PLACEHOLDER_END, is_placeholder
+from aileron_core.launch.contained_run import listed_hosts
 from aileron_core.launch.launcher import key_sentences
 from aileron_core.launch.model_traffic import bypass_warnings
 from aileron_core.launch.named_programs import ResolvedProgram, missing_sentences
-from aileron_core.launch.network.launch_network import listed_hosts
 from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch, prepare
 from aileron_core.launch.sandbox import planned_mounts
 from aileron_core.launch.tools.sandboxes import planned_tool_mounts, tool_networks

@@ -53,9 +53,5 @@ def run_example(context: CommandContext, port: int) -> int:
 
 def _print_all(context: CommandContext, sent: "SimpleQueue[dict[str, Any] | None]") -> None:
     while (mail := sent.get()) is not None:
-        _print(context, mail)
-
-
-def _print(context: CommandContext, mail: dict[str, Any]) -> None:
-    context.show({"sent": mail})
-    context.say(escape(f"Sent: {mail['subject']}, to {mail['to']}"), fg="green")
+        context.show({"sent": mail})
+        context.say(escape(f"Sent: {mail['subject']}, to {mail['to']}"), fg="green")

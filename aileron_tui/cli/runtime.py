@@ -17,7 +17,7 @@ from aileron_core.app import App, AppOptions, MakeOutgoing
 from aileron_core.console_port.events import ApprovalsRead, CoreEvent
 from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
-from aileron_core.library.policy_in_force import load_policy
+from aileron_core.library.accepted_settings import load_policy
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.server.sockets import bind_tcp, bind_unix
 from aileron_core.settings import Settings, load_settings

@@ -17,8 +17,7 @@ from aileron_core.home.layout import Home
 from aileron_core.home.owner import OwnerNotVerified, lock_owner
 from aileron_core.text import escape
 from aileron_core.vault.history_keys import VaultHistoryKeys
-from aileron_core.vault.passphrase import check_passphrase
-from aileron_core.vault.secret import Secret
+from aileron_core.vault.secret import Secret, check_passphrase
 from aileron_core.vault.vault import Unlocked, Vault
 from aileron_tui.cli.output import EXIT, UNATTENDED, CliError, CommandContext, local_time
 from aileron_tui.cli.process import Given, close_memory, given_passphrase

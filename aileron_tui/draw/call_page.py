@@ -14,8 +14,8 @@ from aileron_tui.draw.document import (
     context_blocks,
     decision_rows,
 )
-from aileron_tui.draw.field_blocks import field_blocks
 from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.formats import field_blocks
 from aileron_tui.draw.read_back import read_back_blocks, read_back_heading
 from aileron_tui.draw.rows import STATE_ROLES
 from aileron_tui.draw.text import Line, Piece, Role, line

@@ -12,8 +12,8 @@ from aileron_tui.draw.blocks import Block, Gutter, blank, heading, value
 from aileron_tui.draw.changes import change_blocks, changed_fields
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.drift import drift_blocks, others_below
-from aileron_tui.draw.field_blocks import field_blocks
 from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
+from aileron_tui.draw.formats import field_blocks
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.read_back import read_back_blocks, read_back_heading
 from aileron_tui.draw.steps import op_blocks, step_blocks

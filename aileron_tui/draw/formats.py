@@ -28,6 +28,10 @@ from aileron_tui.draw.text import Line, Piece, Role, line
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
+from collections.abc import Sequence
+
+from aileron_tui.draw.blocks import Block, Gutter, blank, value
+from aileron_tui.draw.foreign_text import foreign_text
 
 MAX_LINE: Final = 300
 """Characters; a longer line stays as it is."""
@@ -61,6 +65,10 @@ _CODE_ROLES: Mapping[str, Mapping[Kind, Role]] = {
     "-": {"name": "del-name", "value": "del-value"},
     " ": {"name": "syntax-name", "value": "syntax-value"},
 }
+IDENTITY_LABELS = frozenset(
+    {"to", "cc", "bcc", "from", "amount", "file", "path", "channel", "host", "command", "recipient"}
+)
+"""Labels whose values say whom or what it hits; they are drawn bold."""
 
 
 def language(path: str) -> str:
@@ -345,3 +353,39 @@ def _add_hidden_of(view: ApprovalView, total: HiddenCharacters) -> None:
     for change in drift:
         for text in (change.before, change.after):
             total.add(render(text or ""), change.label)
+
+
+def field_blocks(
+    fields: Sequence[FieldView],
+    gutter: Gutter,
+    *,
+    unfold: bool,
+    same: frozenset[str] = frozenset(),
+) -> Iterator[Block]:
+    """Yield the lines of *fields*, then the hidden characters in them.
+
+    *same*: labels of those to which the agent sends the value that they have.
+    """
+    hidden = HiddenCharacters()
+    for field in fields:
+        label = foreign_text(field.label, "muted")
+        foreign = gutter == "claim"
+        if field.missing:
+            yield value(label, (Piece(words.item.MISSING, "muted"),), gutter, label_outside=foreign)
+            continue
+        role = _value_role(field, gutter)
+        for row, pieces in enumerate(field_lines(field, hidden, role, unfold=unfold)):
+            named = label if row == 0 else ()
+            yield value(named, pieces, gutter, label_outside=foreign)
+        if field.label in same:
+            yield value("", (Piece(words.item.SAME_VALUE, "muted"),), gutter)
+    rows = tuple(hidden.blocks())
+    if rows:
+        yield blank()
+        yield from rows
+
+
+def _value_role(field: FieldView, gutter: Gutter) -> Role:
+    if gutter == "claim":
+        return "claim"
+    return "strong" if field.label.casefold() in IDENTITY_LABELS else "text"

@@ -15,11 +15,11 @@ from aileron_tui import words
 from aileron_tui.draw.acceptance import content_warnings
 from aileron_tui.draw.accounts import as_whom
 from aileron_tui.draw.document import agent_name
+from aileron_tui.draw.file_page import suite_head
 from aileron_tui.draw.foreign_text import brief, foreign_text, host_names
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.rows import effect_word, requester, running_time
 from aileron_tui.draw.steps import steps_to_run
-from aileron_tui.draw.suite_page import suite_head
 from aileron_tui.draw.text import Line, Piece, cell_width, justify, line, truncate, wrap
 from aileron_tui.draw.times import age, clock_seconds, deadline_bar
 from aileron_tui.items import Item

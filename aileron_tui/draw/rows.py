@@ -10,9 +10,9 @@ from aileron_core.errors import Problem
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.acceptance import widest_change
+from aileron_tui.draw.file_page import suite_name, suite_remark
 from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.read_back import read_back_tag
-from aileron_tui.draw.suite_page import suite_name, suite_remark
 from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate, wrap
 from aileron_tui.draw.times import (
     age,

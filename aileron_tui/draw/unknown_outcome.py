@@ -10,8 +10,8 @@ from aileron_core.console_port.field_views import LookView
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
-from aileron_tui.draw.field_blocks import field_blocks
 from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.formats import field_blocks
 from aileron_tui.draw.read_back import read_back_blocks, read_back_outcome
 from aileron_tui.draw.text import Line, Piece, line
 from aileron_tui.draw.times import clock_seconds

@@ -15,11 +15,10 @@ from aileron_tui.draw.document import (
     context_blocks,
     first_heading,
 )
-from aileron_tui.draw.file_page import file_blocks, problem_blocks, with_content
+from aileron_tui.draw.file_page import file_blocks, problem_blocks, suite_blocks, with_content
 from aileron_tui.draw.formats import hidden_characters_of
 from aileron_tui.draw.header import file_warnings, warnings, warnings_beyond_head
 from aileron_tui.draw.hidden_characters import HiddenCharacters, findings_of
-from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.draw.unknown_outcome import OutcomeKeys
 from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry

@@ -10,8 +10,7 @@ from aileron_core.console_port.intents import (
 )
 from aileron_core.console_port.view_models import AccountNeed, ApprovalView
 from aileron_core.errors import InvalidRequest
-from aileron_core.vault.passphrase import check_passphrase
-from aileron_core.vault.secret import Secret
+from aileron_core.vault.secret import Secret, check_passphrase
 from aileron_tui import words
 
 ENTER_AFTER_SECONDS = 0.4

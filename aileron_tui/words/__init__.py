@@ -4,38 +4,18 @@ Functions take text that was rendered before (`aileron_core.text.escape`) where 
 outside, and return plain strings; the caller chooses the role.
 """
 
-from aileron_tui.words import (
-    acceptance,
-    accounts,
-    bars,
-    context,
-    files,
-    filters,
-    item,
-    keys,
-    panels,
-    plain,
-    refusals,
-    status,
-    terminal,
-    vault,
-    views,
-)
-
-__all__ = [
-    "acceptance",
-    "accounts",
-    "bars",
-    "context",
-    "files",
-    "filters",
-    "item",
-    "keys",
-    "panels",
-    "plain",
-    "refusals",
-    "status",
-    "terminal",
-    "vault",
-    "views",
-]
+from aileron_tui.words import acceptance as acceptance
+from aileron_tui.words import accounts as accounts
+from aileron_tui.words import bars as bars
+from aileron_tui.words import context as context
+from aileron_tui.words import files as files
+from aileron_tui.words import filters as filters
+from aileron_tui.words import item as item
+from aileron_tui.words import keys as keys
+from aileron_tui.words import panels as panels
+from aileron_tui.words import plain as plain
+from aileron_tui.words import refusals as refusals
+from aileron_tui.words import status as status
+from aileron_tui.words import terminal as terminal
+from aileron_tui.words import vault as vault
+from aileron_tui.words import views as views

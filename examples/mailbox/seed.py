@@ -1,5 +1,6 @@
 """The drafts that lie in a fresh mailbox; ids and times are the same each time."""
 
+import functools
 from email.message import EmailMessage
 
 __all__ = ["new_mail", "seed_drafts"]
@@ -53,8 +54,9 @@ def new_mail(to: str, subject: str, body: str, *, cc: str = "", bcc: str = "") -
     return mail
 
 
-def seed_drafts() -> list[tuple[str, EmailMessage]]:
-    """Return drafts with their ids, newest first."""
+@functools.cache
+def seed_drafts() -> tuple[tuple[str, EmailMessage], ...]:
+    """Return drafts with their ids, newest first; every mailbox has the same ones, and changes none."""
     numbers = new_mail(
         "Anna Brandt <anna.brandt@nordlicht.example>",
         "Q3 numbers",
@@ -94,10 +96,10 @@ def seed_drafts() -> list[tuple[str, EmailMessage]]:
     # Fixed, so that a fresh mailbox is the same each time.
     for number, part in enumerate(part for part in report.walk() if part.is_multipart()):
         part.set_boundary(f"=_part_{number}")
-    return [
+    return (
         ("r-8842190447", numbers),
         ("r-8842190312", german),
         ("r-8842189950", contract),
         ("r-8842189771", invoice),
         ("r-8842188204", report),
-    ]
+    )

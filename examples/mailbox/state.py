@@ -1,5 +1,6 @@
 """What the mailbox holds, and the trouble that it was asked to make."""
 
+import copy
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -150,6 +151,7 @@ class State:
 
     def _change(self, change: Mapping[str, Any]) -> None:
         draft = self.drafts[change["id"]]
+        draft.mail = copy.deepcopy(draft.mail)
         for key in ("to", "cc", "bcc", "subject"):
             if key in change:
                 del draft.mail[key]

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sysconfig
 import tempfile
 import threading
 import time
@@ -17,15 +18,19 @@ from typing import IO, Any
 from examples.mailbox.server import Mailbox
 from tests.agents.llm import CallTool, Conversation, Say, Script, ScriptedLlm
 from tests.agents.passing import caller, gateway_hashes, nothing_of_ours, on_record
+from tests.support import making
 from tests.support.core_harness import DRAFT, install_examples
+from tests.support.forked import forked, run_forked
+from tests.support.installing import new_environment
 from tests.support.ordinary import AS_ORDINARY, OWNS
 from tests.support.processes import command_lines
 from tests.support.server_harness import CLI as AS_TESTS
-from tests.support.server_harness import Attended
+from tests.support.server_harness import ROOT, Attended
 
-ROOT = Path(__file__).resolve().parents[2]
 CLI = (*AS_ORDINARY, *AS_TESTS)
 """Console, launches and agents are an ordinary user's, whoever runs the tests: root's nobody contains."""
+QUICKLY = ("--hold-grace", "1")
+"""A killed launcher's session ends after a second, not five: what comes then is what is looked at."""
 NPM = (Path(__file__).parent / "npm", Path(__file__).parent / "npm-all")
 KEYS = {
     "OPENAI_API_KEY": "sk-openai-for-the-scripted-model",
@@ -53,6 +58,14 @@ def found_by(program: str, output: str) -> Any:
     lines = [line for line in output.splitlines() if line.startswith(f"{program} ")]
     assert lines, output
     return json.loads(lines[0].removeprefix(f"{program} "))
+
+
+def aileron_in(venv: Path) -> tuple[tuple[str, ...], Path]:
+    """Make *venv* with an Aileron in it; return how that is started, and its folder of packages."""
+    python = new_environment(venv)
+    packages = next(venv.glob("lib/python*/site-packages"))
+    (packages / "here.pth").write_text(f"{sysconfig.get_path('purelib')}\n{ROOT}\n")
+    return (*AS_ORDINARY, str(python), "-I", "-m", "aileron_tui.cli"), packages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,27 +121,32 @@ class Bench:
 
     def stand_in(self, program: str, agent: str = "codex") -> dict[str, str]:
         """Put a script in the place of *agent*; return the environment in which it is found first."""
-        bin_ = self.folder / "bin"
-        bin_.mkdir(exist_ok=True)
-        (bin_ / agent).write_text(program)
-        (bin_ / agent).chmod(0o755)
+        bin_ = making.program(self.folder / "bin" / agent, program).parent
         return {"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
 
     def launch(self, program: str, *args: str, options: Sequence[str] = (), **env: str) -> "Ended":
         """Launch a script in the place of Codex, without a terminal, and wait for its end."""
         env = {**self.stand_in(program), **env}
-        with self.launched("codex", *args, options=options, env=env) as running:
-            return running.end()
+        return self.run("codex", *args, options=options, env=env, code=None)
+
+    def run(
+        self,
+        agent: str,
+        *args: str,
+        options: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        code: int | None = 0,
+    ) -> "Ended":
+        """Launch *agent*, and wait for its end, which is with *code*."""
+        with self.launched(agent, *args, options=options, env=env) as running:
+            return running.end(code)
 
     def aileron(
         self, *words: str, env: Mapping[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command as the person does, in the project, to its end."""
-        return subprocess.run(
-            [*CLI, *words, "--home", str(self.console.home)],
-            cwd=self.project, env=self.environment(env or {}), stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        command = [*CLI, *words, "--home", str(self.console.home)]
+        return run_forked(command, cwd=self.project, env=self.environment(env or {}))
 
     def events(self) -> list[str]:
         """Return what the console has recorded, oldest first."""
@@ -207,7 +225,7 @@ class Bench:
         watched: bool = False,
     ) -> Iterator["Running"]:
         """Start `aileron launch` and end it, whatever the test does; *watched*: collect all command lines."""
-        process = subprocess.Popen(
+        process = forked(
             [*CLI, "launch", agent, "--home", str(self.console.home), *options, "--", *args],
             cwd=self.project,
             env=self.environment(env or {}),
@@ -261,10 +279,11 @@ class Running:
         if self._watched:
             self._watch.join()
 
-    def end(self) -> Ended:
-        """Wait for its own end."""
+    def end(self, code: int | None = 0) -> Ended:
+        """Wait for its own end, which is with *code*, or with any."""
         output, _ = self.process.communicate(timeout=_SECONDS)
         self.stop()
+        assert code in (None, self.process.returncode), output
         seen = frozenset(self._lines) if self._watched else None
         return Ended(code=self.process.returncode, output=output, seen=seen)
 
@@ -343,8 +362,7 @@ def workbench(
         if hold_seconds is not None:
             settings += ["[mcp]", f"hold_seconds = {hold_seconds}"]
         (aileron_home / "config.toml").write_text("\n".join(settings) + "\n")
-        console = Attended(aileron_home, mailbox, under=AS_ORDINARY, env={OWNS: str(folder)})
-        try:
+        with contextlib.closing(
+            Attended(aileron_home, mailbox, *QUICKLY, under=AS_ORDINARY, env={OWNS: str(folder)})
+        ) as console:
             yield Bench(folder=folder, console=console, mailbox=mailbox, llm=llm, callers=callers)
-        finally:
-            console.close()

@@ -6,11 +6,11 @@ import pty
 import re
 import select
 import struct
-import subprocess
 import termios
 import time
 
 from tests.agents.agents_bench import CLI, Bench
+from tests.support.forked import forked, take_terminal
 
 
 class Terminal:
@@ -26,7 +26,7 @@ class Terminal:
         """Open a terminal and launch in it; once more after `close`."""
         self.master, slave = pty.openpty()
         self.resize(24, 80)
-        self.process = subprocess.Popen(
+        self.process = forked(
             self._command,
             cwd=self._project,
             env=self._env,
@@ -34,7 +34,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=take_terminal,
         )
         self.slave = slave
         self.text = ""

@@ -74,6 +74,16 @@ class ModelRequest:
 Script = Callable[[Conversation], Say | CallTool]
 
 
+def in_turn(*steps: CallTool, end: str = "FINAL") -> Script:
+    """Call one after another, then say *end*."""
+
+    def script(conversation: Conversation) -> Say | CallTool:
+        done = len(conversation.results)
+        return steps[done] if done < len(steps) else Say(text=end)
+
+    return script
+
+
 @dataclass
 class ScriptedLlm:
     """Serve while the context is entered; `url` is the root of every provider's paths."""

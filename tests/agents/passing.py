@@ -3,12 +3,12 @@
 import contextlib
 import hashlib
 import re
-import sqlite3
 import time
 from pathlib import Path
 from typing import Any
 
 from tests.agents.llm import ModelRequest
+from tests.support.server_harness import query
 
 _TOKEN = re.compile(rb"[A-Za-z0-9_-]{20,}")
 _SECONDS = 60
@@ -30,9 +30,7 @@ def caller(port: int, server: int) -> int | None:
 
 def gateway_hashes(home: Path) -> set[str]:
     """Return the hashes of all gateway tokens that this home ever gave."""
-    database = sqlite3.connect(f"file:{home / 'aileron.db'}?mode=ro", uri=True)
-    with contextlib.closing(database):
-        return {row for (row,) in database.execute("SELECT gateway_hash FROM sessions")}
+    return {row for (row,) in query(home, "SELECT gateway_hash FROM sessions")}
 
 
 def nothing_of_ours(seen: ModelRequest, hashes: set[str]) -> None:

@@ -2,44 +2,35 @@
 
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from tests.agents.agents_bench import AS_TESTS
+from tests.support.forked import run_forked
+from tests.support.making import program
 from tests.support.variants import variants
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can try as root")
 
 
-def run_as_root(*words: str) -> "subprocess.CompletedProcess[str]":
+def run_as_root(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     """Run `aileron` as root, with a program on its PATH that tells of itself, in a project."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        program = Path(folder, "bin", "codex")
-        program.parent.mkdir()
-        program.write_text("#!/bin/sh\necho STARTED\n")
-        program.chmod(0o755)
-        project, home = Path(folder, "project"), Path(folder, "aileron")
-        project.mkdir()
-        home.mkdir()
-        return subprocess.run(
-            [*AS_TESTS, *words, "--home", str(home)],
-            cwd=project,
-            env={"HOME": folder, "PATH": f"{program.parent}:/usr/bin:/bin"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+    agent = program(folder / "bin" / "codex", "#!/bin/sh\necho STARTED\n")
+    (folder / "project").mkdir()
+    return run_forked(
+        [*AS_TESTS, *words, "--home", str(folder / "aileron")], cwd=folder / "project",
+        env={"HOME": str(folder), "PATH": f"{agent.parent}:/usr/bin:/bin"},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("words", [["--dry-run"], []], ids=["dry run", "no console"])
 @pytest.mark.parametrize("how", variants(["on", "offline"]))
-def test_root_is_told_how_an_ordinary_user_starts_it(how: str, words: list[str]) -> None:
+def test_root_is_told_how_an_ordinary_user_starts_it(
+    folder: Path, how: str, words: list[str]
+) -> None:
     """Refused before anything is looked at further, with the words to type instead."""
-    done = run_as_root("launch", "codex", f"--sandbox={how}", *words)
+    done = run_as_root(folder, "launch", "codex", f"--sandbox={how}", *words)
     assert done.returncode != 0
     assert "STARTED" not in done.stdout
     assert "Aileron cannot sandbox an agent that runs as root" in done.stderr
@@ -47,14 +38,14 @@ def test_root_is_told_how_an_ordinary_user_starts_it(how: str, words: list[str])
     assert "--no-sandbox" in done.stderr
 
 
-def test_without_a_sandbox_root_starts_what_root_likes() -> None:
+def test_without_a_sandbox_root_starts_what_root_likes(folder: Path) -> None:
     """Typed by a person, who then knows."""
-    done = run_as_root("launch", "codex", "--no-sandbox", "--dry-run")
+    done = run_as_root(folder, "launch", "codex", "--no-sandbox", "--dry-run")
     assert "as root" not in done.stderr
     assert done.returncode == 0, done.stderr
 
 
-def test_the_doctor_says_it_too() -> None:
+def test_the_doctor_says_it_too(folder: Path) -> None:
     """It is what a launch would find."""
-    done = run_as_root("doctor")
+    done = run_as_root(folder, "doctor")
     assert "Aileron cannot sandbox an agent that runs as root" in done.stdout

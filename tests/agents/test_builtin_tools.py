@@ -1,5 +1,6 @@
 """The built-in tools in a launch: an agent's calls through the gate to the session's workers, and back."""
 
+import contextlib
 import json
 import os
 import signal
@@ -132,15 +133,14 @@ def test_nothing_of_a_running_command_outlives(
     made = json.dumps([("Bash", {"command": STAYS.format(seconds)})])
     stays = "import atexit, time\natexit.register(time.sleep, 600)" if ends is kill_console else ""
     begin = f"#!/usr/bin/env python3\nimport sys\nsys.argv.append({made!r})\n{stays}\n"
-    terminal = Terminal(bench, begin + AGENT.read_text(), "--builtins", *options)
-    try:
+    with contextlib.closing(
+        Terminal(bench, begin + AGENT.read_text(), "--builtins", *options)
+    ) as terminal:
         approve_next(bench, "Bash")
         eventually((bench.project / "running").exists)
         eventually(lambda: len(running_with(f"sleep\0{seconds}")) == 3)
         ends(bench, terminal)
         eventually(lambda: not running_with(f"sleep\0{seconds}"))
-    finally:
-        terminal.close()
 
 
 def kill_both(bench: Bench, terminal: Terminal) -> None:

@@ -1,5 +1,6 @@
 """Your own hooks and other programs of the agent's settings, as a contained agent has them."""
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from tests.agents.agents_bench import Bench, ScriptedLlm, workbench
 from tests.agents.at_terminal import Terminal
 from tests.agents.llm import CallTool, Conversation, Say
+from tests.support.making import program
 
 AGENT = """\
 #!/usr/bin/env python3
@@ -36,12 +38,6 @@ def names_hook(bench: Bench, *commands: str) -> None:
     bench.write(".codex/config.toml", f"[[hooks.PreToolUse]]\n{hooks}")
 
 
-def install_at_home(bench: Bench, name: str, text: str) -> Path:
-    bench.write(name, text)
-    (bench.home / name).chmod(0o755)
-    return bench.home / name
-
-
 def launch_with_checks(bench: Bench, *options: str) -> tuple[int, str]:
     """Launch the script above as Codex, without a terminal; return exit code and what was printed."""
     path = f"{bench.home / 'bin'}{os.pathsep}{bench.stand_in(AGENT)['PATH']}"
@@ -51,9 +47,8 @@ def launch_with_checks(bench: Bench, *options: str) -> tuple[int, str]:
 
 def test_a_check_of_yours_runs_in_the_sandbox(bench: Bench) -> None:
     """By its path, read-only, and by its name on PATH; nothing beside it, and nothing that the project names."""
-    install_at_home(bench, "tools/check", CHECK)
-    install_at_home(bench, "tools/other", CHECK)
-    install_at_home(bench, "bin/named", CHECK)
+    for name in ("tools/check", "tools/other", "bin/named"):
+        program(bench.home / name, CHECK)
     names_hook(bench, "~/tools/check", "named")
     (bench.project / ".codex").mkdir()
     (bench.project / ".codex" / "config.toml").write_text(
@@ -74,7 +69,7 @@ def test_a_check_of_yours_runs_in_the_sandbox(bench: Bench) -> None:
 
 def test_a_missing_check_stops_the_launch_until_somebody_said_yes(bench: Bench) -> None:
     """Once; said again at each launch, asked again when the check changes, and recorded."""
-    install_at_home(bench, "bin/check", CHECK)
+    program(bench.home / "bin/check", CHECK)
     names_hook(bench, "~/bin/check | tee log")
     code, output = launch_with_checks(bench)
     assert code == 77, output
@@ -100,15 +95,12 @@ def test_a_missing_check_stops_the_launch_until_somebody_said_yes(bench: Bench) 
 def test_a_person_is_asked_about_a_missing_check(bench: Bench, answer: str, code: int) -> None:
     """At the terminal; Enter alone is a no."""
     names_hook(bench, "~/none")
-    terminal = Terminal(bench, AGENT)
-    try:
+    with contextlib.closing(Terminal(bench, AGENT)) as terminal:
         terminal.until("1 check of yours is missing")
         terminal.until(r"until one of them changes\? \[y/N\]")
         terminal.type(f"{answer}\r")
         assert terminal.end() == code, terminal.text
         assert ("home has" in terminal.text) == (code == 0)
-    finally:
-        terminal.close()
 
 
 def calls_bash(conversation: Conversation) -> Say | CallTool:
@@ -122,25 +114,17 @@ def calls_bash(conversation: Conversation) -> Say | CallTool:
 def test_claude_code_asks_a_check_in_the_home_and_starts_without_none(tmp_path: Path) -> None:
     """The real agent: its PreToolUse hook in ~/bin refuses inside; one that cannot be there stops it."""
     with workbench(tmp_path, ScriptedLlm(calls_bash)) as bench:
-        install_at_home(bench, "bin/check", "#!/bin/sh\necho no files today >&2\nexit 2\n")
+        program(bench.home / "bin/check", "#!/bin/sh\necho no files today >&2\nexit 2\n")
         hooks = [{"matcher": "Bash", "hooks": [{"type": "command", "command": "~/bin/check"}]}]
         settings = {"hooks": {"PreToolUse": hooks}, "permissions": {"allow": ["Bash"]}}
         bench.write(".claude/settings.json", json.dumps(settings))
-        with bench.launched("claude", "-p", "make a file") as running:
-            ended = running.end()
-        assert ended.code == 0, ended.output
+        ended = bench.run("claude", "-p", "make a file")
         assert "no files today" in bench.llm.results[-1]
         assert not (bench.project / "made").exists()
         hooks[0]["hooks"] = [{"type": "command", "command": "exec ~/bin/check; true"}]
         bench.write(".claude/settings.json", json.dumps(settings))
         asked = len(bench.llm.seen)
-        with bench.launched("claude", "-p", "make a file") as running:
-            ended = running.end()
-        assert ended.code == 77, ended.output
+        ended = bench.run("claude", "-p", "make a file", code=77)
         assert "~/.claude/settings.json, hooks.PreToolUse" in ended.output
         assert len(bench.llm.seen) == asked
-        with bench.launched(
-            "claude", "-p", "make a file", options=["--accept-missing-checks"]
-        ) as running:
-            ended = running.end()
-        assert ended.code == 0, ended.output
+        ended = bench.run("claude", "-p", "make a file", options=["--accept-missing-checks"])

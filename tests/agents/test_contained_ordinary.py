@@ -4,7 +4,6 @@ The same command line and the same preparation as a launch, around the system's 
 interpreter of these tests may lie where nobody else can read it.
 """
 
-import contextlib
 import errno
 import json
 import os
@@ -52,16 +51,10 @@ def _project(folder: Path, user: int) -> Path:
 
 @pytest.fixture(scope="module", params=[ORDINARY, 0])
 def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    """What the probe could do as an ordinary user, and as root past the refusal to launch."""
-    if request.param == 0 and os.getuid() != 0:
+    """What the probe could do as an ordinary user, and as root past the refusal to launch, beside what is that user's."""
+    user: int = request.param
+    if user == 0 and os.getuid() != 0:
         pytest.skip("only root can try as root")
-    with probed_as(request.param) as probed:
-        yield probed
-
-
-@contextlib.contextmanager
-def probed_as(user: int) -> Iterator[dict[str, Any]]:
-    """Run the probe as *user*, beside a process, sockets and files of that user."""
     bwrap = shutil.which("bwrap", path="/usr/bin:/bin")
     if bwrap is None or not PYTHON.exists():
         pytest.skip("needs bubblewrap and a system Python")

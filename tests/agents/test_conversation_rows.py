@@ -58,9 +58,7 @@ def run_as_person(bench: Bench, home: Path, *words: str) -> str:
 def test_the_agent_reads_what_a_person_took_out(agent: str, tmp_path: Path) -> None:
     with workbench(tmp_path, ScriptedLlm(lambda _: Say(text="noted"))) as bench:
         bench.configure(agent)
-        with bench.launched(agent, *BEGINS_AND_RESUMES[agent][0], "the word is xylophone") as one:
-            ended = one.end()
-        assert ended.code == 0, ended.output
+        bench.run(agent, *BEGINS_AND_RESUMES[agent][0], "the word is xylophone")
         home = bench.folder / "other"
         found = exported(bench, agent, "out")
         run_as_person(bench, home, agent, *_READS[agent], str(found))
@@ -99,14 +97,10 @@ def test_what_an_agent_plants_beside_its_conversation_is_not_in_the_next_launch(
         (bench.project / "plant.py").write_text(_PLANTS)
         (bench.project / "plant.sql").write_text(script)
         begins, resumes = BEGINS_AND_RESUMES[agent]
-        with bench.launched(agent, *begins, "the word is xylophone") as one:
-            ended = one.end()
-        assert ended.code == 0, ended.output
+        bench.run(agent, *begins, "the word is xylophone")
         assert any("planted 1" in result for result in bench.llm.results), bench.llm.results
         before, count = len(bench.llm.seen), len(asked)
-        with bench.launched(agent, *resumes, "what is the word?") as two:
-            ended = two.end()
-        assert ended.code == 0, ended.output
+        bench.run(agent, *resumes, "what is the word?")
         assert b"xylophone" in bench.llm.seen[before:][-1].raw
         assert asked[count:][-1] == asked[count - 1]
         assert not (bench.project / "planted").exists()

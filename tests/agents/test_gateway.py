@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from aileron_core.text import escape
 from tests.agents.agents_bench import Bench
 from tests.support.processes import eventually, running_with
 from tests.support.variants import variants
@@ -71,17 +70,6 @@ def test_a_provider_of_ones_own_stays_and_a_sentence_says_so(bench: Bench) -> No
     assert "cannot reach a model" in launch_and_read(bench, "--sandbox=offline")
 
 
-def test_what_a_project_names_is_shown_with_visible_marks(bench: Bench) -> None:
-    """Hostile text: a project's keys may hold anything."""
-    (bench.project / ".codex").mkdir()
-    (bench.project / ".codex" / "config.toml").write_text(
-        'profile = "a\\u001b[31m"\n[profiles."a\\u001b[31m"]\nmodel_provider = "x"\n'
-    )
-    output = launch_and_read(bench, "--accept-project")
-    assert "bypasses Aileron's gateway" in output
-    assert escape("profiles.a\x1b[31m.model_provider") in output
-
-
 def test_dry_run_shows_the_address_and_no_token(bench: Bench) -> None:
     """Where the console is, and that nothing was opened for it."""
     shown = run_json(bench, "launch", "codex", "--dry-run")
@@ -92,6 +80,13 @@ def test_dry_run_shows_the_address_and_no_token(bench: Bench) -> None:
     off = run_json(bench, "launch", "codex", "--dry-run", "--no-gateway")
     assert off["gateway"] == {"url": None, "providers": [], "past": [], "placeholders": []}
     assert "/gw/" not in json.dumps(off)
+    for options, told in (
+        ((), "✓ Its model traffic goes through Aileron's gateway: openai."),
+        (("--no-gateway",), "▲ Its model traffic: --no-gateway is set."),
+    ):
+        env = bench.stand_in("#!/bin/sh\n")
+        lines = bench.aileron("launch", "codex", "--dry-run", *options, env=env).stdout.splitlines()
+        assert [line.strip() for line in lines if "odel traffic" in line] == [told]
     assert "session.opened" not in [record["event"] for record in bench.console.records()]
 
 

@@ -150,7 +150,6 @@ def test_a_launched_agents_refused_host_reaches_the_person_who_allows_it(bench: 
         assert hosts[session]["refused"] == {"late.invalid:443": ""}
         bench.console.tell(session=session, allow_host="late.invalid:443")
         ended = running.end()
-    assert ended.code == 0, ended.output
     assert f"FIRST {socket.EAI_NONAME}" in ended.output
     assert f"NOW {socket.EAI_AGAIN} []" in ended.output, (
         "it is asked for outside, where nobody knows it"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.agents_bench import Bench, CallTool, Say, ScriptedLlm, workbench
-from tests.agents.llm import Conversation, Script
+from tests.agents.agents_bench import Bench, CallTool, ScriptedLlm, workbench
+from tests.agents.llm import in_turn
 from tests.support.processes import eventually
 from tests.support.variants import variants
 
@@ -33,24 +33,12 @@ ARGS = {
 }
 
 
-def one_after_another(*steps: CallTool) -> Script:
-    """Call one after the other, then end."""
-
-    def script(conversation: Conversation) -> Say | CallTool:
-        done = len(conversation.results)
-        return steps[done] if done < len(steps) else Say(text=f"FINAL {CANARY}")
-
-    return script
-
-
 def run_agent(bench: Bench, agent: str, options: Sequence[str]) -> None:
     bench.configure(agent)
     args = ARGS[agent]
     if "--intercept-builtins" in options:
         args = tuple(each for each in args if not each.startswith(("--sandbox", "--allowed")))
-    with bench.launched(agent, *args, options=options) as running:
-        ended = running.end()
-    assert ended.code == 0, ended.output
+    ended = bench.run(agent, *args, options=options)
     assert "FINAL" in ended.output
     bench.all_passed()
 
@@ -88,7 +76,9 @@ def test_a_native_call_of_an_agent_whose_tools_were_intercepted_is_seen(
 ) -> None:
     """The agent refuses it, and what is on record is that the model called it; no argument, no text."""
     native = NATIVE[agent]
-    with workbench(tmp_path, ScriptedLlm(one_after_another(OURS, native)), inspect=True) as bench:
+    with workbench(
+        tmp_path, ScriptedLlm(in_turn(OURS, native, end=f"FINAL {CANARY}")), inspect=True
+    ) as bench:
         run_agent(bench, agent, ["--intercept-builtins"])
         ours = {"codex": "mcp__aileron.list_drafts", "claude": "mcp__aileron__list_drafts"}
         assert counts(bench) == {native.name: 1, ours[agent]: 1}
@@ -102,7 +92,9 @@ def test_a_native_call_of_an_agent_whose_tools_were_intercepted_is_seen(
 def test_a_native_call_that_writes_is_seen_in_any_session(agent: str, tmp_path: Path) -> None:
     """Here it runs. Nothing asked a person."""
     native = NATIVE[agent]
-    with workbench(tmp_path, ScriptedLlm(one_after_another(native)), inspect=True) as bench:
+    with workbench(
+        tmp_path, ScriptedLlm(in_turn(native, end=f"FINAL {CANARY}")), inspect=True
+    ) as bench:
         run_agent(bench, agent, [])
         assert (bench.project / "made.txt").read_text() == f"{CANARY}\n"
         assert counts(bench) == {native.name: 1}
@@ -111,7 +103,9 @@ def test_a_native_call_that_writes_is_seen_in_any_session(agent: str, tmp_path: 
 
 @pytest.mark.parametrize("agent", variants(NATIVE))
 def test_an_agent_that_calls_ailerons_tools_alone_is_not_marked(agent: str, tmp_path: Path) -> None:
-    with workbench(tmp_path, ScriptedLlm(one_after_another(OURS)), inspect=True) as bench:
+    with workbench(
+        tmp_path, ScriptedLlm(in_turn(OURS, end=f"FINAL {CANARY}")), inspect=True
+    ) as bench:
         run_agent(bench, agent, ["--intercept-builtins"])
         assert sum(counts(bench).values()) == 1
         assert marks(bench) == []

@@ -196,9 +196,7 @@ def tools_in(
 ) -> list[frozenset[str]]:
     """Launch *agent* until it ends; return the tools of each request that had any."""
     bench.llm.seen.clear()
-    with bench.launched(agent, *args, options=options) as running:
-        ended = running.end()
-    assert ended.code == 0, ended.output
+    ended = bench.run(agent, *args, options=options)
     assert "FINAL" in ended.output
     return [tools for tools in map(offered, bench.llm.seen) if tools]
 

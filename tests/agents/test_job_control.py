@@ -14,12 +14,13 @@ import pytest
 from tests.agents.agents_bench import CLI, KEYS, Bench, Say, bench_of
 from tests.agents.at_shell import READY, SHELLS, Shell
 from tests.process.tmux import shell
+from tests.support.making import program
 from tests.support.ordinary import AS_ORDINARY
 from tests.support.processes import eventually, running_with, states
+from tests.support.server_harness import ROOT
 from tests.support.variants import ALL
 
 pytestmark = pytest.mark.timeout(300)
-ROOT = Path(__file__).resolve().parents[2]
 LAUNCH = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -67,9 +68,7 @@ class AgentAtShell:
     """A shell in which an agent is run, without a console."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        self.agent = str(folder / "agent")
-        Path(self.agent).write_text(DRAWS)
-        Path(self.agent).chmod(0o755)
+        self.agent = str(program(folder / "agent", DRAWS))
         (folder / "launch.py").write_text(LAUNCH)
         given = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm-256color"}
         self.shell = Shell(name, folder, given, cwd=folder)
@@ -169,11 +168,10 @@ def at_work(
             for path, text in TRUSTED[agent](bench).items():
                 bench.write(path, text)
         given = {**bench.environment(env), "TERM": "xterm-256color"}
-        at = Shell(name, bench.folder, given, cwd=bench.project, under=AS_ORDINARY)
-        try:
+        with contextlib.closing(
+            Shell(name, bench.folder, given, cwd=bench.project, under=AS_ORDINARY)
+        ) as at:
             yield bench, at
-        finally:
-            at.close()
 
 
 def launch(bench: Bench, at: Shell, agent: str, *options: str) -> int:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.agents.agents_bench import Bench, Say, ScriptedLlm, workbench
 from tests.agents.llm import ModelRequest
+from tests.support.making import program
 from tests.support.tls import Authority
 from tests.support.variants import ALL
 
@@ -121,7 +122,11 @@ CASES = [
         files={".gemini/settings.json": GEMINI_KEY},
     ),
 ]  # fmt: skip
-HERE = [each for each in CASES if ALL or each.agent in ("codex", "claude")]
+HERE = [
+    each
+    for each in CASES
+    if ALL or (each.agent, each.about) in (("codex", "address"), ("claude", "bedrock"))
+]
 
 
 @pytest.fixture(scope="module")
@@ -193,19 +198,10 @@ def test_a_broad_login_is_named_and_the_agent_starts(agent: str, shared: Bench) 
     """One sentence at the launch says what its agent lacks, which stops nothing."""
     bench = fresh(shared, f"{agent}-broad")
     (bench.home / ".aws").mkdir()
-    with bench.launched(agent, "--version", env=NAMED[agent]) as running:
-        ended = running.end()
-    assert ended.code == 0, ended.output
+    ended = bench.run(agent, "--version", env=NAMED[agent])
     (said,) = [each for each in ended.output.splitlines() if "Not in the sandbox: " in each]
     for name in ("AWS_SECRET_ACCESS_KEY, ~/.aws", "AWS_PROFILE, CODEX_X_FD"):
         assert (f"Not in the sandbox: {name}. " in said) == (name.split(",")[0] in NAMED[agent])
-
-
-def noting_program(bench: Bench, name: str) -> str:
-    """Install a program in the person's home that leaves a note in the project; return its path."""
-    bench.write(f"bin/{name}", f"#!/bin/sh\necho run >> {bench.project}/{name}\n")
-    (bench.home / "bin" / name).chmod(0o755)
-    return f"{bench.home}/bin/{name}"
 
 
 @pytest.mark.parametrize("agent", ["codex", "claude"])
@@ -213,15 +209,11 @@ def test_a_program_that_settings_name_runs_in_the_sandbox(agent: str, shared: Be
     """Codex' notifier and a hook of Claude Code's, from a folder of the home that it has nothing else of."""
     bench = fresh(shared, f"{agent}-program")
     bench.write("bin/other", "x")
-    program = noting_program(bench, "noted")
-    hooks = {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": program}]}]}
+    notes = program(bench.home / "bin/noted", f"#!/bin/sh\necho run >> {bench.project}/noted\n")
+    hooks = {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": str(notes)}]}]}
     bench.write(".claude/settings.json", json.dumps({"hooks": hooks}))
-    bench.write(".codex/config.toml", f'model = "test"\nnotify = ["{program}"]\n')
-    with bench.launched(
-        agent, *shlex.split(PROMPTS[agent]), env={"CLAUDE_CODE_MAX_RETRIES": "0"}
-    ) as running:
-        ended = running.end()
-    assert ended.code == 0, ended.output
+    bench.write(".codex/config.toml", f'model = "test"\nnotify = ["{notes}"]\n')
+    ended = bench.run(agent, *shlex.split(PROMPTS[agent]), env={"CLAUDE_CODE_MAX_RETRIES": "0"})
     assert (bench.project / "noted").read_text().startswith("run")
     assert "May not work" not in ended.output
 

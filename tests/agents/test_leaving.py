@@ -32,11 +32,11 @@ def bench(bench: Bench) -> Bench:
     return bench
 
 
-def killed(bench: Bench, agent: str) -> str:
-    """Launch without a sandbox, kill the launcher as it runs; return the session's token."""
+def test_the_token_of_a_killed_launcher_goes_with_its_session(bench: Bench) -> None:
+    """No file with a token outlives the session: the console sweeps what nobody else can."""
     mark = bench.folder / "mark"
-    env = bench.stand_in(WAITS.replace("{mark}", str(mark)), agent)
-    with bench.launched(agent, options=("--no-sandbox",), env=env) as running:
+    env = bench.stand_in(WAITS.replace("{mark}", str(mark)))
+    with bench.launched("codex", options=("--no-sandbox",), env=env) as running:
         eventually(mark.exists)
         (token,) = bench.tokens()
         (file,) = (bench.console.home / "run" / "launched").glob("*/token")
@@ -45,33 +45,8 @@ def killed(bench: Bench, agent: str) -> str:
         assert bench.console.get("/v1/actions", token=token).status == 200
         assert not running_with(token)
         running.kill()
-    mark.unlink()
-    return token
-
-
-def test_the_token_of_a_killed_launcher_goes_with_its_session(bench: Bench) -> None:
-    """No file with a token outlives the session: the console sweeps what nobody else can."""
-    token = killed(bench, "codex")
     eventually(lambda: bench.console.get("/v1/actions", token=token).status == 401)
     eventually(lambda: bench.left_behind() == [])
-
-
-def test_a_killed_gemini_leaves_its_extension_and_the_next_launch_repairs_it(bench: Bench) -> None:
-    """The addition is removed at exit, and at the next launch where that did not happen."""
-    bench.write(".gemini/settings.json", "{}")
-    before = bench.fingerprint()
-    extension = bench.home / ".gemini" / "extensions" / "aileron"
-    killed(bench, "gemini")
-    assert extension.exists()
-    env = bench.stand_in('#!/bin/sh\nls "$HOME/.gemini/extensions/aileron"\n', "gemini")
-    with bench.launched("gemini", options=("--no-sandbox",), env=env) as running:
-        ended = running.end()
-    assert "gemini-extension.json" in ended.output
-    assert not extension.exists()
-    after = bench.fingerprint()
-    assert {name for name in after if after[name] != before.get(name)} <= {
-        "person/.gemini/extensions"
-    }
 
 
 ARMS = """\

@@ -1,7 +1,6 @@
 """Nothing of an account or of the vault is within reach of a contained agent, as an ordinary user meets it."""
 
 import asyncio
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -138,23 +137,24 @@ def searched(bench: Bench, more: str = "", **env: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", variants(KINDS))
-def test_a_contained_agent_finds_nothing_of_an_account_it_acts_with(kind: str) -> None:
+def test_a_contained_agent_finds_nothing_of_an_account_it_acts_with(
+    folder: Path, kind: str
+) -> None:
     """While the vault is unlocked, after a call that used the account: no answer, process or file has it."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        home = Path(folder) / "aileron"
-        request = {"url": f"https://{HOST}/x", "credential": kind}
-        hash_ = furnish_guest(home, [request], [HOST], more=needs(kind))
-        asyncio.run(bind(home, kind, hash_))
-        with workbench(Path(folder), ScriptedLlm(silent)) as bench:
-            console = bench.console
-            assert console.unlock(PHRASE).status == 200
-            result = searched(bench)
-            assert result["found"] == []
-            assert result["read"] > 20
-            for asked, status in result["statuses"].items():
-                assert (status in (401, 403, 404)) == ("/v1/actions" not in asked), (asked, status)
-            assert console.vault == "unlocked"
-            (bound,) = console.get("/v1/bindings", local=True).json["items"]
-            assert (bound["kind"], bound["problem"]) == (kind, "")
-            kept = [path for path in console.home.rglob("*") if path.is_file()]
-            assert not [path for path in kept if KEY.encode() in path.read_bytes()]
+    home = folder / "aileron"
+    request = {"url": f"https://{HOST}/x", "credential": kind}
+    hash_ = furnish_guest(home, [request], [HOST], more=needs(kind))
+    asyncio.run(bind(home, kind, hash_))
+    with workbench(folder, ScriptedLlm(silent)) as bench:
+        console = bench.console
+        assert console.unlock(PHRASE).status == 200
+        result = searched(bench)
+        assert result["found"] == []
+        assert result["read"] > 20
+        for asked, status in result["statuses"].items():
+            assert (status in (401, 403, 404)) == ("/v1/actions" not in asked), (asked, status)
+        assert console.vault == "unlocked"
+        (bound,) = console.get("/v1/bindings", local=True).json["items"]
+        assert (bound["kind"], bound["problem"]) == (kind, "")
+        kept = [path for path in console.home.rglob("*") if path.is_file()]
+        assert not [path for path in kept if KEY.encode() in path.read_bytes()]

@@ -2,16 +2,15 @@
 
 import os
 import subprocess
-import sys
-import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.agents.agents_bench import CLI, Bench, found_by
-from tests.support.ordinary import AS_ORDINARY
+from tests.agents.agents_bench import CLI, Bench, aileron_in, found_by
+from tests.support.forked import run_forked
+from tests.support.making import program
 
 AGENT = """\
 #!/usr/bin/env python3
@@ -58,24 +57,11 @@ def launch_in(
 ) -> dict[str, Any]:
     """Launch the script in *bin_* in *project*; return what it found."""
     env = bench.environment({"PATH": f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin"})
-    done = subprocess.run(
+    done = run_forked(
         [*command, "launch", "codex", "--home", str(bench.console.home), "--", *args],
-        cwd=project,
-        env={**env, "HOME": str(home or bench.home)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+        cwd=project, env={**env, "HOME": str(home or bench.home)},
+    )  # fmt: skip
     return found_by("FOUND", done.stdout + done.stderr)
-
-
-def script(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    (folder / "codex").write_text(AGENT)
-    (folder / "codex").chmod(0o755)
-    return folder
 
 
 def test_a_worktree_with_blanks_and_a_home_that_is_a_link(bench: Bench) -> None:
@@ -91,7 +77,9 @@ def test_a_worktree_with_blanks_and_a_home_that_is_a_link(bench: Bench) -> None:
     )
     link = bench.folder / "link"
     link.symlink_to(bench.home)
-    found = launch_in(bench, tree, script(bench.home / ".local" / "bin"), home=link)
+    found = launch_in(
+        bench, tree, program(bench.home / ".local/bin/codex", AGENT).parent, home=link
+    )
     assert found == {
         "cwd": str(tree),
         "home": str(link),
@@ -111,28 +99,11 @@ def test_a_worktree_with_blanks_and_a_home_that_is_a_link(bench: Bench) -> None:
     assert log.stdout == "by the agent\nfirst\n"
 
 
-def test_an_agent_under_nvm_with_its_own_interpreter(bench: Bench) -> None:
-    """Its packages and its interpreter are seen; nothing else of the home is."""
-    node = bench.home / ".nvm" / "versions" / "node" / "v22.1.0"
-    package = script(node / "lib" / "node_modules" / "@openai" / "codex" / "bin")
-    (node / "bin").mkdir(parents=True)
-    (node / "bin" / "codex").symlink_to(package / "codex")
-    found = launch_in(bench, bench.project, node / "bin")
-    assert found["cwd"] == str(bench.project)
-    assert found["login"]
-    assert not found["others"]
-
-
 def test_aileron_in_a_venv_inside_the_project_cannot_be_changed(bench: Bench) -> None:
     """Its `sys.prefix` is mounted read-only, so the next console is not the agent's."""
-    venv = bench.project / ".venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
-    python = venv / "bin" / "python"
-    packages = next(venv.glob("lib/python*/site-packages"))
-    root = Path(__file__).resolve().parents[2]
-    (packages / "here.pth").write_text(f"{sysconfig.get_path('purelib')}\n{root}\n")
-    command = (*AS_ORDINARY, str(python), "-I", "-m", "aileron_tui.cli")
-    tried = f"{packages}:{venv / 'bin'}"
-    found = launch_in(bench, bench.project, script(bench.folder / "bin"), tried, command=command)
+    command, packages = aileron_in(bench.project / ".venv")
+    tried = f"{packages}:{bench.project / '.venv' / 'bin'}"
+    bin_ = program(bench.folder / "bin" / "codex", AGENT).parent
+    found = launch_in(bench, bench.project, bin_, tried, command=command)
     assert found["aileron"] == [30, 30]
     assert found["work"] == 1

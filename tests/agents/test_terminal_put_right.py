@@ -1,15 +1,16 @@
 """A terminal after an agent that left everything set, in a real tmux: as it was before."""
 
+import contextlib
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from tests.process.tmux import Tmux, shell
+from tests.support.making import program
+from tests.support.server_harness import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 LAUNCH = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -34,22 +35,16 @@ FLAGS = {
 
 
 @pytest.mark.parametrize("alternate", [True, False], ids=["alternate", "main"])
-def test_everything_is_put_right(alternate: bool) -> None:
+def test_everything_is_put_right(folder: Path, alternate: bool) -> None:
     """Modes, screen, characters; no answer is left to be read; what stood there before still does."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        here = Path(folder)
-        (here / "agent").write_text(
-            "#!/bin/sh\nprintf '{}'\nkill -9 $$\n".format("".join(LEAVES[0 if alternate else 1 :]))
-        )
-        (here / "agent").chmod(0o755)
-        launch = shell(sys.executable, "-I", "-c", LAUNCH, str(ROOT), str(here / "agent"))
-        command = f"echo before; {launch}; echo; echo lqk after; cat -v"
-        tmux = Tmux(here / "t", command, {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}, here)
-        try:
-            screen = tmux.until("after")
-            assert [line for line in screen.splitlines() if line][:2] == ["before", "lqk after"]
-            assert tmux.flags(*FLAGS) == FLAGS
-            tmux.press("x", "Enter")
-            assert "lqk after\nx\nx\n" in tmux.until("x\nx\n")
-        finally:
-            tmux.close()
+    leaves = "".join(LEAVES[0 if alternate else 1 :])
+    agent = program(folder / "agent", f"#!/bin/sh\nprintf '{leaves}'\nkill -9 $$\n")
+    launch = shell(sys.executable, "-I", "-c", LAUNCH, str(ROOT), str(agent))
+    command = f"echo before; {launch}; echo; echo lqk after; cat -v"
+    environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    with contextlib.closing(Tmux(folder / "t", command, environment, folder)) as tmux:
+        screen = tmux.until("after")
+        assert [line for line in screen.splitlines() if line][:2] == ["before", "lqk after"]
+        assert tmux.flags(*FLAGS) == FLAGS
+        tmux.press("x", "Enter")
+        assert "lqk after\nx\nx\n" in tmux.until("x\nx\n")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents.agents_bench import Bench, found_by
+from tests.support.making import program
 
 AGENT = """\
 #!/usr/bin/env python3
@@ -73,10 +74,8 @@ def launch_days_work(bench: Bench, *options: str, path: str) -> tuple[dict[str, 
 
 def test_a_days_work_contained(bench: Bench) -> None:
     """What the shell finds, what was named, a cache that stays, and a commit in the person's name."""
-    bench.write("bin/codex", AGENT)
-    bench.write("bin/mytool", "#!/bin/sh\necho mine\n")
-    for name in ("codex", "mytool"):
-        (bench.home / "bin" / name).chmod(0o755)
+    program(bench.home / "bin/codex", AGENT)
+    program(bench.home / "bin/mytool", "#!/bin/sh\necho mine\n")
     bench.write("notes/a", "a note")
     bench.write("scratch/old", "old")
     bench.write(".ssh/id", "a key")
@@ -90,10 +89,7 @@ def test_a_days_work_contained(bench: Bench) -> None:
     (project / "secrets").mkdir()
     (project / "secrets" / "key").write_text("a secret")
     (project / ".env").write_text("TOKEN=secret")
-    evil = project / ".venv" / "bin" / "python3"
-    evil.parent.mkdir(parents=True)
-    evil.write_text("#!/bin/sh\necho the project was here\n")
-    evil.chmod(0o755)
+    evil = program(project / ".venv" / "bin" / "python3", "#!/bin/sh\necho the project was here\n")
     subprocess.run(["git", "init", "-q", "-b", "trunk", str(project)], check=True)
     path = os.pathsep.join([str(evil.parent), str(bench.home / "bin"), "/usr/bin", "/bin"])
     options = ("--write", str(bench.home / "scratch"), "--hide", ".env")

@@ -12,6 +12,7 @@ from tests.support.core_harness import (
     Core,
     Mailbox,
     Start,
+    certificates_read_once,
     compiled_once,
     install_examples,
     protected_home,
@@ -35,6 +36,13 @@ def _the_examples_are_compiled_once() -> Iterator[None]:
 def _passphrases_are_tried_quickly() -> Iterator[None]:
     """Real vaults cost a sixth of a second for each."""
     with cheap_passphrases():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_are_read_once() -> Iterator[None]:
+    """To read all that the world trusts is half of what a test's first request costs."""
+    with certificates_read_once():
         yield
 
 

@@ -72,6 +72,6 @@ def test_no_module_is_in_a_circle() -> None:
     by_a_string = {
         name
         for name, path in shape.MODULES.items()
-        if named_in_strings(ast.parse(path.read_text()))
+        if "import_" in (text := path.read_text()) and named_in_strings(ast.parse(text))
     }
     assert by_a_string == {*BY_A_STRING}

@@ -3,9 +3,9 @@
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
@@ -42,26 +42,16 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
 
 
 @pytest.fixture
-def home(furnished: Path) -> Iterator[Path]:
+def home(furnished: Path, folder: Path) -> Path:
     """A furnished home of the test's own, with a path short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        path = Path(folder) / "home"
-        shutil.copytree(furnished, path)
-        yield path
+    return shutil.copytree(furnished, folder / "home")
 
 
 @pytest.fixture
 def serve(home: Path) -> Iterator[Serve]:
     """Start `aileron serve` on the test's home; ended with the test."""
-    running: list[Console] = []
-
-    def start(*arguments: Any, **more: Any) -> Console:
-        running.append(Console(home, *arguments, **more))
-        return running[-1]
-
-    yield start
-    for console in running:
-        console.close()
+    with ExitStack() as ending:
+        yield lambda *given, **more: ending.enter_context(closing(Console(home, *given, **more)))
 
 
 @pytest.fixture
@@ -82,29 +72,15 @@ def unlocked(home: Path, serve: Serve) -> Console:
 @pytest.fixture
 def attend(home: Path, mailbox: Mailbox) -> Iterator[Attend]:
     """Start a console with a person in it; its first life may have a failpoint."""
-    running: list[Attended] = []
-
-    def start(**more: Any) -> Attended:
-        running.append(Attended(home, mailbox, **more))
-        return running[-1]
-
-    yield start
-    for console in running:
-        console.close()
+    with ExitStack() as ending:
+        yield lambda **more: ending.enter_context(closing(Attended(home, mailbox, **more)))
 
 
 @pytest.fixture
 def sit(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., ScreenConsole]]:
     """Start the real console on a terminal; ended with the test."""
-    running: list[ScreenConsole] = []
-
-    def start(**options: object) -> ScreenConsole:
-        running.append(ScreenConsole(home, mailbox, **options))
-        return running[-1]
-
-    yield start
-    for console in running:
-        console.close()
+    with ExitStack() as ending:
+        yield lambda **more: ending.enter_context(closing(ScreenConsole(home, mailbox, **more)))
 
 
 @pytest.fixture
@@ -126,19 +102,13 @@ def token(shared: Console) -> str:
     return shared.session()["token"]
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """An empty folder, with a path short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as made:
-        yield Path(made)
+_C = TypeVar("_C", bound=Console)
 
 
 @contextmanager
-def _serving(furnished: Path, mailbox: Mailbox) -> Iterator[Console]:
+def _serving(furnished: Path, mailbox: Mailbox, kind: Callable[..., _C]) -> Iterator[_C]:
     with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        path = Path(folder) / "home"
-        shutil.copytree(furnished, path)
-        running = Console(path, mailbox)
+        running = kind(shutil.copytree(furnished, Path(folder) / "home"), mailbox)
         yield running
         running.close()
 
@@ -146,12 +116,19 @@ def _serving(furnished: Path, mailbox: Mailbox) -> Iterator[Console]:
 @pytest.fixture(scope="session")
 def shared(furnished: Path, shared_mailbox: Mailbox) -> Iterator[Console]:
     """One `aileron serve` for the tests that leave no trace which another would mind."""
-    with _serving(furnished, shared_mailbox) as running:
+    with _serving(furnished, shared_mailbox, Console) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def own_console(furnished: Path, shared_mailbox: Mailbox) -> Iterator[Console]:
     """One for the tests of a file that leave it as it was."""
-    with _serving(furnished, shared_mailbox) as running:
+    with _serving(furnished, shared_mailbox, Console) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def own_attended(furnished: Path) -> Iterator[Attended]:
+    """One with a person in it, for such tests."""
+    with Mailbox() as mailbox, _serving(furnished, mailbox, Attended) as running:
         yield running

@@ -3,7 +3,8 @@
 Each line of stdin is one intent, each line of stdout an event. `--failpoint NAME` stops the process
 with SIGKILL the moment that the gate passes NAME ("before <event>" or "after <event>"), the second
 time for "NAME#2".
-`--restart-grace` shortens the 30 seconds that a session has to come back, which are the default.
+`--restart-grace` shortens the 30 seconds that a session has to come back, which are the default, and
+`--hold-grace` the 5 that it has after its hold was lost.
 """
 
 import argparse
@@ -87,6 +88,7 @@ def main() -> None:
     parser.add_argument("--accept-installed", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--failpoint")
+    parser.add_argument("--hold-grace", type=float, default=registry.HOLD_GRACE_SECONDS)
     parser.add_argument("--restart-grace", type=float, default=registry.RESTART_GRACE_SECONDS)
     options = parser.parse_args()
 
@@ -97,6 +99,7 @@ def main() -> None:
         if name == failpoint and next(passes) == int(times or 1):
             os.kill(os.getpid(), signal.SIGKILL)
 
+    registry.HOLD_GRACE_SECONDS = options.hold_grace  # type: ignore[misc]
     registry.RESTART_GRACE_SECONDS = options.restart_grace  # type: ignore[misc]
     home = Home(options.home)
     home.prepare()

@@ -24,6 +24,15 @@ NOTICED = 60.0
 """Seconds; the promise is one, and the rest is for a machine that does many things at once."""
 
 
+def console_in_tmux(home: Path, mailbox: Mailbox, socket: str = "t") -> Tmux:
+    """Start the console of *home* in a terminal of 120 by 48; nothing is accepted by that."""
+    route = f"gmail.googleapis.com:443=127.0.0.1:{mailbox.port}"
+    command = shell(*CLI, "console", "--home", str(home), "--route", route)
+    foreign = ("COLUMNS", "LINES", "NO_COLOR", "TMUX")
+    environment = {name: text for name, text in os.environ.items() if name not in foreign}
+    return Tmux(home.parent / socket, command, environment, home.parent)
+
+
 @pytest.fixture
 def consoles(home: Path, mailbox: Mailbox) -> Iterator[Callable[[], Tmux]]:
     """Start the console of the test's home in a terminal; nothing in the home is accepted."""
@@ -33,12 +42,7 @@ def consoles(home: Path, mailbox: Mailbox) -> Iterator[Callable[[], Tmux]]:
         for earlier in running:
             earlier.close()  # it hangs up on the console, which then still has to end
         eventually(lambda: lock_owner(home) is None, "nobody holds the home")
-        route = f"gmail.googleapis.com:443=127.0.0.1:{mailbox.port}"
-        command = shell(*CLI, "console", "--home", str(home), "--route", route)
-        foreign = ("COLUMNS", "LINES", "NO_COLOR", "TMUX")
-        environment = {name: text for name, text in os.environ.items() if name not in foreign}
-        socket = home.parent / f"t{len(running)}"
-        running.append(Tmux(socket, command, environment, home.parent))
+        running.append(console_in_tmux(home, mailbox, f"t{len(running)}"))
         return running[-1]
 
     yield start
@@ -67,16 +71,19 @@ class Agent:
                 await anyio.sleep(0.01)
 
 
+def relay(home: Path, **more: str) -> StdioServerParameters:
+    """Return how a client starts the relay of *home*."""
+    env = {"PATH": os.environ["PATH"], "AILERON_HOME": str(home), **more}
+    return StdioServerParameters(command=RELAY, env=env)
+
+
 @contextlib.asynccontextmanager
 async def connected(home: Path, era: str) -> AsyncIterator[Agent]:
     agent = Agent()
-    relay = StdioServerParameters(
-        command=RELAY, env={"PATH": os.environ["PATH"], "AILERON_HOME": str(home)}
-    )
     options: Any = {"mode": era, "read_timeout_seconds": 60}
     if era == OLD:
         options["message_handler"] = agent.on_message
-    async with Client(relay, **options) as agent.client, anyio.create_task_group() as group:
+    async with Client(relay(home), **options) as agent.client, anyio.create_task_group() as group:
         if era == NEW:
             listening = anyio.Event()
 

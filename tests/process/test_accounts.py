@@ -5,15 +5,15 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aileron_core.connectors.store import ConnectorStore
+from tests.process.test_cli_completion import plain
+from tests.support.forked import run_forked
 from tests.support.scripted_guest import FQN, furnish_guest
 from tests.support.server_harness import CLI, Console, Serve, aileron, aileron_json
 from tests.support.terminal import Pty
@@ -29,13 +29,10 @@ NAME = "api_key/scripted/default"
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
+def home(folder: Path) -> Path:
     """A home with a connector that needs a key, and the actions `act` and `see` over it."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        path = Path(folder) / "home"
-        path.mkdir()
-        install(path)
-        yield path
+    install(folder / "home")
+    return folder / "home"
 
 
 def install(home: Path, *hosts: str, version: str = "1.0.0") -> str:
@@ -300,47 +297,31 @@ def test_nobody_at_a_terminal_is_told_what_to_do(home: Path, serve: Serve) -> No
     console = serve()
     words = [*CLI, "binding", "setup", "scripted", "--home", str(home)]
 
-    def run(*more: str, **options: Any) -> str:
-        done = subprocess.run(
-            [*words, *more], capture_output=True, text=True, start_new_session=True, check=False,
-            **options,
-        )  # fmt: skip
+    def run(*more: str, given: str = "", **options: Any) -> str:
+        done = run_forked([*words, *more], given, start_new_session=True, **options)
         assert done.returncode in (1, 2)
         return done.stderr
 
-    assert "`aileron vault init`" in run("--secret-fd", "0", input=KEY)
+    assert "`aileron vault init`" in run("--secret-fd", "0", given=KEY)
     aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE, code=0)
     aileron("vault", "lock", home=home)
-    assert "`aileron vault unlock`" in run("--secret-fd", "0", input=KEY)
+    assert "`aileron vault unlock`" in run("--secret-fd", "0", given=KEY)
     console.unlock(PHRASE)
-    assert "--passphrase-fd or --passphrase-file" in run("--secret-fd", "0", input=KEY)
+    assert "--passphrase-fd or --passphrase-file" in run("--secret-fd", "0", given=KEY)
     typed = {**os.environ, **KNOWN}
-    assert "--secret-fd or --secret-file" in run(stdin=subprocess.DEVNULL, env=typed)
+    assert "--secret-fd or --secret-file" in run(env=typed)
 
 
 def test_a_shell_completes_connectors_and_accounts(home: Path, console: Console) -> None:
     """What another program wrote there does not become words of a command."""
     setup(home, "--account", "ana")
-
-    def offered(line: str) -> list[str]:
-        words = line.split(" ")
-        env = {
-            **os.environ,
-            "_AILERON_COMPLETE": "bash_complete",
-            "COMP_WORDS": line,
-            "COMP_CWORD": str(len(words) - 1),
-            "AILERON_HOME": str(home),
-        }
-        done = subprocess.run([*CLI], env=env, capture_output=True, text=True, check=False)
-        return [each.partition(",")[2] for each in done.stdout.splitlines() if each]
-
-    assert offered("aileron binding setup scr") == ["scripted"]
-    assert offered("aileron binding revoke api") == [NAME]
+    assert plain(home, "aileron binding setup scr") == ["scripted"]
+    assert plain(home, "aileron binding revoke api") == [NAME]
     console.end()
     document = json.loads((home / "vault.json").read_text())
     entry = document["entries"][NAME]
     document["entries"] = {"api_key/$(x)/y": entry, "api_key/b/c": [], NAME: entry}
     (home / "vault.json").write_text(json.dumps(document))
-    assert offered("aileron binding revoke api") == [NAME, "api_key/b/c"][::-1]
+    assert plain(home, "aileron binding revoke api") == ["api_key/b/c", NAME]
     (home / "vault.json").write_text("[")
-    assert offered("aileron binding revoke api") == []
+    assert plain(home, "aileron binding revoke api") == []

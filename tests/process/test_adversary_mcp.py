@@ -1,5 +1,6 @@
 """A hostile client at `/mcp`, with a session's token of its own."""
 
+import contextlib
 import json
 from typing import Any
 
@@ -31,13 +32,10 @@ def _say(
     if session is not None:
         headers["Mcp-Session-Id"] = session
     raw = message if isinstance(message, bytes) else json.dumps(message).encode()
-    connection = console.connection()
-    try:
+    with contextlib.closing(console.connection()) as connection:
         connection.request("POST", "/mcp", raw, headers)
         response = connection.getresponse()
         return response.status, response.getheader("mcp-session-id", ""), response.read()
-    finally:
-        connection.close()
 
 
 def _opened(console: Console, token: str) -> str:

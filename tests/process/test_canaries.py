@@ -1,13 +1,12 @@
 """A canary of each kind of credential in a real console, on a terminal: nothing but the requests has it."""
 
+import contextlib
 import dataclasses
 import os
 import re
 import signal
 import sys
-import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -107,36 +106,34 @@ class WatchedPlace:
 
 
 @pytest.fixture(params=variants(KINDS, 2))
-def place(request: pytest.FixtureRequest) -> Iterator[WatchedPlace]:
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        base, kind = Path(folder), str(request.param)
-        for name in ("server", "home", "cores"):
-            (base / name).mkdir(mode=0o700)
-        with authorization_server(base / "server") as server:
-            known = server.answer
+def place(request: pytest.FixtureRequest, folder: Path) -> Iterator[WatchedPlace]:
+    kind = str(request.param)
+    for name in ("server", "home", "cores"):
+        (folder / name).mkdir(mode=0o700)
+    with authorization_server(folder / "server") as server:
+        known = server.answer
 
-            def echo(asked: Request) -> object:
-                """Answer a connector with all that it sent but what differs by the second."""
-                if not asked.path.startswith("/x"):
-                    return known(asked)
-                headers = {n: v for n, v in asked.headers.items() if n != "x-amz-date"}
-                return {"done": "; ".join(f"{n}={v}" for n, v in headers.items())}
+        def echo(asked: Request) -> object:
+            """Answer a connector with all that it sent but what differs by the second."""
+            if not asked.path.startswith("/x"):
+                return known(asked)
+            headers = {n: v for n, v in asked.headers.items() if n != "x-amz-date"}
+            return {"done": "; ".join(f"{n}={v}" for n, v in headers.items())}
 
-            server.service.answer = echo
-            wanted = {"url": f"{server.base}/x", "credential": kind}
-            more = f'[capabilities.credential]\nkind = "{kind}"\n{MANIFEST[kind]}'
-            more = server.manifest() if kind == "oauth2" else more
-            furnish_guest(
-                base / "home", [], [server.service.place], more=more, module=reading(wanted)
-            )
-            port, certificate = str(server.service.port), str(base / "server" / "both.pem")
-            words = (sys.executable, "-I", str(ENTRY), port, certificate, "console")
-            words += ("--home", str(base / "home"), "--accept-installed")
-            console = EchoedConsole(base / "home", dumping(base / "cores", *words))
-            try:
-                yield WatchedPlace(base / "home", kind, server, console, [])
-            finally:
-                console.close()
+        server.service.answer = echo
+        wanted = {"url": f"{server.base}/x", "credential": kind}
+        more = f'[capabilities.credential]\nkind = "{kind}"\n{MANIFEST[kind]}'
+        more = server.manifest() if kind == "oauth2" else more
+        furnish_guest(
+            folder / "home", [], [server.service.place], more=more, module=reading(wanted)
+        )
+        port, certificate = str(server.service.port), str(folder / "server" / "both.pem")
+        words = (sys.executable, "-I", str(ENTRY), port, certificate, "console")
+        words += ("--home", str(folder / "home"), "--accept-installed")
+        with contextlib.closing(
+            EchoedConsole(folder / "home", dumping(folder / "cores", *words))
+        ) as console:
+            yield WatchedPlace(folder / "home", kind, server, console, [])
 
 
 VIEWS = (
@@ -168,7 +165,8 @@ def test_the_canary_is_on_no_screen_and_in_no_file_process_or_core_dump(
         pty.settle(0.3)
     for view, word in VIEWS:
         pty.press(view, lambda word=word: word in pty.cells.text, word)
-    press_until_run(place)
+    before = len(place.server.service.seen)  # the recheck and the effect come
+    pty.press(b"a", lambda: len(place.server.service.seen) >= before + 2, "the call runs")
     search_files(place)
     place.console.process.send_signal(signal.SIGABRT)
     assert place.console.pty.ended() == -signal.SIGABRT
@@ -178,15 +176,6 @@ def test_the_canary_is_on_no_screen_and_in_no_file_process_or_core_dump(
     assert found_in(place.console.pty.raw) == []
     for answer in place.answered:
         assert found_in(answer) == []
-
-
-def press_until_run(place: WatchedPlace) -> None:
-    """Press the key until the call has run: it counts only once all was on the screen for a while."""
-    before, deadline = len(place.server.service.seen), time.monotonic() + 40
-    while len(place.server.service.seen) < before + 2:  # the recheck, the effect
-        assert time.monotonic() < deadline, place.console.pty.cells.text
-        place.console.pty.type(b"a")
-        place.console.pty.settle(0.7)
 
 
 def search_files(place: WatchedPlace) -> None:

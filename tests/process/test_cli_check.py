@@ -1,14 +1,12 @@
 """`aileron action check`, as a person and as a program runs it."""
 
-import contextlib
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from examples.mailbox.server import Mailbox
-from tests.support.server_harness import DRAFT, ROOT, Console, aileron, aileron_json
+from tests.support.server_harness import ROOT, aileron, aileron_json
 
 EXAMPLES = ROOT / "examples" / "actions"
 STRICT = (EXAMPLES / "get-draft.md").read_bytes()
@@ -102,48 +100,3 @@ def test_a_path_that_leads_nowhere_is_2(tmp_path: Path, absent: Path) -> None:
         assert done.stderr.startswith("aileron: ")
         assert done.stderr.count("\n") == 1
     aileron("action", "check", home=absent, code=2)
-
-
-def test_a_fault_of_toml_comes_first_and_then_every_broken_rule(
-    tmp_path: Path, absent: Path
-) -> None:
-    """In the order of the file, with line, column and key."""
-    text = STRICT.decode().replace('version = "0.1.0"\nsource', "version = 0.1.0\nsource")
-    text = text.replace('name = "get-draft"', 'name = "Get draft"').replace("true\n", "3\n")
-    path = tmp_path / "many.md"
-    path.write_bytes(text.replace("\n", "\r\n").encode())
-    said = aileron("action", "check", str(path), home=absent, code=1).stdout
-    assert f"✗ {path}:3:14: invalid TOML: Expected newline" in said
-    assert said.endswith("1 file checked: 1 error, 0 warnings.\n")
-    path.write_text(text.replace("0.1.0\nsource", '"0.1"\nsource'))
-    problems = aileron_json("action", "check", str(path), home=absent, code=1)["problems"]
-    assert [(p["line"], p["column"], p["key"], p["class"]) for p in problems] == [
-        (2, 1, "name", "validation_error"),
-        (3, 1, "version", "validation_error"),
-        (25, 1, "execute[0].idempotent", "parse_error"),
-    ]
-
-
-def test_a_lenient_action_is_offered_with_its_warnings(home: Path, mailbox: Mailbox) -> None:
-    """Ready, with warnings in `action list` and none among the load errors; its run takes camelCase."""
-    lenient = (
-        (home / "actions" / "get-draft.md")
-        .read_text()
-        .replace('name = "id"\ntype = "string"', 'name = "draftId"\ntype = "ID"')
-        .replace("${args.id}", "${args.draftId}")
-    )
-    assert "draftId" in lenient.partition("[[execute]]")[0]
-    (home / "actions" / "get-draft.md").write_text(lenient)
-    with contextlib.closing(Console(home, mailbox)) as console:
-        body = console.get("/v1/actions", token=console.session()["token"]).json
-        assert body["load_errors"] == []
-        (offered,) = [item for item in body["items"] if item["name"] == "get-draft"]
-        assert offered["input_schema"]["properties"]["draftId"]["type"] == "string"
-        ran = aileron_json("action", "run", "get-draft", "--arg", f"draftId={DRAFT}", home=home)
-        assert ran["status"] == "completed"
-        items = aileron_json("action", "list", home=home)["items"]
-    (listed,) = [item for item in items if item["name"] == "get-draft"]
-    assert listed["state"] == "ready"
-    assert [(p["class"], p["severity"]) for p in listed["problems"]] == [
-        ("leniency", "warning")
-    ] * 2

@@ -1,27 +1,24 @@
 """`aileron launch --console` in a real tmux: a console beside the agent, or a sentence how."""
 
+import contextlib
 import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.process.tmux import Tmux, shell
+from tests.support.making import program
 from tests.support.server_harness import CLI, Console, aileron
 
 AGENT = '#!/bin/sh\necho "the agent is up"\nread line\necho "read $line"\nexit 5\n'
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="ail-") as found:
-        path = Path(found)
-        for name in ("project", "person", "bin", "home"):
-            (path / name).mkdir(mode=0o700)
-        (path / "bin" / "codex").write_text(AGENT)
-        (path / "bin" / "codex").chmod(0o755)
-        yield path
+def folder(folder: Path) -> Path:
+    for name in ("project", "person", "home"):
+        (folder / name).mkdir(mode=0o700)
+    program(folder / "bin" / "codex", AGENT)
+    return folder
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -38,16 +35,13 @@ def in_tmux(folder: Path) -> Tmux:
 
 def test_a_console_opens_in_a_pane_of_its_own_and_shows_the_session(folder: Path) -> None:
     """None runs, so one opens; the agent keeps the keyboard; the console stays afterwards."""
-    tmux = in_tmux(folder)
-    try:
+    with contextlib.closing(in_tmux(folder)) as tmux:
         tmux.until(lambda _: tmux.panes() == 2)
         tmux.until("the agent is up", pane=1)
         tmux.until("codex", pane=0)
         tmux.press("y", "Enter", pane=1)
         tmux.until("ended with 5", pane=1)
         assert tmux.panes() == 2
-    finally:
-        tmux.close()
 
 
 def test_a_console_that_runs_is_used(folder: Path) -> None:
@@ -65,12 +59,9 @@ def test_a_console_that_runs_is_used(folder: Path) -> None:
 def test_a_console_that_cannot_start_is_reported(folder: Path) -> None:
     """Its pane is gone, so the launcher says what to do."""
     (folder / "home" / "of-another-program").write_text("")
-    tmux = in_tmux(folder)
-    try:
+    with contextlib.closing(in_tmux(folder)) as tmux:
         tmux.until("Run `aileron console` to see why")
         tmux.until("ended with 69")
-    finally:
-        tmux.close()
 
 
 def test_without_tmux_there_is_a_sentence_how(folder: Path) -> None:

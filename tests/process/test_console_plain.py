@@ -1,5 +1,6 @@
 """`aileron console --plain` on a real pseudo-terminal: it is read as a screen reader reads, from the top."""
 
+import contextlib
 import json
 import re
 import signal
@@ -60,9 +61,8 @@ class Plain(ScreenConsole):
 
 @pytest.fixture
 def console(home: Path, mailbox: Mailbox) -> Iterator[Plain]:
-    running = Plain(home, mailbox)
-    yield running
-    running.close()
+    with contextlib.closing(Plain(home, mailbox)) as running:
+        yield running
 
 
 def asked_to_send(console: Plain) -> str:
@@ -247,10 +247,7 @@ def test_a_call_that_is_withdrawn_takes_its_question_along(console: Plain) -> No
 def test_arrivals_are_counted_between_questions_and_next_goes_round(console: Plain) -> None:
     """Nothing is printed into an answer; `n` goes on, `1` prints the item again, `?` tells the keys."""
     asked_to_send(console)
-    for _ in range(2):
-        token = console.session(label="more")["token"]
-        answer = console.run("send-draft", {"draft_id": DRAFT}, token)
-        assert answer.status == 202
+    console.ask(2)
     console.pty.settle(0.5)
     assert console.output[console.mark :] == ""
     console.answer("1")

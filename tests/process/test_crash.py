@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from aileron_core.audit.read import verify_home
-from aileron_core.storage.open import open_reader
 from examples.mailbox.server import Mailbox
+from tests.support.core_harness import audit_problems
 from tests.support.server_harness import (
     DRAFT,
     Answer,
@@ -68,10 +67,7 @@ def dies(console: Attended) -> None:
 
 def audit_holds(console: Attended) -> None:
     """Everything recorded, nothing sent without its record, no row without one."""
-    reader = open_reader(console.home / "aileron.db")
-    with contextlib.closing(reader):
-        report = verify_home(reader, console.home)
-    assert report.ok, report.problems
+    assert audit_problems(console.home) == []
 
 
 def events(console: Attended, run: str) -> list[str]:

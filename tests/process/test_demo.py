@@ -1,5 +1,6 @@
 """`aileron demo`, as a person plays it in one terminal: each scene, each answer, and what came of it."""
 
+import contextlib
 import json
 import os
 import re
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.process.tmux import Tmux, shell
-from tests.support.server_harness import CLI, aileron
+from tests.support.server_harness import CLI, aileron, aileron_json
 
 HIDDEN_TEXT = r"^ ▲ Hidden text in Subject: RLI, PDI"
 ALL_SEEN = r"^ ✓ All seen\. "
@@ -79,9 +80,8 @@ class Demo:
 
 @pytest.fixture
 def demo(folder: Path) -> Iterator[Demo]:
-    running = Demo(folder, (120, 48))
-    yield running
-    running.close()
+    with contextlib.closing(Demo(folder, (120, 48))) as running:
+        yield running
 
 
 def shows(*patterns: str) -> Callable[[str], bool]:
@@ -164,38 +164,24 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
     assert subprocess.run([command[1], "version"], cwd=demo.folder, check=False).returncode == 0
 
 
-def test_every_scene_can_be_skipped_and_its_agent_takes_the_call_back(demo: Demo) -> None:
-    """`S` decides nothing: what waited is withdrawn by the agent that asked."""
-    for number in range(1, 7):
-        demo.sees(f"{number} of 6", "WILL HAPPEN")
-        after = f"{number + 1} of 6" if number < 6 else "End of the demo."
-        demo.press("S", after)
-    assert demo.sent() == []
-    verified = aileron("audit", "verify", "--json", home=demo.home)
-    assert json.loads(verified.stdout)["ok"] is True
-    listed = aileron("audit", "list", "--json", "-n", "500", home=demo.home).stdout
-    assert listed.count('"approval.withdrawn"') == 6
-    assert listed.count('"approval.approved"') == 0
-    ended = demo.quit()
-    assert ended.count('withdrawn: "The request was withdrawn.') == 6
-    assert "The mail service sent 0 mails." in ended
-
-
-def test_a_terminal_of_80_by_24_without_utf_8_and_colour_is_enough(folder: Path) -> None:
-    """Each introduction is whole on its line; every sign has a form in ASCII."""
-    demo = Demo(folder, (80, 24), LANG="C", LC_ALL="C", NO_COLOR="1")
-    try:
-        screen = demo.sees("1 of 6", "WILL HAPPEN")
-        assert screen.isascii()
+def test_every_scene_can_be_skipped_in_a_terminal_of_80_by_24_without_utf_8_and_colour(
+    folder: Path,
+) -> None:
+    """`S` decides nothing: its agent takes the call back. Each introduction is whole on its line, in ASCII."""
+    narrow = Demo(folder, (80, 24), LANG="C", LC_ALL="C", NO_COLOR="1")
+    with contextlib.closing(narrow) as demo:
+        assert demo.sees("1 of 6", "WILL HAPPEN").isascii()
         for number in range(2, 7):
-            screen = demo.press("S", f"{number} of 6")
+            screen = demo.press("S", f"{number} of 6", "WILL HAPPEN")
             (line,) = (each for each in screen.splitlines() if f"{number} of 6" in each)
             assert line.rstrip().endswith(".")
             assert "S next scene" in screen
         demo.press("S", "End of the demo.")
-        demo.quit()
-    finally:
-        demo.close()
+        assert aileron_json("audit", "verify", home=demo.home)["ok"] is True
+        listed = aileron("audit", "list", "--json", "-n", "500", home=demo.home).stdout
+        assert listed.count('"approval.withdrawn"') == 6
+        assert listed.count('"approval.approved"') == 0
+        assert "The mail service sent 0 mails." in demo.quit()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,8 @@ import pytest
 
 from aileron_core.home.owner import lock_owner
 from tests.process.test_accepting import accept
-from tests.process.tmux import Tmux, shell
+from tests.process.tmux import PATIENCE, Tmux, shell
+from tests.support.making import program
 from tests.support.server_harness import ROOT, eventually
 
 PAGE = (ROOT / "docs" / "accounts.md").read_text(encoding="utf-8")
@@ -37,13 +37,16 @@ def commands() -> list[str]:
 class Pane:
     """A shell in a terminal of its own."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(
+        self, folder: Path, name: str, cwd: Path = ROOT, patience: float = PATIENCE, **more: str
+    ) -> None:
         environment = {
             "HOME": str(folder), "LANG": "C.UTF-8",
-            "PATH": f"{folder / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"{folder / 'bin'}:/usr/local/bin:/usr/bin:/bin", **more,
         }  # fmt: skip
         words = shell("bash", "--norc", "-i")
-        self.terminal = Tmux(folder / name, words, environment, ROOT, size=(120, 40))
+        self.terminal = Tmux(folder / name, words, environment, cwd, size=(120, 40))
+        self._patience = patience
         self._line = 0
         self.sees(r"[$#] *$")
 
@@ -59,45 +62,35 @@ class Pane:
         self.terminal.press("Enter")
 
     def sees(self, pattern: str) -> str:
-        return self.terminal.until(re.compile(pattern, re.MULTILINE))
+        return self.terminal.until(re.compile(pattern, re.MULTILINE), patience=self._patience)
 
     def ends(self, code: int = 0) -> str:
         """Wait for the end of the line that was typed, and return what it printed."""
-        shown = self.sees(rf"^exit-{self._line}=\d+$")
+        shown = self.sees(rf"exit-{self._line}=\d+$")  # a key too many may stand before it
         assert f"exit-{self._line}={code}" in shown, shown
         assert "Traceback" not in shown
         return shown
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder(folder: Path) -> Path:
     """A person's home folder, with an `aileron` whose console has the service beside it."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as made:
-        folder = Path(made)
-        (folder / "bin").mkdir()
-        (folder / "service").mkdir()
-        (folder / "service" / "key").write_text(KEY)
-        program = folder / "bin" / "aileron"
-        entry = ROOT / "tests" / "process" / "todoist_console.py"
-        words = shell(sys.executable, "-I", str(entry), str(folder / "service"))
-        program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
-        program.chmod(0o755)
-        yield folder
+    (folder / "service").mkdir()
+    (folder / "service" / "key").write_text(KEY)
+    entry = ROOT / "tests" / "process" / "todoist_console.py"
+    words = shell(sys.executable, "-I", str(entry), str(folder / "service"))
+    program(folder / "bin" / "aileron", f'#!/bin/sh\nexec {words} "$@"\n')
+    return folder
 
 
 @pytest.fixture
-def console(folder: Path) -> Iterator[Pane]:
-    pane = Pane(folder, "t0")
-    yield pane
-    pane.terminal.close()
+def panes(folder: Path) -> Iterator[tuple[Pane, ...]]:
+    """The console's terminal, and two more."""
+    made = tuple(Pane(folder, f"t{number}") for number in range(3))
+    yield made
+    for pane in made:
+        pane.terminal.close()
     eventually(lambda: lock_owner(folder / "aileron-trial") is None, "nobody holds the home")
-
-
-@pytest.fixture
-def person(folder: Path) -> Iterator[Pane]:
-    pane = Pane(folder, "t1")
-    yield pane
-    pane.terminal.close()
 
 
 def seen(folder: Path) -> list[Any]:
@@ -116,13 +109,6 @@ def approve(console: Pane) -> str:
     return shown
 
 
-@pytest.fixture
-def third(folder: Path) -> Iterator[Pane]:
-    pane = Pane(folder, "t2")
-    yield pane
-    pane.terminal.close()
-
-
 def status(pane: Pane) -> str:
     """Return what `aileron status` says, once a call waits."""
     pane.types("aileron status")
@@ -132,9 +118,10 @@ def status(pane: Pane) -> str:
 
 @pytest.mark.timeout(400)
 def test_the_page_leads_from_nothing_to_an_approved_call_of_a_real_account(
-    folder: Path, console: Pane, person: Pane, third: Pane
+    folder: Path, panes: tuple[Pane, ...]
 ) -> None:
     """Each line as it is written, each prompt answered, each promise of the page looked at."""
+    console, person, third = panes
     lines = iter(commands())
     home = next(lines)
     assert home == "export AILERON_HOME=$HOME/aileron-trial"
@@ -200,5 +187,5 @@ def test_the_page_leads_from_nothing_to_an_approved_call_of_a_real_account(
         if path.is_file():
             assert KEY.encode() not in path.read_bytes(), path
             assert PHRASE.encode() not in path.read_bytes(), path
-    for pane in (console, person, third):
+    for pane in panes:
         assert KEY not in pane.terminal.pane()

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from aileron_core.home.owner import lock_owner
 from tests.process.test_accepting import accept
 from tests.process.test_first_account import Pane
 from tests.process.tmux import shell
+from tests.support.making import program
 from tests.support.server_harness import CLI, ROOT, eventually, quiet_port
 
 PAGE = (ROOT / "docs" / "connectors.md").read_text(encoding="utf-8")
@@ -32,17 +32,12 @@ def section_commands(port: int) -> list[str]:
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder(folder: Path) -> Path:
     """An empty folder to work in, and the commands `aileron` and `python3` in a folder of the path."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as made:
-        folder = Path(made)
-        (folder / "bin").mkdir()
-        (folder / "work").mkdir()
-        (folder / "bin" / "aileron").write_text(f'#!/bin/sh\nexec {shell(*CLI)} "$@"\n')
-        (folder / "bin" / "aileron").chmod(0o755)
-        (folder / "bin" / "python3").write_text(f'#!/bin/sh\nexec {shell(sys.executable)} "$@"\n')
-        (folder / "bin" / "python3").chmod(0o755)
-        yield folder
+    (folder / "work").mkdir()
+    for name, words in (("aileron", CLI), ("python3", (sys.executable,))):
+        program(folder / "bin" / name, f'#!/bin/sh\nexec {shell(*words)} "$@"\n')
+    return folder
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 import wasmtime
@@ -54,35 +53,23 @@ def hostile_files(tmp_path: Path) -> Path:
     folder.mkdir()
     for number, attack in enumerate(ATTACKS):
         said = toml(attack.text)
-        one = attack.text.replace("\n", " ").encode("utf-8", "replace").decode()
-        (folder / f"key-{number}.md").write_text(action(f"key-{number}", f"{said} = 1"))
-        value = action(f"value-{number}").replace('type = "string"', f"type = {said}")
-        (folder / f"value-{number}.md").write_text(value)
-        op = action(f"op-{number}").replace('op = "get_draft"', f"op = {said}")
-        (folder / f"op-{number}.md").write_text(op)
-        name = action(f"x-{number}").replace(f'name = "x-{number}"', f"name = {said}", 1)
-        (folder / f"name-{number}.md").write_text(name)
-        heading = action(f"head-{number}", head=f"# {one}\n")
-        (folder / f"head-{number}.md").write_bytes(heading.encode())
-        (folder / f"raw-{number}.md").write_bytes(
-            f"+++\n{attack.text}\n+++\n".encode("utf-8", "replace")
-        )
-    for name, data in RAW.items():
-        (folder / f"{name}.md").write_bytes(b"+++\n" + data + b"\n+++\n")
-    for number, attack in enumerate(ATTACKS):
+        one = attack.text.replace("\n", " ")
+        for name, text in {
+            "key": action(f"key-{number}", f"{said} = 1"),
+            "value": action(f"value-{number}").replace('type = "string"', f"type = {said}"),
+            "op": action(f"op-{number}").replace('op = "get_draft"', f"op = {said}"),
+            "name": action(f"x-{number}").replace(f'name = "x-{number}"', f"name = {said}", 1),
+            "head": action(f"head-{number}", head=f"# {one}\n"),
+            "raw": f"+++\n{attack.text}\n+++\n",
+        }.items():
+            (folder / f"{name}-{number}.md").write_bytes(text.encode("utf-8", "replace"))
         called = attack.text.replace("/", "|").replace("\x00", "").encode("utf-8", "surrogatepass")
         with contextlib.suppress(OSError):
             name = os.fsdecode(b"n%d" % number + called[:150] + b".md")
             (folder / name).write_bytes(b"+++\nname = \n+++\n")
+    for name, data in RAW.items():
+        (folder / f"{name}.md").write_bytes(b"+++\n" + data + b"\n+++\n")
     return folder
-
-
-@pytest.fixture
-def hostile(hostile_files: Path, home: Path) -> Path:
-    """A home in which those files lie, and a connector's folder of each attack."""
-    for path in hostile_files.iterdir():
-        shutil.copy(path, home / "actions")
-    return home
 
 
 def test_checking_adding_and_listing_hostile_files_shows_marks(
@@ -99,11 +86,9 @@ def test_checking_adding_and_listing_hostile_files_shows_marks(
     for word in (ARGUMENT, b"\x1b]0;x\x07"):
         for command in (("action", "check"), ("action", "add"), ("action", "remove")):
             safe(*command, word, home=home)
-
-
-def test_listing_a_home_of_hostile_files_shows_marks(hostile: Path) -> None:
-    """Also those that were copied there past `action add`."""
-    shown = safe("action", "list", home=hostile)
+    for path in hostile_files.iterdir():  # past `action add`
+        shutil.copy(path, home / "actions")
+    shown = safe("action", "list", home=home)
     assert "‹ESC›" in shown
     assert "\n" + CANARY not in shown
 
@@ -140,13 +125,6 @@ def test_a_hostile_connector_is_checked_installed_and_listed_as_marks(
     safe("connector", "list", home=home)
 
 
-def test_a_connector_that_is_none_is_refused_in_marks(home: Path) -> None:
-    """A path of a hostile name, with nothing there."""
-    safe("connector", "check", ARGUMENT, home=home)
-    safe("connector", "install", ARGUMENT, home=home)
-    safe("connector", "remove", ARGUMENT, home=home)
-
-
 def test_words_of_the_command_line_are_not_given_back_raw(home: Path) -> None:
     """A command that somebody else wrote for you to paste."""
     for words in (
@@ -158,6 +136,9 @@ def test_words_of_the_command_line_are_not_given_back_raw(home: Path) -> None:
         ("audit", "show", ARGUMENT),
         ("audit", "list", "--limit", ARGUMENT),
         ("open", "approval", ARGUMENT),
+        ("connector", "check", ARGUMENT),
+        ("connector", "install", ARGUMENT),
+        ("connector", "remove", ARGUMENT),
         ("console", "--route", ARGUMENT),
         ("serve", "--route", ARGUMENT),
         ("logs", "-n", ARGUMENT),
@@ -220,22 +201,3 @@ def test_a_spoilt_database_is_shown_as_marks(serve: Serve, home: Path) -> None:
     safe("audit", "verify", home=home)
     safe("action", "list", home=home)
     safe("connector", "list", home=home)
-
-
-def test_the_log_holds_one_line_of_printable_ascii_for_each_event(
-    attended: Attended, mailbox: Mailbox
-) -> None:
-    """Whatever names, arguments and failures an agent makes up."""
-    said = everything(400).encode("utf-8", "replace").decode()
-    opened = attended.session(agent="x", label=said[:128], cwd="/" + said)
-    for attack in ATTACKS:
-        text = attack.text.encode("utf-8", "replace").decode()
-        attended.run(quote(text, safe=""), {}, opened["token"])
-        attended.run("get-draft", {"id": text}, opened["token"])
-        attended.run("get-draft", {text: text}, opened["token"])
-    attended.end()
-    log = (attended.home / "log" / "aileron.log").read_bytes()
-    assert log.isascii()
-    assert all(byte == 10 or 32 <= byte < 127 for byte in log)
-    for line in log.splitlines():
-        assert isinstance(json.loads(line), dict)

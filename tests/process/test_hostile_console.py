@@ -15,13 +15,12 @@ import pytest
 from examples.mailbox.server import Mailbox
 from tests.process.attended import ScreenConsole
 from tests.process.test_hostile_cli import action, toml
-from tests.support.attacks import ATTACKS, CANARY, LONG, Attack, everything, harmless
+from tests.support.attacks import ATTACKS, everything, harmless
 from tests.support.server_harness import DRAFT
 from tests.support.terminal import joins_nothing
 from tests.support.variants import variants
 
 SIZES = ((120, 36), (80, 24), (200, 60))
-BARS = ("┃", "┊", "│")
 
 
 def sendable(text: str) -> str:
@@ -56,24 +55,6 @@ def look(console: ScreenConsole) -> None:
     assert cells.copied == []
     drawn = {char for line in cells.lines for char in line}
     assert [char for char in drawn if not harmless(char) and char not in "\ufe0e\ufe0f"] == []
-
-
-def look_at_the_item(console: ScreenConsole) -> None:
-    """Check the item beside the list: no outside text left of the bar in its document."""
-    look(console)
-    rows = [console.pty.cells.row(y) for y in range(console.pty.cells.height)]
-    top = next(y for y, row in enumerate(rows) if "WILL HAPPEN  fetched" in "".join(row))
-    column = (
-        rows[top].index("W") if console.pty.cells.width < 110 else "".join(rows[top]).rindex("WILL")
-    )
-    gutter = column - 1 + (11 if console.pty.cells.width < 110 else 13)
-    document = [row[column - 1 :] for row in rows[top + 1 : -2]]
-    for row in document:
-        bar = row[gutter - column + 1]
-        label = "".join(row[: gutter - column + 1])
-        assert bar in BARS or CANARY[0] not in "".join(row[:60]), "".join(row)
-        if bar != "┊":
-            assert CANARY[0] not in label, "".join(row)
 
 
 @pytest.mark.timeout(300)
@@ -113,27 +94,6 @@ def test_a_hostile_world_is_shown_and_never_obeyed(
     assert {state for (state,) in console.rows("state")} == {"pending"}
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("size", variants(SIZES[1::-1]))
-def test_no_preview_forges_a_heading_on_a_terminal_that_sees_other_widths(
-    sit: Callable[..., ScreenConsole], mailbox: Mailbox, size: tuple[int, int]
-) -> None:
-    """The bar stands in its column on every line; left of it stand our own words."""
-    console = sit(size=size, width_of=joins_nothing)
-    for attack in ATTACKS[::4]:
-        token = console.session(label="forger")["token"]
-        spoil(
-            mailbox,
-            sendable(f"{CANARY} {attack.text[:300]}\n🏽{CANARY}\n\u0903WILL HAPPEN  {CANARY}"),
-        )
-        console.run("send-draft", {"draft_id": DRAFT}, token)
-        console.pty.settle(0.4)
-        console.pty.type(b"j")
-        console.pty.settle(0.8)
-        if "fetched by Aileron" in console.pty.cells.text:
-            look_at_the_item(console)
-
-
 def shows_what_was_fetched(console: ScreenConsole) -> None:
     """Read until the preview stands there; the service has 5 seconds, which a busy machine may need."""
     cells = console.pty.cells
@@ -146,29 +106,6 @@ def shows_what_was_fetched(console: ScreenConsole) -> None:
             return
         console.pty.type(b"r")
         console.pty.until(lambda: "Preview unavailable" not in cells.text, "a new preview")
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("attack", variants(LONG), ids=str)
-def test_a_text_without_end_leaves_the_console_at_work(
-    sit: Callable[..., ScreenConsole], mailbox: Mailbox, attack: Attack
-) -> None:
-    """A megabyte in one line, ten thousand blank lines: drawn, counted, and a key is answered."""
-    console = sit()
-    spoil(mailbox, sendable(attack.text))
-    token = console.session(label="long")["token"]
-    console.run("send-draft", {"draft_id": DRAFT}, token)
-    shows_what_was_fetched(console)
-    for key, shown in ((b"2", "Newest first"), (b"1", "fetched by Aileron")):
-        console.pty.type(key)
-        console.pty.shows(shown)
-        console.pty.settle(0.7)
-    console.pty.type(b" ")
-    endings = ("not seen yet", "All seen", "blank lines in Body. Press a")
-    console.pty.until(
-        lambda: any(each in console.pty.cells.lines[-2] for each in endings), "a status line"
-    )
-    look(console)
 
 
 @pytest.mark.timeout(200)

@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.installing import ROOT, Installed
-from tests.support.server_harness import quiet_port
+from tests.support.server_harness import aileron_json, quiet_port
 
 PAGES = [
     ROOT / "README.md",
@@ -190,29 +189,27 @@ class Prompt:
 
 
 @pytest.fixture
-def person(installed: Installed) -> Iterator[Prompt]:
-    with tempfile.TemporaryDirectory(prefix="ail-") as made:
-        folder = Path(made)
-        for name in ("home", "work"):
-            (folder / name).mkdir()
-        shutil.copytree(ROOT / "examples", folder / "work" / "examples")
-        for name, text in {
-            "passphrase": "a long one for a vault\n",
-            "key": "secret-0123456789\n",
-        }.items():
-            (folder / "home" / name).write_text(text)
-            (folder / "home" / name).chmod(0o600)
-        path = f"{installed.bin}:{os.environ['PATH']}"
-        environment = {
-            "HOME": str(folder / "home"),
-            "PATH": path,
-            "LANG": "C.UTF-8",
-            "PYTHONUNBUFFERED": "1",
-        }
-        shell = Prompt(folder / "work", environment)
-        yield shell
-        for name in [*shell.running]:
-            shell.end(name)
+def person(installed: Installed, folder: Path) -> Iterator[Prompt]:
+    for name in ("home", "work"):
+        (folder / name).mkdir()
+    shutil.copytree(ROOT / "examples", folder / "work" / "examples")
+    for name, text in {
+        "passphrase": "a long one for a vault\n",
+        "key": "secret-0123456789\n",
+    }.items():
+        (folder / "home" / name).write_text(text)
+        (folder / "home" / name).chmod(0o600)
+    path = f"{installed.bin}:{os.environ['PATH']}"
+    environment = {
+        "HOME": str(folder / "home"),
+        "PATH": path,
+        "LANG": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+    }
+    shell = Prompt(folder / "work", environment)
+    yield shell
+    for name in [*shell.running]:
+        shell.end(name)
 
 
 def typed(command: str, ports: Mapping[str, str]) -> str:
@@ -257,3 +254,11 @@ def test_each_line_of_code_is_a_command_or_known_to_be_none() -> None:
         for line in lines(page):
             text = re.sub(r" {3,}\$ .*", "", line.removeprefix("$ ").strip())
             assert text in known or NO_COMMAND.search(text), (page, line)
+
+
+def test_the_tutorial_has_the_commands_that_init_prints(tmp_path: Path) -> None:
+    """One way in, told once: the page and the command do not drift apart."""
+    steps = aileron_json("init", "--example", home=tmp_path / "home")["next"]
+    bare = [re.sub(r"^\S*/|(?<=\S) --home \S+", "", step) for step in steps]
+    shown = page_commands(ROOT / "docs" / "first-approval.md")
+    assert [command for command in shown if command in bare] == bare

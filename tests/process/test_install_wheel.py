@@ -5,13 +5,9 @@ import os
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import tarfile
-import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +16,16 @@ import pytest
 from tests.process.test_accepting import accept
 from tests.process.tmux import Tmux
 from tests.support.installing import ROOT, Installed, build_sdist, build_wheel
-from tests.support.server_harness import eventually
+from tests.support.server_harness import eventually, query
 from tests.support.variants import ALL, variants
 
 PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
+def home(folder: Path) -> Path:
     """A home that does not exist yet, beside nothing of the checkout."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        yield Path(folder) / "home"
+    return folder / "home"
 
 
 def run_installed(
@@ -266,21 +261,6 @@ def test_the_suite_passes_against_the_wheel(installed: Installed, tmp_path: Path
     assert re.search(r"[1-9]\d+ passed", done.stdout)
 
 
-def test_the_demo_plays_from_the_wheel(installed: Installed, home: Path) -> None:
-    """One command, nothing of the checkout: the scenes, their agents and the service are in the wheel."""
-    environment = installed.environment(home, LANG="C.UTF-8", TMPDIR=str(home.parent))
-    terminal = Tmux(
-        home.parent / "t", f"{installed.bin / 'aileron'} demo", environment, home.parent
-    )
-    try:
-        terminal.until(re.compile(r"Subject +┃ Q3 numbers.* 1 of 6 ", re.DOTALL))
-        terminal.press_at_rest("S", "2 of 6")
-        assert "withdrawn" in terminal.quit()
-    finally:
-        terminal.close()
-    assert not home.exists()
-
-
 def test_a_newcomer_comes_from_nothing_to_a_first_approval(
     installed: Installed, home: Path
 ) -> None:
@@ -301,12 +281,12 @@ def test_a_newcomer_comes_from_nothing_to_a_first_approval(
     )
     try:
         accept(console, "connector local://aileron/mail-drafts@0.1.0")
-        assert count_accepted(home) == 1
+        assert query(home, "SELECT COUNT(*) FROM pins") == [(1,)]
         # One item, not one after the other.
         console.until("Accept these 3 actions?")
         console.read_on(re.compile(r"^ ✓ All seen\.", re.MULTILINE))
         console.press_at_rest("t", "Accepted: 3 actions.")
-        assert count_accepted(home) == 4
+        assert query(home, "SELECT COUNT(*) FROM pins") == [(4,)]
         run = subprocess.Popen(
             run_line, shell=True, cwd=home.parent, env=environment, stdout=subprocess.PIPE,
             text=True,
@@ -323,9 +303,3 @@ def test_a_newcomer_comes_from_nothing_to_a_first_approval(
     finally:
         console.close()
         mail.process.kill()
-
-
-def count_accepted(home: Path) -> int:
-    """Return how much a person has accepted."""
-    with closing(sqlite3.connect(f"file:{home / 'aileron.db'}?mode=ro", uri=True)) as database:
-        return int(database.execute("SELECT COUNT(*) FROM pins").fetchone()[0])

@@ -6,24 +6,22 @@ from pathlib import Path
 from aileron_core.ids import is_placeholder
 from aileron_core.launch.augmented import augmented_environment
 from aileron_core.launch.interfaces import LaunchedSession
-from tests.support.server_harness import Console, Serve, aileron
+from tests.support.server_harness import Console, aileron
 
 
-def test_only_a_launcher_opens_a_session_in_augment_mode(serve: Serve) -> None:
+def test_only_a_launcher_opens_a_session_in_augment_mode(shared: Console) -> None:
     """As other flags that say what somebody else vouches for."""
-    console: Console = serve()
     asked = {"agent": "a", "cwd": "/tmp", "augment": True}
-    refused = console.post("/v1/sessions", asked, local=True)
+    refused = shared.post("/v1/sessions", asked, local=True)
     assert refused.status == 400
     assert "`augment` is only allowed together with `launched`" in refused.error["message"]
-    assert console.post("/v1/sessions", {**asked, "launched": True}, local=True).status == 201
+    assert shared.post("/v1/sessions", {**asked, "launched": True}, local=True).status == 201
 
 
 def test_an_address_of_a_sessions_own_is_for_augment_mode_and_never_gets_a_key_of_the_vault(
-    serve: Serve,
+    shared: Console,
 ) -> None:
     """The key was stored for another address."""
-    console: Console = serve()
     asked = {"agent": "a", "cwd": "/tmp", "launched": True, "augment": True}
     url = "http://127.0.0.1:1/v1"
     for more in (
@@ -32,10 +30,10 @@ def test_an_address_of_a_sessions_own_is_for_augment_mode_and_never_gets_a_key_o
         {"base_url": "http://me@127.0.0.1:1"},
         {"base_url": "file:///etc/passwd"},
     ):
-        refused = console.post("/v1/sessions", {**asked, **more}, local=True)
+        refused = shared.post("/v1/sessions", {**asked, **more}, local=True)
         assert refused.status == 400
         assert "'base_url' is a base URL" in refused.error["message"]
-    assert console.post("/v1/sessions", {**asked, "base_url": url}, local=True).status == 201
+    assert shared.post("/v1/sessions", {**asked, "base_url": url}, local=True).status == 201
 
 
 def test_what_means_nothing_with_augment_is_refused(home: Path) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.support.server_harness import Console, aileron
+from tests.support.server_harness import Serve, aileron
 from tests.support.vaults import make_vault
 
 PHRASE = "correct horse battery staple"
@@ -14,13 +14,12 @@ def launch_codex(home: Path, *options: str) -> str:
     return aileron("launch", "codex", *options, home=home, code=None).stderr
 
 
-def test_a_launch_is_refused_until_its_settings_have_verified(home: Path) -> None:
+def test_a_launch_is_refused_until_its_settings_have_verified(home: Path, serve: Serve) -> None:
     """Changed ones, and those of a locked vault; a launch that has none of its own is not asked about."""
-    home.mkdir(mode=0o700, exist_ok=True)
     config = home / "config.toml"
     config.write_text(MINE, encoding="utf-8")
     make_vault(home, PHRASE)
-    console = Console(home)
+    serve(accept=False)
     assert REFUSED in launch_codex(home)
     aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
     assert REFUSED not in launch_codex(home)
@@ -31,16 +30,14 @@ def test_a_launch_is_refused_until_its_settings_have_verified(home: Path) -> Non
     assert REFUSED not in launch_codex(home)
     config.write_text("", encoding="utf-8")
     assert REFUSED not in launch_codex(home, "--sandbox=hosts")
-    console.end()
 
 
-def test_a_path_that_is_hidden_no_more_is_a_change_like_others(home: Path) -> None:
+def test_a_path_that_is_hidden_no_more_is_a_change_like_others(home: Path, serve: Serve) -> None:
     """A program that takes the line away, and its copy with it, gains nothing."""
-    home.mkdir(mode=0o700, exist_ok=True)
     config = home / "config.toml"
     config.write_text('[launch]\nhide = [".env"]\n', encoding="utf-8")
     make_vault(home, PHRASE)
-    console = Console(home)
+    serve(accept=False)
     assert REFUSED in launch_codex(home)
     aileron("vault", "unlock", "--passphrase-fd", "0", home=home, stdin=PHRASE)
     assert REFUSED not in launch_codex(home)
@@ -48,4 +45,3 @@ def test_a_path_that_is_hidden_no_more_is_a_change_like_others(home: Path) -> No
     assert REFUSED in launch_codex(home)
     (home / "store" / "accepted-config.toml").unlink()
     assert REFUSED in launch_codex(home)
-    console.end()

@@ -1,7 +1,5 @@
 """A real console whose vault is locked: agents see every tool, over MCP and REST, and every call waits."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +8,10 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from examples.mailbox.server import Mailbox
-from tests.support.server_harness import Console, Serve, aileron, eventually
+from tests.support.core_harness import change_rows
+from tests.support.server_harness import DRAFT, Console, Serve, aileron, eventually
 from tests.support.variants import variants
 from tests.support.vaults import PHRASE, make_vault
-
-DRAFT = "r-8842190447"
 
 
 @pytest.fixture
@@ -26,11 +23,6 @@ def locked(home: Path, serve: Serve, mailbox: Mailbox) -> Console:
     console = serve(mailbox, accept=False)
     assert console.vault == "locked"
     return console
-
-
-def runs(home: Path) -> list[tuple[str, str]]:
-    with closing(sqlite3.connect(f"file:{home / 'aileron.db'}?mode=ro", uri=True)) as database:
-        return database.execute("SELECT action, state FROM runs ORDER BY run_id").fetchall()
 
 
 def test_over_rest_each_action_is_listed_and_each_run_waits(
@@ -45,7 +37,7 @@ def test_over_rest_each_action_is_listed_and_each_run_waits(
     assert [(each.status, each.json["status"]) for each in (read, gated)] == [
         (202, "pending_approval")
     ] * 2
-    assert runs(locked.home) == [
+    assert locked.rows("action, state") == [
         ("list-drafts", "awaiting_vault"),
         ("send-draft", "awaiting_vault"),
     ]
@@ -59,7 +51,9 @@ def test_over_rest_each_action_is_listed_and_each_run_waits(
     assert locked.unlock(PHRASE).status == 200
     result = f"/v1/action-approvals/{read.json['approval_id']}/result?wait=20"
     assert locked.get(result, token=token).json["status"] == "completed"
-    eventually(lambda: runs(locked.home)[1][1] == "pending", "the gated call is asked about")
+    eventually(
+        lambda: locked.rows("action, state")[1][1] == "pending", "the gated call is asked about"
+    )
     of_gated = f"/v1/action-approvals/{gated.json['approval_id']}/result"
     assert locked.get(of_gated, token=token).json["waits_for"] == "a person's approval"
     assert mailbox.state()["sent"] == []
@@ -84,7 +78,7 @@ async def test_over_mcp_each_tool_is_listed_and_each_call_waits(
                 assert each.structured_content["status"] == "pending_approval"
                 assert each.structured_content["waits_for"] == "the vault"
                 assert "waits for the vault" in str(each.content)
-            assert runs(locked.home) == [
+            assert locked.rows("action, state") == [
                 ("list-drafts", "awaiting_vault"),
                 ("send-draft", "awaiting_vault"),
             ]
@@ -106,11 +100,11 @@ def test_what_another_program_accepts_while_it_is_locked_is_not_listed_and_does_
         text.replace('"send-draft"', '"evil"').replace("required = true", "required = false"),
         encoding="utf-8",
     )
-    with closing(sqlite3.connect(home / "aileron.db")) as database, database:
-        database.execute(
-            "INSERT INTO pins SELECT kind, 'evil.md', digest, taken_at, taken_by, last_record "
-            "FROM pins WHERE name = 'send-draft.md'"
-        )
+    change_rows(
+        home,
+        "INSERT INTO pins SELECT kind, 'evil.md', digest, taken_at, taken_by, last_record "
+        "FROM pins WHERE name = 'send-draft.md'",
+    )
     token = locked.session()["token"]
     for _ in range(2):
         names = {each["name"] for each in locked.get("/v1/actions", token=token).json["items"]}

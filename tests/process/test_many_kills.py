@@ -6,25 +6,17 @@ import http.client
 import json
 import random
 import signal
-import sqlite3
 import time
 
-from aileron_core.audit.read import verify_home
-from aileron_core.storage.open import open_reader
 from examples.mailbox.server import Mailbox
-from tests.support.server_harness import Attend, Attended
+from tests.support.core_harness import audit_problems
+from tests.support.server_harness import Attend
 from tests.support.variants import ALL
 
 ROUNDS = 60 if ALL else 4
 """`make test-all` takes the many."""
 LONGEST = 0.03
 """Seconds from the yes to the kill, at most: an approved run takes about 10 ms from yes to sent."""
-
-
-def _row(console: Attended, approval_id: str) -> tuple[str, str | None]:
-    with contextlib.closing(sqlite3.connect(console.home / "aileron.db")) as reader:
-        query = "SELECT state, failure FROM runs WHERE approval_id = ?"
-        return reader.execute(query, (approval_id,)).fetchone()
 
 
 def _new_draft(mailbox: Mailbox, number: int) -> str:
@@ -58,7 +50,7 @@ def test_a_kill_at_any_moment_loses_nothing_and_sends_nothing_twice(
         time.sleep(moments.uniform(0, LONGEST))  # the moment that nobody chose
         console.end(signal.SIGKILL)
 
-        state, failure = _row(console, approval_id)
+        state, failure = console.rows("state, failure")[-1]
         sent = _sent(mailbox, draft)
         story = f"seed {seed}, round {number}: {state}, {sent} sent, {failure}"
         assert sent <= 1, story
@@ -73,9 +65,7 @@ def test_a_kill_at_any_moment_loses_nothing_and_sends_nothing_twice(
         # A request that was on its way may arrive late, once; only from "executing" can it have left.
         late = _sent(mailbox, draft)
         assert late == sent or (state == "executing" and late == 1), f"{story}; then {late}"
-        with contextlib.closing(open_reader(console.home / "aileron.db")) as reader:
-            report = verify_home(reader, console.home)
-        assert report.ok, (story, report.problems)
+        assert audit_problems(console.home) == [], story
         if expected == "pending":
             with contextlib.suppress(OSError, http.client.HTTPException):
                 console.ready(approval_id)

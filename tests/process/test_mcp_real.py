@@ -5,10 +5,7 @@ small: gate, WASM, mail service, SQLite, and a person in the console.
 """
 
 import contextlib
-import os
 import subprocess
-import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,37 +14,18 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from tests.process.test_accepting import NEW, OLD, RELAY, relay
 from tests.support.server_harness import Attended
-
-OLD, NEW = "legacy", "2026-07-28"
-ERAS = pytest.mark.parametrize("era", [OLD, NEW])
-DRAFT = "r-8842190447"
-RELAY = str(Path(sys.executable).with_name("aileron-mcp"))
-
-
-@contextlib.asynccontextmanager
-async def stdio_agent(console: Attended, era: str, **options: Any) -> AsyncIterator[Client]:
-    """An agent on stdio: the relay opens a session for itself."""
-    relay = StdioServerParameters(
-        command=RELAY,
-        env={
-            "PATH": os.environ["PATH"],
-            "AILERON_HOME": str(console.home),
-            "AILERON_AGENT": "test",
-        },
-    )
-    async with Client(relay, mode=era, read_timeout_seconds=60, **options) as client:
-        yield client
 
 
 async def test_a_client_that_passes_no_variables_on_finds_the_home_that_is_named(
     attended: Attended, tmp_path: Path
 ) -> None:
     """Most pass a few safe ones only: by AILERON_HOME alone the agent would be in another home, unnoticed."""
-    relay = StdioServerParameters(
+    agent = StdioServerParameters(
         command=RELAY, args=["--home", str(attended.home)], env={"HOME": str(tmp_path)}
     )
-    async with Client(relay, mode=NEW, read_timeout_seconds=60) as client:
+    async with Client(agent, mode=NEW, read_timeout_seconds=60) as client:
         assert "send_draft" in {tool.name for tool in (await client.list_tools()).tools}
 
 
@@ -58,7 +36,7 @@ def test_a_home_is_named_once_and_by_its_option(words: list[str]) -> None:
     assert done.stderr.startswith("Usage: aileron-mcp [--home DIR ")
 
 
-@ERAS
+@pytest.mark.parametrize("era", [OLD, NEW])
 async def test_the_tool_list_changes_when_an_accepted_file_does(
     attended: Attended, era: str
 ) -> None:
@@ -69,7 +47,10 @@ async def test_the_tool_list_changes_when_an_accepted_file_does(
         if "list_changed" in str(getattr(message, "method", "")):
             list_changed.set()
 
-    async with stdio_agent(attended, era, message_handler=on_message) as client:
+    agent = relay(attended.home, AILERON_AGENT="test")
+    async with Client(
+        agent, mode=era, read_timeout_seconds=60, message_handler=on_message
+    ) as client:
         before = {tool.name for tool in (await client.list_tools()).tools}
         assert "list_drafts" in before
         async with contextlib.AsyncExitStack() as stack:

@@ -4,21 +4,18 @@ Its two packages are `sdk` (protocols up to 2025-11-25, in most agents) and `cli
 both negotiate as they do by themselves. Four clients: each package on each way.
 """
 
+import contextlib
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from examples.mailbox.server import Mailbox
 from tests.node.packages import TypeScript
-from tests.support.server_harness import Attend, Attended, Console
+from tests.process.test_accepting import RELAY
+from tests.support.server_harness import Attended, Console
 
-RELAY = str(Path(sys.executable).with_name("aileron-mcp"))
 CLIENTS = ("sdk-stdio", "sdk-http", "client-stdio", "client-http")
 EACH = pytest.mark.parametrize("name", CLIENTS)
 DRAFTS = ("r-8842190447", "r-8842190312", "r-8842189950", "r-8842189771")
@@ -27,20 +24,8 @@ DRAFTS = ("r-8842190447", "r-8842190312", "r-8842189950", "r-8842189771")
 @pytest.fixture
 def typescript() -> Iterator[TypeScript]:
     """A Node process for the clients of one test."""
-    running = TypeScript()
-    yield running
-    running.close()
-
-
-@pytest.fixture(scope="module")
-def person(furnished: Path) -> Iterator[Attended]:
-    """One console with a person in it, for the tests that leave it as they found it."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder, Mailbox() as mailbox:
-        home = Path(folder) / "home"
-        shutil.copytree(furnished, home)
-        console = Attended(home, mailbox)
-        yield console
-        console.close()
+    with contextlib.closing(TypeScript()) as running:
+        yield running
 
 
 def connect(typescript: TypeScript, console: Console, name: str, token: str | None = None) -> Any:
@@ -101,85 +86,22 @@ def test_a_client_lists_the_tools_calls_them_and_reads_what_was_wrong(
 
 @EACH
 def test_a_held_call_shows_progress_and_ends_as_the_person_decided(
-    person: Attended, typescript: TypeScript, name: str
+    own_attended: Attended, typescript: TypeScript, name: str
 ) -> None:
     """Progress while a person thinks; after the key, the result of the run and its three words."""
-    connect(typescript, person, name)
-    known = set(person.views)
+    connect(typescript, own_attended, name)
+    known = set(own_attended.views)
     draft = DRAFTS[CLIENTS.index(name)]
     result = typescript.begin("call", name, tool="send_draft", arguments={"draft_id": draft})
-    approval_id = newcomer(person, known)
+    approval_id = newcomer(own_attended, known)
     typescript.until(lambda: bool(typescript.events_of(name, "progress")), "progress")
-    assert person.approve(approval_id)
+    assert own_attended.approve(approval_id)
     sent = result()
     assert not sent["isError"]
     assert sent["structuredContent"]["status"] == "completed"
     assert len(sent["structuredContent"]["digest_words"]) == 3
     assert "person" in typescript.events_of(name, "progress")[0]["message"]
     assert typescript.events_of(name, "error") == []
-
-
-@EACH
-def test_a_cancelled_call_leaves_the_approval_which_can_be_asked_after_and_withdrawn(
-    person: Attended, typescript: TypeScript, name: str
-) -> None:
-    """An abort ends the wait alone; the request is still there, until the agent takes it back."""
-    connect(typescript, person, name)
-    known = set(person.views)
-    arguments = {"draft_id": "r-8842188204"}
-    held = typescript.begin("call", name, tool="send_draft", arguments=arguments, **{"as": "it"})
-    approval_id = newcomer(person, known)
-    typescript.until(lambda: bool(typescript.events_of(name, "progress")), "progress")
-    typescript.ask("cancel", name, **{"as": "it"})
-    with pytest.raises(AssertionError, match="not wanted"):
-        held()
-    about = {"approval_id": approval_id}
-    pending = typescript.call(name, "check_action_status", about)
-    assert not pending["isError"]
-    assert pending["structuredContent"]["status"] == "pending_approval"
-    withdrawn = typescript.call(name, "withdraw_action", about)
-    assert withdrawn["structuredContent"]["status"] == "withdrawn"
-    assert person.state(approval_id, "withdrawn")
-    after = typescript.call(name, "check_action_status", about)
-    assert after["isError"]
-    assert after["structuredContent"]["error"]["class"] == "approval_withdrawn"
-
-
-def test_a_call_that_outlasts_the_hold_is_pending_and_its_end_is_found_by_its_id(
-    home: Path, attend: Attend, typescript: TypeScript
-) -> None:
-    """All four at once: each gets its pending message, then its own person's reason."""
-    (home / "config.toml").write_text("[mcp]\nhold_seconds = 1\n")
-    console = attend()
-    for name in CLIENTS:
-        connect(typescript, console, name)
-    calls = {
-        name: typescript.begin("call", name, tool="send_draft", arguments={"draft_id": draft})
-        for name, draft in zip(CLIENTS, DRAFTS, strict=True)
-    }
-    ids: dict[str, str] = {}
-    for name, call in calls.items():
-        pending = call()
-        facts = pending["structuredContent"]
-        assert not pending["isError"]
-        assert facts["status"] == "pending_approval"
-        assert facts["review_url"].endswith(facts["approval_id"])
-        assert "check_action_status" in pending["content"][0]["text"]
-        ids[name] = facts["approval_id"]
-    ends = {
-        name: typescript.begin(
-            "call", name, tool="check_action_status",
-            arguments={"approval_id": approval_id, "wait_seconds": 30},
-        )
-        for name, approval_id in ids.items()
-    }  # fmt: skip
-    for name, approval_id in ids.items():
-        assert console.ready(approval_id)
-        console.tell(deny=approval_id, reason=f"not for {name}")
-        denied = ends[name]()
-        assert denied["isError"]
-        assert denied["structuredContent"]["status"] == "denied"
-        assert f"not for {name}" in denied["content"][0]["text"]
 
 
 def test_every_client_hears_at_once_that_the_tools_changed(

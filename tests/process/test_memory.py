@@ -14,9 +14,9 @@ import pytest
 
 from tests.support.ordinary import AS_ORDINARY, OWNS, as_ordinary, give, ordinary_folder
 from tests.support.scripted_guest import FQN, furnish_guest
-from tests.support.server_harness import CLI, ROOT, Console
+from tests.support.server_harness import CLI, ROOT, Console, eventually
 from tests.support.terminal import Pty
-from tests.support.tls_service import Request, TlsService, tls_service
+from tests.support.tls_service import Request, tls_service
 
 PHRASE, KEY = "qx7canary-phrase-3d81", "qx7canary-key-90ab44"
 ENTRY = ROOT / "tests" / "process" / "oauth_console.py"
@@ -88,7 +88,8 @@ def in_use(folder: Path) -> Iterator[Console]:
             assert console.post("/v1/bindings", body, local=True).status == 201
             token = console.session()["token"]
             threading.Thread(target=_call, args=(console, token), daemon=True).start()
-            _until_seen(service)
+            eventually(lambda: service.seen, "the request has arrived")
+            assert service.seen[0].headers["x-key"] == KEY
             yield console
         finally:
             console.end(signal.SIGKILL)
@@ -98,15 +99,6 @@ def in_use(folder: Path) -> Iterator[Console]:
 def _call(console: Console, token: str) -> None:
     with contextlib.suppress(OSError):  # the console is killed
         console.run("see", {}, token)
-
-
-def _until_seen(service: TlsService) -> None:
-    for _ in range(1200):
-        if service.seen:
-            assert service.seen[0].headers["x-key"] == KEY
-            return
-        threading.Event().wait(0.05)
-    raise AssertionError("the request did not arrive")
 
 
 @pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGSEGV])

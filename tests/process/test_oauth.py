@@ -5,8 +5,8 @@ import os
 import re
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,30 +63,29 @@ class Place:
         return self.ended(terminal)
 
 
+@contextmanager
+def opened(folder: Path, *, token_host: str = "", device: bool = False) -> Iterator[Place]:
+    """A console whose connector gets its tokens from *token_host*; *device*: its provider is known to give codes."""
+    home = folder / "home"
+    (folder / "server").mkdir()
+    with authorization_server(folder / "server") as server:
+        token_url = token_host and f"https://{token_host}:{server.service.port}/token"
+        request = {"url": f"{server.base}/x", "credential": "oauth2"}
+        more = server.manifest(token_url)
+        furnish_guest(home, [request], [server.service.place], more=more)
+        make_vault(home, PHRASE)
+        words = (str(server.service.port), str(folder / "server" / "both.pem"), "serve")
+        env = {"TESTS_DEVICE_URL": f"{server.base}/device"} if device else {}
+        command = (sys.executable, "-I", str(ENTRY), *words)
+        with closing(Console(home, command=command, env=env)) as console:
+            console.unlock(PHRASE)
+            yield Place(home, server, console)
+
+
 @pytest.fixture
-def place() -> Iterator[Place]:
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        base = Path(folder)
-        (base / "server").mkdir()
-        home = base / "home"
-        home.mkdir()
-        with authorization_server(base / "server") as server:
-            yield from opened(base, home, server, server.manifest())
-
-
-def opened(
-    base: Path, home: Path, server: AuthorizationServer, manifest: str, **env: str
-) -> Iterator[Place]:
-    request = {"url": f"{server.base}/x", "credential": "oauth2"}
-    furnish_guest(home, [request], [server.service.place], more=manifest)
-    make_vault(home, PHRASE)
-    words = (str(server.service.port), str(base / "server" / "both.pem"), "serve")
-    console = Console(home, command=(sys.executable, "-I", str(ENTRY), *words), env=env)
-    console.unlock(PHRASE)
-    try:
-        yield Place(home, server, console)
-    finally:
-        console.close()
+def place(folder: Path) -> Iterator[Place]:
+    with opened(folder) as made:
+        yield made
 
 
 def test_an_account_is_shown_stored_used_and_its_tokens_are_nowhere(place: Place) -> None:
@@ -160,47 +159,33 @@ def test_a_login_that_ended_at_the_service_is_authorized_again(place: Place) -> 
     ]
 
 
-def test_the_host_of_a_strangers_token_endpoint_is_typed(tmp_path: Path) -> None:
+def test_the_host_of_a_strangers_token_endpoint_is_typed(folder: Path) -> None:
     """A yes is not enough: the whole host is."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        base = Path(folder)
-        (base / "server").mkdir()
-        home = base / "home"
-        home.mkdir()
-        with authorization_server(base / "server") as server:
-            evil = f"evil.example:{server.service.port}"
-            manifest = server.manifest(f"https://{evil}/token")
-            for place in opened(base, home, server, manifest):
-                terminal = place.command("setup", "scripted")
-                terminal.shows("typed by you:")
-                assert evil in terminal.cells.text
-                terminal.type(b"yes\n")
-                assert "Nothing was stored" in place.ended(terminal, 1)
-                assert server.service.seen == []
-                terminal = place.command("setup", "scripted")
-                terminal.answer("typed by you:", evil)
-                place.address(terminal)
-                terminal.process.send_signal(signal.SIGINT)
-                place.ended(terminal, 130)
-                assert server.service.seen == []
+    with opened(folder, token_host="evil.example") as place:
+        evil = f"evil.example:{place.server.service.port}"
+        terminal = place.command("setup", "scripted")
+        terminal.shows("typed by you:")
+        assert evil in terminal.cells.text
+        terminal.type(b"yes\n")
+        assert "Nothing was stored" in place.ended(terminal, 1)
+        assert place.server.service.seen == []
+        terminal = place.command("setup", "scripted")
+        terminal.answer("typed by you:", evil)
+        place.address(terminal)
+        terminal.process.send_signal(signal.SIGINT)
+        place.ended(terminal, 130)
+        assert place.server.service.seen == []
 
 
-def test_without_a_browser_a_code_is_entered_on_another_device() -> None:
+def test_without_a_browser_a_code_is_entered_on_another_device(folder: Path) -> None:
     """Nobody has to know the option, where the provider is known to give codes."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        base = Path(folder)
-        (base / "server").mkdir()
-        home = base / "home"
-        home.mkdir()
-        with authorization_server(base / "server") as server:
-            where = f"{server.base}/device"
-            for place in opened(base, home, server, server.manifest(), TESTS_DEVICE_URL=where):
-                terminal = place.command("setup", "scripted")
-                terminal.shows("code │ WDJB-MJHT")
-                assert f"{server.base}/activate" in terminal.cells.text
-                server.device_approved.set()
-                terminal.answer("account    │ ana@example.com", "y")
-                assert "is bound" in place.ended(terminal)
+    with opened(folder, device=True) as place:
+        terminal = place.command("setup", "scripted")
+        terminal.shows("code │ WDJB-MJHT")
+        assert f"{place.server.base}/activate" in terminal.cells.text
+        place.server.device_approved.set()
+        terminal.answer("account    │ ana@example.com", "y")
+        assert "is bound" in place.ended(terminal)
 
 
 def test_what_needs_a_person_says_so(place: Place) -> None:

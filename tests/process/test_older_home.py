@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from examples.mailbox.server import Mailbox
-from tests.support.server_harness import Attend, aileron, aileron_json
+from tests.support.server_harness import Attend, aileron, aileron_json, query
 from tests.support.vaults import KNOWN, PHRASE
 
 OLD = Path(__file__).parent / "homes" / "schema-5"
@@ -41,7 +41,8 @@ def test_nothing_of_it_is_lost(home: Path, attend: Attend, mailbox: Mailbox) -> 
     console.unlock(PHRASE)
 
     assert aileron_json("audit", "verify", home=home)["problems"] == []
-    assert chain(home)[: len(EXPECTED["audit"])] == EXPECTED["audit"]
+    chain = [each.hex() for (each,) in query(home, "SELECT hash FROM audit ORDER BY seq")]
+    assert chain[: len(EXPECTED["audit"])] == EXPECTED["audit"]
     waiting = [each["approval_id"] for each in aileron_json("status", home=home)["waiting"]]
     assert waiting == EXPECTED["waiting"]
     listed = [
@@ -64,9 +65,3 @@ def test_nothing_of_it_is_lost(home: Path, attend: Attend, mailbox: Mailbox) -> 
     assert console.approve(send)
     assert console.state(send, "completed")
     assert [each["draft_id"] for each in mailbox.state()["sent"]] == [DRAFT]
-
-
-def chain(home: Path) -> list[str]:
-    """Return the hash of each record, oldest first."""
-    with closing(sqlite3.connect(f"file:{home / 'aileron.db'}?mode=ro", uri=True)) as database:
-        return [each.hex() for (each,) in database.execute("SELECT hash FROM audit ORDER BY seq")]

@@ -1,10 +1,9 @@
 """A project's settings count once a person took them in: the route, its record, and what is no authority."""
 
-import contextlib
-import sqlite3
 from pathlib import Path
 
-from tests.support.server_harness import Console, aileron_json
+from tests.support.core_harness import change_rows
+from tests.support.server_harness import Console, Serve, aileron_json
 
 DIGEST = "ab" * 32
 ASKED = {"agent": "codex", "path": "/srv/a project", "digest": DIGEST}
@@ -14,9 +13,9 @@ def items(console: Console) -> list[dict[str, str]]:
     return console.get("/v1/projects", local=True).json["items"]
 
 
-def test_what_was_accepted_is_on_record_and_outlives_a_restart(home: Path) -> None:
+def test_what_was_accepted_is_on_record_and_outlives_a_restart(home: Path, serve: Serve) -> None:
     """One pin per agent and folder, in the newest bytes; the record is what makes it count."""
-    console = Console(home)
+    console = serve()
     assert console.post("/v1/projects", ASKED, local=True).status == 201
     later = {**ASKED, "digest": "cd" * 32}
     assert console.post("/v1/projects", later, local=True).status == 201
@@ -32,23 +31,20 @@ def test_what_was_accepted_is_on_record_and_outlives_a_restart(home: Path) -> No
     assert [each["digest"] for each in said] == [DIGEST, "cd" * 32, DIGEST]
     assert {each["event"] for each in said} == {"library.accepted"}
     assert aileron_json("audit", "verify", home=home)["ok"]
-    console.end()
 
 
-def test_a_row_alone_takes_no_project_in(home: Path) -> None:
+def test_a_row_alone_takes_no_project_in(home: Path, serve: Serve) -> None:
     """A row that another program wrote is no authority."""
-    console = Console(home)
+    console = serve()
     console.post("/v1/projects", ASKED, local=True)
     console.end()
-    with contextlib.closing(sqlite3.connect(home / "aileron.db")) as database:
-        database.execute("UPDATE pins SET digest = ? WHERE kind = 'project'", ("ee" * 32,))
-        database.execute(
-            "INSERT INTO pins VALUES('project', 'pi /srv/b', ?, 1.0, 'person', 1)", (DIGEST,)
-        )
-        database.commit()
+    change_rows(
+        home,
+        f"UPDATE pins SET digest = '{'ee' * 32}' WHERE kind = 'project'",
+        f"INSERT INTO pins VALUES('project', 'pi /srv/b', '{DIGEST}', 1.0, 'person', 1)",
+    )
     console.start()
     assert items(console) == []
-    console.end()
 
 
 WRONG: tuple[dict[str, object], ...] = (
@@ -64,10 +60,8 @@ WRONG: tuple[dict[str, object], ...] = (
 )
 
 
-def test_a_request_of_another_form_is_refused(home: Path) -> None:
+def test_a_request_of_another_form_is_refused(shared: Console) -> None:
     """Strict: one spelling of a folder, one of a digest."""
-    console = Console(home)
     for wrong in WRONG:
-        assert console.post("/v1/projects", {**ASKED, **wrong}, local=True).status == 400, wrong
-    assert items(console) == []
-    console.end()
+        assert shared.post("/v1/projects", {**ASKED, **wrong}, local=True).status == 400, wrong
+    assert items(shared) == []

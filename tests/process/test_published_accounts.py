@@ -2,9 +2,8 @@
 
 import re
 import sys
-import tempfile
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,35 +47,26 @@ class PublishedPlace:
         return self.console.run(action, args, token)
 
 
-@contextmanager
-def opened_published(mailbox: Mailbox, kind: str) -> Generator[PublishedPlace]:
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder, ExitStack() as stack:
-        base = Path(folder)
-        (base / "service").mkdir()
-        home = base / "home"
-        services = stack.enter_context(published(base / "service", mailbox))
-        connector = unpack(SUITES[kind], base / "connector")
-        aileron("connector", "install", str(connector), home=home)
-        # Of Google's, one file is of a later version: it is named, and the others are added.
-        added = aileron_json("action", "add", str(CORPUS / SUITES[kind]), home=home, code=None)
-        assert len(added["problems"]) == (1 if kind == "oauth2" else 0)
-        make_vault(home, PHRASE)
-        words = (str(services.service.port), str(base / "service" / "both.pem"), "serve")
-        console = Console(home, command=(sys.executable, "-I", str(ENTRY), *words))
-        stack.callback(console.close)
-        console.unlock(PHRASE)
-        yield PublishedPlace(home, services, console)
-
-
 @pytest.fixture
-def place(mailbox: Mailbox) -> Iterator[Callable[[str], PublishedPlace]]:
-    with ExitStack() as stack:
-        yield lambda kind: stack.enter_context(opened_published(mailbox, kind))
+def at(request: pytest.FixtureRequest, folder: Path, mailbox: Mailbox) -> Iterator[PublishedPlace]:
+    (folder / "service").mkdir()
+    home, suite = folder / "home", SUITES[request.param]
+    with published(folder / "service", mailbox) as services:
+        aileron("connector", "install", str(unpack(suite, folder / "connector")), home=home)
+        # Of Google's, one file is of a later version: it is named, and the others are added.
+        added = aileron_json("action", "add", str(CORPUS / suite), home=home, code=None)
+        assert len(added["problems"]) == (1 if request.param == "oauth2" else 0)
+        make_vault(home, PHRASE)
+        words = (str(services.service.port), str(folder / "service" / "both.pem"), "serve")
+        command = (sys.executable, "-I", str(ENTRY), *words)
+        with closing(Console(home, command=command)) as console:
+            console.unlock(PHRASE)
+            yield PublishedPlace(home, services, console)
 
 
-def test_a_login_at_google(place: Callable[[str], PublishedPlace]) -> None:
+@pytest.mark.parametrize("at", ["oauth2"], indirect=True)
+def test_a_login_at_google(at: PublishedPlace) -> None:
     """With a client of one's own. Without it nobody is sent to log in, since the manifest's client has no secret."""
-    at = place("oauth2")
     refused = at.setup("aileron-connector-google").text_at_end(2)
     assert "bound-at-release is in place of its client's secret" in refused
     assert "--client-id" in refused
@@ -94,9 +84,9 @@ def test_a_login_at_google(place: Callable[[str], PublishedPlace]) -> None:
     assert b"Q3 numbers" in answer.raw
 
 
-def test_an_access_key_of_aws(place: Callable[[str], PublishedPlace]) -> None:
-    """One key for every region; a region of its own narrows the hosts that it is sent to, and signs nowhere else."""
-    at = place("aws_sigv4")
+@pytest.mark.parametrize("at", ["aws_sigv4"], indirect=True)
+def test_an_access_key_of_aws(at: PublishedPlace) -> None:
+    """A region of its own narrows the hosts that it is sent to, and signs nowhere else."""
     words = ("--access-key-id", ACCESS_KEY_ID, "--account", "ana")
     terminal = at.setup("aileron-connector-athena", *words, "--region", "eu-west-1")
     terminal.shows("sent to  athena.eu-west-1.amazonaws.com:443, over TLS, and to no other host")
@@ -115,16 +105,3 @@ def test_an_access_key_of_aws(place: Callable[[str], PublishedPlace]) -> None:
     assert elsewhere.status == 412, elsewhere.raw
     assert elsewhere.error["class"] == "binding_required"
     assert len(at.services.service.seen) == reached
-
-    key = ("--secret-fd", "0", "--identity", "all")
-    nowhere = ("binding", "setup", "aileron-connector-athena", *words, *key, "--region")
-    secret = SECRET_ACCESS_KEY
-    said = aileron(*nowhere, "eu-west-9", home=at.home, stdin=secret, code=2, env=KNOWN)
-    assert "has no host in eu-west-9" in said.stderr
-    said = aileron(*nowhere, "Ireland", home=at.home, stdin=secret, code=2, env=KNOWN)
-    assert "is no AWS region" in said.stderr
-    aileron("binding", "revoke", bound["name"], "--yes", home=at.home)
-    aileron(*nowhere[:-1], home=at.home, stdin=secret, env=KNOWN)
-    for region in ("eu-west-1", "us-east-1"):
-        answer = at.run("get-query-execution", **{**STOP, "region": region})
-        assert answer.status == 200, answer.raw

@@ -126,10 +126,10 @@ def send(console: ScreenConsole, burst: bytes, *, apart: bool) -> bool:
 
 def approve_one(console: ScreenConsole) -> None:
     """Bring the console back to its list, whatever stands there, and approve one call as a person does."""
+    console.pty.settle(2.5)  # a paste without an end is over by then
     for _ in range(4):
-        console.pty.settle(2.5)  # a paste without an end is over by then
         console.pty.type(b"\x1b")
-    console.pty.settle(0.7)
+        console.pty.settle(0.7)
     for key in (
         b"\x1b[I",
         b"1",
@@ -146,10 +146,7 @@ def approve_one(console: ScreenConsole) -> None:
         console.pty.type(b" ")
         console.pty.settle(0.5)
     since = len(console.pty.raw)
-    for _ in range(8):
-        console.pty.settle(0.8)
-        console.pty.type(b"a")
-        console.pty.settle(0.8)
-        if console.rows("state").count(("pending",)) < WAITING:
-            break  # else a busy console read it with the key before
+    console.pty.press(
+        b"a", lambda: console.rows("state").count(("pending",)) < WAITING, "one is decided"
+    )
     console.pty.until(lambda: console.pty.drew("Approved", since), "Approved")

@@ -5,11 +5,11 @@ old port, edit `daemon.json`, pass questions on to the real console.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from hashlib import sha256
@@ -28,6 +28,7 @@ from tests.support.mcp_harness import (
     listen_unix,
     lock_home,
 )
+from tests.support.tls import certificate
 
 SHORT = {"AILERON_WAIT_SECONDS": "0.2"}
 
@@ -75,43 +76,24 @@ def test_a_socket_of_another_process_than_the_locks_gets_not_one_byte(tmp_path: 
     assert "is not the console" in said
 
 
-def test_a_socket_in_a_home_that_nobody_holds_is_not_even_connected_to(tmp_path: Path) -> None:
-    """What a dead console left, or somebody put there, is no console."""
-    home = tmp_path / "home"
-    home.mkdir()
-    with listening(listen_unix(home / "run" / "console.sock"), health()) as listener:
-        said = refused(home, AILERON_TOKEN=TOKEN)
-    assert listener.heard == []
-    assert "No console is running on" in said
-
-
-def test_a_shared_lock_is_not_the_consoles(tmp_path: Path) -> None:
-    """Only the exclusive lock makes an owner; a reader's lock makes nobody the console."""
-    import fcntl
-
-    home = tmp_path / "home"
-    home.mkdir()
-    descriptor = os.open(home, os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
-    with listening(listen_unix(home / "run" / "console.sock"), health()) as listener:
-        refused(home, AILERON_TOKEN=TOKEN)
-    os.close(descriptor)
-    assert listener.heard == []
-
-
-def test_a_listener_that_an_edited_daemon_json_names_is_never_asked(tmp_path: Path) -> None:
-    """The file is no authority: neither its url nor its pid nor its socket."""
+def test_in_a_home_that_nobody_holds_no_listener_is_even_connected_to(tmp_path: Path) -> None:
+    """Neither the home's socket, nor what `daemon.json` names; a shared lock is a reader's, and holds nothing."""
     home = tmp_path / "home"
     home.mkdir()
     with (
+        listening(listen_unix(home / "run" / "console.sock"), health()) as own,
         listening(listen_tcp(), health()) as tcp,
         listening(listen_unix(tmp_path / "s"), health()) as unix,
     ):
         url, socket_ = f"http://127.0.0.1:{tcp.port}", str(tmp_path / "s")
         entry = {"version": 1, "url": url, "socket": socket_, "pid": os.getpid()}
         (home / "daemon.json").write_text(json.dumps(entry))
+        assert "No console is running on" in refused(home, AILERON_TOKEN=TOKEN)
+        descriptor = os.open(home, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
         refused(home, AILERON_TOKEN=TOKEN)
-    assert (tcp.heard, unix.heard) == ([], [])
+        os.close(descriptor)
+    assert (own.heard, tcp.heard, unix.heard) == ([], [], [])
 
 
 @pytest.mark.parametrize(
@@ -220,16 +202,10 @@ def test_over_tls_the_certificate_is_the_pinned_one_or_nothing_is_sent(
     tmp_path: Path, right_pin: bool
 ) -> None:
     """The pin decides, before the token leaves."""
-    request = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    subprocess.run(
-        [*request, "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=x"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-    )
+    both = certificate(tmp_path, "x")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
-    der = ssl.PEM_cert_to_DER_cert((tmp_path / "cert.pem").read_text())
+    context.load_cert_chain(both)
+    der = ssl.PEM_cert_to_DER_cert(both.read_text().partition("-----BEGIN PRIVATE")[0])
     pin = sha256(der).hexdigest() if right_pin else "0" * 64
     tcp = listen_tcp()
     url = f"https://127.0.0.1:{tcp.getsockname()[1]}"

@@ -23,13 +23,12 @@ from tests.support.variants import variants
 
 OLD_ERA, NEW_ERA = "legacy", "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
-HOLD = 7.0
 
 
 @pytest.fixture
 def console(tmp_path: Path) -> Iterator[ProcessConsole]:
-    """A console that holds a gated call for seven seconds."""
-    running = ProcessConsole(tmp_path / "home", hold_seconds=HOLD)
+    """A console that holds a gated call for longer than any test takes."""
+    running = ProcessConsole(tmp_path / "home", hold_seconds=1000)
     yield running
     if running.process.poll() is None:
         running.stop()
@@ -134,15 +133,6 @@ def test_a_call_that_may_have_run_is_never_repeated(
     assert relay.end() == (0, "")
 
 
-@pytest.fixture
-def holding(tmp_path: Path) -> Iterator[ProcessConsole]:
-    """A console that holds a gated call for longer than any test takes."""
-    running = ProcessConsole(tmp_path / "home", hold_seconds=1000)
-    yield running
-    if running.process.poll() is None:
-        running.stop()
-
-
 def held(relay: RawRelay, console: ProcessConsole, id_: int = 1, **params: Any) -> None:
     """Make a gated call, and wait until the console holds it."""
     before = console.control.state()["polls"]
@@ -153,18 +143,18 @@ def held(relay: RawRelay, console: ProcessConsole, id_: int = 1, **params: Any) 
 @pytest.mark.parametrize("meta", [None, NEW])
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_call_that_is_held_while_the_console_is_killed_gets_its_outcome(
-    holding: ProcessConsole, meta: dict[str, Any] | None, allowed: bool
+    console: ProcessConsole, meta: dict[str, Any] | None, allowed: bool
 ) -> None:
     """The relay attaches again: one approval, one run, one answer, whose progress goes on growing."""
-    relay = RawRelay(holding.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
     relay.handshake(client="claude-code")
     mine = {**meta, f"{PREFIX}clientInfo": {"name": "claude-code", "version": "1"}} if meta else {}
-    held(relay, holding, _meta={"progressToken": "p", **mine})
-    (asked,) = holding.control.state()["approvals"]
+    held(relay, console, _meta={"progressToken": "p", **mine})
+    (asked,) = console.control.state()["approvals"]
     for _ in range(2):
-        restart(holding)
-        eventually(lambda: holding.control.state()["polls"] == 1, "it is held again")
-    (holding.control.approve if allowed else lambda: holding.control.deny("no"))()
+        restart(console)
+        eventually(lambda: console.control.state()["polls"] == 1, "it is held again")
+    (console.control.approve if allowed else lambda: console.control.deny("no"))()
     progress: list[float] = []
     while (message := relay.read()).get("id") != 1:
         assert message["method"] != "notifications/message", "that is for the relay alone"
@@ -175,109 +165,109 @@ def test_a_call_that_is_held_while_the_console_is_killed_gets_its_outcome(
     assert all(before < after for before, after in pairwise(progress))
     relay.send("tools/call", 2, name="check_action_status", arguments={"approval_id": asked["approval_id"]}, **({"_meta": meta} if meta else {}))  # fmt: skip
     assert status_of(relay.answer(2)) == status_of(message)
-    assert holding.control.state()["approvals"] == [], "no other was asked for"
+    assert console.control.state()["approvals"] == [], "no other was asked for"
     assert relay.end() == (0, "")
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("era", [OLD_ERA, NEW_ERA])
 async def test_the_official_client_gets_the_outcome_of_a_call_over_a_kill(
-    holding: ProcessConsole, era: str
+    console: ProcessConsole, era: str
 ) -> None:
     """It notices nothing of the restart."""
 
     def kill_and_approve() -> None:
-        eventually(lambda: holding.control.state()["polls"] == 1, "the call is held")
-        restart(holding)
-        eventually(lambda: holding.control.state()["polls"] == 1, "it is held again")
-        holding.control.approve()
+        eventually(lambda: console.control.state()["polls"] == 1, "the call is held")
+        restart(console)
+        eventually(lambda: console.control.state()["polls"] == 1, "it is held again")
+        console.control.approve()
 
-    async with official_client(holding, "relay", era) as client, anyio.create_task_group() as tasks:
+    async with official_client(console, "relay", era) as client, anyio.create_task_group() as tasks:
         tasks.start_soon(anyio.to_thread.run_sync, kill_and_approve)
         answer = await client.call_tool("send_draft", {"text": "to Anna"})
     assert answer.structured_content["output"]["args"] == {"text": "to Anna"}
 
 
 def test_two_held_calls_that_are_equal_stay_one_approval_over_a_kill(
-    holding: ProcessConsole,
+    console: ProcessConsole,
 ) -> None:
     """Each has a key of its own, and they share what a person is asked; another call has its own."""
-    relay = RawRelay(holding.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
     relay.handshake(client="claude-code")
-    held(relay, holding, 1)
-    held(relay, holding, 2)
-    held(relay, holding, 3, arguments={"text": "else"})
-    assert len(holding.control.state()["approvals"]) == 2
-    restart(holding)
-    eventually(lambda: holding.control.state()["polls"] == 3, "all are held again")
-    holding.control.approve()
+    held(relay, console, 1)
+    held(relay, console, 2)
+    held(relay, console, 3, arguments={"text": "else"})
+    assert len(console.control.state()["approvals"]) == 2
+    restart(console)
+    eventually(lambda: console.control.state()["polls"] == 3, "all are held again")
+    console.control.approve()
     answers = [relay.answer_of(1, 2, 3) for _ in range(3)]
     assert {answer["id"] for answer in answers} == {1, 2, 3}
     assert {status_of(answer) for answer in answers} == {"completed"}
-    assert holding.control.state()["approvals"] == [], "none was asked anew"
+    assert console.control.state()["approvals"] == [], "none was asked anew"
     assert relay.end() == (0, "")
 
 
 def test_a_call_whose_end_did_not_arrive_is_answered_by_the_next_console(
-    holding: ProcessConsole,
+    console: ProcessConsole,
 ) -> None:
     """It had completed just before the kill."""
-    relay = RawRelay(holding.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
     relay.handshake(client="claude-code")
-    held(relay, holding)
+    held(relay, console)
     stop_process(relay.process.pid)  # what is said to it now stays unread
-    holding.control.approve()
+    console.control.approve()
     eventually(
-        lambda: holding.control.state()["approvals"][0]["status"] == "completed", "it has ended"
+        lambda: console.control.state()["approvals"][0]["status"] == "completed", "it has ended"
     )
-    restart(holding)
+    restart(console)
     relay.process.send_signal(signal.SIGCONT)
     assert status_of(relay.answer(1)) == "completed"
-    assert holding.control.state()["runs"] == []
+    assert console.control.state()["runs"] == []
     assert relay.end() == (0, "")
 
 
 def test_where_the_session_has_ended_the_call_is_not_made_again_in_another(
-    holding: ProcessConsole,
+    console: ProcessConsole,
 ) -> None:
     """Its key is of the session before: in another one it would run a second time."""
-    relay = RawRelay(holding.home, AILERON_AGENT="self")
+    relay = RawRelay(console.home, AILERON_AGENT="self")
     relay.handshake(client="claude-code")
     relay.send("tools/call", 1, name="stall", arguments={})
-    eventually(lambda: holding.control.state()["runs"], "the run has begun")
+    eventually(lambda: console.control.state()["runs"], "the run has begun")
     stop_process(relay.process.pid)
-    restart(holding)
-    holding.control.forget()
+    restart(console)
+    console.control.forget()
     relay.process.send_signal(signal.SIGCONT)
     answer = relay.answer(1)
     assert status_of(answer) == "unknown"
     assert "Do not repeat it" in answer["result"]["content"][0]["text"]
-    assert holding.control.state()["runs"] == []
+    assert console.control.state()["runs"] == []
     relay.end()
 
 
 def test_a_held_call_of_a_console_that_stays_away_names_its_approval(
-    holding: ProcessConsole,
+    console: ProcessConsole,
 ) -> None:
     """The agent has what it needs to ask after it, once there is a console."""
-    relay = RawRelay(holding.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
     relay.handshake(client="claude-code")
-    held(relay, holding)
-    (asked,) = holding.control.state()["approvals"]
-    holding.kill()
+    held(relay, console)
+    (asked,) = console.control.state()["approvals"]
+    console.kill()
     answer = relay.answer(1)["result"]
     assert asked["approval_id"] in answer["content"][0]["text"]
     assert answer["structuredContent"]["error"]["details"] == {"approval_id": asked["approval_id"]}
     assert relay.outcome()[0] == 69
 
 
-def test_a_call_that_no_console_took_is_said_to_be_safe_to_repeat(holding: ProcessConsole) -> None:
+def test_a_call_that_no_console_took_is_said_to_be_safe_to_repeat(console: ProcessConsole) -> None:
     """And one that may have run is not."""
-    relay = RawRelay(holding.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="2")
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="2")
     relay.handshake()
     relay.send("tools/call", 1, name="stall", arguments={})
-    eventually(lambda: holding.control.state()["runs"], "the run has begun")
-    holding.kill()
+    eventually(lambda: console.control.state()["runs"], "the run has begun")
+    console.kill()
     relay.send("tools/call", 2, name="read_inbox", arguments={})
     answers = {answer["id"]: answer for answer in (relay.answer_of(1, 2), relay.answer_of(1, 2))}
     assert "may have run. Do not repeat it" in answers[1]["result"]["content"][0]["text"]
@@ -286,15 +276,15 @@ def test_a_call_that_no_console_took_is_said_to_be_safe_to_repeat(holding: Proce
 
 
 def test_a_call_on_its_way_is_not_called_safe_to_repeat_where_another_ends_the_relay(
-    holding: ProcessConsole,
+    console: ProcessConsole,
 ) -> None:
     """Its own connection still stood: the console had the call, and the relay gave up for another one."""
-    relay = RawRelay(holding.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
     relay.handshake()
     relay.send("tools/call", 1, name="stall", arguments={})
-    eventually(lambda: holding.control.state()["runs"], "the run has begun")
+    eventually(lambda: console.control.state()["runs"], "the run has begun")
     for name in ("run/console.sock", "daemon.json"):  # nobody finds the console any more
-        (holding.home / name).rename(holding.home / f"{name}.away")
+        (console.home / name).rename(console.home / f"{name}.away")
     relay.send("tools/call", 2, name="read_inbox", arguments={})
     answers = {answer["id"]: answer for answer in (relay.answer_of(1, 2), relay.answer_of(1, 2))}
     assert "may have run. Do not repeat it" in answers[1]["result"]["content"][0]["text"]

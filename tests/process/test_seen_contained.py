@@ -30,12 +30,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def console(attended: Attended) -> Attended:
-    """A console with a person in it, who sees how each call's session is contained."""
-    return attended
-
-
 def asks(session: Mapping[str, Any], draft: str, *, contained: bool) -> str:
     """Ask over the session's own socket, in a sandbox or beside the console; return the approval."""
     path = session["socket"]
@@ -61,35 +55,35 @@ def drawn(console: Attended, approval: str, containment: str) -> None:
     ), console.views
 
 
-def test_one_process_outside_is_enough_for_as_long_as_the_session_lives(console: Attended) -> None:
+def test_one_process_outside_is_enough_for_as_long_as_the_session_lives(attended: Attended) -> None:
     """What was seen stays, through a restart too, and it is on record."""
-    session = console.session(launched=True, contained=True)
+    session = attended.session(launched=True, contained=True)
     first = asks(session, DRAFT, contained=True)
-    drawn(console, first, "verified")
+    drawn(attended, first, "verified")
     second = asks(session, "r-2", contained=False)
-    drawn(console, second, "none")
-    drawn(console, first, "none")
+    drawn(attended, second, "none")
+    drawn(attended, first, "none")
     eventually(
         lambda: (
-            [r["session"] for r in console.records() if r["event"] == "session.seen_outside"]
+            [r["session"] for r in attended.records() if r["event"] == "session.seen_outside"]
             == [session["session_id"]]
         ),
         "the record that it was seen outside",
     )
-    console.end()
-    console.start()
+    attended.end()
+    attended.start()
     third = asks(session, "r-3", contained=True)
-    drawn(console, third, "none")
-    assert [r["event"] for r in console.records()].count("session.seen_outside") == 1
+    drawn(attended, third, "none")
+    assert [r["event"] for r in attended.records()].count("session.seen_outside") == 1
 
 
-def test_a_token_that_comes_another_way_is_nobodys_sandbox(console: Attended) -> None:
+def test_a_token_that_comes_another_way_is_nobodys_sandbox(attended: Attended) -> None:
     """Over TCP nothing of the sender can be seen; over the home's socket, that it sees the home."""
-    session = console.session(launched=True, contained=True)
-    drawn(console, asks(session, DRAFT, contained=True), "verified")
+    session = attended.session(launched=True, contained=True)
+    drawn(attended, asks(session, DRAFT, contained=True), "verified")
     asked = {"args": {"draft_id": "r-2"}}
     path = "/v1/actions/send-draft/run"
-    answer = console.post(path, asked, token=session["token"])
-    drawn(console, answer.json["approval_id"], "claimed")
-    console.post(path, {**asked, "args": {"draft_id": "r-3"}}, token=session["token"], local=True)
-    drawn(console, answer.json["approval_id"], "none")
+    answer = attended.post(path, asked, token=session["token"])
+    drawn(attended, answer.json["approval_id"], "claimed")
+    attended.post(path, {**asked, "args": {"draft_id": "r-3"}}, token=session["token"], local=True)
+    drawn(attended, answer.json["approval_id"], "none")

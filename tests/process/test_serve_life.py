@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from examples.mailbox.server import Mailbox
+from tests.support.forked import forked
 from tests.support.mcp_harness import RawRelay
 from tests.support.server_harness import (
     CLI,
@@ -117,11 +118,12 @@ def test_an_effect_in_flight_does_not_keep_it_for_long(
 
 
 def test_the_first_port_is_taken_again(home: Path, serve: Serve) -> None:
-    """Over a stop and over a kill; not while another has it, and again once it is free."""
-    (home / "config.toml").write_text(f'[server]\nlisten = "127.0.0.1:{quiet_port()}"\n')
+    """The person's choice; over a stop and over a kill; not while another has it, and again once it is free."""
+    first = quiet_port()
+    (home / "config.toml").write_text(f'[server]\nlisten = "127.0.0.1:{first}"\n')
     console = serve(accept=False)
+    assert console.port == first
     (home / "config.toml").unlink()
-    first = console.port
     for number in (signal.SIGTERM, signal.SIGKILL):
         console.end(number)
         console.start()
@@ -140,91 +142,34 @@ def test_the_first_port_is_taken_again(home: Path, serve: Serve) -> None:
     assert console.port == first
 
 
-def test_a_port_of_the_persons_choice_is_used(home: Path, serve: Serve) -> None:
-    """`[server] listen`."""
-    port = quiet_port()
-    (home / "config.toml").write_text(f'[server]\nlisten = "127.0.0.1:{port}"\n')
-    assert serve(accept=False).port == port
-
-
-def test_a_home_with_a_long_path_has_a_socket_too(furnished: Path, mailbox: Mailbox) -> None:
+def test_a_home_with_a_long_path_has_a_socket_too(
+    furnished: Path, folder: Path, mailbox: Mailbox
+) -> None:
     """Over 100 bytes: bound and connected through the folder's handle."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        deep = Path(folder).joinpath(*["d" * 60] * 4)
-        home = deep / "home"
-        shutil.copytree(furnished, home)
-        console = Console(home, mailbox)
-        try:
-            assert len(os.fsencode(home / "run" / "console.sock")) > 108
-            assert aileron_json("status", home=home)["pid"] == console.process.pid
-            ran = aileron_json("action", "run", "list-drafts", home=home)
-            assert ran["status"] == "completed"
-            assert console.end() == 0
-            assert not (home / "run" / "console.sock").exists()
-        finally:
-            console.close()
-
-
-def test_a_second_console_on_a_home_is_refused(console: Console) -> None:
-    """With a sentence that names the first, which goes on undisturbed."""
-    before = (console.home / "daemon.json").read_text()
-    done = aileron("serve", home=console.home, code=1)
-    assert done.stdout == ""
-    assert (
-        f"A console is already running on {console.home} (process {console.process.pid})"
-        in done.stderr
-    )
-    assert done.stderr.count("\n") == 1
-    error = aileron_json("serve", home=console.home, code=1)["error"]
-    assert "already running" in error["message"]
-    assert (console.home / "daemon.json").read_text() == before
-    assert console.get("/v1/health", local=True).status == 200
-
-
-def test_a_home_of_another_program_is_refused(tmp_path: Path) -> None:
-    """With a sentence; nothing in it is changed."""
-    (tmp_path / "settings.json").write_text("{}")
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path, *tmp_path.iterdir())}
-    mode = tmp_path.stat().st_mode
-    done = aileron("serve", home=tmp_path, code=1)
-    assert "another program (settings.json)" in done.stderr
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path, *tmp_path.iterdir())} == before
-    assert tmp_path.stat().st_mode == mode
-
-
-def test_what_a_killed_console_left_hinders_nobody(serve: Serve) -> None:
-    """Its socket and address file are replaced."""
-    console = serve(accept=False)
-    console.end(signal.SIGKILL)
-    assert (console.home / "run" / "console.sock").exists()
-    assert (console.home / "daemon.json").exists()
-    assert aileron_json("status", home=console.home, code=69)["running"] is False
-    console.start()
-    assert aileron_json("status", home=console.home)["pid"] == console.process.pid
+    home = shutil.copytree(furnished, folder.joinpath(*["d" * 60] * 4, "home"))
+    with contextlib.closing(Console(home, mailbox)) as console:
+        assert len(os.fsencode(home / "run" / "console.sock")) > 108
+        assert aileron_json("status", home=home)["pid"] == console.process.pid
+        ran = aileron_json("action", "run", "list-drafts", home=home)
+        assert ran["status"] == "completed"
+        assert console.end() == 0
+        assert not (home / "run" / "console.sock").exists()
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "code", "says"),
+    ("file", "content", "says"),
     [
-        ("config.toml", "[server]\nlisten = '0.0.0.0:80'\n", 1, "127.0.0.1:PORT"),
-        ("config.toml", "not toml", 1, "config.toml"),
-        ("config.toml", "[sever]\n", 1, "sever"),
-        (
-            "aileron.db",
-            "this is no database at all, whatever its name says\n" * 20,
-            1,
-            "aileron.db",
-        ),
+        ("config.toml", "[server]\nlisten = '0.0.0.0:80'\n", "127.0.0.1:PORT"),
+        ("config.toml", "[sever]\n", "sever"),
+        ("aileron.db", "this is no database at all\n" * 50, "aileron.db"),
     ],
 )
 def test_a_home_that_cannot_be_used_is_a_sentence(
-    home: Path, file: str, content: str, code: int, says: str
+    home: Path, file: str, content: str, says: str
 ) -> None:
     """Never a traceback, and nothing keeps the home locked."""
     (home / file).write_text(content)
-    done = aileron("serve", home=home, code=code)
+    done = aileron("serve", home=home, code=1)
     assert says in done.stderr
     assert done.stdout == ""
     assert not (home / "daemon.json").exists()
@@ -250,7 +195,7 @@ def test_it_says_at_start_what_it_accepted_and_where_it_leads(console: Console) 
     console.end()
     command = [*CLI, "serve", "--home", str(console.home), "--accept-installed"]
     command += ["--route", "gmail.googleapis.com:443=127.0.0.1:9"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with forked(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(3)]
         process.terminate()

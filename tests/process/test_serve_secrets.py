@@ -1,12 +1,9 @@
 """Where tokens do not lie, and what another program of the same user cannot read."""
 
-import contextlib
-import sqlite3
-
 from aileron_core.ids import token_hash
 from examples.mailbox.server import Mailbox
 from tests.support.processes import command_lines
-from tests.support.server_harness import DRAFT, Console, Serve, aileron
+from tests.support.server_harness import DRAFT, Console, Serve, aileron, query
 
 
 def test_a_token_is_returned_once_and_kept_nowhere(serve: Serve, mailbox: Mailbox) -> None:
@@ -31,8 +28,7 @@ def test_a_token_is_returned_once_and_kept_nowhere(serve: Serve, mailbox: Mailbo
             assert secret not in lines
             for path in held:
                 assert secret.encode() not in path.read_bytes(), path
-    with contextlib.closing(sqlite3.connect(console.home / "aileron.db")) as database:
-        kept = database.execute("SELECT token_hash, gateway_hash FROM sessions").fetchall()
+    kept = query(console.home, "SELECT token_hash, gateway_hash FROM sessions")
     assert (token_hash(token), token_hash(gateway)) in kept
 
 

@@ -5,14 +5,11 @@ import json
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aileron_tui.cli.check import validate_project
-from aileron_tui.cli.output import EXIT, CommandContext
-from tests.support.mcp_harness import NEW
+from tests.support.core_harness import change_rows
 from tests.support.server_harness import DRAFT, Console, Serve
 
 MIB = 1024 * 1024
@@ -119,34 +116,6 @@ def test_a_body_that_is_not_of_the_form_is_refused(
     assert answer.status == 400
     assert answer.error["class"] == "invalid_request"
     assert says in answer.error["message"]
-
-
-@pytest.mark.parametrize(
-    "args",
-    [None, {"nope": 1}, {"query": 5}, {"max_results": True},
-     {"max_results": 2**53 + 1}, {"query": "\ud800"}],
-)  # fmt: skip
-def test_arguments_that_do_not_fit_are_named(shared: Console, token: str, args: Any) -> None:
-    """400 with one problem for each, and nothing ran."""
-    answer = shared.run("list-drafts", args, token)
-    assert answer.status == 400
-    assert answer.error["class"] == "invalid_arguments"
-    for problem in answer.error["details"]["problems"]:
-        assert set(problem) == {"argument", "problem"}
-
-
-def test_a_null_for_an_optional_input_and_a_whole_float_fit(shared: Console, token: str) -> None:
-    """Absent, and an integer."""
-    answer = shared.run("list-drafts", {"query": None, "max_results": 2.0}, token)
-    assert answer.status == 200
-    assert len(answer.json["output"]["drafts"]) == 2
-
-
-def test_deep_but_closed_json_is_answered(shared: Console, token: str) -> None:
-    """As arguments that do not fit, whatever its depth; the console goes on."""
-    deep = b'{"args": {"query": ' + b"[" * 50_000 + b"]" * 50_000 + b"}}"
-    assert shared.request("POST", RUN, raw=deep, token=token).status == 400
-    assert shared.get("/v1/health").status == 200
 
 
 def test_a_body_over_one_mebibyte_is_refused(shared: Console, token: str) -> None:
@@ -322,46 +291,18 @@ def test_a_session_that_is_not_of_the_form_is_not_opened(
     assert "'agent' is missing" in missing.error["message"]
 
 
-def test_ops_of_a_connector_are_tools_of_the_session_that_was_launched_with_them(
-    shared: Console, token: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_ops_of_a_connector_are_for_launched_sessions_and_accepted_connectors(
+    shared: Console,
 ) -> None:
-    """Over MCP too; what nobody accepted stops the opening, and `aileron validate` says it before."""
-    asked = {"plugin_tools": [{"plugin": "mail-drafts", "expose": ["list_drafts"]}]}
-    relay = shared.post("/v1/sessions", {"agent": "a", "cwd": "/", **asked}, local=True)
+    """What nobody accepted stops the opening."""
+    body: dict[str, Any] = {"agent": "a", "cwd": "/"}
+    asked = [{"plugin": "mail-drafts", "expose": ["list_drafts"]}]
+    relay = shared.post("/v1/sessions", {**body, "plugin_tools": asked}, local=True)
     assert (relay.status, "`launched`" in relay.error["message"]) == (400, True)
-    wrong = {"plugin_tools": [{"plugin": "nope", "expose": ["list_drafts"]}]}
-    body = {"agent": "a", "cwd": "/", "launched": True}
-    refused = shared.post("/v1/sessions", {**body, **wrong}, local=True)
+    body |= {"launched": True, "plugin_tools": [{**asked[0], "plugin": "nope"}]}
+    refused = shared.post("/v1/sessions", body, local=True)
     assert refused.status == 400
     assert "no accepted connector is named 'nope'" in refused.error["message"]
-
-    own = shared.session(launched=True, **asked)["token"]
-    for who, is_error in ((own, False), (token, True)):
-        meta = {"_meta": NEW, "name": "mail-drafts_list_drafts", "arguments": {}}
-        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": meta}
-        headers = {
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": "2026-07-28",
-            "Mcp-Method": "tools/call",
-            "Mcp-Name": "mail-drafts_list_drafts",
-        }
-        connection = shared.connection()
-        headers |= {"Authorization": f"Bearer {who}", "Content-Type": "application/json"}
-        connection.request("POST", "/mcp", json.dumps(call), headers)
-        said = connection.getresponse().read()
-        assert (b'"isError":true' in said) is is_error, said
-        connection.close()
-
-    project = tmp_path / "aileron.toml"
-    project.write_text(
-        "[mcp_proxy]\nenable = true\nplugin_tools = [{plugin = 'mail-drafts', expose = ['nope']}]\n"
-    )
-    context = CommandContext(home=shared.home, json=False, color=False)
-    assert validate_project(context, project) == EXIT.FAILED
-    assert "(USER.MCP_PROXY.UNKNOWN_OPERATION)" in capsys.readouterr().out
-    context = CommandContext(home=tmp_path / "none", json=False, color=False)
-    assert validate_project(context, project) == EXIT.FAILED
-    assert "(USER.MCP_PROXY.UNKNOWN_PLUGIN)" in capsys.readouterr().out
 
 
 def test_actions_are_listed_as_agreed(shared: Console, token: str) -> None:
@@ -374,32 +315,6 @@ def test_actions_are_listed_as_agreed(shared: Console, token: str) -> None:
         assert item["input_schema"]["additionalProperties"] is False
         assert shared.get(f"/v1/actions/{item['name']}", token=token).json == item
     assert shared.get("/v1/actions/nope", token=token).error["class"] == "not_found"
-
-
-def test_an_ungated_run_is_answered_at_once(shared: Console, token: str) -> None:
-    """200 with the output, and the audit id; of one step nothing is said twice."""
-    answer = shared.run("get-draft", {"id": DRAFT}, token)
-    assert answer.status == 200
-    assert set(answer.json) == {"status", "audit_id", "output"}
-    assert answer.json["status"] == "completed"
-    assert answer.json["output"]["id"] == DRAFT
-
-
-def test_an_op_that_fails_says_how_in_the_one_error_body(shared: Console, token: str) -> None:
-    """With the service's status and the run's audit id."""
-    answer = shared.run("get-draft", {"id": "r-0"}, token)
-    assert answer.status == 502
-    error = answer.error
-    assert (error["class"], error["retriable"], error["details"]["status"]) == (
-        "external_api_error", False, 404,
-    )  # fmt: skip
-    assert error["audit_id"].startswith("run-")
-
-
-def test_an_action_that_is_not_there_is_404(shared: Console, token: str) -> None:
-    """Whatever its name."""
-    for name in ("nope", "..", "%2e%2e", "a%20b", "x" * 5000, "%F0%9F%92%A5", "%00"):
-        assert shared.run(name, {}, token).status == 404
 
 
 def test_the_page_of_an_approval_is_one_page_for_every_id(shared: Console, token: str) -> None:
@@ -417,14 +332,6 @@ def test_the_page_of_an_approval_is_one_page_for_every_id(shared: Console, token
     shared.post(f"/v1/action-approvals/{pending['approval_id']}/withdraw", token=token)
 
 
-@pytest.mark.parametrize("word", ["None", "x", "null", f"{APPROVAL}x", APPROVAL.upper()])
-def test_what_is_no_approval_id_has_no_page(shared: Console, word: str) -> None:
-    """Whoever follows such an address is told that it leads nowhere."""
-    answer = shared.get(f"/review/{word}")
-    assert answer.status == 404
-    assert answer.error["class"] == "not_found"
-
-
 def test_a_fault_of_ours_is_500_in_the_one_error_body(serve: Serve) -> None:
     """Without a word on what it was, on the wire or on stderr; the log has its kind."""
     console = serve(accept=False)
@@ -433,13 +340,8 @@ def test_a_fault_of_ours_is_500_in_the_one_error_body(serve: Serve) -> None:
     for file in folder.iterdir():
         file.unlink()
     # The console's own tables, taken away under it: what no handler expects.
-    import sqlite3
-
-    approval = "act-20260101T000000-0000000000000000"
-    with sqlite3.connect(console.home / "aileron.db") as database:
-        database.execute("ALTER TABLE runs RENAME TO gone")
-    database.close()
-    answer = console.get(f"/v1/action-approvals/{approval}/result", token=token)
+    change_rows(console.home, "ALTER TABLE runs RENAME TO gone")
+    answer = console.get(f"/v1/action-approvals/{APPROVAL}/result", token=token)
     assert answer.status == 500
     assert answer.error["class"] == "internal_error"
     assert "runs" not in answer.error["message"]

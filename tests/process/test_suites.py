@@ -1,20 +1,18 @@
 """A suite of 515 files at a real console: added, accepted with one key, and offered as the settings say."""
 
-import os
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mcp import Client
-from mcp.client.stdio import StdioServerParameters
 
 from aileron_core.home.owner import lock_owner
 from examples.mailbox.server import Mailbox
-from tests.process.test_accepting import NEW, OLD, RELAY, accept
+from tests.process.test_accepting import NEW, OLD, accept, console_in_tmux, relay
 from tests.process.test_console_plain import Plain
-from tests.process.tmux import Tmux, shell
+from tests.process.tmux import Tmux
 from tests.support.server_harness import (
-    CLI,
     DRAFT,
     ROOT,
     Serve,
@@ -39,11 +37,7 @@ def home(home: Path) -> Path:
 @pytest.fixture
 def console(home: Path, mailbox: Mailbox) -> Iterator[Tmux]:
     """The console of the home in a terminal of 120 by 48, the connector accepted."""
-    route = f"gmail.googleapis.com:443=127.0.0.1:{mailbox.port}"
-    command = shell(*CLI, "console", "--home", str(home), "--route", route)
-    foreign = ("COLUMNS", "LINES", "NO_COLOR", "TMUX")
-    environment = {name: text for name, text in os.environ.items() if name not in foreign}
-    running = Tmux(home.parent / "t", command, environment, home.parent)
+    running = console_in_tmux(home, mailbox)
     accept(running, "connector local://aileron/mail-drafts@0.1.0")
     yield running
     running.close()
@@ -92,8 +86,7 @@ def test_without_a_screen_the_list_is_printed_whole_and_answered(
     """`n` goes to it; `T` and Enter accept all but those listed first."""
     suite = write_actions(tmp_path / "few", gated=40, reads=20, first=2)
     aileron("action", "add", str(suite), home=home)
-    plain = Unaccepted(home, mailbox)
-    try:
+    with contextlib.closing(Unaccepted(home, mailbox)) as plain:
         assert "63 files are not accepted; n shows them." in plain.asked()
         plain.answer("n")
         plain.asked()
@@ -113,8 +106,6 @@ def test_without_a_screen_the_list_is_printed_whole_and_answered(
         plain.read_until("Accepted: 60 actions.")
         held = {name for name, state in listed(home).items() if state == "held_back"}
         assert held == {"first-060", "first-061"}
-    finally:
-        plain.close()
 
 
 @pytest.mark.anyio
@@ -127,10 +118,7 @@ async def test_agents_get_the_tools_that_the_settings_name_and_call_no_other(
         (home / "actions" / file.name).write_bytes(file.read_bytes())
     (home / "config.toml").write_text('[mcp]\ntools = ["list-*", "send_draft", "none-*"]\n')
     serve(mailbox)
-    relay = StdioServerParameters(
-        command=RELAY, env={"PATH": os.environ["PATH"], "AILERON_HOME": str(home)}
-    )
-    async with Client(relay, mode=era, read_timeout_seconds=60) as client:
+    async with Client(relay(home), mode=era, read_timeout_seconds=60) as client:
         tools = (await client.list_tools()).tools
         own = {"check_action_status", "withdraw_action"}
         assert {tool.name for tool in tools} == {"list_drafts", "send_draft", *own}

@@ -1,5 +1,6 @@
 """A console asks its terminal for the ground before it draws, and begins in the look that fits."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,9 @@ GROUNDS = {"light": b"48;2;251;251;249", "dark": b"48;2;14;18;22"}
 def test_a_console_begins_in_the_look_of_its_terminal(home: Path, answer: bytes, look: str) -> None:
     """Also where nobody answers; what was typed before it drew moves nothing."""
     command = PATIENT if answer else CLI
-    pty = Pty([*command, "console", "--home", str(home)], environment={"COLORFGBG": ""})
-    try:
+    with contextlib.closing(
+        Pty([*command, "console", "--home", str(home)], environment={"COLORFGBG": ""})
+    ) as pty:
         pty.until(lambda: QUESTION in pty.raw, "the question")
         pty.type(b"5" + answer)
         pty.shows("t accept…")
@@ -44,5 +46,3 @@ def test_a_console_begins_in_the_look_of_its_terminal(home: Path, answer: bytes,
         pty.type(b"\x1b]11;rgb:1234/5234/2345\x1b\\\x1b[?1;2c")
         pty.settle(1.0)
         assert "t accept…" in pty.cells.text
-    finally:
-        pty.close()

@@ -14,6 +14,7 @@ import pytest
 
 from aileron_core.server.routes import ROUTES
 from tests.support.core_harness import install_examples
+from tests.support.forked import run_forked
 from tests.support.server_harness import CLI, DRAFT, ROOT, Console, Serve, aileron, aileron_json
 from tests.support.terminal import Pty
 from tests.support.vaults import make_vault
@@ -117,10 +118,7 @@ def test_a_console_is_unlocked_by_a_file_and_says_that_nobody_did_it(
     for command in (("vault", "status"), ("status",)):
         assert "unattended" in aileron(*command, home=home).stdout
         assert aileron_json(*command, home=home)["unattended"] is True
-    done = subprocess.run(
-        [*CLI, "doctor", "--home", str(home)], capture_output=True, text=True, check=False
-    )
-    assert "unattended" in done.stdout
+    assert "unattended" in aileron("doctor", home=home, code=None).stdout
     # Whoever has the file can lock and unlock it: it stays what it was.
     aileron("vault", "lock", home=home)
     assert aileron_json("status", home=home)["unattended"] is False
@@ -310,14 +308,7 @@ def test_the_passphrase_is_typed_unseen_and_twice(home: Path, serve: Serve) -> N
 
 def test_without_a_terminal_or_a_console_it_says_what_to_do(home: Path) -> None:
     assert "aileron vault init" in aileron("vault", "status", home=home).stdout
-    none = subprocess.run(
-        [*CLI, "vault", "init", "--home", str(home)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        start_new_session=True,
-        check=False,
-    )
+    none = run_forked([*CLI, "vault", "init", "--home", str(home)], start_new_session=True)
     assert none.returncode == 2
     assert "--passphrase-fd or --passphrase-file" in none.stderr
     aileron("vault", "init", "--passphrase-fd", "0", home=home, stdin=PHRASE)

@@ -1,10 +1,12 @@
-"""One timezone, so that times of day on screen are the same everywhere; styles that are parsed once."""
+"""One timezone, so that times of day on screen are the same everywhere; nothing made that nobody looks at."""
 
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from textual._compositor import Compositor
+from textual._context import visible_screen_stack
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.css.types import CSSLocation
@@ -38,6 +40,25 @@ def _each_style_sheet_is_parsed_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _a_screen_is_painted_where_somebody_looks_at_it() -> Iterator[None]:
+    """Without a terminal Textual paints each change and throws it away: a third of a test's time."""
+    paint = Compositor.render_update
+
+    def paint_if_asked(
+        compositor: Compositor, full: bool = False, screen_stack: Any = None, simplify: bool = False
+    ) -> Any:
+        if full:
+            return paint(compositor, full, screen_stack, simplify)
+        visible_screen_stack.set(screen_stack or [])
+        compositor._dirty_regions.clear()
+        return None
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Compositor, "render_update", paint_if_asked)
         yield
 
 

@@ -5,13 +5,15 @@ import unicodedata
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from textual.events import Key, Paste
+from textual.geometry import Region
 from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_from_key
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.strip import Strip
 
 from aileron_core.console_port.events import Snapshot
 from aileron_core.console_port.intents import Intent
@@ -22,8 +24,8 @@ from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.rows import RowList
-from tests.screen.fake_port import RecordingPort
 from tests.support.frozen_clock import FrozenClock
+from tests.support.screens.port import RecordingPort
 from tests.support.screens.states import NOW, denied, key_of, mail, short, start
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "start",
 ]
 
+T = TypeVar("T", bound=Intent)
 _TYPED = {
     " ": "space", ":": "colon", ">": "greater_than_sign", "/": "slash", "<": "less_than_sign",
     '"': "quotation_mark", "-": "minus",
@@ -73,13 +76,21 @@ class Console:
     def text(self) -> str:
         return "\n".join(self.lines)
 
+    def _line(self, row: int) -> str:
+        """Return line *row* alone: to draw all of them for one is most of what a look costs."""
+        compositor = self.app.screen._compositor
+        row %= compositor.size.height
+        region = Region(0, row, compositor.size.width, 1)
+        chops = compositor._render_chops(region, lambda y: y == row)
+        return Strip.join(chops[row].values()).text
+
     @property
     def keys(self) -> str:
-        return self.lines[-1]
+        return self._line(-1)
 
     @property
     def status_line(self) -> str:
-        return self.lines[-2]
+        return self._line(-2)
 
     @property
     def model(self) -> Model:
@@ -112,6 +123,17 @@ class Console:
         """Whether rest alone is missing until a key would count."""
         arming, version = self.model.arming, self.model.screen_version
         return arming.seconds_until_armed(version, self.clock.monotonic()) is not None
+
+    def asked(self, *kinds: type[T]) -> list[T]:
+        """Return what was asked of the core so far, of these kinds."""
+        return [each for each in self.port.intents if isinstance(each, kinds)]
+
+    async def asks_for(self, kind: type[T]) -> T:
+        """Wait until one thing was asked of the core, of that *kind*; return it."""
+        await self.asks()
+        (intent,) = self.port.intents
+        assert isinstance(intent, kind)
+        return intent
 
     # What comes is handled
 
@@ -234,7 +256,7 @@ class Console:
         """Press one key, be silent after it for long enough, and wait until *text* is shown."""
         await self.press(key)
         self.clock.advance(0.03)
-        await self.shows(text)
+        await (self.shows(text) if text else self.settled())
 
     async def type(self, text: str) -> None:
         """Type *text* at a person's pace, some time after what asked for it was opened."""

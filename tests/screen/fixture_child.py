@@ -13,9 +13,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from aileron_core.settings import load_settings
 from aileron_tui.cli.screen import console_app
 from tests.support.screens.__main__ import SCREENS
-from tests.support.screens.port import FixturePort
+from tests.support.screens.port import RecordingPort
 
 what = sys.argv[1]
 if what in SCREENS:
     raise SystemExit(SCREENS[what]())
-raise SystemExit(console_app(FixturePort(), load_settings(Path(what)), lambda: None).run_to_end())
+port = RecordingPort(answers=True)
+raise SystemExit(console_app(port, load_settings(Path(what)), lambda: None).run_to_end())

@@ -10,9 +10,9 @@ import pytest
 from aileron_core.console_port.events import Snapshot
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 from tests.screen.driving import NOW, Console, app_on
-from tests.screen.fake_port import RecordingPort
 from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.calls import snapshot
+from tests.support.screens.port import RecordingPort
 
 Snap = Callable[..., bool]
 Scenario = Callable[[Console], Awaitable[None]]

@@ -26,8 +26,8 @@ from aileron_tui.input.commands import DEFAULT_REGISTRY
 from aileron_tui.plain.console import PlainConsole
 from aileron_tui.terminal.line_terminal import LineTerminal
 from aileron_tui.terminal.notifications import Notifier
-from tests.screen.fake_port import RecordingPort
 from tests.support.screens.calls import approval, snapshot
+from tests.support.screens.port import RecordingPort
 from tests.support.screens.states import Undrawable
 
 LOCKED = VaultStatus(state="locked", entries=2)

@@ -20,8 +20,8 @@ from aileron_core.console_port.intents import Approve, Deny, Intent
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.app import AileronApp
 from tests.screen.driving import short, start
-from tests.screen.fake_port import RecordingPort
 from tests.support.screens.calls import drifted
+from tests.support.screens.port import RecordingPort
 
 
 class Unsayable(str):

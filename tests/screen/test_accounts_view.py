@@ -15,19 +15,13 @@ from aileron_core.console_port.account_intents import (
     RebindAccount,
     RevokeAccount,
 )
-from aileron_core.console_port.account_views import (
-    AccountChanged,
-    AccountRefused,
-    AccountsUpdated,
-    BoundAccountView,
-    LoginUpdated,
-)
+from aileron_core.console_port.account_views import AccountChanged, BoundAccountView, LoginUpdated
 from aileron_core.console_port.events import VaultStatus
 from tests.screen.bound_accounts import ANA, CHANGED, DRIVE, ENDED, LOGIN, MAIL, accounts
 from tests.screen.driving import Console, console, resting, start
-from tests.screen.test_vault_and_accounts import held, need
+from tests.support.screens.states import held, need
 
-KEY = "canary of the key"
+KEY = "a canary"
 UNLOCKED = VaultStatus(state="unlocked", entries=2)
 
 
@@ -49,7 +43,7 @@ async def logging_in(size: tuple[int, int] = (120, 36)):
     """A console in which a login for an account that ended was begun."""
     async with listed(ENDED, size=size) as shown:
         await shown.press_alone("l")
-        await shown.until(lambda: bool(asked(shown, BeginLogin)), "begun")
+        await shown.until(lambda: bool(shown.asked(BeginLogin)), "begun")
         yield shown
 
 
@@ -61,10 +55,6 @@ async def binding():
         await give(shown, "")
         await shown.shows("Key:")
         yield shown
-
-
-def asked(shown: Console, kind: type) -> list[object]:
-    return [each for each in shown.port.intents if isinstance(each, kind)]
 
 
 async def give(shown: Console, text: str) -> None:
@@ -83,10 +73,9 @@ async def test_an_account_is_bound_with_its_secret_unseen(monkeypatch: pytest.Mo
         await give(shown, "ana@example.com")
         await shown.shows("Key:")
         await give(shown, KEY)
-        await shown.until(lambda: bool(asked(shown, BindAccount)), "sent")
+        await shown.until(lambda: bool(shown.asked(BindAccount)), "sent")
         assert KEY not in shown.text
-        (intent,) = asked(shown, BindAccount)
-        assert isinstance(intent, BindAccount)
+        (intent,) = shown.asked(BindAccount)
         assert (intent.connector_hash, intent.identity) == (MAIL.hash, "default")
         assert (intent.account, intent.secret.reveal_text()) == ("ana@example.com", KEY)
         shown.port.tell(AccountChanged(change="bound", name=MAIL.default_name, account="ana@x.org"))
@@ -94,23 +83,12 @@ async def test_an_account_is_bound_with_its_secret_unseen(monkeypatch: pytest.Mo
         assert "Key:" not in shown.text
 
 
-async def test_a_refused_secret_is_typed_again() -> None:
-    async with binding() as shown:
-        await give(shown, "short")
-        await shown.until(lambda: bool(asked(shown, BindAccount)), "sent")
-        shown.port.tell(AccountRefused(message="The secret has 5 bytes; it needs 8."))
-        await shown.shows("The secret has 5 bytes")
-        assert "Key:" in shown.text
-        await give(shown, KEY)
-        await shown.until(lambda: len(asked(shown, BindAccount)) == 2, "sent again")
-
-
 async def test_escape_forgets_what_was_typed() -> None:
     async with binding() as shown:
         await shown.type(KEY)
         await shown.press_alone("escape")
         await shown.until(lambda: "Key:" not in shown.text, "closed")
-        assert not asked(shown, BindAccount)
+        assert not shown.asked(BindAccount)
         assert shown.app.screen.query_one("#passphrase").is_empty  # type: ignore[attr-defined]
 
 
@@ -135,7 +113,7 @@ async def test_a_rebind_that_changes_is_asked_anew() -> None:
         await shown.press_alone("R", "Let github://aileron/mail@1.1.0 use")
         shown.port.tell(accounts(replace(CHANGED, hosts=())))
         await shown.until(lambda: "Let github" not in shown.text, "closed")
-        assert not asked(shown, RebindAccount)
+        assert not shown.asked(RebindAccount)
 
 
 async def test_an_account_is_deleted_after_a_yes() -> None:
@@ -143,10 +121,10 @@ async def test_an_account_is_deleted_after_a_yes() -> None:
         await shown.press_alone("x", "Delete ana@example.com (api_key/mail/work)?")
         await shown.press_alone("y")
         assert "Too soon" in shown.text
-        assert not asked(shown, RevokeAccount)
+        assert not shown.asked(RevokeAccount)
         await shown.press_rested("y")
         await shown.until(
-            lambda: asked(shown, RevokeAccount) == [RevokeAccount(name=ANA.name)], "asked"
+            lambda: shown.asked(RevokeAccount) == [RevokeAccount(name=ANA.name)], "asked"
         )
 
 
@@ -160,7 +138,7 @@ async def test_a_remembered_choice_is_forgotten_by_a_key() -> None:
 async def test_a_login_is_shown_before_it_is_stored() -> None:
     """Its address whole, then whose account it is; nothing is stored before a yes."""
     async with logging_in() as shown:
-        (begun,) = asked(shown, BeginLogin)
+        (begun,) = shown.asked(BeginLogin)
         assert begun == BeginLogin(connector_hash=DRIVE.hash, replaces=ENDED.name, device=True)
         for each in ("files.read, files.‹RLO›write", DRIVE.login_host, DRIVE.token_host):
             assert each in shown.text, each  # before anything is opened
@@ -168,7 +146,7 @@ async def test_a_login_is_shown_before_it_is_stored() -> None:
         await shown.shows("Log in at this address")
         assert LOGIN.url in shown.text
         await shown.press_rested("y")
-        assert not asked(shown, FinishLogin)
+        assert not shown.asked(FinishLogin)
         known = replace(
             LOGIN, state="authorized", account="ana@\u202eexample.com", missing=("files.write",)
         )
@@ -187,22 +165,9 @@ async def test_a_no_forgets_a_login() -> None:
         await shown.shows("Log in at this address")
         await shown.press_alone("escape")
         await shown.until(
-            lambda: asked(shown, CancelLogin) == [CancelLogin(login_id="login-1")], "left"
+            lambda: shown.asked(CancelLogin) == [CancelLogin(login_id="login-1")], "left"
         )
         assert "Log in at" not in shown.text
-
-
-async def test_a_strangers_token_host_is_typed() -> None:
-    async with logging_in() as shown:
-        shown.port.tell(AccountRefused(message="Nothing says so.", token_host="evil.example:443"))
-        await shown.shows("Type the host")
-        await give(shown, "evil.example:443")
-        await shown.until(lambda: len(asked(shown, BeginLogin)) == 2, "again")
-        last = asked(shown, BeginLogin)[-1]
-        assert isinstance(last, BeginLogin)
-        assert last.token_host == "evil.example:443"
-        shown.port.tell(AccountRefused(message="Type it.", token_host="other.example:443"))
-        await shown.shows("Type the host")  # it was not the host, and can be typed again
 
 
 async def test_a_person_names_the_account_where_the_service_does_not() -> None:
@@ -213,61 +178,16 @@ async def test_a_person_names_the_account_where_the_service_does_not() -> None:
         await shown.shows("The service does not say whose account this is.")
         assert "files.write" in shown.text
         await give(shown, "")
-        assert not asked(shown, FinishLogin)
+        assert not shown.asked(FinishLogin)
         await give(shown, "ana@example.com")
         await shown.shows("Is this the account you mean?")
         assert "ana@example.com" in shown.text
         await shown.press_alone("y")
-        assert not asked(shown, FinishLogin)  # too soon
+        assert not shown.asked(FinishLogin)  # too soon
         await shown.press_rested("y")
         wanted = FinishLogin(login_id="login-1", account="ana@example.com")
         await shown.until(lambda: wanted in shown.port.intents, "stored")
-        assert len(asked(shown, BeginLogin)) == 1
-
-
-async def test_a_device_code_is_shown_with_its_address() -> None:
-    async with logging_in((80, 24)) as shown:
-        device = replace(LOGIN, url="https://login.drive.example/device", user_code="WDJB-MJHT")
-        shown.port.tell(LoginUpdated(login=device))
-        await shown.shows("Open this address on any device, and enter the code:")
-        assert device.url in shown.text
-        assert "WDJB-MJHT" in shown.text
-
-
-async def test_an_address_that_has_no_room_names_the_command() -> None:
-    async with logging_in((80, 24)) as shown:
-        shown.port.tell(LoginUpdated(login=replace(LOGIN, url=LOGIN.url + "x" * 2000)))
-        await shown.shows("too long for this window")
-        assert "aileron binding reauthorize oauth2/drive/ana" in " ".join(
-            shown.text.replace("┃", " ").split()
-        )
-
-
-async def test_a_region_is_asked_for_where_nothing_names_one() -> None:
-    user = replace(MAIL, kind="aws_sigv4", access_key_id="AKIA", needs_region=True)
-    start_with = start(vault=UNLOCKED, accounts=AccountsUpdated(accounts=(), users=(user,)))
-    async with console(start_with, (120, 36)) as shown:
-        await go(shown)
-        await shown.press_alone("B")
-        for question, answer in (
-            ("Your name for this account", ""),
-            ("AWS region", "eu-west-1"),
-            ("Secret access key:", KEY),
-            ("Session token", ""),
-        ):
-            await shown.shows(question)
-            await give(shown, answer)
-        await shown.until(lambda: bool(asked(shown, BindAccount)), "sent")
-        (intent,) = asked(shown, BindAccount)
-        assert isinstance(intent, BindAccount)
-        assert (intent.region, intent.user) == ("eu-west-1", "AKIA")
-
-
-async def test_nothing_is_done_while_the_vault_is_locked() -> None:
-    async with listed(ANA, vault=VaultStatus(state="locked")) as shown:
-        for key in ("B", "x", "F"):
-            await shown.press_alone(key)
-            assert f"{key} did nothing: the vault is locked; unlock it first." in shown.status_line
+        assert len(shown.asked(BeginLogin)) == 1
 
 
 async def test_a_call_without_an_account_leads_to_its_connector() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port.events import IntentRefused, RecordsRead
+from aileron_core.console_port.events import IntentRefused
 from aileron_core.console_port.intents import ReadRecord, ReadRecords, VerifyAudit
 from tests.screen.driving import console, short, start
 from tests.support.screens.states import record, recorded
@@ -40,8 +40,8 @@ async def test_records_that_come_in_do_not_move_the_one_that_is_read() -> None:
         assert shown.lines.index(row) == place
 
 
-async def test_keys_show_a_record_as_it_is_stored_the_next_one_and_whether_all_hold() -> None:
-    """Each is read when it is asked for; what a verification found stays on the line."""
+async def test_keys_show_records_as_they_are_stored_verify_all_and_copy_all() -> None:
+    """Each is read when it is asked for; what was found is said, and where the copy is."""
     async with console(LONG) as shown:
         await shown.go("3", "not verified since the console started")
         await shown.go("s", "AS STORED")
@@ -51,6 +51,11 @@ async def test_keys_show_a_record_as_it_is_stored_the_next_one_and_whether_all_h
         await shown.press_alone("escape")
         await shown.go("V", "✓ 2,000 records, no gaps, chain verified")
         assert VerifyAudit() in shown.port.reads
+        await shown.go(
+            "x", "2,000 records in /home/ana/.aileron/exports/audit-20261008T120231Z.jsonl"
+        )
+        assert shown.port.intents == []
+        assert "export" in shown.keys
 
 
 async def test_a_refused_reading_is_said_and_may_be_tried_again() -> None:
@@ -79,25 +84,3 @@ async def test_a_filter_reads_on_to_the_first_record_and_says_how_far_it_looked(
         assert "this is record 1 " in shown.row
         await shown.go("escape", "Newest first.")
         assert "this is record 1 " in shown.row
-
-
-async def test_a_page_read_for_another_question_does_not_confuse_the_filter() -> None:
-    """An answer is taken for what it was asked for."""
-    async with console(LONG) as shown:
-        await shown.go("3", "2,000 records")
-        stray = RecordsRead(records=(record(5),), before_seq=6, total=TOTAL)
-        shown.port.tell(stray)
-        await shown.go("slash", "Show rows that match:")
-        await shown.type("record 1999")
-        await shown.shows("this is record 1999")
-
-
-async def test_a_copy_of_the_whole_audit_is_reported_with_its_place() -> None:
-    """How many records, and the file; nothing else in the view changes."""
-    async with console(LONG) as shown:
-        await shown.go("3", "not verified since")
-        await shown.go(
-            "x", "2,000 records in /home/ana/.aileron/exports/audit-20261008T120231Z.jsonl"
-        )
-        assert shown.port.intents == []
-        assert "export" in shown.keys

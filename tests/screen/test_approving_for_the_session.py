@@ -33,8 +33,6 @@ async def test_unread_lines_want_the_same_key_twice() -> None:
         await shown.press_rested("A", "Press A again")
         assert shown.port.intents == []
         await shown.press_rested("A")
-        await shown.asks()
-        (intent,) = shown.port.intents
-        assert isinstance(intent, Approve)
+        intent = await shown.asks_for(Approve)
         assert intent.remember
         assert intent.unseen_lines > 0

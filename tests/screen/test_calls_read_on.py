@@ -7,7 +7,7 @@ from aileron_core.console_port.intents import ReadApprovals
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.model import Model
 from tests.screen.driving import NOW, console, short, start
-from tests.screen.fake_port import SNAPSHOT_CALLS
+from tests.support.screens.port import SNAPSHOT_CALLS
 
 MANY = [short(number) for number in range(1, 2 * SNAPSHOT_CALLS + 201)]
 IDS = [view.approval_id for view in MANY]

@@ -91,6 +91,7 @@ async def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
         await shown.read_all()
         assert "u code points" in shown.keys
         await shown.press_alone("u", "‹U+202E RLO›")
+        assert "u fold again" in shown.keys
         assert "‹U+200B ZWSP›‹U+200B ZWSP›‹U+200B ZWSP›" in shown.text
         assert not shown.armed
         await shown.rest()
@@ -126,9 +127,3 @@ async def test_without_a_browser_the_address_is_said() -> None:
     async with resting(start(short()), environment={}) as shown:
         url = f"http://127.0.0.1:8517/review/{mail().approval_id}"
         await shown.go("O", f"{url} (no browser here)")
-
-
-async def test_a_terminal_that_cannot_be_lent_says_so() -> None:
-    """Nothing is lost, and nothing hangs."""
-    async with resting(start(short()), environment={}) as shown:
-        await shown.go("p", "A pager cannot be opened in this terminal.")

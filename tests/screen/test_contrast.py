@@ -3,10 +3,20 @@
 import itertools
 
 import pytest
+from rich.color import Color as RichColor
+from rich.color import ColorSystem
 from textual.color import Color
 
 from aileron_tui.draw.text import ROLES
-from aileron_tui.styles.tokens import CONSOLE_THEMES, DARK, LIGHT, PLAIN, ConsoleTheme
+from aileron_tui.styles.choosing import true_colour
+from aileron_tui.styles.tokens import (
+    CONSOLE_THEMES,
+    DARK,
+    LIGHT,
+    PLAIN,
+    ConsoleTheme,
+    variables,
+)
 
 READABLE = 4.5
 """WCAG 2.1, 1.4.3: the least for text of ordinary size."""
@@ -86,3 +96,54 @@ def test_every_look_names_the_same_tokens_and_every_role_has_a_style() -> None:
         assert each.colours.keys() == look(DARK).colours.keys()
         assert each.attributes.keys() == look(DARK).attributes.keys()
         assert set(ROLES) <= each.attributes.keys()
+
+
+# A terminal of 256 colours, such as tmux without true colour
+
+
+BESIDE = (
+    *itertools.combinations((*GROUNDS, "chip"), 2),
+    *itertools.combinations(("fact", "claim", "attn", "danger", "ok", "chip"), 2),
+    *itertools.combinations(("ground", "add", "del", "add-word", "del-word"), 2),
+    ("field", "bar"),
+)
+"""Panes, the selected row, chips and keys by what they say, the lines of a difference."""
+AMBER_ON_A_BAR = 4.4
+"""There is no darker amber among the 256, and the bar must differ from the list."""
+
+
+def drawn(name: str, token: str) -> str:
+    """The colour of *token* that such a terminal draws: what Rich makes of it, which is sent there."""
+    given = variables(name, dark=name == DARK, true_colour=False)[f"a-{token}"]
+    reduced = RichColor.parse(given).downgrade(ColorSystem.EIGHT_BIT)
+    return reduced.get_truecolor().hex
+
+
+@pytest.mark.parametrize("name", [DARK, LIGHT])
+@pytest.mark.parametrize(("one", "two"), BESIDE)
+def test_what_stands_side_by_side_is_told_apart_in_256_colours(
+    name: str, one: str, two: str
+) -> None:
+    assert drawn(name, one) != drawn(name, two)
+
+
+@pytest.mark.parametrize("name", [DARK, LIGHT])
+@pytest.mark.parametrize(("word", "ground"), [*itertools.product(WORDS, GROUNDS), *ON_THEIR_OWN])
+def test_every_word_is_readable_in_256_colours(name: str, word: str, ground: str) -> None:
+    least = AMBER_ON_A_BAR if (word, ground) == ("attn", "bar") else READABLE
+    assert contrast(drawn(name, word), drawn(name, ground)) >= least
+
+
+@pytest.mark.parametrize(
+    ("environment", "true"),
+    [
+        ({"TERM": "tmux-256color"}, False),
+        ({"TERM": "screen-256color", "COLORTERM": ""}, False),
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, True),
+        ({"TERM": "xterm", "COLORTERM": "24bit"}, True),
+    ],
+)
+def test_a_terminal_has_true_colour_if_it_says_so(
+    environment: dict[str, str], *, true: bool
+) -> None:
+    assert true_colour(environment) is true

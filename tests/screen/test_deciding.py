@@ -51,17 +51,14 @@ async def test_moving_and_approving_in_one_breath_does_nothing() -> None:
         await shown.asks_nothing()
 
 
-async def test_a_paste_that_begins_with_the_decide_key_decides_nothing(shown: Console) -> None:
-    """Keys that come at once are a paste; the status line says how many were dropped."""
+async def test_a_paste_decides_nothing_with_or_without_brackets(shown: Console) -> None:
+    """Keys that come at once are a paste, and it is said how many were dropped; with brackets it counts as a key."""
     shown.paste(*(events.Key("space" if c == " " else c, c) for c in "approve it now"))
     await shown.settled()
     shown.clock.advance(0.05)
     await shown.shows("keys arrived at once. Nothing was decided.")
     assert shown.port.intents == []
-
-
-async def test_a_bracketed_paste_before_the_key_makes_the_key_rest(shown: Console) -> None:
-    """A paste counts as a key."""
+    await shown.rest()
     shown.paste(events.Paste("a"))
     await shown.settled()
     await shown.press_alone("a")
@@ -82,8 +79,8 @@ async def test_a_pane_without_focus_decides_nothing(shown: Console) -> None:
     await shown.until(lambda: "All seen." in shown.status_line)
 
 
-async def test_a_press_without_focus_is_not_the_first_of_two() -> None:
-    """It was not typed into this pane: the second, typed into it, would decide alone."""
+async def test_a_press_without_focus_or_before_another_key_is_not_the_first_of_two() -> None:
+    """The one was not typed into this pane; after a look elsewhere the question is asked anew."""
     async with resting(start(mail()), size=(80, 24)) as shown:
         shown.app.post_message(events.AppBlur())
         await shown.settled()
@@ -92,6 +89,9 @@ async def test_a_press_without_focus_is_not_the_first_of_two() -> None:
         await shown.rest()
         assert shown.model.pressed_once == ""
         await shown.press_alone("a", "Press a again")
+        await shown.press("b")
+        await shown.until(lambda: "Press a again" not in shown.text)
+        await shown.press_rested("a", "Press a again")
         assert shown.port.intents == []
 
 
@@ -103,9 +103,7 @@ async def test_unread_lines_want_a_second_press_and_are_counted() -> None:
         await shown.rest()
         assert "lines unread" in shown.keys
         await shown.press_alone("a")
-        await shown.asks()
-        intent = shown.port.intents[0]
-        assert isinstance(intent, Approve)
+        intent = await shown.asks_for(Approve)
         assert intent.unseen_lines > 0
 
 
@@ -123,16 +121,6 @@ def test_what_is_left_unread_is_counted_as_a_person_says_it(unseen: int, expecte
     assert f"approve, {expected} " in "".join(
         piece.text for piece in footer_line("waiting", situation, 120)
     )
-
-
-async def test_another_key_takes_the_first_press_back() -> None:
-    """After a look elsewhere the question is asked anew."""
-    async with console(start(mail()), size=(80, 24)) as shown:
-        await shown.press_rested("a", "Press a again")
-        await shown.press("b")
-        await shown.until(lambda: "Press a again" not in shown.text)
-        await shown.press_rested("a", "Press a again")
-        assert shown.port.intents == []
 
 
 async def test_reading_to_the_end_makes_one_press_enough() -> None:

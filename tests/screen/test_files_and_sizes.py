@@ -5,13 +5,11 @@ from typing import Literal
 
 import pytest
 
-from aileron_core.console_port.events import ApprovalUpdated, LibraryUpdated
+from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Problem
-from aileron_tui.draw.bars import top_bar
-from aileron_tui.draw.text import plain_text
 from aileron_tui.state.queue import Queue
-from tests.screen.driving import NOW, Console, console, mail, resting, short, start
+from tests.screen.driving import Console, console, mail, resting, short, start
 from tests.support.screens.home import not_accepted
 from tests.support.variants import variants
 
@@ -25,36 +23,6 @@ PROBLEMS = (
 
 def changed_file(kind: Literal["action", "connector"], name: str) -> NotAcceptedView:
     return replace(not_accepted(), kind=kind, name=name, file=f"{kind}s/{name}", change="changed")
-
-
-async def test_a_problem_that_is_mended_leaves_the_list_at_the_next_key() -> None:
-    """Its row says so until then; where nothing is left the screen is calm."""
-    async with console(start(problems=PROBLEMS)) as shown:
-        await shown.shows("A file has a problem")
-        shown.port.tell(LibraryUpdated(not_accepted=(), problems=PROBLEMS[1:], actions_ready=1))
-        await shown.shows("no longer a problem")
-        assert "execute.op" in shown.text
-        await shown.press_alone("j")
-        await shown.until(lambda: "execute.op" not in shown.text)
-        await shown.shows("It is not valid TOML.")
-        shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=2))
-        await shown.shows("no longer a problem")
-        await shown.press_alone("j", "Nothing is waiting.")
-
-
-def test_the_way_to_the_problems_is_shown_from_every_view() -> None:
-    """In another view the key of the list comes first."""
-    for width in (60, 80, 120):
-        bar = top_bar(
-            view="activity",
-            waiting=3,
-            not_accepted=1,
-            problems=2,
-            sessions=(),
-            now=NOW,
-            width=width,
-        )
-        assert "press 1, end" in plain_text(bar) or ": 1 end" in plain_text(bar)
 
 
 def test_an_unaccepted_connector_stands_before_the_actions_that_use_it() -> None:
@@ -75,7 +43,7 @@ def test_an_unaccepted_connector_stands_before_the_actions_that_use_it() -> None
     assert queue.items[-1].problem == PROBLEMS[0]
 
 
-@pytest.mark.parametrize("waiting", [1, 2, 9])
+@pytest.mark.parametrize("waiting", [1, 9])
 async def test_the_document_keeps_five_rows_in_the_smallest_pane(waiting: int) -> None:
     """With two banners and warnings in the head; the list has no more rows than calls."""
 
@@ -157,7 +125,7 @@ async def test_what_a_small_terminal_says_of_hidden_rows_goes_when_it_grows(colu
 
 
 @pytest.mark.parametrize("rows", variants([35, 36, 37]))
-@pytest.mark.parametrize("wander", [["end"], ["end", "k"], ["pagedown", "pagedown", "k"]])
+@pytest.mark.parametrize("wander", [["end", "k"], ["pagedown", "pagedown", "k"]])
 async def test_a_list_begins_with_a_whole_row(rows: int, wander: list[str]) -> None:
     """Rows have two lines there; half of one on top had no glyph, no effect and no name."""
     async with resting(start(*(short(n) for n in range(1, 40))), size=(120, rows)) as shown:

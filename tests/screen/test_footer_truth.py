@@ -76,19 +76,6 @@ def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
     ]  # fmt: skip
 
 
-async def test_the_key_is_filled_on_screen_exactly_while_it_decides() -> None:
-    """On the real screen: hollow while fresh, filled at rest, gone while the core works."""
-    async with console(start(short())) as shown:
-        await shown.shows("WILL HAPPEN")
-        assert not shown.armed
-        await shown.rest()
-        await shown.until(lambda: "  a  approve " in shown.keys)
-        await shown.press_alone("a")
-        await shown.asks()
-        await shown.until(lambda: "approve" not in shown.keys)
-        assert "Sending your decision" in shown.status_line
-
-
 async def test_every_command_of_a_screen_has_a_handler() -> None:
     """A key that the footer may name is never dead, in any view."""
     async with console(start(short())) as shown:

@@ -48,7 +48,7 @@ def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been
     """The same lines, findings and warnings as laid out on the spot."""
     done = threading.Semaphore(0)
     pages = DocumentCache(ready=done.release)
-    item = Item(key="k", approval=large(1))
+    item = Item(key="k", approval=large(1, 300_000))
     # Its own work alone: how long this thread stood still on a busy machine says nothing.
     began = thread_time()
     pages.layout(item, FORM, NOW)
@@ -85,7 +85,7 @@ def test_only_what_is_large_is_laid_out_elsewhere(characters: int, *, at_once: b
 
 async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() -> None:
     """The keys go on working meanwhile; then all of it counts as unseen but what stands on screen."""
-    async with console(start(short(1), large(2, 1_500_000))) as shown:
+    async with console(start(short(1), large(2, 800_000))) as shown:
         model = shown.model
         await shown.press("j")
         await shown.until(lambda: shown.selected == mail(2).approval_id)
@@ -97,7 +97,7 @@ async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() ->
             await asyncio.sleep(0.02)
         await shown.until(lambda: "not seen yet" in shown.status_line, "whole")
         assert model.laid_out_version is not None
-        assert model.reading.total > 30_000
+        assert model.reading.total > 20_000
         assert model.reading.unseen > model.reading.total - 60
         await shown.shows("▲ hidden text")
         assert "approve" in shown.keys

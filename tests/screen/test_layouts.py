@@ -107,7 +107,7 @@ async def test_a_pane_that_is_too_small(shown: Console) -> None:
     await shown.shows("Make this pane at least 60 x 16.")
 
 
-@pytest.mark.parametrize("grow", [SMALL, LARGE, WIDE])
+@pytest.mark.parametrize("grow", [SMALL, LARGE])
 async def test_what_was_seen_stays_seen_at_another_size(grow: tuple[int, int]) -> None:
     """By place in the text, not by row: nothing must be read twice, and nothing unread counts."""
     async with console(start(mail(1)), size=(100, 30)) as shown:

@@ -111,5 +111,4 @@ async def test_what_is_hidden_in_a_file_wants_a_second_press_here_too() -> None:
         await shown.press_alone("t", "RLO. Press t again")
         assert shown.port.intents == []
         await shown.press_rested("t")
-        await shown.asks()
-        assert isinstance(shown.port.intents[0], Accept)
+        await shown.asks_for(Accept)

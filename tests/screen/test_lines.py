@@ -81,7 +81,7 @@ def test_breaking_a_text_takes_time_with_its_length_alone(unit: str) -> None:
         return calls(lambda: wrap(pieces, 60))
 
     cost(10)
-    assert cost(4000) <= 8.5 * cost(500) + 500
+    assert cost(800) <= 8.5 * cost(100) + 500
 
 
 @pytest.mark.parametrize(

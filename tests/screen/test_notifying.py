@@ -185,20 +185,10 @@ def test_only_a_terminal_that_is_known_to_show_it_gets_osc_9(
         assert bool(notified.written) is shows
 
 
-def test_osc_9_is_wrapped_for_tmux_and_screen() -> None:
-    """tmux hands on what is inside its own sequence, escapes doubled."""
-    bare = "\x1b]9;Aileron: 3 calls are waiting\x07"
-    text = Notification(3, "").text
-    assert osc9(text, {}) == bare
-    assert osc9(text, {"TMUX": "/tmp/tmux-0/default,1,0"}) == (
-        "\x1bPtmux;\x1b\x1b]9;Aileron: 3 calls are waiting\x07\x1b\\"
-    )
-    assert osc9(text, {"STY": "1.pts"}) == f"\x1bP{bare}\x1b\\"
-
-
 def test_osc_9_itself_lets_no_control_through() -> None:
     """Whatever it is given: a sequence that ends early would let the rest be obeyed."""
     assert osc9("a\x07\x1b]0;b\x9c\u202e\n", {}) == "\x1b]9;a]0;b\x07"
+    assert osc9("a", {"STY": "1.pts"}) == "\x1bP\x1b]9;a\x07\x1b\\"
 
 
 @given(st.text(), st.integers(1, 20_000))

@@ -3,9 +3,12 @@
 from dataclasses import replace
 from time import thread_time
 
+from aileron_tui.state.filter_fields import ITEM_FIELDS
+
 from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.view_models import ApprovalView
-from aileron_tui.state.filter import ITEM_FIELDS, parse
+from aileron_tui.input.situation import Situation, availability
+from aileron_tui.state.filter import parse
 from aileron_tui.state.queue import Queue
 from tests.screen.driving import NOW, Console, console, key_of, mail, resting, short, start
 from tests.screen.picturing import dark, picture_of
@@ -24,16 +27,6 @@ def calls(*lives: float | None) -> list[ApprovalView]:
 
 def keys(queue: Queue) -> list[str]:
     return [item.key for item in queue.items]
-
-
-async def test_the_list_stands_by_deadline_and_again_by_arrival() -> None:
-    """`o` twice is the list as it was; the line above it says which order it is."""
-    async with console(start(*calls(*LIVES))) as shown:
-        await shown.shows("WAITING  oldest first")
-        await shown.go("o", "WAITING  by deadline")
-        assert shown.waiting == [key_of(n) for n in BY_DEADLINE]
-        await shown.go("o", "WAITING  oldest first")
-        assert shown.waiting == [key_of(n) for n in (1, 2, 3, 4, 5)]
 
 
 async def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_was() -> None:
@@ -73,27 +66,25 @@ def test_a_deadline_that_changes_moves_no_row() -> None:
     queue.update(short(2, expires_at=NOW + 5), NOW)
     assert keys(queue) == [key_of(n) for n in BY_DEADLINE]
     queue.change_order(NOW)
+    assert keys(queue) == [key_of(n) for n in (1, 2, 3, 4, 5)]
     queue.change_order(NOW)
     assert keys(queue)[0] == key_of(2)
 
 
-async def test_a_filter_keeps_the_order_and_says_it() -> None:
-    """Both stand above the rows."""
+def test_a_filter_keeps_the_order() -> None:
     views = calls(*LIVES)
     views[3], views[4] = replace(views[3], agent="goose"), replace(views[4], agent="goose")
-    async with console(start(*views), size=(80, 24)) as shown:
-        await shown.go("o", "by deadline")
-        await shown.go("slash", "Show rows that match:")
-        await shown.type("agent:goose")
-        await shown.go("enter", "2 of 5 match")
-        assert "by deadline" in shown.text
-        assert shown.waiting == [key_of(5), key_of(4)]
+    queue = Queue()
+    queue.load(views, ())
+    queue.change_order(NOW)
+    queue.set_filter(parse("agent:goose", ITEM_FIELDS), NOW)
+    assert keys(queue) == [key_of(5), key_of(4)]
 
 
-async def test_one_row_has_no_order(shown: Console) -> None:
-    """No dead key: with one row `o` does nothing, and is not offered."""
-    await shown.press_alone("o")
-    assert "oldest first" in shown.text
+def test_one_row_has_no_order() -> None:
+    """No dead key: with one row it is not offered."""
+    for rows in (1, 2):
+        assert availability("order", Situation(rows=rows)).shown is (rows > 1)
 
 
 def test_ten_thousand_are_put_in_order_within_a_blink() -> None:

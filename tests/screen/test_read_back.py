@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.intents import MarkReadBackSeen
-from tests.screen.driving import NOW, Console, console, resting, start
+from tests.screen.driving import NOW, console, resting, start
 from tests.support.screens.states import AS_APPROVED, TO, change, differing, record
 
 HELD = change(
@@ -33,9 +33,6 @@ async def test_a_difference_is_seen_once_its_call_is_opened() -> None:
 
 
 async def test_nobody_sees_a_difference_behind_the_lock_or_in_a_small_window() -> None:
-    def marked(shown: Console) -> list[object]:
-        return [each for each in shown.port.intents if isinstance(each, MarkReadBackSeen)]
-
     async with console(start(HELD), answers=True, lock_seconds=60.0) as shown:
         await shown.press("h")
         await shown.rest()
@@ -44,11 +41,11 @@ async def test_nobody_sees_a_difference_behind_the_lock_or_in_a_small_window() -
         await shown.shows("Locked.")
         shown.port.tell(ApprovalUpdated(view=ODD))
         await shown.passes(1.0)
-        assert marked(shown) == []
+        assert shown.asked(MarkReadBackSeen) == []
         await shown.pilot.resize_terminal(40, 10)
         await shown.press_alone("space")
         await shown.passes(1.0)
-        assert marked(shown) == []
+        assert shown.asked(MarkReadBackSeen) == []
         await shown.pilot.resize_terminal(120, 36)
-        await shown.until(lambda: bool(marked(shown)))
-        assert marked(shown) == [SEEN]
+        await shown.until(lambda: bool(shown.asked(MarkReadBackSeen)))
+        assert shown.asked(MarkReadBackSeen) == [SEEN]

@@ -19,10 +19,6 @@ TARGET = "https://pay.example.org/invoice/881?to=ana&amount=200"
 MAIL = f'<p>Pay <a href="{TARGET}">https://bank.example.com/pay</a> now.'
 
 
-def approvals(shown: Console) -> list[Approve]:
-    return [each for each in shown.port.intents if isinstance(each, Approve)]
-
-
 def _noting(opened: list[str]) -> Callable[[AileronApp, LinkRequested], None]:
     """Return what notes the address in the browser's place."""
     return lambda _app, message: opened.append(message.url)
@@ -46,12 +42,12 @@ async def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_ba
         await shown.until(
             lambda: "this page is only for reading; esc goes back" in shown.status_line
         )
-        assert approvals(shown) == []
+        assert shown.asked(Approve) == []
         await shown.rest()
         await shown.press("escape")
         await shown.until(lambda: shown.document.size.height == before)
         await shown.press_rested("a")
-        await shown.until(lambda: len(approvals(shown)) == 1)
+        await shown.until(lambda: len(shown.asked(Approve)) == 1)
 
 
 async def test_the_reader_says_which_call_it_shows() -> None:
@@ -73,7 +69,7 @@ async def test_what_the_reader_did_not_show_is_not_seen() -> None:
         await shown.press("v")
         await shown.press_rested("a")
         await shown.quiet()
-        assert approvals(shown) == []
+        assert shown.asked(Approve) == []
         assert "unread" in shown.text or "not seen" in shown.text
 
 
@@ -102,20 +98,16 @@ async def test_a_search_goes_to_its_matches_and_marks_them() -> None:
 
 
 async def test_the_list_keeps_its_filter_where_it_has_the_keys() -> None:
+    """A click gives them to the document."""
     async with resting(start(body(LONG)), size=(120, 36)) as shown:
         await shown.go("slash", "keep the filter")
         await shown.rest()
         await shown.go("escape", "/ filter")
         await shown.rest()
-        await shown.go("tab", "/ search")
-        await shown.rest()
-        await shown.go("slash", "Search in the document")
-
-
-async def test_a_click_gives_the_keys_to_the_document() -> None:
-    async with resting(start(body(LONG)), size=(120, 36)) as shown:
         await shown.click("#document", offset=(20, 5))
         await shown.until(lambda: "/ search" in shown.keys)
+        await shown.rest()
+        await shown.go("slash", "Search in the document")
 
 
 @pytest.mark.parametrize("click", [False, True])
@@ -149,8 +141,7 @@ async def test_a_link_is_opened_after_all_of_it_was_shown(
         assert opened == [TARGET]
 
 
-@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 36)])
-@pytest.mark.parametrize("length", [600, 6000])
+@pytest.mark.parametrize(("size", "length"), [((60, 16), 600), ((80, 24), 600), ((120, 36), 6000)])
 async def test_a_link_that_cannot_be_shown_whole_is_not_opened(
     monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], length: int
 ) -> None:

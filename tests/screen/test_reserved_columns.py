@@ -1,13 +1,11 @@
 """No text from outside reaches a column that is ours: what makes `WILL HAPPEN` unforgeable."""
 
 import unicodedata
-from dataclasses import replace
 
 import pytest
 
 from aileron_core.console_port.field_views import FieldView, PreviewView
-from tests.screen.driving import NOW, console, mail, resting, start
-from tests.support.screens.home import not_accepted, sessions
+from tests.screen.driving import NOW, mail, resting, start
 from tests.support.screens.reserved import ATTACKS, allowed
 from tests.support.variants import variants
 
@@ -49,27 +47,3 @@ async def test_outside_text_stands_only_where_outside_text_may_stand(width: int)
                     assert unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp"), line
             await shown.press("j")
             await shown.settled()
-
-
-async def test_hostile_names_of_files_sessions_and_records_break_nothing() -> None:
-    """Lists, banner and top bar draw attacks as one line of text."""
-    text = "\x1b[2J\u202e[b]ЖЖЖ\n" + "Ж" * 300
-    held = replace(
-        not_accepted(), name=text, file=text, change="changed", gated=False, connector=text,
-        steps=(), hosts=(text,),
-    )  # fmt: skip
-    session = replace(
-        sessions(NOW)[2], agent=text, label=text, cwd=text, executable=text, self_opened=True,
-        containment="none", connected=True,
-    )  # fmt: skip
-    state = start(held=(held,), sessions=(session,), routes=(f"{text} -> {text}",))
-    records = tuple(replace(r, summary=text, action=text, agent=text) for r in state.records)
-
-    async with console(replace(state, records=records)) as shown:
-        await shown.shows("Accept this action?")
-        assert "\x1b" not in shown.text
-        assert "runs without asking you" in shown.text
-        shown.clock.advance(1)
-        await shown.press_alone("2", "Newest first.")
-        assert "\x1b" not in shown.text
-        assert all(len(line) <= 120 for line in shown.lines)

@@ -5,16 +5,7 @@ from dataclasses import replace
 
 from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.field_views import PreviewView
-from aileron_tui.items import Item
-from aileron_tui.state.decision_screens import (
-    CHARACTERS_KEPT,
-    SCREENS_KEPT,
-    DecisionScreen,
-    DecisionScreens,
-)
 from tests.screen.driving import Console, console, mail, short, start
-
-KEY = "s the record"
 
 
 async def decide(shown: Console, key: str, expected: str) -> None:
@@ -34,24 +25,6 @@ def other_preview(item: PreviewView) -> PreviewView:
     return replace(item, fields=(first, *item.fields[1:]))
 
 
-async def test_the_screen_of_a_decision_stands_there_as_it_was() -> None:
-    """Its head, its fields, its age at that time; the banner says of when it is."""
-    async with console(start(short(), short(2)), answers=True) as shown:
-        before = shown.text
-        await decide(shown, "a", "✓ Approved")
-        await to_record(shown, "approval.approved")
-        assert KEY in shown.keys
-        await shown.go("enter", "▲ as shown at 14:02:02, not live")
-        for words in (
-            "WILL HAPPEN  fetched by Aileron",
-            "priya.nair@northwind.example",
-            "codex asks",
-        ):
-            assert words in before
-            assert words in shown.text
-        assert "1 min ago" not in shown.text
-
-
 async def test_what_came_later_does_not_change_it() -> None:
     """The service says something else by now, and the agent is gone: the old screen stands."""
     async with console(start(short(), short(2)), answers=True) as shown:
@@ -63,20 +36,6 @@ async def test_what_came_later_does_not_change_it() -> None:
         await shown.go("enter", "not live")
         assert "jonas.weber@northwind.example" in shown.text
         assert "mallory" not in shown.text
-
-
-def test_each_decision_about_a_call_has_its_own_screen() -> None:
-    """Approved, changed, approved again: each record shows what stood there at its own time."""
-    screens = DecisionScreens()
-    first, second = short(), replace(short(), version=9)
-    for at, view in ((10.0, first), (20.0, second)):
-        screens.add(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
-    run = first.run_id
-    assert screens.find(run, 9.0) is None
-    assert screens.find(run, 15.0).item.approval is first
-    assert screens.find(run, 20.0).item.approval is second
-    assert screens.find("run-of-another", 30.0) is None
-    assert screens.find(None, 30.0) is None
 
 
 async def test_what_was_not_read_is_reported() -> None:
@@ -123,18 +82,3 @@ async def test_nothing_can_be_decided_on_an_old_screen() -> None:
             await shown.press_alone(key)
         assert shown.port.intents == asked
         assert " a " not in shown.keys
-
-
-def test_few_screens_are_kept_and_not_more_text_than_memory_allows() -> None:
-    """The oldest go; the last one stays, however large."""
-    screens = DecisionScreens()
-    views = [short(number + 1) for number in range(SCREENS_KEPT + 1)]
-    for at, view in enumerate(views):
-        screens.add(DecisionScreen(at=at, item=Item(key=view.approval_id, approval=view)))
-    assert screens.find(views[0].run_id, 1e9) is None
-    assert screens.find(views[1].run_id, 1e9) is not None
-    field = replace(views[0].preview.fields[0], value="x" * (CHARACTERS_KEPT + 1))
-    huge = replace(views[0], preview=replace(views[0].preview, fields=(field,)))
-    screens.add(DecisionScreen(at=1e6, item=Item(key=huge.approval_id, approval=huge)))
-    assert screens.find(huge.run_id, 1e9) is not None
-    assert screens.find(views[-1].run_id, 1e9) is None

@@ -11,6 +11,7 @@ from aileron_core.console_port.intents import Approve, Deny
 from aileron_core.settings import NotifySettings
 from aileron_tui.draw.bars import startup_warnings
 from aileron_tui.draw.text import plain_text
+from aileron_tui.input.commands import DEFAULT_REGISTRY
 from aileron_tui.input.keymap import remap_keys
 from aileron_tui.state.settings_in_force import SettingsInForce
 from aileron_tui.terminal.notifications import Notification
@@ -36,10 +37,6 @@ def footer(shown: Console) -> str:
     return " ".join(shown.keys.split())
 
 
-def decisions(shown: Console) -> list[object]:
-    return [each for each in shown.port.intents if isinstance(each, Approve | Deny)]
-
-
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_swapped_keys_are_not_in_force_before_the_settings_are_accepted(
     size: tuple[int, int],
@@ -60,8 +57,8 @@ async def test_swapped_keys_are_not_in_force_before_the_settings_are_accepted(
 async def test_with_the_usual_keys_a_is_approve_before() -> None:
     async with console(unverified(), (120, 50), registry=SWAPPED) as shown:
         await shown.press_rested("a")
-        await shown.until(lambda: bool(decisions(shown)))
-        assert [type(each) for each in decisions(shown)] == [Approve]
+        await shown.until(lambda: bool(shown.asked(Approve, Deny)))
+        assert [type(each) for each in shown.asked(Approve, Deny)] == [Approve]
 
 
 async def test_a_key_pressed_while_the_keys_change_decides_nothing() -> None:
@@ -70,10 +67,10 @@ async def test_a_key_pressed_while_the_keys_change_decides_nothing() -> None:
         await accept(shown)
         await shown.press("d")
         assert "d did nothing" in shown.status_line or "Too soon" in shown.status_line
-        assert not decisions(shown)
+        assert not shown.asked(Approve, Deny)
         await shown.press_rested("d")
-        await shown.until(lambda: bool(decisions(shown)))
-        assert isinstance(decisions(shown)[0], Approve)
+        await shown.until(lambda: bool(shown.asked(Approve, Deny)))
+        assert isinstance(shown.asked(Approve, Deny)[0], Approve)
 
 
 async def test_a_shorter_rest_is_not_in_force_before() -> None:
@@ -110,13 +107,11 @@ def test_with_an_unlocked_vault_the_sentence_names_the_file_to_accept() -> None:
     assert any(plain_text(each).startswith(until) for each in said)
 
 
-async def test_the_settings_of_a_file_that_changes_none_of_these_are_not_mentioned() -> None:
-    async with console(unverified()) as shown:
-        await shown.settled()
-        assert "in force" not in shown.text
-        shown.port.tell(ACCEPTED)
-        await shown.settled()
-        assert "in force" not in shown.text
+def test_the_settings_of_a_file_that_changes_none_of_these_are_not_mentioned() -> None:
+    in_force = SettingsInForce(DEFAULT_REGISTRY, 0.4)
+    for accepted in (False, True):
+        assert not in_force.follow(accepted=accepted)
+        assert in_force.withheld == ()
 
 
 def test_the_registry_is_one_object_whose_commands_change() -> None:

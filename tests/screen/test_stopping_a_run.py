@@ -7,6 +7,7 @@ from aileron_core.console_port.events import ApprovalUpdated, Recorded
 from aileron_core.console_port.intents import StopRun
 from tests.screen.driving import NOW, console, resting, short, start
 from tests.support.screens.calls import snapshot
+from tests.support.screens.drawn import Drawn
 
 RUNS = replace(
     short(2), state="executing", decided_at=NOW - 43, started_at=NOW - 42, seconds_allowed=180.0
@@ -28,16 +29,12 @@ def long_started(number: int = 4000):
     )
 
 
-async def test_a_running_call_says_how_long_it_may_run_in_its_row_and_on_its_page() -> None:
-    """The time goes on by itself."""
-    async with console(start(short(), RUNS), answers=True) as shown:
-        await shown.shows("▶ 0:42 of 3:00")
-        await shown.passes(20)
-        await shown.shows("▶ 1:02 of 3:00")
-        await shown.go("j", "▶ running 1:02 of 3:00")
-        shown.port.tell(ApprovalUpdated(view=replace(RUNS, version=99)))
-        await shown.shows("DECIDED  newest first")
-        await shown.go("h", "running for 1:0")
+def test_a_running_call_says_how_long_it_may_run_in_its_row_and_on_its_page() -> None:
+    drawn = Drawn(start(RUNS))
+    for later, said in ((0, "0:42 of 3:00"), (20, "1:02 of 3:00")):
+        drawn.now = NOW + later
+        assert f"▶ {said}" in "".join(drawn.rows)
+        assert f"▶ running {said}" in drawn.words
 
 
 async def test_the_key_asks_and_only_enter_stops_the_call() -> None:
@@ -67,7 +64,7 @@ async def test_the_question_goes_away_with_the_call_that_it_is_about() -> None:
         shown.port.tell(ApprovalUpdated(view=done))
         await shown.until(lambda: 'Stop "' not in shown.text)
         await shown.press_rested("enter")
-        assert not [each for each in shown.port.intents if isinstance(each, StopRun)]
+        assert not shown.asked(StopRun)
 
 
 async def test_a_call_that_asks_nobody_is_stopped_from_the_list_of_activity() -> None:

@@ -39,8 +39,7 @@ async def test_the_first_yes_names_what_was_found_and_the_second_decides(
         assert "Press a again" in shown.status_line
         assert shown.port.intents == []
         await shown.press_rested("a")
-        await shown.asks()
-        assert isinstance(shown.port.intents[0], Approve)
+        await shown.asks_for(Approve)
 
 
 async def test_a_drift_between_two_presses_begins_anew() -> None:

@@ -7,7 +7,7 @@ import pytest
 from aileron_core.console_port.events import IntentRefused, LibraryUpdated
 from aileron_core.console_port.intents import AcceptSuite
 from aileron_core.console_port.view_models import NotAcceptedView
-from aileron_tui.draw.suite_page import suite_blocks
+from aileron_tui.draw.file_page import suite_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import SuiteFiles
 from aileron_tui.state.queue import Queue
@@ -56,9 +56,7 @@ async def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None
         await shown.press_alone("t", "lines not seen. Press t again")
         assert shown.port.intents == []
         await shown.press_rested("t")
-        await shown.asks()
-        (intent,) = shown.port.intents
-        assert isinstance(intent, AcceptSuite)
+        intent = await shown.asks_for(AcceptSuite)
         assert intent.suite_id == SUITE.suite_id
         assert set(intent.files) == {(each.file, each.digest) for each in held}
         shown.port.tell(library())
@@ -73,9 +71,7 @@ async def test_another_key_leaves_those_to_look_at_unaccepted() -> None:
     async with console(start(held=held), size=(60, 16)) as shown:
         await shown.press_rested("T", "lines not seen. Press T again")
         await shown.press_rested("T")
-        await shown.asks()
-        (intent,) = shown.port.intents
-        assert isinstance(intent, AcceptSuite)
+        intent = await shown.asks_for(AcceptSuite)
         assert names_in(intent) == {each.name for each in held} - FIRST
         shown.port.tell(library(*left))
         await shown.shows("Accepted: 511 actions.")
@@ -111,9 +107,7 @@ async def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> N
         await shown.shows("Accept these 3 actions?")
         assert not shown.armed
         await shown.press_rested("t")
-        await shown.asks()
-        (intent,) = shown.port.intents
-        assert isinstance(intent, AcceptSuite)
+        intent = await shown.asks_for(AcceptSuite)
         assert set(intent.files) == {(each.file, each.digest) for each in held[1:]}
 
 

@@ -14,7 +14,7 @@ from aileron_tui.cli.screen import console_app
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
-from tests.support.screens.port import FixturePort
+from tests.support.screens.port import RecordingPort
 from tests.support.terminal import Pty
 
 CHILD = Path(__file__).with_name("fixture_child.py")
@@ -69,12 +69,6 @@ def test_without_colour_no_code_of_a_colour_is_written(
         assert {1, 3, 4, 7} <= codes(shown)
 
 
-def test_with_colour_there_are_such_codes(tmp_path: Path) -> None:
-    """So that the test above is known to see them."""
-    with console_with(tmp_path) as shown:
-        assert codes(shown) & COLOURS
-
-
 @pytest.mark.parametrize(
     ("config", "environment"),
     [
@@ -101,8 +95,9 @@ def test_in_ascii_nothing_of_ours_is_written_in_other_letters(
 
 
 def test_the_title_tells_the_count_and_is_given_back(tmp_path: Path) -> None:
-    """`(7) aileron`; at the end the terminal's own title is back."""
+    """`(7) aileron`; at the end the terminal's own title is back. Here there are codes of colours."""
     with console_with(tmp_path) as shown:
+        assert codes(shown) & COLOURS, "so the test above is known to see them"
         assert re.search(rb"\x1b\[22;2t\x1b\]2;\(\d+\) aileron\x07", shown.raw)
         shown.process.terminate()
         assert shown.ended() == 143
@@ -147,7 +142,7 @@ def test_all_that_is_wrong_with_the_consoles_settings_is_reported_at_once() -> N
     keys = (("frob", "y"), ("approve", "ctrl+a"))
     settings = Settings(console=ConsoleSettings(theme="solarised", keys=keys))
     with pytest.raises(FileProblems) as caught:
-        console_app(FixturePort(), settings, lambda: None)
+        console_app(RecordingPort(), settings, lambda: None)
     assert [problem.key for problem in caught.value.problems] == [
         "console.theme",
         "console.keys.frob",

@@ -39,20 +39,14 @@ async def test_it_is_undone_by_one_key_where_it_is_opened() -> None:
         assert "z did nothing" in shown.status_line
         assert "z  undo" not in shown.keys
         await shown.go("enter", "OUTCOME")
+        await shown.press_alone("z")
+        await shown.passes(1)
+        assert not shown.asked(UndoRun), "no rest before"
         await shown.rest()
         assert "z  undo" in shown.keys
         await shown.press_alone("z", "✓ Undone: builtin.write.")
         assert UndoRun(run_id=WROTE.run_id) in shown.port.intents
         await shown.until(lambda: "z  undo" not in shown.keys)
-
-
-async def test_the_key_counts_only_after_a_rest() -> None:
-    async with console(start(short(), WROTE), answers=True) as shown:
-        await to_its_row(shown)
-        await shown.go("enter", "OUTCOME")
-        await shown.press_alone("z")
-        await shown.passes(1)
-        assert not any(isinstance(each, UndoRun) for each in shown.port.intents)
 
 
 async def test_another_opened_call_starts_the_rest_anew() -> None:

@@ -9,7 +9,7 @@ from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.intents import Accept
 from aileron_tui import words
-from tests.screen.driving import NOW, Console, console, short, start
+from tests.screen.driving import NOW, console, short, start
 from tests.support.screens.home import not_accepted
 from tests.support.screens.states import Undrawable
 
@@ -59,23 +59,24 @@ async def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> 
         assert words.status.UNDRAWABLE in shown.status_line
 
 
-async def test_content_that_comes_anew_can_be_drawn_and_decided() -> None:
+async def test_content_that_comes_anew_can_be_drawn_and_decided_and_a_drift_takes_that_away() -> (
+    None
+):
     """The fault belongs to one content, not to the approval for ever."""
     async with console(start(broken())) as shown:
         await shown.shows(words.status.UNDRAWABLE)
         shown.port.tell(ApprovalUpdated(view=replace(short(), version=2)))
         await shown.until(lambda: words.status.UNDRAWABLE not in shown.text)
+        await shown.rest()
+        shown.port.tell(ApprovalUpdated(view=replace(broken(), version=3)))
+        await shown.shows(words.status.UNDRAWABLE)
+        shown.clock.advance(2)
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+        shown.port.tell(ApprovalUpdated(view=replace(short(), version=4)))
+        await shown.until(lambda: words.status.UNDRAWABLE not in shown.text)
         await shown.press_rested("a")
         await shown.asks()
-
-
-async def test_a_drift_that_cannot_be_drawn_takes_the_approval_away(shown: Console) -> None:
-    """What was decidable a moment ago is not, once its new content cannot be shown."""
-    shown.port.tell(ApprovalUpdated(view=replace(broken(), version=2)))
-    await shown.shows(words.status.UNDRAWABLE)
-    shown.clock.advance(2)
-    await shown.press_alone("a")
-    assert shown.port.intents == []
 
 
 async def test_a_file_that_cannot_be_drawn_is_not_accepted() -> None:
@@ -85,4 +86,4 @@ async def test_a_file_that_cannot_be_drawn_is_not_accepted() -> None:
         await shown.shows(words.status.UNDRAWABLE)
         shown.clock.advance(2)
         await shown.press_alone("t")
-        assert not any(isinstance(each, Accept) for each in shown.port.intents)
+        assert not shown.asked(Accept)

@@ -55,25 +55,6 @@ async def test_what_was_read_meanwhile_is_seen_before_it_is_acknowledged() -> No
         await shown.asks(Acknowledge(call_id=lost().call_id, looked_at=NOW + 30))
 
 
-async def test_a_call_that_ends_so_goes_to_the_top_and_takes_no_cursor() -> None:
-    """It does not leave by itself; a filter and another order keep it first."""
-    async with resting(start(short(1), short(2), short(3))) as shown:
-        running = replace(short(3), state="executing", decided_at=NOW, decided_by="person")
-        shown.port.tell(ApprovalUpdated(view=running), ApprovalUpdated(view=lost()))
-        await shown.shows("? 1 unknown")
-        assert shown.selected == short(1).approval_id
-        first = [lost().approval_id, short(1).approval_id, short(2).approval_id]
-        assert shown.waiting == [*first[1:], first[0]]  # no row moves until a key
-        await shown.press_alone("o")
-        assert shown.waiting[0] == first[0]
-        await shown.passes(600)
-        assert shown.waiting[0] == first[0]
-        await shown.press_alone("home")
-        assert shown.selected == first[0]
-        assert "approve" not in shown.keys
-        assert "deny" not in shown.keys
-
-
 async def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
     """Where there is nothing to look through, the key asks for nothing."""
     view = lost()

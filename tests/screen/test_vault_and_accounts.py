@@ -14,7 +14,6 @@ from aileron_core.console_port.events import (
     VaultStatus,
     VaultUnlocked,
 )
-from aileron_core.console_port.field_views import PreviewView
 from aileron_core.console_port.intents import (
     ChooseAccount,
     CreateVault,
@@ -23,36 +22,15 @@ from aileron_core.console_port.intents import (
     UnlockVault,
     UnlockVaultWithKeyring,
 )
-from aileron_core.console_port.view_models import AccountNeed, AccountView, ApprovalView
+from aileron_core.console_port.view_models import AccountView
 from tests.screen.driving import NOW, Console, console, resting, short, start
+from tests.support.screens.states import FQN, HOME, WORK, held, need
 
-PASSPHRASE = "canary of the passphrase"
-FQN = "github://aileron/mail"
-WORK = AccountView(name="api_key/mail/work", account="ana@example.com")
-HOME = AccountView(name="api_key/mail/home", account="ana@home.example")
+PASSPHRASE = "a canary"
 _UNLOCKS = (UnlockVault, UnlockVaultWithKeyring)
 LOCKED = VaultStatus(state="locked", entries=2)
 UNLOCKED = VaultStatus(state="unlocked", entries=2)
 SMALL = (80, 24)
-
-
-def need(reason: Any = "locked", *candidates: AccountView, problem: str = "") -> AccountNeed:
-    return AccountNeed(
-        reason=reason,
-        connector=FQN,
-        kind="api_key",
-        candidates=candidates,
-        problem=problem,
-        command=f"aileron binding setup {FQN}" if reason == "unbound" else "",
-    )
-
-
-def held(what: AccountNeed, number: int = 1, **changes: object) -> ApprovalView:
-    """A call that waits for *what*."""
-    view = short(
-        number, state="awaiting_vault", digest="", words=None, preview=PreviewView(status="none")
-    )
-    return replace(view, account_need=what, **changes)
 
 
 @asynccontextmanager
@@ -77,7 +55,7 @@ async def give_passphrase(shown: Console, passphrase: str = PASSPHRASE) -> None:
 
 def given(shown: Console, kind: type) -> list[bytes]:
     """Return the passphrases that the core was given by intents of *kind*."""
-    return [each.passphrase.reveal() for each in shown.port.intents if isinstance(each, kind)]
+    return [each.passphrase.reveal() for each in shown.asked(kind)]
 
 
 # Unlocking
@@ -105,7 +83,7 @@ async def test_the_passphrase_is_asked_for_after_a_key_alone_and_never_shown() -
         assert "Passphrase" not in shown.text
 
 
-async def test_the_panel_drops_what_comes_with_its_key_and_enter_waits() -> None:
+async def test_the_panel_drops_what_comes_with_its_key_and_enter_counts_at_rest_and_alone() -> None:
     """A pasted line that holds the key does not end up in the field, nor is it sent."""
     async with resting(start(held(need("locked", WORK)), vault=LOCKED)) as shown:
         await shown.press("U", *"pasted", "enter")
@@ -114,10 +92,8 @@ async def test_the_panel_drops_what_comes_with_its_key_and_enter_waits() -> None
         await shown.settled()
         assert "•" not in shown.text
         assert not given(shown, UnlockVault)
-
-
-async def test_enter_counts_once_the_panel_has_rested_and_alone() -> None:
-    async with console(start(held(need("locked", WORK)), vault=LOCKED)) as shown:
+        shown.clock.advance(0.1)
+        await shown.press_alone("escape")
         await shown.press_rested("U", "Passphrase of the vault")
         shown.clock.advance(0.1)
         await shown.press("x")
@@ -208,12 +184,12 @@ async def test_the_keyring_is_asked_by_a_second_key_and_never_by_itself() -> Non
         async with console(start(held(need("locked", WORK)), vault=vault), SMALL) as shown:
             await shown.press_rested("U", "assphrase")
             await shown.press_alone("enter")
-            assert not [each for each in shown.port.intents if isinstance(each, _UNLOCKS)]
+            assert not shown.asked(*_UNLOCKS)
             assert ("enter alone for the keyring" in shown.text) is opens
             assert "ana@example.com (api_key/mail/work)" in shown.text
             shown.clock.advance(0.5)
             await shown.press_alone("enter")
-            sent = [type(each) for each in shown.port.intents if isinstance(each, _UNLOCKS)]
+            sent = [type(each) for each in shown.asked(*_UNLOCKS)]
             assert sent == ([UnlockVaultWithKeyring] if opens else [])
 
 
@@ -289,7 +265,7 @@ async def pick(shown: Console) -> None:
     await shown.press_rested("C", f"Which account for {FQN}?")
 
 
-@pytest.mark.parametrize(("keys", "picked"), [((), WORK), (("down",), HOME), (("2",), HOME)])
+@pytest.mark.parametrize(("keys", "picked"), [(("down",), HOME), (("down", "1"), WORK)])
 async def test_a_person_picks_the_account(keys: tuple[str, ...], picked: AccountView) -> None:
     """By the arrows or its number; `enter` counts at rest alone."""
     view = held(need("choice", WORK, HOME))
@@ -330,4 +306,4 @@ async def test_a_choice_that_changes_is_asked_anew() -> None:
         other = held(need("choice", HOME, WORK))
         shown.port.tell(ApprovalUpdated(view=other))
         await shown.until(lambda: "Which account" not in shown.text, "closed")
-        assert not [each for each in shown.port.intents if isinstance(each, ChooseAccount)]
+        assert not shown.asked(ChooseAccount)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from aileron_tui.state.filter_fields import call_fields
 
-from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.view_models import AccountView
 from aileron_tui.draw.bars import empty_lines, footer_line, top_bar
 from aileron_tui.draw.document import approval_blocks
@@ -15,20 +15,20 @@ from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.rows import decided_header, row_lines
 from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import DEFAULT_REGISTRY
-from aileron_tui.input.situation import Situation
+from aileron_tui.input.situation import Situation, View
 from aileron_tui.screens.palette import commands
-from aileron_tui.state.filter import call_fields, parse
+from aileron_tui.state.filter import parse
 from aileron_tui.state.queue import Queue
-from tests.screen.driving import NOW, Console, mail, resting, short, start
+from tests.screen.driving import NOW, mail, short
 from tests.support.screens.calls import drifted
 from tests.support.screens.home import sessions
 from tests.support.screens.tool_calls import edit
 
 
-def bar(width: int, *, held: int = 1, problems: int = 0) -> str:
+def bar(width: int, *, held: int = 1, problems: int = 0, view: View = "waiting") -> str:
     return plain_text(
         top_bar(
-            view="waiting", waiting=7, not_accepted=held, problems=problems, sessions=sessions(NOW),
+            view=view, waiting=7, not_accepted=held, problems=problems, sessions=sessions(NOW),
             now=NOW, width=width,
         )
     )  # fmt: skip
@@ -55,6 +55,9 @@ def test_the_top_bar_says_all_of_it_where_there_is_room() -> None:
     assert "▲ 1 not accepted  ! 2 file problems: press end  ● codex  ● claude  14:02" in bar(
         160, problems=2
     )
+    for width in (60, 80, 120):
+        drawn = bar(width, problems=2, view="activity")
+        assert "press 1, end" in drawn or ": 1 end" in drawn, "in another view the list comes first"
 
 
 @pytest.mark.parametrize("compact", [True, False])
@@ -124,29 +127,6 @@ def test_the_palette_puts_what_is_called_so_before_what_only_contains_it() -> No
     assert [each.id for each in commands(DEFAULT_REGISTRY, now, "")] == [
         each.id for each in DEFAULT_REGISTRY.commands if each in commands(DEFAULT_REGISTRY, now, "")
     ]
-
-
-async def test_the_key_of_code_points_says_what_its_next_press_does() -> None:
-    """Code points first, then folded again; where nothing is marked it is not there."""
-
-    field = FieldView(label="Body", value="x\u202ey", multiline=True)
-    marked = short(1, preview=replace(short().preview, fields=(field,)))
-    async with resting(start(marked, short(2))) as shown:
-        assert "u code points" in shown.keys
-        await shown.go("u", "u fold again")
-        assert "code points" not in shown.keys
-        await shown.go("u", "u code points")
-        await shown.press_alone("j")
-        await shown.until(lambda: " u " not in shown.keys, "nothing marked")
-
-
-async def test_no_key_of_the_page_is_named_while_help_covers_it(shown: Console) -> None:
-    """Neither the footer's keys nor the status line's: only those of the help work."""
-    assert "approve" in shown.keys
-    await shown.go("question_mark", "KEYS")
-    assert shown.keys.split() == ["j", "k", "read", "on", "esc", "close"]
-    assert "Press a to" not in shown.text
-    await shown.go("escape", "Press a to")
 
 
 @pytest.mark.parametrize("compact", [True, False])

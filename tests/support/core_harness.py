@@ -21,10 +21,12 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+import httpcore2
+import httpx
 import pytest
 import wasmtime
 
@@ -38,6 +40,7 @@ from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.modules import CompiledModules, _deserialized
 from aileron_core.console_port.events import ApprovalUpdated, CoreEvent, LibraryUpdated
+from aileron_core.console_port.field_views import ReadBack
 from aileron_core.console_port.intents import Intent
 from aileron_core.console_port.view_models import ApprovalView, CallView
 from aileron_core.credentials.account_secret import AccountSecret
@@ -69,6 +72,7 @@ __all__ = [
     "Mailbox",
     "Start",
     "audit_problems",
+    "certificates_read_once",
     "change_rows",
     "compiled_once",
     "hold_answers",
@@ -78,6 +82,7 @@ __all__ = [
     "problem_messages",
     "protected_home",
     "readdress",
+    "records",
     "run",
     "run_on_request",
     "unlock",
@@ -181,6 +186,22 @@ def compiled_once(*files: Path) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def certificates_read_once() -> Iterator[None]:
+    """Have all clients share what they trust, those of SDKs too, but those that are given something else."""
+    trust = httpx.create_ssl_context(trust_env=False)
+    make = OutgoingClient.__init__
+
+    @wraps(make)
+    def make_trusting(client: OutgoingClient, **named: Any) -> None:
+        make(client, **{"ssl_context": trust, **named})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OutgoingClient, "__init__", make_trusting)
+        patch.setattr(httpcore2, "default_ssl_context", cache(httpcore2.default_ssl_context))
+        yield
+
+
 def change_rows(home: Path, *statements: str) -> None:
     """Run *statements* on the database of *home*, each by itself, as another program would."""
     with closing(
@@ -211,6 +232,15 @@ def writes(mailbox: Mailbox) -> list[str]:
 
 def _short(seen: dict[str, str]) -> str:
     return f"{seen['method']} {seen['path'].rpartition('/')[2]}"
+
+
+async def records(app: App, event: str | None = None) -> list[dict[str, Any]]:
+    """Return the audit's bodies in order, of one *event* or all."""
+    found = await app.database.read(
+        lambda c: c.execute("SELECT body FROM audit ORDER BY seq").fetchall()
+    )
+    bodies = [json.loads(body) for (body,) in found]
+    return [body for body in bodies if event is None or body["event"] == event]
 
 
 async def wait_for_request(mailbox: Mailbox, request: str, times: int) -> None:
@@ -400,6 +430,14 @@ class Core:
         """Return the view at its end."""
         return await self.view(view.approval_id, lambda v: v.ended_at is not None)
 
+    async def read_back(self, view: ApprovalView) -> ReadBack:
+        """Return what was published once the service has been asked after the run."""
+        found = await self.view(
+            view.approval_id, lambda v: v.read_back is not None and v.read_back.status != "reading"
+        )
+        assert found.read_back is not None
+        return found.read_back
+
     async def result(self, approval_id: str) -> RunRecord:
         """Return what the session's agent reads of it by now."""
         return await self.app.approvals.wait_for_result(self.session.session_id, approval_id, 0)
@@ -458,12 +496,7 @@ class Core:
         )
 
     async def records(self, event: str | None = None) -> list[dict[str, Any]]:
-        """Return the audit's bodies in order, of one *event* or all."""
-        found = await self.app.database.read(
-            lambda c: c.execute("SELECT body FROM audit ORDER BY seq").fetchall()
-        )
-        bodies = [json.loads(body) for (body,) in found]
-        return [body for body in bodies if event is None or body["event"] == event]
+        return await records(self.app, event)
 
     async def until_record(self, event: str, count: int = 1) -> list[dict[str, Any]]:
         """Return the bodies of *event* once there are *count* of them."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import wasmtime
 
 from aileron_core.connectors.store import ConnectorStore
+from tests.support.guests import printing
 
 __all__ = ["ECHO", "SAYS", "InstalledConnectors", "chained", "install_connectors"]
 
@@ -46,18 +47,6 @@ _ECHO = f"""{_IMPORTS}
 """
 
 
-def _saying(output: bytes) -> str:
-    said = b'{"output":' + output + b"}"
-    data = "".join(f"\\{byte:02x}" for byte in said)
-    return f"""{_IMPORTS}
-  (memory (export "memory") {1 + (1024 + len(said)) // 65536})
-  (data (i32.const 1024) "{data}")
-  (func (export "_start")
-    (i32.store (i32.const 0) (i32.const 1024)) (i32.store (i32.const 4) (i32.const {len(said)}))
-    (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))
-"""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledConnectors:
     """The two modules as they lie in a home's store: FQN to hash."""
@@ -69,7 +58,7 @@ def install_connectors(home: Path, *, says: bytes = b"{}") -> InstalledConnector
     """Install `ECHO`, and `SAYS` with the output *says*, in *home*."""
     store = ConnectorStore(home)
     hashes: dict[str, str] = {}
-    for name, text in ((ECHO, _ECHO), (SAYS, _saying(says))):
+    for name, text in ((ECHO, _ECHO), (SAYS, printing(b'{"output":' + says + b"}"))):
         manifest = (
             f'[connector]\nname = "{name}"\nversion = "1.0.0"\n[capabilities.network]\nhosts = []\n'
         )

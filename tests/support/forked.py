@@ -1,17 +1,20 @@
 """Starts Aileron's programs by forking a parent that has imported all of them: a tenth of the processor time.
 
 `forked` is `subprocess.Popen` for a command of this interpreter's (`python -I -m MODULE ...` or
-`python -I FILE ...`). Started as a script, this is the parent: each request over its socket brings a
-command, its environment and its three descriptors, and is answered with a process id and, at the end,
-the status. Where a command needs what only a new process has (another user, a limit, another locale),
-it is started the usual way.
+`python -I FILE ...`, behind `AS_ORDINARY` too). Started as a script, this is the parent: each request
+over its socket brings a command, its environment and its three descriptors, and is answered with a
+process id and, at the end, the status. Where a command needs what only a new process has (a limit,
+another locale), it is started the usual way.
 """
 
 import atexit
 import contextlib
+import ctypes
+import fcntl
 import functools
 import gc
 import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -23,25 +26,50 @@ import socket
 import struct
 import subprocess
 import sys
+import termios
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["forked"]
+__all__ = ["forked", "run_forked", "take_terminal"]
 
-_USUAL = {"stdin", "stdout", "stderr", "text", "env", "cwd", "start_new_session"}
-_AT_START = ("LD_", "LC_", "MALLOC_", "GLIBC_", "PYTHON", "AILERON_VAULT_PASSPHRASE")
-"""What the start of an interpreter or of a process reads, or the kernel shows of one."""
+_USUAL = {"stdin", "stdout", "stderr", "text", "env", "cwd", "start_new_session", "preexec_fn"}
+_AT_START = ("LD_", "LC_", "MALLOC_", "GLIBC_", "AILERON_VAULT_PASSPHRASE")
+"""What the start of a process reads, or the kernel shows of one; of Python's own, -I has nothing read."""
+_INTERPRETER = [sys.executable, "-I"]
+_ORDINARY = str(Path(__file__).with_name("ordinary.py"))
 
 
 def forked(command: Sequence[str], **popen: Any) -> "subprocess.Popen[Any]":
     """Start *command* as `subprocess.Popen` does, from the parent if that makes no difference."""
     env: Mapping[str, str] = popen.get("env") or os.environ
-    plain = [*command[:2]] == [sys.executable, "-I"] and command[2].startswith(("-m", "/"))
-    if not plain or not popen.keys() <= _USUAL or _at_start(env) != _at_start(os.environ):
+    words = [*command]
+    if words[:3] == [*_INTERPRETER, _ORDINARY]:
+        del words[:3]
+    plain = words[:2] == _INTERPRETER and words[2].startswith(("-m", "/"))
+    plain &= popen.keys() <= _USUAL and popen.get("preexec_fn") in (None, take_terminal)
+    if not plain or _at_start(env) != _at_start(os.environ):
         return subprocess.Popen(command, **popen)
     return _Forked(command, **popen)
+
+
+def run_forked(
+    command: Sequence[str], input_: str = "", timeout: float = 60, **popen: Any
+) -> "subprocess.CompletedProcess[str]":
+    """Run *command* to its end, as `subprocess.run` does with what it prints captured."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with forked(command, **pipes, text=True, **popen) as process:
+        try:
+            output, errors = process.communicate(input_, timeout=timeout)
+        finally:
+            process.kill()
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+def take_terminal() -> None:
+    """As `preexec_fn`, make standard input the terminal of the new session."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _at_start(env: Mapping[str, str]) -> dict[str, str]:
@@ -60,6 +88,7 @@ class _Forked(subprocess.Popen[Any]):
                 "env": dict(named["env"] or os.environ),
                 "cwd": os.fspath(named["cwd"] or Path.cwd()),
                 "session": named["start_new_session"],
+                "terminal": named["preexec_fn"] is not None,
             }
         ).encode()
         streams = [
@@ -197,6 +226,8 @@ def _take_over(request: dict[str, Any], streams: list[int]) -> None:
     for number, given in enumerate(streams):
         os.dup2(given, number)
     os.closerange(3, 4096)
+    if request["terminal"]:
+        take_terminal()
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
@@ -210,7 +241,21 @@ def _take_over(request: dict[str, Any], streams: list[int]) -> None:
         setattr(sys, f"__{name}__", stream)
 
 
+def _become_ordinary() -> None:
+    spec = importlib.util.spec_from_file_location("ordinary", _ORDINARY)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.become()
+    set_dumpable = 4
+    ctypes.CDLL(None).prctl(set_dumpable, 1)  # as a program is that this user has started
+
+
 def _run(command: list[str]) -> None:
+    if command[0] == _ORDINARY:
+        _become_ordinary()
+        del command[:3]
     sys.argv = command[1:] if command[0] == "-m" else command
     if command[0] == "-m":
         runpy.run_module(command[1], run_name="__main__", alter_sys=True)

@@ -148,8 +148,8 @@ def _open_a_view() -> None:
             os.close(handle)
 
 
-def main() -> None:
-    """Become the ordinary user, then the program."""
+def become() -> None:
+    """Become the ordinary user, as `AS_ORDINARY` says."""
     if folder := os.environ.get(OWNS):
         give(Path(folder))
     here = Path.cwd()
@@ -159,6 +159,11 @@ def main() -> None:
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
     os.chdir(here)  # by its name: the folder that this process began in may be covered now
+
+
+def main() -> None:
+    """Become the ordinary user, then the program."""
+    become()
     os.execvp(sys.argv[1], sys.argv[1:])
 
 

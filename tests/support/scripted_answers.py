@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,10 +19,15 @@ class Said:
     pieces: tuple[str, ...]
     name: str = ""
     id: str = ""
+    signature: str | None = None
+    """Of thinking; None for one that is made of the text."""
 
     @property
     def whole(self) -> str:
         return "".join(self.pieces)
+
+    def sign(self, prefix: str) -> str:
+        return f"{prefix}-{self.whole}" if self.signature is None else self.signature
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ def _block(said: Said) -> Json:
         case "text" | "refusal":
             return {"type": "text", "text": said.whole}
         case "thinking":
-            return {"type": "thinking", "thinking": said.whole, "signature": f"sig-{said.whole}"}
+            return {"type": "thinking", "thinking": said.whole, "signature": said.sign("sig")}
         case "call":
             block = {"type": "tool_use", "id": said.id, "name": said.name}
             return {**block, "input": json.loads(said.whole or "{}")}
@@ -242,7 +247,7 @@ def _item(turn: Turn, index: int, said: Said) -> Json:
                 "id": id_,
                 "type": "reasoning",
                 "summary": summary,
-                "encrypted_content": f"sealed-{said.whole}",
+                "encrypted_content": said.sign("sealed"),
             }
         case "call":
             return {
@@ -327,8 +332,3 @@ STREAM = {
 def stream(name: str, turn: Turn, **options: Any) -> bytes:
     """Return the bytes of *turn* streamed in the format *name*."""
     return sse(STREAM[name](turn), **options)
-
-
-def without_calls(said: Sequence[Said], names: set[str]) -> tuple[Said, ...]:
-    """Return *said* without the calls of *names*."""
-    return tuple(each for each in said if not (each.kind == "call" and each.name in names))

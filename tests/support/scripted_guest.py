@@ -3,9 +3,7 @@
 The guest makes the same requests whatever its op is, so a preview sends what the action would.
 """
 
-import http.server
 import json
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +14,8 @@ import wasmtime
 
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.store import ConnectorStore
+from tests.support.guests import requesting
+from tests.support.http_service import HttpRequest, http_server, reply
 
 __all__ = ["Answer", "ScriptedService", "Seen", "furnish_guest", "scripted_service"]
 
@@ -107,45 +107,20 @@ class ScriptedService:
 @contextmanager
 def scripted_service() -> Iterator[ScriptedService]:
     """Run one on a port of the loopback."""
-    found: list[ScriptedService] = []
+    service = ScriptedService(0)
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+    def answer(request: HttpRequest, body: bytes) -> None:
+        service.seen.append(Seen(request.command, request.path, dict(request.headers), body))
+        status = service.statuses.get(request.headers["Host"], 200)
+        said = service.answers.get(request.path) or Answer(status)
+        if said.status:
+            reply(request, said.status, b"{}", said.headers)
+        else:
+            request.close_connection = True
 
-        def answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            service, printed = found[0], b"{}"
-            service.seen.append(Seen(self.command, self.path, dict(self.headers), body))
-            answer = service.answers.get(self.path) or Answer(
-                service.statuses.get(self.headers["Host"], 200)
-            )
-            if not answer.status:
-                self.close_connection = True
-                return
-            self.send_response(answer.status)
-            for name, value in answer.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(printed)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(printed)
-
-        do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = answer  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found.append(ScriptedService(server.server_address[1]))
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield found[0]
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with http_server(answer) as server:
+        service.port = server.server_address[1]
+        yield service
 
 
 def furnish_guest(
@@ -170,7 +145,7 @@ def furnish_guest(
         module: its text in WAT, in place of one that makes *requests*.
     """
     manifest = _MANIFEST.format(hosts=json.dumps(list(hosts)), version=version) + more
-    text = module or _wat([json.dumps(each) for each in requests], says)
+    text = module or requesting(*(json.dumps(each) for each in requests), say=says)
     compiled = bytes(wasmtime.wat2wasm(text))
     entry = ConnectorStore(home).install_bytes(compiled, manifest.encode())
     folder = home / "actions"
@@ -189,23 +164,3 @@ def furnish_guest(
         )
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     return entry.identity.hash
-
-
-def _wat(envelopes: Sequence[str], says: str) -> str:
-    data, calls = b"", ""
-    for envelope in envelopes:
-        raw = envelope.encode()
-        calls += f"(drop (call $request (i32.const {1024 + len(data)}) (i32.const {len(raw)})))"
-        data += raw
-    printed = says.encode()
-    text = "".join(f"\\{byte:02x}" for byte in data + printed)
-    return f"""(module
-      (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
-      (import "aileron_host" "http_request" (func $request (param i32 i32) (result i32)))
-      (memory (export "memory") {2 + len(data) // 65536})
-      (data (i32.const 1024) "{text}")
-      (func (export "_start")
-        {calls}
-        (i32.store (i32.const 0) (i32.const {1024 + len(data)}))
-        (i32.store (i32.const 4) (i32.const {len(printed)}))
-        (drop (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))"""

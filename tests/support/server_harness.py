@@ -14,6 +14,7 @@ import secrets
 import select
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -27,7 +28,7 @@ from jsonschema import Draft202012Validator
 
 from aileron_core.server.openapi import document
 from examples.mailbox.server import Mailbox
-from tests.support.forked import forked
+from tests.support.forked import forked, run_forked
 from tests.support.ordinary import acting_as
 from tests.support.processes import eventually as eventually
 
@@ -100,6 +101,14 @@ def hold_to_the_document(method: str, path: str, answer: Answer) -> None:
     for key, value in answer.json.items():
         if key.endswith("_at") and value is not None:
             assert _TIME.fullmatch(value), f"{key} is {value}"
+
+
+def query(home: Path, statement: str) -> list[tuple[Any, ...]]:
+    """Return what *statement* finds in the database of *home*, as another program reads it."""
+    with contextlib.closing(
+        sqlite3.connect(f"file:{home / 'aileron.db'}?mode=ro", uri=True)
+    ) as database:
+        return database.execute(statement).fetchall()
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -263,22 +272,12 @@ class Console:
 
     def records(self) -> list[dict[str, Any]]:
         """Return the bodies of the audit, oldest first."""
-        import sqlite3
-
-        with contextlib.closing(
-            sqlite3.connect(f"file:{self.home / 'aileron.db'}?mode=ro", uri=True)
-        ) as database:
-            found = database.execute("SELECT body FROM audit ORDER BY seq").fetchall()
+        found = query(self.home, "SELECT body FROM audit ORDER BY seq")
         return [json.loads(body) for (body,) in found]
 
     def rows(self, columns: str = "state") -> list[tuple[Any, ...]]:
         """Return columns of the runs, oldest first."""
-        import sqlite3
-
-        with contextlib.closing(
-            sqlite3.connect(f"file:{self.home / 'aileron.db'}?mode=ro", uri=True)
-        ) as database:
-            return database.execute(f"SELECT {columns} FROM runs ORDER BY run_id").fetchall()
+        return query(self.home, f"SELECT {columns} FROM runs ORDER BY run_id")
 
 
 class Attended(Console):
@@ -288,7 +287,7 @@ class Attended(Console):
         self,
         home: Path,
         mailbox: Mailbox | None = None,
-        *,
+        *options: str,
         failpoint: str | None = None,
         first: Sequence[str] = (),
         under: Sequence[str] = (),
@@ -296,7 +295,7 @@ class Attended(Console):
     ) -> None:
         first = (*first, *(("--failpoint", failpoint) if failpoint else ()))
         command = (*under, sys.executable, "-I", str(CHILD))
-        super().__init__(home, mailbox, command=command, first=first, env=env)
+        super().__init__(home, mailbox, *options, command=command, first=first, env=env)
 
     def start(self, *more: str) -> None:
         super().start(*more)
@@ -366,17 +365,22 @@ def aileron(
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run the `aileron` command to its end; it never prints a traceback."""
-    command = [*CLI, *arguments, "--home", str(home)]
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with forked(command, **pipes, text=True, env={**os.environ, **(env or {})}, cwd=cwd) as process:
-        try:
-            output, errors = process.communicate(stdin, timeout=60)
-        finally:
-            process.kill()
-    done = subprocess.CompletedProcess(command, process.returncode, output, errors)
-    assert "Traceback" not in done.stderr
+    done = completed(*arguments, "--home", str(home), env=env, stdin=stdin, cwd=cwd)
     if code is not None:
         assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def completed(
+    *words: str,
+    env: Mapping[str, str] | None = None,
+    stdin: str = "",
+    cwd: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run `aileron` with these *words* alone to its end; it never prints a traceback."""
+    command = [*CLI, *words]
+    done = run_forked(command, stdin, env={**os.environ, **(env or {})}, cwd=cwd)
+    assert "Traceback" not in done.stderr
     return done
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import wasmtime
 
 from aileron_core.connectors.store import ConnectorStore
+from tests.support.guests import requesting
 
 __all__ = ["FQN", "install_sleeper", "long_action"]
 
@@ -91,32 +92,16 @@ idempotent = {"true" if idempotent else "false"}
 
 
 def _wat(envelopes: Sequence[str], seconds: int) -> str:
-    data, calls = b"", ""
-    for envelope in envelopes:
-        raw = envelope.encode()
-        calls += f"(drop (call $request (i32.const {4096 + len(data)}) (i32.const {len(raw)})))"
-        data += raw
-    printed = b'{"output":{"done":true}}'
-    text = "".join(f"\\{byte:02x}" for byte in data + printed)
     # The input begins with {"op": " and the op; only that of `work` begins with a w (119).
-    return f"""(module
-      (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
-      (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
-      (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
-      (import "aileron_host" "http_request" (func $request (param i32 i32) (result i32)))
-      (memory (export "memory") {2 + len(data) // 65536})
-      (data (i32.const 4096) "{text}")
-      (func (export "_start") (local $left i32)
-        (i32.store (i32.const 0) (i32.const 1024)) (i32.store (i32.const 4) (i32.const 64))
-        (drop (call $fd_read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
-        (if (i32.eq (i32.load8_u (i32.const 1032)) (i32.const 119)) (then
-          {calls}
-          (local.set $left (i32.const {seconds // 2}))
-          (loop $again
-            (i32.store (i32.const 80) (i32.const 1))
-            (i64.store (i32.const 88) (i64.const 2000000000))
-            (drop (call $poll (i32.const 64) (i32.const 256) (i32.const 1) (i32.const 512)))
-            (br_if $again (i32.gt_s (local.tee $left (i32.sub (local.get $left) (i32.const 1))) (i32.const 0))))))
-        (i32.store (i32.const 0) (i32.const {4096 + len(data)}))
-        (i32.store (i32.const 4) (i32.const {len(printed)}))
-        (drop (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))"""
+    first = """(local $left i32)
+      (i32.store (i32.const 0) (i32.const 600)) (i32.store (i32.const 4) (i32.const 64))
+      (drop (call $fd_read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+      (if (i32.eq (i32.load8_u (i32.const 608)) (i32.const 119)) (then"""
+    then = f"""
+        (local.set $left (i32.const {seconds // 2}))
+        (loop $again
+          (i32.store (i32.const 80) (i32.const 1))
+          (i64.store (i32.const 88) (i64.const 2000000000))
+          (drop (call $poll (i32.const 64) (i32.const 256) (i32.const 1) (i32.const 512)))
+          (br_if $again (i32.gt_s (local.tee $left (i32.sub (local.get $left) (i32.const 1))) (i32.const 0))))))"""
+    return requesting(*envelopes, first=first, then=then)

@@ -1,10 +1,8 @@
 """A service behind TLS that notes what reaches it, and a client of this process that reaches it by name."""
 
-import http.server
 import ipaddress
 import json
 import ssl
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ from aileron_core.connectors.http.addresses import AddressGuard
 from aileron_core.connectors.http.call import GuardedBackend
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Route
+from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.tls import certificate
 
 HOST = "api.example"
@@ -85,49 +84,21 @@ class _Loopback:
 @contextmanager
 def tls_service(folder: Path, host: str = HOST, *others: str) -> Iterator[TlsService]:
     """Run one on a port of the loopback, its certificate (for *others* too) in *folder*."""
-    found: list[TlsService] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def answer(self) -> None:
-            service = found[0]
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            request = Request(method=self.command, path=self.path, headers=headers, body=body)
-            service.seen.append(request)
-            status, answer = service.status, service.answer(request)
-            if not isinstance(answer, Reply):
-                number = status(request) if callable(status) else status
-                answer = Reply(status=number, body=answer)
-            printed = b"" if answer.body is None else json.dumps(answer.body).encode()
-            self.send_response(answer.status)
-            for name, value in answer.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(printed)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(printed)
-
-        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = answer  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            pass
-
     path = certificate(folder, host, *others)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    trust = ssl.create_default_context(cafile=str(path))
-    found.append(TlsService(port=server.server_address[1], trust=trust, host=host))
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield found[0]
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    service = TlsService(port=0, trust=ssl.create_default_context(cafile=str(path)), host=host)
+
+    def answer(asked: HttpRequest, body: bytes) -> None:
+        headers = {name.lower(): value for name, value in asked.headers.items()}
+        request = Request(method=asked.command, path=asked.path, headers=headers, body=body)
+        service.seen.append(request)
+        status, said = service.status, service.answer(request)
+        if not isinstance(said, Reply):
+            said = Reply(status=status(request) if callable(status) else status, body=said)
+        printed = b"" if said.body is None else json.dumps(said.body).encode()
+        reply(asked, said.status, printed, said.headers)
+
+    with http_server(answer, context) as server:
+        service.port = server.server_address[1]
+        yield service

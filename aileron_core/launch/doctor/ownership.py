@@ -9,7 +9,7 @@ from aileron_core.containment.hard_links import hard_linked_files, reinstall_hin
 from aileron_core.errors import FileProblems
 from aileron_core.home.layout import Home
 from aileron_core.launch.doctor import Finding
-from aileron_core.library.policy_in_force import load_policy
+from aileron_core.library.accepted_settings import load_policy
 from aileron_core.settings import load_settings
 
 

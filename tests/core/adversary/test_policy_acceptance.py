@@ -7,7 +7,7 @@ import pytest
 
 from aileron_core.console_port.intents import Accept
 from aileron_core.console_port.view_models import NotAcceptedView
-from aileron_core.library.policy_in_force import load_policy
+from aileron_core.library.accepted_settings import load_policy
 from aileron_core.policy.evaluate import evaluate
 from aileron_core.policy.model import Decision, Facts
 from aileron_core.vault.secret import Secret

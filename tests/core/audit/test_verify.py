@@ -108,7 +108,6 @@ def test_a_whole_chain_is_as_wire_describes_it(home: Path) -> None:
         assert digest == prev
     assert report.head == prev.hex()
     head = read_head(home / "audit.head")
-    assert head is not None
     assert (head.seq, head.count, head.hash) == (10, 10, prev.hex())
 
 

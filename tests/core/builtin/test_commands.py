@@ -249,7 +249,6 @@ def test_nothing_outlives_a_plain_worker(killed: str, tmp_path: Path) -> None:
         if killed == "worker":
             worker.process.kill()
         else:
-            assert worker.process.stdin is not None
             worker.process.stdin.close()
         until(lambda: processes_of() == [])
 

@@ -2,21 +2,21 @@
 
 import json
 import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import wasmtime
 
+from tests.support.server_harness import completed
+
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "connectors" / "mail-drafts"
 HOST = "gmail.googleapis.com:443"
 
 
-def connector(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-I", "-m", "aileron_tui.cli", "connector", *words]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+connector = partial(completed, "connector")
 
 
 def report(done: subprocess.CompletedProcess[str]) -> Any:

@@ -247,7 +247,6 @@ def test_following_goes_on_over_a_file_that_is_set_aside(set_aside: Path) -> Non
          "--home", str(set_aside)],
         stdout=subprocess.PIPE, text=True,
     ) as following:  # fmt: skip
-        assert following.stdout is not None
         assert json.loads(following.stdout.readline())["message"] == "line 29"
         log = LogFile(log_path(Home(set_aside)), max_bytes=1000, keep=2)
         for number in range(30, 60):

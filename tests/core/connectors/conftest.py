@@ -19,7 +19,8 @@ from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.core.connectors.guests import ECHO, Guest, MakeEngine, escaped, installed, wat
+from tests.support.guests import ECHO, Guest, MakeEngine, escaped, installed, wat
+from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.tls import certificate
 
 ROOT = Path(__file__).parents[3]
@@ -35,58 +36,26 @@ hosts = [{hosts}]
 class Service:
     """An HTTP service whose answers the test gives: `answers[path](handler)`."""
 
+    port = 0
+    server: http.server.ThreadingHTTPServer
+
     def __init__(self) -> None:
-        self.answers: dict[str, Callable[[http.server.BaseHTTPRequestHandler], None]] = {}
+        self.answers: dict[str, Callable[[HttpRequest], object]] = {}
         self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
-        self.methods: set[str] = set()
         self.over = threading.Event()
-        service = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True  # headers and body go out apart: 40 ms per answer else
-
-            def answer(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                service.seen.append((self.command, self.path, dict(self.headers), body))
-                service.answers[self.path.split("?")[0]](self)
-
-            do_GET = do_POST = do_PUT = do_HEAD = answer  # noqa: N815
-
-            def __getattr__(self, name: str) -> Callable[[], None]:
-                if name in service.methods:
-                    return self.answer
-                raise AttributeError(name)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.block_on_close = False
-        self.port: int = self.server.server_address[1]
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
-
-    def take(self, method: str) -> None:
-        """Answer requests of a method that is not one of the usual four."""
-        self.methods.add(f"do_{method}")
+    def answer(self, request: HttpRequest, body: bytes) -> None:
+        self.seen.append((request.command, request.path, dict(request.headers), body))
+        self.answers[request.path.split("?")[0]](request)
 
     def reply(self, path: str, body: bytes = b"{}", status: int = 200, **headers: str) -> None:
-        def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
-            handler.send_response(status)
-            for name, value in headers.items():
-                handler.send_header(name.replace("_", "-"), value)
-            handler.send_header("Content-Length", str(len(body)))
-            handler.end_headers()
-            if handler.command != "HEAD":
-                handler.wfile.write(body)
-
-        self.answers[path] = answer
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.answers[path] = lambda request: reply(request, status, body, named)
 
     def hang_up(self, path: str) -> None:
         """Answer nothing at *path*, and end the connection."""
 
-        def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+        def answer(handler: HttpRequest) -> None:
             handler.close_connection = True
 
         self.answers[path] = answer
@@ -95,7 +64,7 @@ class Service:
         """Say nothing at *path* until the test is over; return what a request there sets."""
         asked = threading.Event()
 
-        def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+        def answer(handler: HttpRequest) -> None:
             asked.set()
             self.over.wait(30)
             handler.close_connection = True
@@ -107,12 +76,10 @@ class Service:
 @pytest.fixture
 def service() -> Iterator[Service]:
     service = Service()
-    service.thread.start()
-    yield service
-    service.over.set()
-    service.server.shutdown()
-    service.server.server_close()
-    service.thread.join()
+    with http_server(service.answer) as service.server:
+        service.port = service.server.server_address[1]
+        yield service
+        service.over.set()
 
 
 @pytest.fixture

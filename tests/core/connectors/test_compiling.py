@@ -21,7 +21,7 @@ from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import ConnectorRuntimeError, FileProblems, Unavailable
 from bench.connectors import large_module
-from tests.core.connectors.guests import MakeEngine, failed, installed, printing, resident
+from tests.support.guests import MakeEngine, failed, installed, printing, resident
 
 COMMAND = '(module (memory (export "memory") 1) (func (export "_start")))'
 MANIFEST = '[connector]\nname = "local://tests/guest"\nversion = "1.0.0"\n'
@@ -94,6 +94,8 @@ def test_install_checked_installs_nothing_that_would_not_run(
 
 LARGE_MANIFEST = b'[connector]\nname = "local://tests/large"\nversion = "1.0.0"\n'
 LARGE = large_module(5 * 1024 * 1024 // 4)
+"""Compiling it takes longer than another compiler's whole life."""
+MEDIUM = large_module(5 * 1024 * 1024 // 16)
 PATIENCE = 180
 
 
@@ -195,7 +197,7 @@ async def test_a_call_that_is_given_up_leaves_the_compiling_to_the_next(
     store: ConnectorStore, apart: WasmEngine
 ) -> None:
     """It goes on, and is done once."""
-    connector = installed(store, apart, LARGE, LARGE_MANIFEST)
+    connector = installed(store, apart, MEDIUM, LARGE_MANIFEST)
 
     first = asyncio.create_task(connector.call("x", {}, limits=Limits()))
     await asyncio.sleep(0)
@@ -252,7 +254,7 @@ def test_no_other_program_can_write_into_what_a_compiler_returns() -> None:
                     tried.append(os.strerror(error.errno or 0))
 
     with meanwhile(write_into_it):
-        compiler.compile(LARGE)
+        compiler.compile(MEDIUM)
     assert tried
     assert set(tried) <= {os.strerror(errno.ENXIO), os.strerror(errno.EACCES)}
 

@@ -14,7 +14,7 @@ from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import OpResult, RequestToSign, Route
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import BindingFailed
-from tests.core.connectors.guests import Guest, MakeEngine, call, escaped, failed, wat
+from tests.support.guests import Guest, MakeEngine, call, escaped, failed, wat
 
 SECRET = "canary/7F+zQ~é:w9&x"
 DECLARED = '[capabilities.credential]\nkind = "api_key"\nheader = "X-Api-Key"\nformat = "{key}"\n'

@@ -17,7 +17,7 @@ from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import MIB, Limits, OpResult, Route
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.core.connectors.guests import (
+from tests.support.guests import (
     HOSTS,
     SPIN,
     Guest,

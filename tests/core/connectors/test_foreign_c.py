@@ -18,7 +18,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.compiler import Compiler
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.core.connectors.guests import MakeEngine, call, failed, installed, output
+from tests.support.guests import MakeEngine, call, failed, installed, output
 
 # The first build on a machine builds the C library too.
 pytestmark = [

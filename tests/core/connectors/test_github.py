@@ -13,8 +13,8 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.credentials.kinds import ApiKey, CheckedCredential
 from aileron_core.vault.secret import Secret
-from tests.core.connectors.guests import MakeEngine, call, failed, output
 from tests.support.github_service import HEAD, REPO, TOKEN, GitHub, github_service
+from tests.support.guests import MakeEngine, call, failed, output
 
 FOLDER = Path(__file__).parents[3] / "examples" / "connectors" / "github"
 

@@ -14,7 +14,7 @@ from aileron_core.connectors.http.target import RequestTarget
 from aileron_core.connectors.protocol import Limits, OpResult, Route
 from aileron_core.connectors.wasm import host
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.core.connectors.guests import (
+from tests.support.guests import (
     HOSTS,
     Guest,
     MakeEngine,

@@ -25,8 +25,8 @@ from aileron_core.credentials.kinds import (
 )
 from aileron_core.credentials.sigv4 import AwsKeys
 from aileron_core.vault.secret import Secret
-from tests.core.connectors.guests import failed
 from tests.core.connectors.test_credentials_on_the_wire import Key, Setting, setting
+from tests.support.guests import failed
 
 __all__ = ["setting"]
 

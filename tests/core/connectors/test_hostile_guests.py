@@ -11,7 +11,7 @@ from wasmtime._func import FUNCTIONS
 
 from aileron_core.connectors.protocol import Limits, OpResult
 from aileron_core.connectors.wasm.connector import WasmConnector
-from tests.core.connectors.guests import (
+from tests.support.guests import (
     SPIN,
     Guest,
     MakeEngine,

@@ -14,7 +14,7 @@ from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.connectors.wasm.envelope import read_envelope
 from aileron_core.connectors.wasm.guest_result import guest_result
 from aileron_core.connectors.wasm.invocation import GuestExit
-from tests.core.connectors.guests import (
+from tests.support.guests import (
     HOSTS,
     Guest,
     call,

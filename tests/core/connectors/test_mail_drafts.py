@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aileron_core.connectors.wasm.connector import WasmConnector
-from tests.core.connectors.guests import call, failed, output
+from tests.support.guests import call, failed, output
 from tests.support.variants import ALL
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -149,7 +149,6 @@ def test_the_mailbox_runs_as_a_program_of_its_own() -> None:
     with subprocess.Popen(
         command, cwd=EXAMPLES.parent, stdout=subprocess.PIPE, text=True
     ) as program:
-        assert program.stdout is not None
         place = json.loads(program.stdout.readline())
         assert place["url"] == f"http://127.0.0.1:{place['port']}"
         with urllib.request.urlopen(f"{place['url']}/_state", timeout=10) as answer:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.core.connectors.guests import PRINT, Guest, call, failed, filling, output, printing, wat
+from tests.support.guests import PRINT, Guest, call, failed, filling, output, printing, wat
 
 
 @pytest.mark.parametrize(

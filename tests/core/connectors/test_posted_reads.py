@@ -11,7 +11,7 @@ from aileron_core.connectors.posted_reads import AWS_PREFIX, OFFER_KEY, classify
 from aileron_core.connectors.protocol import OpResult
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import CapabilityDenied
-from tests.core.connectors.guests import HOSTS, Guest, call, failed, requesting
+from tests.support.guests import HOSTS, Guest, call, failed, requesting
 
 Preview = Callable[..., OpResult]
 GRAPHQL = "GraphQL queries at api.example/graphql"

@@ -14,7 +14,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_tui.cli.scaffold import connector_templates
-from tests.core.connectors.guests import call, failed, installed, output
+from tests.support.guests import call, failed, installed, output
 
 MANIFEST = b"""
 [connector]

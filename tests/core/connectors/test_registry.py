@@ -12,7 +12,7 @@ from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.errors import ConnectorRuntimeError, HashMismatch, NotFound
-from tests.core.connectors.guests import failed, printing
+from tests.support.guests import failed, printing
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "connectors" / "mail-drafts"
 

@@ -154,21 +154,17 @@ def settled(tmp_path: Path) -> tuple[Counting, str, Path]:
     return store, hash_, module
 
 
-def test_files_that_did_not_change_are_read_once(tmp_path: Path) -> None:
-    """A call of a 7 MB module does not hash 7 MB each time."""
-    store, hash_, _ = settled(tmp_path)
-    for _ in range(3):
-        store.verify(hash_)
-    assert store.reads == 1
-
-
-def test_files_that_changed_a_moment_ago_are_read_every_time(tmp_path: Path) -> None:
-    """Two changes within one tick of the file system's clock would look like one."""
+@pytest.mark.parametrize(("changed_now", "reads"), [(False, 1), (True, 3)])
+def test_files_are_read_once_unless_they_changed_a_moment_ago(
+    tmp_path: Path, changed_now: bool, reads: int
+) -> None:
+    """No call of a 7 MB module hashes them; two changes within one tick of a clock would look like one."""
     store, hash_, module = settled(tmp_path)
-    store._clock = FrozenClock(module.stat().st_ctime)
+    if changed_now:
+        store._clock = FrozenClock(module.stat().st_ctime)
     for _ in range(3):
         store.verify(hash_)
-    assert store.reads == 3
+    assert store.reads == reads
 
 
 def test_a_change_of_the_same_length_and_time_is_seen_after_a_check(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from aileron_core.connectors.protocol import MIB, Limits
-from tests.core.connectors.guests import Guest, MakeEngine, call, escaped, failed, output, wat
+from tests.support.guests import Guest, MakeEngine, call, escaped, failed, output, wat
 
 WASI = '(import "wasi_snapshot_preview1" "{name}" (func ${name} (param {types}) (result i32)))'
 BADF, FAULT, NOSPC = 8, 21, 51

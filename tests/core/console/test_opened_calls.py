@@ -33,12 +33,10 @@ async def test_a_decided_call_is_read_after_a_restart(start: Start) -> None:
     async with start() as core:
         run_id = await ask_and_approve(core)
         before = await read_call(core, run_id)
-        assert before is not None
         assert before.approval.preview.status == "ready"
     async with start() as core:
         await evicted(core, run_id)
         call = await read_call(core, run_id)
-    assert call is not None
     view = call.approval
     assert (view.state, view.decided_by, view.agent) == ("completed", "person", "claude")
     assert [field.value for field in view.arguments] == [DRAFT]
@@ -66,10 +64,8 @@ async def test_a_denial_is_read_with_its_reason_and_a_call_that_asked_nobody_too
         denied = await read_call(core, view.run_id)
         ran = await read_call(core, free.row.run_id)
         nothing = await read_call(core, "run-00000000000000000000000000")
-    assert denied is not None
     assert (denied.approval.state, denied.approval.reason) == ("denied", "wrong list")
     assert denied.gated
-    assert ran is not None
     assert not ran.gated
     assert ran.approval.approval_id == ""
     assert "Q3 numbers" in ran.result[0].value
@@ -91,9 +87,7 @@ async def test_a_row_that_another_program_changed_is_shown_as_such(
     run_id = await ask_and_approve(core)
     await evicted(core, run_id)
     sound = await read_call(core, run_id)
-    assert sound is not None
     assert not sound.edited
     change_rows(home, f"UPDATE runs SET {edit}")
     call = await read_call(core, run_id)
-    assert call is not None
     assert call.edited

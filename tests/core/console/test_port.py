@@ -95,8 +95,6 @@ def test_a_core_that_cannot_start_says_why_and_one_that_dies_is_reported(home: P
     core.start()
     events: queue.Queue[CoreEvent] = queue.Queue()
     core.subscribe(events.put)
-    assert core._loop is not None
-    assert core._stop is not None
     core._loop.call_soon_threadsafe(core._stop.set)  # it ends, and nobody had asked it to
     next_event(events, CoreLost)
     core.wait()

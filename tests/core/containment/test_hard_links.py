@@ -83,7 +83,6 @@ def test_the_doctor_warns_of_them(tmp_path: Path) -> None:
     """With how many, one of them, and what mends it; without any it says nothing."""
     ours, _ = linked_package(tmp_path)
     found = check_hard_links([tmp_path])
-    assert found is not None
     assert (found.level, found.topic) == ("warning", "code")
     assert str(ours) in found.text or str(tmp_path / "cache.py") in found.text
     assert "UV_LINK_MODE=copy" in found.text
@@ -124,7 +123,6 @@ def test_a_running_program_does_not_notice(tmp_path: Path) -> None:
         [sys.executable, "-I", "-B", "-c", program, str(tmp_path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as running:  # fmt: skip
-        assert running.stdout is not None
         assert running.stdout.readline() == "up\n"
         break_hard_links(hard_linked_files([package]))
         (tmp_path / "later.py").write_text("name = 'evil'\n")

@@ -26,7 +26,6 @@ from aileron_core.errors import (
 )
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
-from aileron_core.vault.vault_file import KdfParameters
 from tests.support.frozen_clock import FrozenClock
 
 PASSPHRASE = "correct horse"
@@ -58,8 +57,7 @@ class Records:
 
 @pytest.fixture
 def vault(tmp_path: Path) -> Vault:
-    cheap = KdfParameters(salt=b"", iterations=1, memory_kib=64, lanes=1)
-    made = Vault(tmp_path, FrozenClock(), kdf=cheap)
+    made = Vault(tmp_path, FrozenClock())
     made.create(Secret(PASSPHRASE))
     return made
 

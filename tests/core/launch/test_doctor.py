@@ -135,7 +135,6 @@ def test_an_agent_outside_a_sandbox_is_named(
     program.write_text("import sys\nprint('up', flush=True)\nsys.stdin.read()\n")
     command = [*(each.format(program) for each in around), "/usr/bin/python3", str(program)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
         process.stdout.readline()
         # The agent itself: what is around it names no program of that name in its first words.
         (pid,) = (

@@ -73,7 +73,6 @@ def test_builtin_tools_may_be_asked_for(project: Path, text: str, builtins: str 
 def test_ops_of_a_connector_may_be_asked_for_and_are_named(project: Path) -> None:
     text = "[mcp_proxy]\nenable = {}\nplugin_tools = [{{plugin = 'mail', expose = ['a', 'b_c']}}]\n"
     asked = read_project_settings(with_settings(project, text.format("true")), CODEX)
-    assert asked is not None
     assert [each.names for each in asked.proxy.plugin_tools] == [("mail.a", "mail.b_c")]
     assert asked.lines()[1].endswith("ops of the connector mail as tools: a, b_c.")
     assert read_project_settings(with_settings(project, text.format("false")), CODEX) is None
@@ -142,7 +141,6 @@ def test_looks_language_and_model_may_be_set(project: Path) -> None:
         '[launch.codex]\nargs = ["--model=gpt-5"]\nenv = { NO_COLOR = "1", LC_ALL = "C" }\n',
     )
     asked = read_project_settings(project, CODEX)
-    assert asked is not None
     assert asked.lines() == (
         "argument  --model=gpt-5",
         "variable  NO_COLOR=1",
@@ -223,9 +221,6 @@ def test_the_digest_is_of_what_is_said_for_this_agent(project: Path) -> None:
     )
     with_settings(project, '[launch.codex]\nargs = ["-v"]\n[launch.pi]\nargs = ["-v"]\n# more\n')
     second = read_project_settings(project, CODEX)
-    assert first is not None
-    assert other is not None
-    assert second is not None
     assert len({first.digest, other.digest, second.digest}) == 3
 
 
@@ -233,11 +228,9 @@ def test_settings_that_override_the_launch_are_part_of_what_is_accepted(project:
     """One yes covers the agent's own project files that override what Aileron sets, in exactly these bytes."""
     (project / ".mcp.json").write_text('{"mcpServers": {"aileron": {"command": "evil"}}}')
     asked = read_project_settings(project, AGENTS["claude"])
-    assert asked is not None
     assert asked.lines() == ("setting   .mcp.json defines an MCP server called aileron",)
     (project / ".mcp.json").write_text('{"mcpServers": {"aileron": {"command": "evil2"}}}')
     again = read_project_settings(project, AGENTS["claude"])
-    assert again is not None
     assert again.digest != asked.digest
     assert read_project_settings(project, CODEX) is None
 
@@ -281,7 +274,6 @@ def test_hostile_text_is_shown_as_marks(project: Path) -> None:
     """What a person is asked about cannot draw on their terminal."""
     with_settings(project, '[launch.codex]\nargs = ["--model=\\u001b[2J\\u202egpt"]\n')
     asked = read_project_settings(project, CODEX)
-    assert asked is not None
     assert "\x1b" not in "".join(asked.lines())
     assert "\u202e" not in "".join(asked.lines())
 

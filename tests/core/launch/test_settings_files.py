@@ -32,7 +32,7 @@ VALUES = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), inner, max_size=4)
     ),
-    max_leaves=12,
+    max_leaves=6,
 )
 TABLES = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6)
 

@@ -45,13 +45,11 @@ async def test_a_new_file_is_offered_with_all_of_its_text(home: Path) -> None:
     install_examples(home)
     async with Core.open(home, accept=False) as core:
         view = await offered(core, "send-draft")
-        assert view.content is not None
         assert view.content.text == file(home).read_text("utf-8")
         assert (view.change, view.before) == ("new", None)
         connector = await offered(core, CONNECTOR)
         (manifest,) = (home / "store" / "connectors").glob("sha256/*/manifest.toml")
         module = manifest.with_name("connector.wasm")
-        assert connector.content is not None
         assert connector.content.text == manifest.read_text("utf-8")
         size = f"{module.stat().st_size:,} bytes, sha256:{digest(module)}"
         assert connector.content.module == size
@@ -112,7 +110,6 @@ async def test_what_was_accepted_before_copies_were_kept_is_said_to_be_missing(h
     ungate(home)
     async with Core.open(home, accept=False) as core:
         view = await offered(core, "send-draft")
-        assert view.before is not None
         assert (view.before.text, view.before.changes) == (None, ())
         assert len(kept_copies(home)) == 2, "of the other two"
 
@@ -155,8 +152,6 @@ async def test_a_connector_with_another_manifest_stands_beside_the_accepted_one(
         core.app.library._store.install(source)  # pyright: ignore[reportPrivateUsage]
         view = await offered(core, f"local://aileron/mail-drafts@{version}")
         assert view.change == ("changed" if version == "0.1.0" else "new")
-        assert view.content is not None
-        assert view.before is not None
         assert (view.content.text, view.before.text) == (new, old)
         assert [(each.kind, each.after) for each in view.before.wider] == [
             ("hosts", "evil.example:443")

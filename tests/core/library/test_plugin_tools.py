@@ -62,8 +62,7 @@ async def test_a_session_has_the_exposed_ops_as_tools_and_no_other_session_has(
 
         read = await core.call(f"{PLUGIN}.get_draft", {"id": DRAFT}, session=mine)
         assert read.row.state is RunState.COMPLETED
-        asked = await core.call(f"{PLUGIN}.send_draft", {"draft_id": DRAFT}, session=mine)
-        view = await core.looked(asked.row.approval_id or "")
+        view = await core.ask_for(f"{PLUGIN}.send_draft", {"draft_id": DRAFT}, session=mine)
         assert [(each.label, each.value) for each in view.arguments] == [("draft_id", DRAFT)]
         assert "POST send" not in writes(mailbox)
         await core.approve(view)
@@ -86,8 +85,7 @@ async def test_a_connector_that_is_withdrawn_ends_its_tools_and_what_waits(
     async with Core.open(home, mailbox) as core:
         mine = await launched_with(core, "send_draft")
         name, args = f"{PLUGIN}.send_draft", {"draft_id": DRAFT}
-        asked = await core.call(name, args, session=mine)
-        view = await core.looked(asked.row.approval_id or "")
+        view = await core.ask_for(name, args, session=mine)
         (connector,) = core.app.library.accepted_connectors()
         whose = connector.identity
         await core.app.console.carry_out(
@@ -144,8 +142,7 @@ async def test_an_op_without_a_schema_takes_any_arguments_says_so_and_is_asked(
         assert "an object of any arguments" in item["description"]
         assert item["input_schema"]["additionalProperties"] is True
         given: Json = {"id": DRAFT, "format": {"deep": [1, None]}}
-        asked = await core.call(item["name"], given, session=mine)
-        view = await core.looked(asked.row.approval_id or "")
+        view = await core.ask_for(item["name"], given, session=mine)
         assert [each.label for each in view.arguments] == ["format", "id"]
         await core.approve(view)
         assert (await core.ended(view)).state == "completed"  # which it is only with an id

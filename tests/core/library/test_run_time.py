@@ -112,7 +112,6 @@ async def test_a_time_named_after_the_acceptance_is_not_given(home: Path) -> Non
     async with Core.open(home, accept=False) as core:
         await accept_shown(core, CONNECTOR)
         item = next(each for each in core.app.library.items() if each.name == "long-work")
-        assert item.run_time is not None
         assert (item.run_time.seconds, item.run_time.accepted) == (120, False)
         assert allowed(core) == 30
     with closing(sqlite3.connect(home / "aileron.db")) as database, database:

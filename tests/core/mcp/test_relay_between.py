@@ -1,11 +1,8 @@
 """A console that goes away between two steps of the relay, and threads of it that meet."""
 
-import contextlib
-import json
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,47 +13,8 @@ from aileron_mcp.relay.aileron_session import AileronSession, RequestDenied
 from aileron_mcp.relay.console_finder import ConsoleFinder, ConsoleNotFound, _with_certificate
 from aileron_mcp.relay.messages import Call
 from aileron_mcp.relay.relay import Relay
-from tests.support.mcp_harness import TOKEN, RawRelay, listen_unix, lock_home
-
-Script = Callable[[str, str, dict[str, Any]], bytes]
-"""From request line, MCP session and body: the answer, empty for a console that hangs up."""
-
-
-def answer(status: int, body: Any = None, *headers: str) -> bytes:
-    data = b"" if body is None else json.dumps(body).encode()
-    lines = [f"HTTP/1.1 {status} X", "Content-Type: application/json", *headers]
-    return "\r\n".join([*lines, f"Content-Length: {len(data)}", "", ""]).encode() + data
-
-
-@contextlib.contextmanager
-def scripted(home: Path, script: Script) -> Iterator[None]:
-    """Be the console of *home*; each request has a thread of its own."""
-    lock = lock_home(home)
-    listener = listen_unix(home / "run" / "console.sock")
-
-    def one(connection: socket.socket) -> None:
-        with connection, contextlib.suppress(OSError):
-            head, _, body = connection.recv(65536).partition(b"\r\n\r\n")
-            line, *fields = head.decode().split("\r\n")
-            named = dict(field.lower().split(": ", 1) for field in fields)
-            said = json.loads(body) if body else {}
-            connection.sendall(script(line, named.get("mcp-session-id", ""), said))
-
-    def serve() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                threading.Thread(target=one, args=(connection,), daemon=True).start()
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    try:
-        yield
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join(60)
-        listener.close()
-        os.close(lock)
+from tests.support.mcp_harness import TOKEN, RawRelay
+from tests.support.scripted_console import http_answer, scripted_console
 
 
 def test_a_console_that_goes_away_while_it_opens_a_session_is_asked_again(tmp_path: Path) -> None:
@@ -67,12 +25,12 @@ def test_a_console_that_goes_away_while_it_opens_a_session_is_asked_again(tmp_pa
         if line.startswith("POST /v1/sessions "):
             tried.append(line)
             opened = {"session_id": "ses-1", "token": "the-token"}
-            return b"" if len(tried) == 1 else answer(201, opened)
+            return b"" if len(tried) == 1 else http_answer(201, opened)
         if line.startswith("POST /mcp"):
-            return answer(200, {"jsonrpc": "2.0", "id": said["id"], "result": {}})
+            return http_answer(200, {"jsonrpc": "2.0", "id": said["id"], "result": {}})
         return b""
 
-    with scripted(tmp_path / "home", script):
+    with scripted_console(tmp_path / "home", script):
         agent = RawRelay(tmp_path / "home")
         assert agent.initialize()["result"] == {}
         assert agent.end() == (0, "")
@@ -85,16 +43,16 @@ def test_a_session_that_a_busy_console_does_not_hold_is_offered_again(tmp_path: 
 
     def script(line: str, _session: str, said: dict[str, Any]) -> bytes:
         if line.startswith("POST /v1/sessions "):
-            return answer(201, {"session_id": "ses-1", "token": "the-token"})
+            return http_answer(201, {"session_id": "ses-1", "token": "the-token"})
         if line.startswith("GET /v1/sessions/ses-1/hold "):
             if tried.acquire(blocking=False):
                 held.set()
                 return b""
             tried.release()
-            return answer(429)
-        return answer(200, {"jsonrpc": "2.0", "id": said.get("id"), "result": {}})
+            return http_answer(429)
+        return http_answer(200, {"jsonrpc": "2.0", "id": said.get("id"), "result": {}})
 
-    with scripted(tmp_path / "home", script):
+    with scripted_console(tmp_path / "home", script):
         agent = RawRelay(tmp_path / "home")
         assert agent.initialize()["result"] == {}
         assert held.wait(20)
@@ -114,20 +72,20 @@ def test_a_new_console_hears_that_the_client_is_ready_though_the_old_one_is_stil
         heard.append((session, method))
         if method == "initialize":
             result = {"jsonrpc": "2.0", "id": said["id"], "result": {}}
-            return answer(200, result, f"Mcp-Session-Id: {next(sessions)}")
+            return http_answer(200, result, f"Mcp-Session-Id: {next(sessions)}")
         if method == "notifications/initialized":
             if session == "old":
                 telling.set()
                 over.wait(20)
-            return answer(202)
+            return http_answer(202)
         if method == "tools/list":
             telling.wait(20)
             if session == "old":
-                return answer(404)
-            return answer(200, {"jsonrpc": "2.0", "id": said["id"], "result": {"tools": []}})
-        return answer(405)
+                return http_answer(404)
+            return http_answer(200, {"jsonrpc": "2.0", "id": said["id"], "result": {"tools": []}})
+        return http_answer(405)
 
-    with scripted(tmp_path / "home", script):
+    with scripted_console(tmp_path / "home", script):
         agent = RawRelay(tmp_path / "home", AILERON_TOKEN=TOKEN)
         agent.handshake()
         agent.send("tools/list", 1)

@@ -259,7 +259,6 @@ class Lists(RuleBasedStateMachine):
         for row, key in enumerate(keys):
             assert queue.index(key) == row
             found = queue.get(key)
-            assert found is not None
             assert found.key == key
 
 
@@ -274,7 +273,7 @@ def filled(count: int) -> Queue:
 
 
 def test_nothing_per_key_arrival_or_second_walks_over_all_that_wait() -> None:
-    """The work at 10,000 is the work at 100, but for a few steps of a search by halves."""
+    """The work at 2,000 is the work at 100, but for a few steps of a search by halves."""
 
     def work(queue: Queue, count: int) -> None:
         queue.sweep(1001.0)
@@ -290,8 +289,8 @@ def test_nothing_per_key_arrival_or_second_walks_over_all_that_wait() -> None:
         queue.update(approval(3, 1000.0, state="completed", ended_at=1000.0), 1000.0)
         queue.sweep(1100.0)
 
-    small, large = filled(100), filled(10_000)
-    assert calls(lambda: work(large, 10_000)) <= calls(lambda: work(small, 100)) + 10
+    small, large = filled(100), filled(2_000)
+    assert calls(lambda: work(large, 2_000)) <= calls(lambda: work(small, 100)) + 10
 
 
 def test_an_answered_call_under_the_cursor_stays_until_a_key_leaves_it() -> None:
@@ -306,13 +305,13 @@ def test_an_answered_call_under_the_cursor_stays_until_a_key_leaves_it() -> None
     assert not queue.items
 
 
-def test_ten_thousand_that_end_at_once_are_passed_over_without_a_walk() -> None:
+def test_a_thousand_that_end_at_once_are_passed_over_without_a_walk() -> None:
     """After `stop everything` the cursor goes to the one that still waits, wherever it stands."""
-    queue = filled(10_000)
-    for number in range(9_999):
+    queue = filled(1_000)
+    for number in range(999):
         queue.update(approval(number, 1000.0, state="denied", ended_at=1000.0), 1000.0)
     assert calls(queue.advance) < 20
-    assert queue.selected == approval(9_999, 0.0).approval_id
+    assert queue.selected == approval(999, 0.0).approval_id
 
 
 def test_numbers_are_found_by_row_and_by_neighbour() -> None:

@@ -4,12 +4,9 @@ Whatever comes from either side, what goes to the client is JSON-RPC, the proces
 on stderr, and the next call is served.
 """
 
-import contextlib
 import json
 import os
-import re
 import select
-import socket
 import threading
 import time
 from collections import Counter
@@ -27,9 +24,8 @@ from tests.support.mcp_harness import (
     TOKEN,
     RawRelay,
     ThreadConsole,
-    listen_unix,
-    lock_home,
 )
+from tests.support.scripted_console import http_answer, scripted_console
 
 SECONDS = 60.0
 
@@ -52,7 +48,6 @@ class Line:
                 self.read()
 
     def write(self, data: bytes) -> None:
-        assert self.relay.process.stdin is not None
         self.relay.process.stdin.write(data)
         self.relay.process.stdin.flush()
 
@@ -188,74 +183,35 @@ def test_whatever_a_client_sends_each_request_is_answered_once(
 
 
 class HostileConsole:
-    """Holds the home's lock and answers each tool call with the bytes it is told; all else properly."""
+    """Answers each tool call with the bytes it is told; all else properly."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self._lock = lock_home(home)
-        self._listener = listen_unix(home / "run" / "console.sock")
         self.says = b""
         self.stream = b""
-        self.streamed = threading.Event()
-        self._thread = threading.Thread(target=self._accept)
-        self._thread.start()
+        self.streams = threading.Semaphore(0)
 
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                peer, _ = self._listener.accept()
-                threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
-
-    def _serve(self, peer: socket.socket) -> None:
-        with peer, contextlib.suppress(OSError):
-            data = b""
-            while b"\r\n\r\n" not in data:
-                data += _more(peer)
-            head, _, body = data.partition(b"\r\n\r\n")
-            if head.startswith(b"GET"):
-                peer.sendall(self.stream)
-                self.streamed.set()
-                return
-            lengths = re.findall(rb"(?i)content-length: *(\d+)", head)
-            size = int(lengths[0]) if lengths else 0
-            while len(body) < size:
-                body += _more(peer)
-            asked = json.loads(body) if body else {}
-            peer.sendall(self._answer(asked))
-
-    def _answer(self, asked: dict[str, Any]) -> bytes:
+    def answer(self, line: str, _session: str, asked: dict[str, Any]) -> bytes:
+        if line.startswith("GET"):
+            self.streams.release()
+            return self.stream
         if asked.get("method") == "tools/call":
             return self.says
         if "id" not in asked:
-            return b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
+            return http_answer(202)
         result = {"tools": [1], "protocolVersion": "2025-11-25", "capabilities": {}}
-        return whole({"jsonrpc": "2.0", "id": asked["id"], "result": result}, b"Mcp-Session-Id: s")
-
-    def stop(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._thread.join(60)
-        self._listener.close()
-        os.close(self._lock)
+        return whole({"jsonrpc": "2.0", "id": asked["id"], "result": result}, "Mcp-Session-Id: s")
 
 
-def _more(peer: socket.socket) -> bytes:
-    """Return what comes next; a relay that has hung up is not asked for ever."""
-    if not (data := peer.recv(65536)):
-        raise ConnectionAbortedError
-    return data
-
-
-def whole(value: Any, *headers: bytes) -> bytes:
-    body = json.dumps(value).encode()
-    lines = [b"HTTP/1.1 200 OK", b"Content-Type: application/json", *headers]
-    return b"\r\n".join([*lines, b"Content-Length: %d" % len(body), b"", body])
+def whole(value: Any, *headers: str) -> bytes:
+    return http_answer(200, value, *headers)
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostileConsole]:
-    running = HostileConsole(tmp_path_factory.mktemp("hostile") / "home")
-    yield running
-    running.stop()
+    console = HostileConsole(tmp_path_factory.mktemp("hostile") / "home")
+    with scripted_console(console.home, console.answer):
+        yield console
 
 
 @pytest.fixture(scope="module")
@@ -319,7 +275,9 @@ def test_whatever_the_standing_stream_brings_the_next_call_is_served(
 ) -> None:
     """The stream is opened again, and nothing of it reaches the client but JSON-RPC."""
     hostile.stream = REPLIES[reply]
-    hostile.streamed.clear()
-    assert hostile.streamed.wait(SECONDS)
+    while hostile.streams.acquire(blocking=False):
+        pass
+    for _ in range(2):  # once the second one is asked for, the first one was read
+        assert hostile.streams.acquire(timeout=SECONDS)
     _, tools = agent.served()
     assert tools["tools"] == [1]

@@ -68,7 +68,6 @@ async def waiting(core: Core, action: str = "act", key: str | None = None) -> Ap
 async def test_a_call_waits_for_an_account_and_goes_on_by_itself(core: Core, place: Place) -> None:
     """Nothing is asked of the service before; the preview and the effect both use the account."""
     view = await waiting(core)
-    assert view.account_need is not None
     assert (view.account_need.reason, view.account_need.kind) == ("unbound", "api_key")
     assert (view.digest, place.service.seen) == ("", [])
     with pytest.raises(Conflict, match="waits for its account"):
@@ -111,7 +110,6 @@ async def test_a_locked_vault_holds_every_call_that_needs_it(core: Core, place: 
     shown = await core.ask_for("act", {})
     core.app.vault.lock()
     locked = await core.view(shown.approval_id, lambda v: v.state == "awaiting_vault")
-    assert locked.account_need is not None
     assert locked.account_need.reason == "locked"
     with pytest.raises(Conflict):
         await core.approve(shown)
@@ -158,7 +156,6 @@ async def heard(core: Core, view: ApprovalView) -> ApprovalView:
 
 async def pick(core: Core, view: ApprovalView, binding: Binding, *, remember: bool) -> None:
     need = view.account_need
-    assert need is not None
     await core.do(
         ChooseAccount(
             approval_id=view.approval_id,
@@ -272,7 +269,6 @@ async def test_what_waits_for_an_account_still_does_after_a_restart(start: Start
                 None,
             )
         )
-        assert held.account_need is not None
         assert held.account_need.reason == "locked"
         core.app.vault.unlock(Secret(PASSPHRASE))
         again = await core.looked(first.approval_id)
@@ -285,7 +281,6 @@ async def test_an_account_that_is_revoked_ends_what_waits_on_it(core: Core) -> N
     shown = await core.ask_for("act", {})
     await core.app.bindings.revoke(bound.name)
     held = await core.view(shown.approval_id, lambda v: v.state == "awaiting_vault")
-    assert held.account_need is not None
     assert held.account_need.reason == "unbound"
     await core.app.approvals.deny(shown.approval_id, "no account")
     assert (await core.ended(shown)).state == "denied"
@@ -315,7 +310,6 @@ async def test_a_call_whose_account_is_gone_when_its_turn_comes_waits(
     assert (row.state, place.service.seen) == ("awaiting_vault", [])
     assert row.approval_id is not None
     held = await core.view(row.approval_id, lambda v: v.state == "awaiting_vault")
-    assert held.account_need is not None
     assert held.account_need.reason == gone
     assert (await core.call("see", {})).row.approval_id == row.approval_id
     if gone == "locked":

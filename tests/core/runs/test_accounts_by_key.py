@@ -68,7 +68,6 @@ async def test_an_account_is_revoked_and_its_calls_wait(core: Core) -> None:
     assert newest_or_none(core, AccountChanged) is not None
     view = await waiting(core, "see")
     need = view.account_need
-    assert need is not None
     assert (need.reason, need.command.partition(" local")[0]) == (
         "unbound",
         "aileron binding setup",
@@ -84,5 +83,4 @@ async def test_a_call_names_the_command_for_an_account_that_does_not_count(
     core.app.vault.put_metadata(bound.name, changed)
     view = await waiting(core)
     need = view.account_need
-    assert need is not None
     assert need.command == f"aileron binding rebind {bound.name}"

@@ -250,7 +250,6 @@ async def test_a_refresh_that_finds_a_difference_needs_a_new_yes(
     mailbox.control(change={"id": DRAFT, "subject": "Q4 numbers"})
     await core.app.approvals.refresh(view.approval_id)
     other = core.views(view.approval_id)[-1]
-    assert other.drift is not None
     assert [c.label for c in other.drift.changed] == ["Subject"]
     with pytest.raises(Conflict, match="The call changed"):
         await core.approve(view)
@@ -288,7 +287,6 @@ async def test_a_preview_that_has_gone_counts_as_changed(core: Core, mailbox: Ma
     mailbox.control(fail={"op": "get", "status": 500, "times": 1})
     await core.approve(view)
     back = await core.back(view)
-    assert back.drift is not None
     assert "500" in back.drift.unavailable
     assert mailbox.state()["sent"] == []
 

@@ -72,11 +72,7 @@ async def ran(core: Core, view: ApprovalView) -> ReadBack:
     """Approve *view*, and return what the service held afterwards."""
     end = await core.run(view)
     assert end.state == "completed", end
-    found = await core.view(
-        view.approval_id, lambda v: v.read_back is not None and v.read_back.status != "reading"
-    )
-    assert found.read_back is not None
-    return found.read_back
+    return await core.read_back(view)
 
 
 async def test_a_comment_shows_what_it_lands_on_and_is_read_back(core: Core, hub: GitHub) -> None:

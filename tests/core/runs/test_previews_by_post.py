@@ -156,16 +156,22 @@ async def test_each_operation_of_aws_is_a_row_of_its_own(
         )
 
 
-async def test_accept_installed_accepts_reads_too_and_marks_them(start: Start, home: Path) -> None:
+@pytest.mark.parametrize(
+    ("request_", "read"),
+    [(athena("GetQueryExecution"), AWS_PREFIX + ATHENA), (READ, UNCHECKED)],
+    ids=["a read", "unchecked"],
+)
+async def test_accept_installed_accepts_reads_too_and_marks_them(
+    start: Start, home: Path, request_: dict[str, object], read: str
+) -> None:
     """Nobody looked at it: the item says so."""
-    furnish_guest(home, [athena("GetQueryExecution")], HOSTS)
-
+    furnish_guest(home, [request_], HOSTS)
     async with start() as core:
         view = await core.ask_for("act", {})
         assert view.preview.status == "ready"
-        assert view.preview.accepted_reads == ((AWS_PREFIX + ATHENA, "--accept-installed"),)
+        assert view.preview.accepted_reads == ((read, "--accept-installed"),)
         record = (await core.records("library.accepted"))[-1]
-        assert record["summary"].endswith("(--accept-installed)")
+        assert record["summary"].endswith(f"{read} (--accept-installed)")
 
 
 async def test_withdrawn_it_reads_no_more_and_a_yes_that_covered_it_runs_nothing(
@@ -258,19 +264,6 @@ async def test_an_op_that_posts_what_nobody_can_check_is_offered_accepted_sent_a
             assert (await core.ask_for("act", {})).preview.accepted_reads == (
                 (UNCHECKED, "person"),
             )
-
-
-async def test_accept_installed_accepts_unchecked_requests_and_marks_them(
-    start: Start, home: Path
-) -> None:
-    """As everything else there, and on record as such."""
-    furnish_guest(home, [READ], HOSTS)
-
-    async with start() as core:
-        view = await core.ask_for("act", {})
-        assert view.preview.accepted_reads == ((UNCHECKED, "--accept-installed"),)
-        record = (await core.records("library.accepted"))[-1]
-        assert record["summary"].endswith(f"{UNCHECKED} (--accept-installed)")
 
 
 async def test_a_gated_action_that_is_accepted_later_ends_what_was_accepted_of_its_op(

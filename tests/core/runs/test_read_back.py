@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port.field_views import ReadBack
 from aileron_core.console_port.intents import MarkReadBackSeen
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict, NotFound
@@ -45,15 +44,6 @@ async def approved(core: Core) -> ApprovalView:
     return end
 
 
-async def read_back(core: Core, view: ApprovalView) -> ReadBack:
-    """Return what was published once the service has been asked."""
-    found = await core.view(
-        view.approval_id, lambda v: v.read_back is not None and v.read_back.status != "reading"
-    )
-    assert found.read_back is not None
-    return found.read_back
-
-
 def before_read_back(mailbox: Mailbox, then: Callable[[], object]) -> None:
     """Have *then* happen as the service is asked for the first time after the change."""
     run_on_request(mailbox, PUT, lambda: run_on_request(mailbox, GET, then))
@@ -74,7 +64,7 @@ async def test_a_change_is_read_back_once_and_found_to_be_there(
     """After the agent has its answer, which says nothing of it; the outcome is on record, no content."""
     end = await approved(core)
     answer = await core.result(end.approval_id)
-    read = await read_back(core, end)
+    read = await core.read_back(end)
     assert (read.status, read.compared, read.differing) == ("held", 2, ())
     before = [view.read_back for view in core.views(end.approval_id)]
     assert "reading" in {each.status for each in before if each is not None}
@@ -104,7 +94,7 @@ async def test_what_the_service_does_not_hold_is_shown_field_by_field(
     subject = next(f.value for f in view.preview.fields if f.label == "Subject")
     meddle(mailbox, to="eve@evil.example", subject="Hello")
     await core.approve(view)
-    read = await read_back(core, view)
+    read = await core.read_back(view)
     assert (read.status, read.labels, read.waits_to_be_seen) == (
         "differs",
         ("To", "Subject"),
@@ -126,7 +116,7 @@ async def test_a_difference_waits_over_restarts_until_a_person_saw_it(
     async with start() as core:
         meddle(mailbox, to="eve@evil.example")
         end = await approved(core)
-        await read_back(core, end)
+        await core.read_back(end)
         await core.app.approvals.mark_delivered(end.approval_id)
         for number in range(4):
             other = await core.ask(f"r-{number}")
@@ -161,7 +151,7 @@ async def test_what_cannot_be_read_back_is_said_to_be_so(core: Core, mailbox: Ma
     failing = {"fail": {"op": "get", "status": 503, "times": 1}}
     run_on_request(mailbox, PUT, lambda: mailbox._state.apply(failing))
     end = await approved(core)
-    read = await read_back(core, end)
+    read = await core.read_back(end)
     assert (read.status, read.waits_to_be_seen) == ("unavailable", False)
     assert "503" in read.reason
     await core.app.approvals.mark_delivered(end.approval_id)
@@ -170,7 +160,7 @@ async def test_what_cannot_be_read_back_is_said_to_be_so(core: Core, mailbox: Ma
         pass
     before = len(writes(mailbox))
     await core.approve(view)
-    read = await read_back(core, view)
+    read = await core.read_back(view)
     assert (read.status, read.reason) == (
         "unavailable",
         "this session asked for more than 30 previews in a minute",
@@ -189,7 +179,7 @@ async def test_a_fault_of_our_own_ends_the_reading_and_is_on_record(
 
     async with start() as core:
         monkeypatch.setattr(core.app.previews, "read_back", fail)
-        read = await read_back(core, await approved(core))
+        read = await core.read_back(await approved(core))
         assert read.status == "unavailable"
         assert NEW not in read.reason
         (record,) = await outcomes(core)
@@ -203,7 +193,7 @@ async def test_nothing_is_asked_through_an_action_that_is_not_accepted_any_more(
     file = home / "actions" / "readdress.md"
     run_on_request(mailbox, PUT, lambda: file.write_text(file.read_text() + "\nchanged\n"))
     end = await approved(core)
-    read = await read_back(core, end)
+    read = await core.read_back(end)
     assert read.status == "unavailable"
     assert "readdress" in read.reason
     assert writes(mailbox)[-1] == PUT
@@ -242,7 +232,7 @@ async def test_what_was_created_is_read_back_by_what_the_run_returned(
     install_examples(home, readdress=readdress(lines, "create"))
     async with Core.open(home, mailbox) as core:
         end = await approved(core)
-        assert (await read_back(core, end)).status == "held"
+        assert (await core.read_back(end)).status == "held"
         assert writes(mailbox)[-1] == GET
 
 
@@ -252,7 +242,7 @@ async def test_an_output_without_the_value_that_is_named_is_said_to_lack_it(
     lines = f'{CHANGES}read_back = {{ id = "${{update.nothing}}" }}\n'
     install_examples(home, readdress=readdress(lines))
     async with Core.open(home, mailbox) as core:
-        read = await read_back(core, await approved(core))
+        read = await core.read_back(await approved(core))
         assert read.status == "unavailable"
         assert "lacks a value" in read.reason
         assert writes(mailbox)[-1] == PUT
@@ -268,7 +258,7 @@ async def test_a_difference_keeps_its_call_until_a_person_saw_it(
         view = await core.ask_for("readdress", ARGUMENTS)
         meddle(mailbox, to="eve@evil.example")
         await core.approve(view)
-        assert (await read_back(core, view)).status == "differs"
+        assert (await core.read_back(view)).status == "differs"
     clock.advance(40 * 86400)
     async with start(clock=clock) as core:
         assert await core.app.database.read(lambda c: c.execute(query).fetchall()) == [(1, 1)]

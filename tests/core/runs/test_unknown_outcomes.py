@@ -52,7 +52,6 @@ async def lost_unasked(core: Core, mailbox: Mailbox, clock: FrozenClock) -> Appr
     mailbox.control(hang="send")
     run_on_request(mailbox, "POST send", lambda: clock.advance(2))
     answer = await core.call("send-draft-now")
-    assert answer.row.failure is not None
     assert (answer.row.gated, answer.row.failure.class_) == (False, "outcome_unknown")
     return await core.until(
         lambda: next((v for v in reversed(core.views("")) if v.run_id == answer.row.run_id), None)

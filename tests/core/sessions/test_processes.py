@@ -37,7 +37,6 @@ def test_the_kernel_names_program_folder_parents_and_start(tmp_path: Path) -> No
     """Pid, executable, cwd, parents by name, the nearest first, and since when it runs."""
     with program_of(tmp_path) as pid:
         found = read_process(pid)
-        assert found is not None
         assert (found.pid, found.cwd) == (pid, str(tmp_path / "agent"))
         assert found.executable == str(tmp_path / "agent" / "agent")
         assert found.parents[0][0] == os.getpid()
@@ -53,7 +52,6 @@ def test_a_name_that_is_no_text_is_shown_in_marks_and_kept_exactly(tmp_path: Pat
     """Blanks, parentheses and bytes that are no UTF-8 in names mislead nobody."""
     with program_of(tmp_path, HOSTILE) as pid:
         found = read_process(pid)
-        assert found is not None
         assert found.executable.endswith("/ev\x1b[31mil \\xff(x) 1 2")
         assert found.cwd.endswith("/ev\x1b[31mil \\xff(x) 1 2")
         assert found.parents[0][0] == os.getpid()
@@ -67,7 +65,6 @@ def test_a_path_of_any_length_stays_small(tmp_path: Path) -> None:
     deep.mkdir(parents=True)
     with program_of(deep) as pid:
         found = read_process(pid)
-    assert found is not None
     assert len(found.cwd) < 1100
     assert found.cwd.endswith(f"… ({len(str(deep / 'agent'))} characters)")
 
@@ -92,17 +89,14 @@ async def test_who_opened_it_outlives_a_restart_and_the_session_itself(home: Pat
 
     async with Core.open(home) as core:
         mine = core.session.process
-        assert mine is not None
         assert mine.pid == os.getpid()
         (record,) = await core.records("session.opened")
         assert record["process"] == mine.to_json()
         (view,) = core.app.publisher.sessions()
-        assert view.process is not None
         assert (view.process.pid, view.process.parents) == (mine.pid, mine.parents)
         session_id = core.session.session_id
     async with Core.open(home) as core:
         again = core.app.sessions.get(session_id)
-        assert again is not None
         assert again.process == mine
         await core.app.session_service.end(session_id, "it was ended")
     async with Core.open(home) as core:

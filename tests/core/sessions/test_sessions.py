@@ -230,7 +230,6 @@ async def test_the_opening_records_what_is_reported_and_the_end_what_was_seen(ho
         assert view.containment_line == record["containment"]
     async with Core.open(home) as core:
         again = core.app.sessions.get(verified)
-        assert again is not None
         assert (again.network, again.hosts) == ("hosts", ("github.com:443",))
         await core.app.session_service.observe_containment(verified, "verified")
         await core.app.session_service.observe_containment(outside, "none")

@@ -14,8 +14,9 @@ from aileron_core.errors import KeyringUnavailable, VaultDamaged, WrongPassphras
 from aileron_core.vault.os_keyring import OsKeyring
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
-from tests.core.vault.test_vault import CANARY, CHEAP, METADATA, OTHER, PATH, PHRASE, edit_file
+from tests.core.vault.test_vault import CANARY, METADATA, OTHER, PATH, PHRASE, edit_file
 from tests.support.frozen_clock import FrozenClock
+from tests.support.vaults import CHEAP
 
 
 class MemoryKeyring(KeyringBackend):

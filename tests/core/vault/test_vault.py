@@ -25,11 +25,9 @@ from aileron_core.errors import (
 )
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
-from aileron_core.vault.vault_file import KdfParameters
 from tests.support.frozen_clock import FrozenClock
+from tests.support.vaults import CHEAP
 
-CHEAP = KdfParameters(salt=b"", iterations=1, memory_kib=64, lanes=1)
-"""So that a test that opens a vault ten times does not take four seconds."""
 PHRASE, OTHER = "correct horse battery", "staple tr0ub4dor"
 CANARY = "canary-secret-5b1e"
 PATH = "api_key/service/ana"
@@ -130,7 +128,6 @@ def test_what_is_derived_belongs_to_its_label_and_outlives_a_restart(
 
 
 def test_locking_overwrites_the_keys_in_memory(vault: Vault) -> None:
-    assert vault._open is not None
     keys = vault._open.keys
     assert any(keys._master)
     assert vault.public_key is not None
@@ -143,7 +140,6 @@ def test_what_keeps_it_open_stores_after_the_lock_and_nothing_else_does(
     tmp_path: Path, vault: Vault
 ) -> None:
     """The keys are overwritten when the last of those that keep it open ends."""
-    assert vault._open is not None
     keys = vault._open.keys
     with vault.kept_open() as entries, vault.kept_open():
         vault.lock()
@@ -349,7 +345,6 @@ def test_a_file_that_another_program_changed_is_not_used(
 
 def test_a_value_opens_only_at_its_path_and_with_its_metadata(vault: Vault) -> None:
     """Even under the MAC: the value itself is bound to both."""
-    assert vault._open is not None
     keys, entry = vault._open.keys, vault._open.document.entries[PATH]
     assert keys.decrypt_entry(PATH, entry) == Secret(CANARY)
     assert keys.decrypt_entry(PATH + "2", entry) is None

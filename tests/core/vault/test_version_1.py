@@ -1,6 +1,7 @@
 """A vault of upstream Aileron: read with its passphrase, written anew, and left as it was."""
 
 import base64
+import functools
 import json
 import os
 from pathlib import Path
@@ -24,11 +25,18 @@ PHRASE = "short"
 """Upstream has no least length."""
 
 
+SALT = os.urandom(16)
+
+
+@functools.cache
+def _cipher() -> AESGCM:
+    kdf = Argon2id(salt=SALT, length=32, iterations=3, lanes=4, memory_cost=64 * 1024)
+    return AESGCM(kdf.derive(PHRASE.encode()))
+
+
 def write_version_1(file: Path, verification: bytes = b"aileron-vault-v1") -> bytes:
     """Write such a file as upstream does, with the parameters that it has; return its bytes."""
-    salt = os.urandom(16)
-    kdf = Argon2id(salt=salt, length=32, iterations=3, lanes=4, memory_cost=64 * 1024)
-    cipher = AESGCM(kdf.derive(PHRASE.encode()))
+    cipher = _cipher()
 
     def encrypted(plain: bytes) -> str:
         nonce = os.urandom(12)
@@ -36,7 +44,7 @@ def write_version_1(file: Path, verification: bytes = b"aileron-vault-v1") -> by
 
     content = {
         "version": 1,
-        "salt": base64.b64encode(salt).decode(),
+        "salt": base64.b64encode(SALT).decode(),
         "verification": encrypted(verification),
         "secrets": {
             "oauth2/google/ana": {

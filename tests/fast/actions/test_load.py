@@ -274,14 +274,14 @@ def test_a_file_full_of_problems_lists_the_first_thousand_and_counts_the_rest() 
 
 def test_long_lists_are_judged_in_a_time_that_grows_with_their_length() -> None:
     """Thousands of inputs, references, steps and capabilities: each was looked up in a list."""
-    inputs = "".join(f"[[inputs]]\nname='a{number}'\n" for number in range(20_000))
+    inputs = "".join(f"[[inputs]]\nname='a{number}'\n" for number in range(10_000))
     steps = "[[execute]]\nconnector='github://a/b'\nop='o'\n"
-    references = "".join(f"x{number}='{'${args.b}' * 1000}'\n" for number in range(100))
-    capabilities = "".join(f"'c{number}',\n" for number in range(150_000))
+    references = "".join(f"x{number}='{'${args.b}' * 500}'\n" for number in range(100))
+    capabilities = "".join(f"'c{number}',\n" for number in range(75_000))
     front = (
         f"[[requires.connectors]]\nname='github://a/b'\ncapabilities=[\n{capabilities}]\n"
-        f"{inputs}{steps * 10_000}[execute.inputs]\n{references}"
+        f"{inputs}{steps * 5_000}[execute.inputs]\n{references}"
     )
     begun = time.process_time()
     assert read_action(f"+++\n{front}+++\n".encode(), "long.md").action is None
-    assert time.process_time() - begun < 20
+    assert time.process_time() - begun < 10

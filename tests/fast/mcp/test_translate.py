@@ -264,37 +264,6 @@ def test_withdraw_takes_no_wait() -> None:
         parse_status_query({"approval_id": ID, "wait_seconds": 0}, may_wait=False)
 
 
-_json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=12,
-)
-
-
-@given(
-    st.sampled_from(["completed", "denied", "expired", "withdrawn", "failed", "unknown"]),
-    st.text(),
-    _json,
-    st.dictionaries(st.text(), _json, max_size=4),
-)
-def test_any_answer_gives_a_result_that_can_be_sent(
-    status: str, said: str, output: Any, details: dict[str, Any]
-) -> None:
-    """Whatever a service said, the agent gets one text and one object that are valid JSON."""
-    error = {**failure("external_api_error"), "message": said, "details": details}
-    body = result_body(status=status, output=output, reason=said, failure=error)
-    for result in (
-        approval_result(body),
-        approval_result(body, PENDING),
-        withdrawal_result(body),
-        error_result(Failure.from_json(error)),
-        run_result({"status": "completed", "audit_id": said, "output": output}),
-        run_result({**PENDING, "message": said}),
-    ):
-        assert isinstance(result["structuredContent"], dict)
-        json.dumps(result, ensure_ascii=False).encode()
-
-
 def test_no_action_can_take_the_name_of_a_tool_of_ours() -> None:
     """What an action file may not be called is what stands in the list besides."""
     assert {entry["name"] for entry in builtin_tools()} == BUILT_IN_TOOLS

@@ -60,7 +60,7 @@ def is_result(result: Any) -> None:
     assert isinstance(result["isError"], bool)
     assert isinstance(result["structuredContent"], dict)
     assert isinstance(result["structuredContent"]["status"], str)
-    json.dumps(result)
+    json.dumps(result, ensure_ascii=False).encode()
 
 
 @given(COMPLETED | PENDING)

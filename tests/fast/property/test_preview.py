@@ -41,8 +41,8 @@ def test_any_answer_gives_every_field_once(output: Any, render: dict[str, str]) 
     """In the file's order; a miss is marked and has no value."""
     fields = resolve_fields(preview(render), output)
     assert [field.label for field in fields] == list(render)
-    for field in fields:
-        assert field.missing is (find(output, field.path) is None)
+    for field, path in zip(fields, render.values(), strict=True):
+        assert field.missing is (find(output, path) is None)
         assert not (field.missing and field.value)
     assert isinstance(render_gist(preview(render), fields), str)
 

@@ -56,17 +56,6 @@ def test_a_schema_that_is_not_word_for_word_ours_is_refused(tmp_path: Path, plan
     again.close()
 
 
-def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
-    """An older program does not touch what a newer one wrote."""
-    path = made(tmp_path / "a.db")
-    other = sqlite3.connect(path)
-    with other:
-        other.execute("UPDATE meta SET value='99' WHERE key='schema_version'")
-    other.close()
-    with pytest.raises(HomeError, match="newer Aileron"):
-        open_writer(path)
-
-
 def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
     """A file of that name that is not ours stays byte for byte as it is."""
     path = tmp_path / "a.db"

@@ -9,8 +9,6 @@ from aileron_core.console_port.events import ApprovalUpdated, LibraryUpdated, Va
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.intents import Accept
 from aileron_core.console_port.view_models import (
-    AccountNeed,
-    AccountView,
     ApprovalView,
     NotAcceptedView,
     RunAheadView,
@@ -30,12 +28,9 @@ from aileron_tui.state.printed_pages import item_page
 from tests.support.screens.calls import drifted, later_steps
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import not_accepted
-from tests.support.screens.states import NOW, body, mail, short, start
+from tests.support.screens.states import FQN, HOME, NOW, WORK, body, held, mail, need, short, start
 
 LAYOUTS = pytest.mark.parametrize("compact", [False, True])
-FQN = "github://aileron/mail"
-WORK = AccountView(name="api_key/mail/work", account="ana@example.com")
-HOME = AccountView(name="api_key/mail/home", account="ana@home.example")
 LOCKED = VaultStatus(state="locked", entries=2)
 SEND_DRAFT = replace(not_accepted(), name="send-draft", change="changed", connector="gmail")
 
@@ -43,28 +38,16 @@ SEND_DRAFT = replace(not_accepted(), name="send-draft", change="changed", connec
 # What a call waits for
 
 
-def needs(reason: Any, *candidates: AccountView, problem: str = "") -> ApprovalView:
-    """A call that waits for the vault or an account."""
-    command = f"aileron binding setup {FQN}" if reason == "unbound" else ""
-    need = AccountNeed(
-        reason=reason, connector=FQN, kind="api_key", candidates=candidates, problem=problem,
-        command=command,
-    )  # fmt: skip
-    nothing = PreviewView(status="none")
-    waits = short(state="awaiting_vault", digest="", words=None, preview=nothing)
-    return replace(waits, account_need=need)
-
-
 @LAYOUTS
 @pytest.mark.parametrize(
     ("view", "says"),
     [
-        (needs("locked", WORK), ("U unlocks the vault", "WAITS FOR THE VAULT")),
+        (held(need("locked", WORK)), ("U unlocks the vault", "WAITS FOR THE VAULT")),
         (
-            needs("unbound", problem="it has changed since"),
+            held(need("unbound", problem="it has changed since")),
             (f"aileron binding setup {FQN}", "it has changed since", "WAITS FOR AN ACCOUNT"),
         ),
-        (needs("choice", WORK, HOME), ("C picks one",)),
+        (held(need("choice", WORK, HOME)), ("C picks one",)),
     ],
     ids=["locked", "unbound", "choice"],
 )
@@ -72,7 +55,7 @@ def test_a_call_that_waits_says_for_what_and_what_to_do(
     view: ApprovalView, says: tuple[str, ...], compact: bool
 ) -> None:
     """Three sentences; none of them is approved, and each names the accounts."""
-    drawn = Drawn(start(needs("unbound"), vault=LOCKED), compact=compact)
+    drawn = Drawn(start(held(need("unbound")), vault=LOCKED), compact=compact)
     drawn.tell(ApprovalUpdated(view=view))
     assert all(each in drawn.words for each in says)
     assert not availability("approve", drawn.situation).shown
@@ -346,6 +329,18 @@ def test_a_problem_of_a_file_is_read_in_full_and_nothing_decides_about_it(compac
         drawn.model.queue.select(row)
         assert all(text in drawn.words for text in texts)
         assert not any(key in drawn.keys for key in ("approve", "deny", "accept"))
+
+
+def test_a_problem_that_is_mended_leaves_the_list_at_the_next_key() -> None:
+    """Its row says so until then."""
+    problems = tuple(Problem(file=f"actions/{name}.md", message="Wrong.") for name in "ab")
+    drawn = Drawn(start(problems=problems))
+    drawn.tell(LibraryUpdated(not_accepted=(), problems=problems[1:], actions_ready=1))
+    assert len(drawn.model.queue.items) == 2
+    assert "no longer a problem" in "".join(drawn.rows)
+    drawn.model.queue.move(1)
+    drawn.model.queue.sweep(NOW + 1)
+    assert [item.problem for item in drawn.model.queue.items] == [problems[1]]
 
 
 # Rows and heads

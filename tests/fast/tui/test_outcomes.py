@@ -201,6 +201,25 @@ def test_it_stands_first_and_its_answer_is_in_view(compact: bool) -> None:
     assert "l fetches the current state" not in drawn.words
 
 
+def test_a_call_that_ends_so_goes_to_the_top_and_takes_no_cursor() -> None:
+    """No row moves before a key; it does not leave by itself, and another order keeps it first."""
+    drawn = Drawn(start(short(1), short(2), short(3)))
+    queue = drawn.model.queue
+    running = short(3, state="executing", decided_at=NOW, decided_by="person")
+    drawn.tell(ApprovalUpdated(view=running), ApprovalUpdated(view=replace(lost(), version=9)))
+    assert "? 1 unknown" in drawn.top_bar
+    assert queue.selected == short(1).approval_id
+    keys = [short(number).approval_id for number in (1, 2, 3)]
+    assert [item.key for item in queue.items] == keys
+    queue.change_order(NOW)
+    assert queue.items[0].key == keys[2]
+    queue.sweep(NOW + 600)
+    assert queue.items[0].key == keys[2]
+    queue.select(0)
+    assert "approve" not in drawn.keys
+    assert "deny" not in drawn.keys
+
+
 def test_a_call_that_asked_nobody_waits_in_the_same_way() -> None:
     """Named by its run; it says that nobody was asked, and is no decision."""
     alone = lost(**UNASKED)

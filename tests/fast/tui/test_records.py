@@ -145,3 +145,16 @@ def test_matches_are_newest_first_also_with_records_that_come_in() -> None:
     book.add(record(11_000), NOW)
     book.add(record(11_001), NOW)
     assert book.matches[:2] == [11_000, 10_000]
+
+
+def test_a_page_read_for_another_question_does_not_confuse_the_filter() -> None:
+    """An answer is taken for what it was asked for."""
+    book = started()
+    book.search(parse("agent:goose", FIELDS).query, NOW)
+    asked = book.next_read(0, HEIGHT, 0)
+    assert asked is not None
+    book.add_page(core(ReadRecords(before_seq=6, limit=1)), NOW)
+    assert book.next_read(0, HEIGHT, 0) is None, "its own answer is still on its way"
+    book.add_page(core(asked), NOW)
+    list(read(book, 0))
+    assert book.matches == [3]

@@ -475,3 +475,20 @@ def test_what_stands_above_every_view() -> None:
     assert "Aileron reads in models' answers which tools they call" in third
     drawn.tell(StorageHealth(writable=False, message="The disk is full."))
     assert "NOTHING CAN RUN: the audit cannot be written. The disk is full." in drawn.banner
+
+
+@pytest.mark.parametrize(
+    ("view", "text", "expected"),
+    [
+        ("activity", "list-drafts", "2 of 10 match list-drafts"),
+        ("library", "state:ready kind:connector", "1 of 5 match"),
+        ("sessions", "folder:aileron", "1 of 3 match folder:aileron"),
+    ],
+)
+def test_every_list_has_a_filter_of_its_own(view: View, text: str, expected: str) -> None:
+    """Each knows what its rows have."""
+    drawn = Drawn(start(short(), library=library(NOW), sessions=sessions(NOW))).go(view)
+    drawn.model.set_filter(text, NOW)
+    assert expected in drawn.status
+    drawn.model.set_filter("", NOW)
+    assert "match" not in drawn.status

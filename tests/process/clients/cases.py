@@ -1,12 +1,13 @@
 """The four cases that each program goes through."""
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from tests.core.server.augment.scripted_model import Call, Text
-from tests.process.clients.conftest import Client, Launch, Room
+from tests.process.clients.conftest import Client, Room
 
 CASES: dict[str, tuple[str, Callable[[Client], None]]] = {}
 """Name -> the console that it needs, and what happens."""
@@ -110,8 +111,9 @@ def earlier(client: Client, request: int) -> str | None:
     return named.rpartition("_")[2] if named else None
 
 
-def go(case: str, launch: Launch, request: pytest.FixtureRequest, launched: Any) -> None:
-    """Have the program that *launch* starts go through a case."""
+def go(case: str, request: pytest.FixtureRequest, *words: str, **how: Any) -> None:
+    """Have the program *words* go through a case."""
     name, happens = CASES[case]
     room: Room = request.getfixturevalue(name)
-    happens(launched(launch(room)))
+    with closing(room.launch(*words, **how)) as client:
+        happens(client)

@@ -21,6 +21,7 @@ import pytest
 from tests.core.server.augment.harness import _furnish
 from tests.core.server.augment.scripted_model import Call, ScriptedModel, Text
 from tests.core.server.gateway.harness import Upstream
+from tests.support.forked import forked
 from tests.support.server_harness import CLI, Attended
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -158,7 +159,7 @@ class Room:
         stderr = project / "stderr"
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         with stderr.open("wb") as file:
-            process = subprocess.Popen(
+            process = forked(
                 [*CLI, "launch", "--home", str(self.console.home), "--augment", *words],
                 cwd=project,
                 env={**kept, **KEYS, "HOME": str(project)},
@@ -194,11 +195,8 @@ def _room(model: Model, settings: str) -> Iterator[Room]:
         _furnish(home)
         gateway = f'[gateway]\nanthropic = "{model.url}"\nopenai = "{model.url}"\n'
         (home / "config.toml").write_text(gateway + settings, encoding="utf-8")
-        console = Attended(home)
-        try:
+        with contextlib.closing(Attended(home)) as console:
             yield Room(console, model, folder)
-        finally:
-            console.close()
 
 
 @pytest.fixture(scope="module")
@@ -211,21 +209,3 @@ def patient(model: Model) -> Iterator[Room]:
 def impatient(model: Model) -> Iterator[Room]:
     """A console that says at once that a call is pending."""
     yield from _room(model, "[mcp]\nhold_seconds = 0\n")
-
-
-Launch = Callable[[Room], Client]
-"""Starts one under a console."""
-
-
-@pytest.fixture
-def launched() -> Iterator[Callable[[Client], Client]]:
-    """Take a program that was launched, and end it after the test however it is."""
-    running: list[Client] = []
-
-    def take(client: Client) -> Client:
-        running.append(client)
-        return client
-
-    yield take
-    for client in running:
-        client.close()

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -35,10 +34,10 @@ OPENAI_AGENTS = [
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("words", [*PYDANTIC_AI, *LLM, *OPENAI_AGENTS], ids=" ".join)
 def test_an_agent_on_a_framework(
-    words: tuple[str, ...], case: str, request: pytest.FixtureRequest, launched: Any
+    words: tuple[str, ...], case: str, request: pytest.FixtureRequest
 ) -> None:
     """It knows nothing of Aileron, and never sees one of its tools."""
-    go(case, lambda room: room.launch(*words), request, launched)
+    go(case, request, *words)
 
 
 def read_chat(client: Client) -> str:
@@ -53,14 +52,9 @@ def read_chat(client: Client) -> str:
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("options", LLM_CHAT, ids=" ".join)
 def test_the_program_llm(
-    options: tuple[str, ...], case: str, request: pytest.FixtureRequest, launched: Any
+    options: tuple[str, ...], case: str, request: pytest.FixtureRequest
 ) -> None:
     """As a person starts it, with one tool of their own."""
     words = [str(Path(sys.executable).with_name("llm")), "chat", *options]
     words += ["--functions", str(PROGRAMS / "llm_functions.py")]
-    go(
-        case,
-        lambda room: room.launch(*words, reads=read_chat, goodbye="exit\n"),
-        request,
-        launched,
-    )
+    go(case, request, *words, reads=read_chat, goodbye="exit\n")

@@ -1,7 +1,5 @@
 """The official SDKs, unmodified, under `aileron launch --augment`: approved, denied, pending, mixed."""
 
-from typing import Any
-
 import pytest
 
 from tests.process.clients.cases import CASES, go
@@ -26,8 +24,6 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("words", "case"), PAIRS)
-def test_a_program_on_an_sdk(
-    words: str, case: str, request: pytest.FixtureRequest, launched: Any
-) -> None:
+def test_a_program_on_an_sdk(words: str, case: str, request: pytest.FixtureRequest) -> None:
     """It knows nothing of Aileron, and never sees one of its tools."""
-    go(case, lambda room: room.launch(*words.split()), request, launched)
+    go(case, request, *words.split())

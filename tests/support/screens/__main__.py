@@ -11,7 +11,7 @@ from aileron_tui.input.situation import View
 from aileron_tui.messages import CommandRequested
 from tests.support.screens.calls import snapshot
 from tests.support.screens.home import problems
-from tests.support.screens.port import FixturePort
+from tests.support.screens.port import RecordingPort
 
 
 def show(view: View, *, first_command: str = "", lock_seconds: float = 0.0) -> int:
@@ -26,9 +26,8 @@ def show(view: View, *, first_command: str = "", lock_seconds: float = 0.0) -> i
 
     now = SystemClock().now()
     state = replace(snapshot(now), problems=problems())
-    app = AileronApp(
-        FixturePort(state), start_view=view, lock_seconds=lock_seconds, first_frame=begin
-    )
+    port = RecordingPort(state, answers=True)
+    app = AileronApp(port, start_view=view, lock_seconds=lock_seconds, first_frame=begin)
     return app.run_to_end()
 
 

@@ -68,10 +68,13 @@ from aileron_core.console_port.view_models import (
 )
 from tests.support.screens.calls import snapshot
 
+SNAPSHOT_CALLS = 250
+FIRST_RECORDS = 500
+"""How many calls, and how many of the newest records, the first snapshot has, as the core's."""
 TOGETHER = 250
+"""Calls that one event holds."""
 PASSPHRASE = b"correct horse battery"
 """Opens its vault."""
-"""Calls that one event holds."""
 _EVENTS: dict[type[Intent], tuple[AuditEvent, ...]] = {
     Approve: (AuditEvent.APPROVAL_APPROVED, AuditEvent.RUN_COMPLETED),
     Deny: (AuditEvent.APPROVAL_DENIED,),
@@ -375,25 +378,64 @@ def _whole(record: RecordView) -> RecordRead:
     return RecordRead(seq=record.seq, body=body, hash=digest, prev=prev)
 
 
-class FixturePort:
-    """A `ConsolePort` over a `FixtureCore`, on a thread as the core's is."""
+class RecordingPort:
+    """A `ConsolePort` that remembers what it was asked; events go over on another thread, as the core's do.
 
-    def __init__(self, start: Snapshot | None = None, clock: Clock | None = None) -> None:
+    What only reads is answered at once, as the core would; with *answers* everything else is carried out
+    as well, on the snapshot's own state. Without a *start* it has the fixtures.
+    """
+
+    def __init__(
+        self, start: Snapshot | None = None, *, clock: Clock | None = None, answers: bool = False
+    ) -> None:
         clock = clock if clock is not None else SystemClock()
-        self._snapshot = start if start is not None else snapshot(clock.now())
-        self._core = FixtureCore(self._snapshot, clock)
-        self._intents: queue.SimpleQueue[Intent] = queue.SimpleQueue()
+        self.snapshot = start if start is not None else snapshot(clock.now())
+        self.intents: list[Intent] = []
+        self.reads: list[Intent] = []
+        """What only asked to read; it changes nothing."""
+        self._core = FixtureCore(self.snapshot, clock)
+        self._answers = answers
+        self.deaf = False
+        """Nothing is answered, not even what only reads."""
+        self._events: queue.Queue[CoreEvent | None] = queue.Queue()
+        self._thread: threading.Thread | None = None
 
     def submit(self, intent: Intent) -> None:
-        """Hand *intent* over."""
-        self._intents.put(intent)
+        reads = isinstance(
+            intent,
+            ReadApprovals | ReadCall | ReadRecords | ReadRecord | VerifyAudit | ExportAudit,
+        )
+        (self.reads if reads else self.intents).append(intent)
+        if (reads or self._answers) and not self.deaf:
+            self.tell(*self._core.answer(intent))
 
     def subscribe(self, sink: Callable[[CoreEvent], None]) -> Snapshot:
-        """Start the thread and return the fixtures."""
-        threading.Thread(target=self._work, args=(sink,), daemon=True).start()
-        return self._snapshot
+        self._thread = threading.Thread(target=self._work, args=(sink,), daemon=True)
+        self._thread.start()
+        newest = self.snapshot.approvals[:SNAPSHOT_CALLS]
+        return replace(
+            self.snapshot,
+            approvals=newest,
+            approvals_remaining=len(self.snapshot.approvals) - len(newest),
+            records=self.snapshot.records[-FIRST_RECORDS:],
+        )
+
+    def tell(self, *events: CoreEvent) -> None:
+        for event in events:
+            self._core.learn(event)
+            self._events.put(event)
+
+    @property
+    def idle(self) -> bool:
+        """Everything that was told has gone over."""
+        return not self._events.unfinished_tasks
+
+    def close(self) -> None:
+        self._events.put(None)
+        if self._thread is not None:
+            self._thread.join()
 
     def _work(self, sink: Callable[[CoreEvent], None]) -> None:
-        while True:
-            for event in self._core.answer(self._intents.get()):
-                sink(event)
+        while (event := self._events.get()) is not None:
+            sink(event)
+            self._events.task_done()

@@ -1,6 +1,7 @@
 """States of the console, short to write: calls, files and records in the order in which they wait."""
 
 from dataclasses import replace
+from typing import Any
 
 from aileron_core.console_port.events import Recorded, Snapshot
 from aileron_core.console_port.field_views import (
@@ -9,17 +10,28 @@ from aileron_core.console_port.field_views import (
     ReadBack,
     ReadBackDifference,
 )
-from aileron_core.console_port.view_models import ApprovalView, NotAcceptedView, RecordView
+from aileron_core.console_port.view_models import (
+    AccountNeed,
+    AccountView,
+    ApprovalView,
+    NotAcceptedView,
+    RecordView,
+)
 from tests.support.screens.calls import NOW, approval, snapshot
 
 __all__ = [
-    "AS_APPROVED", "DRAFT", "NOW", "TO", "Undrawable", "body", "change", "denied", "differing", "key_of", "mail", "record", "recorded", "short",
-    "start",
+    "AS_APPROVED", "DRAFT", "FQN", "HOME", "NOW", "TO", "WORK", "Undrawable", "body", "change", "denied", "differing", "held", "key_of", "mail",
+    "need", "record", "recorded", "short", "start",
 ]  # fmt: skip
 
 AS_APPROVED = ReadBack(status="held", at=NOW - 3, compared=3)
 TO = FieldView(label="To", value="ana@example.com")
 DRAFT = "\n".join(["Hi all,", *(f"This is line {n}." for n in range(2, 20)), "Ana"])
+
+
+FQN = "github://aileron/mail"
+WORK = AccountView(name="api_key/mail/work", account="ana@example.com")
+HOME = AccountView(name="api_key/mail/home", account="ana@home.example")
 
 
 def start(
@@ -50,6 +62,22 @@ def body(text: str, form: str = "", **changes: object) -> ApprovalView:
     view = short(**changes)
     field = FieldView(label="Body", value=text, format=form, multiline=True)
     return replace(view, preview=replace(view.preview, fields=(field,)))
+
+
+def need(reason: Any = "locked", *candidates: AccountView, problem: str = "") -> AccountNeed:
+    """The vault, or an account for the connector `FQN`."""
+    command = f"aileron binding setup {FQN}" if reason == "unbound" else ""
+    return AccountNeed(
+        reason=reason, connector=FQN, kind="api_key", candidates=candidates, problem=problem,
+        command=command,
+    )  # fmt: skip
+
+
+def held(what: AccountNeed, number: int = 1, **changes: object) -> ApprovalView:
+    """A call that waits for *what*."""
+    nothing = PreviewView(status="none")
+    view = short(number, state="awaiting_vault", digest="", words=None, preview=nothing)
+    return replace(view, account_need=what, **changes)
 
 
 def denied(number: int, **changes: object) -> ApprovalView:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tests.core.server.gateway.harness import Seen
+from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, sse
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,13 @@ class ScriptedModel:
             )
             return
         breaks = isinstance(answer, BrokenOff)
-        made = WIRE_ANSWERS[path_of(seen)](number, answer.parts if breaks else answer)
+        path, parts = path_of(seen), answer.parts if breaks else answer
         if not request.get("stream"):
             if self.hold is not None:
                 await self.hold.wait()
-            _write(writer, 200, made.whole(), breaks=breaks)
+            _write(writer, 200, WHOLE[FORMATS[path]](turn(number, parts)), breaks=breaks)
             return
-        events = made.events()
+        events = events_of(path, number, parts)
         writer.write(STREAM_HEAD)
         if breaks:
             writer.write(b"".join(map(chunk, events[: len(events) // 2])))
@@ -121,186 +122,33 @@ def _write(writer: asyncio.StreamWriter, status: int, body: Any, *, breaks: bool
         writer.close()
 
 
-def _event(data: Any, name: str = "") -> bytes:
-    head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(data)}\n\n".encode()
+FORMATS = {
+    b"/v1/messages": "anthropic_messages",
+    b"/v1/chat/completions": "chat_completions",
+    b"/v1/responses": "openai_responses",
+}
 
 
-def _named(kind: str, **members: Any) -> bytes:
-    """Return an event that is called what its data say is their type."""
-    return _event({"type": kind, **members}, kind)
+def turn(number: int, parts: Sequence[Part]) -> Turn:
+    """Return what the model says to its request *number*, most of it in two pieces."""
+    said = [_said(part, f"call_{number}_{place}") for place, part in enumerate(parts)]
+    return Turn(number, tuple(said), output_tokens=7)
+
+
+def _said(part: Part, id_: str) -> Said:
+    match part:
+        case Text(text):
+            return Said("text", _halves(text))
+        case Thinking(text, signature):
+            return Said("thinking", (text,), signature=signature)
+        case Call(name, arguments, own):
+            return Said("call", _halves(json.dumps(arguments)), name, own or id_)
 
 
 def _halves(text: str) -> tuple[str, str]:
     return text[: len(text) // 2], text[len(text) // 2 :]
 
 
-class _Messages:
-    def __init__(self, number: int, parts: Sequence[Part]) -> None:
-        self.id = f"msg_{number}"
-        self.blocks = [self._block(p, f"toolu_{number}_{place}") for place, p in enumerate(parts)]
-        calls = any(isinstance(part, Call) for part in parts)
-        self.stop = "tool_use" if calls else "end_turn"
-
-    @staticmethod
-    def _block(part: Part, id_: str) -> dict[str, Any]:
-        match part:
-            case Text(text):
-                return {"type": "text", "text": text}
-            case Thinking(text, signature):
-                return {"type": "thinking", "thinking": text, "signature": signature}
-            case Call(name, arguments, own):
-                return {"type": "tool_use", "id": own or id_, "name": name, "input": arguments}
-
-    def _head(self) -> dict[str, Any]:
-        return {"id": self.id, "type": "message", "role": "assistant", "model": "m", "content": [],
-                "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 10, "output_tokens": 1}}  # fmt: skip
-
-    def whole(self) -> dict[str, Any]:
-        return {**self._head(), "content": self.blocks, "stop_reason": self.stop,
-                "usage": {"input_tokens": 10, "output_tokens": 7}}  # fmt: skip
-
-    @staticmethod
-    def _streamed(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Return the members that are empty at the block's beginning, and what fills them."""
-        match block["type"]:
-            case "text":
-                halves = _halves(block["text"])
-                return {"text": ""}, [{"type": "text_delta", "text": half} for half in halves]
-            case "thinking":
-                return {"thinking": "", "signature": ""}, [
-                    {"type": "thinking_delta", "thinking": block["thinking"]},
-                    {"type": "signature_delta", "signature": block["signature"]},
-                ]
-            case _:
-                halves = _halves(json.dumps(block["input"]))
-                kind = "input_json_delta"
-                return {"input": {}}, [{"type": kind, "partial_json": half} for half in halves]
-
-    def events(self) -> list[bytes]:
-        found = [_named("message_start", message=self._head())]
-        for index, block in enumerate(self.blocks):
-            empty, deltas = self._streamed(block)
-            begun = {**block, **empty}
-            found.append(_named("content_block_start", index=index, content_block=begun))
-            found += [_named("content_block_delta", index=index, delta=each) for each in deltas]
-            found.append(_named("content_block_stop", index=index))
-        delta = {"stop_reason": self.stop, "stop_sequence": None}
-        found.append(_named("message_delta", delta=delta, usage={"output_tokens": 7}))
-        return [*found, _named("message_stop")]
-
-
-class _Chat:
-    def __init__(self, number: int, parts: Sequence[Part]) -> None:
-        self.head = {"id": f"chatcmpl-{number}", "created": 1, "model": "m"}
-        self.text = "".join(part.text for part in parts if isinstance(part, Text))
-        self.calls = [
-            {
-                "id": part.id or f"call_{number}_{place}",
-                "type": "function",
-                "function": {"name": part.name, "arguments": json.dumps(part.arguments)},
-            }
-            for place, part in enumerate(parts)
-            if isinstance(part, Call)
-        ]
-        self.stop = "tool_calls" if self.calls else "stop"
-        self.usage = {"prompt_tokens": 10, "completion_tokens": 7, "total_tokens": 17}
-
-    def whole(self) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": self.text or None}
-        if self.calls:
-            message["tool_calls"] = self.calls
-        return {**self.head, "object": "chat.completion", "usage": self.usage,
-                "choices": [{"index": 0, "message": message, "finish_reason": self.stop}]}  # fmt: skip
-
-    def _chunk(self, **members: Any) -> bytes:
-        return _event({**self.head, "object": "chat.completion.chunk", **members})
-
-    def _delta(self, finish: str | None = None, **delta: Any) -> bytes:
-        return self._chunk(choices=[{"index": 0, "delta": delta, "finish_reason": finish}])
-
-    def events(self) -> list[bytes]:
-        found = [self._delta(role="assistant", content="")]
-        found += [self._delta(content=half) for half in _halves(self.text) if half]
-        for index, call in enumerate(self.calls):
-            first, second = _halves(call["function"]["arguments"])
-            begun = {**call, "function": {"name": call["function"]["name"], "arguments": first}}
-            for part in (begun, {"function": {"arguments": second}}):
-                found.append(self._delta(tool_calls=[{"index": index, **part}]))
-        found += [self._delta(self.stop), self._chunk(choices=[], usage=self.usage)]
-        return [*found, b"data: [DONE]\n\n"]
-
-
-class _Responses:
-    def __init__(self, number: int, parts: Sequence[Part]) -> None:
-        self.items = [self._item(part, f"{number}_{place}") for place, part in enumerate(parts)]
-        self.head = {"id": f"resp_{number}", "object": "response", "created_at": 1, "model": "m", "output": [],
-                     "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "status": "in_progress"}  # fmt: skip
-
-    @staticmethod
-    def _item(part: Part, number: str) -> dict[str, Any]:
-        match part:
-            case Text(text):
-                content = [{"type": "output_text", "text": text, "annotations": []}]
-                return {"type": "message", "id": f"m_{number}", "role": "assistant",
-                        "status": "completed", "content": content}  # fmt: skip
-            case Thinking(_, signature):
-                return {"type": "reasoning", "id": f"rs_{number}", "summary": [],
-                        "encrypted_content": signature}  # fmt: skip
-            case Call(name, arguments, id_):
-                return {"type": "function_call", "id": f"fc_{number}", "call_id": id_ or f"call_{number}",
-                        "name": name, "arguments": json.dumps(arguments), "status": "completed"}  # fmt: skip
-
-    def whole(self) -> dict[str, Any]:
-        usage = {
-            "input_tokens": 10,
-            "output_tokens": 7,
-            "total_tokens": 17,
-            "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens_details": {"reasoning_tokens": 0},
-        }
-        return {**self.head, "output": self.items, "status": "completed", "usage": usage}
-
-    @staticmethod
-    def _between(index: int, item: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-        """Return an item as it begins, and what fills it."""
-        where = {"output_index": index, "item_id": item["id"]}
-        match item["type"]:
-            case "message":
-                begun, where = {**item, "content": []}, {**where, "content_index": 0}
-                (part,) = item["content"]
-                text = {**where, "logprobs": []}
-                rest = [
-                    ("content_part.added", {**where, "part": {**part, "text": ""}}),
-                    *(("output_text.delta", {**text, "delta": h}) for h in _halves(part["text"])),
-                    ("output_text.done", {**text, "text": part["text"]}),
-                    ("content_part.done", {**where, "part": part}),
-                ]
-            case "function_call":
-                begun, arguments = {**item, "arguments": ""}, item["arguments"]
-                kind = "function_call_arguments"
-                rest = [(f"{kind}.delta", {**where, "delta": half}) for half in _halves(arguments)]
-                done = {**where, "arguments": arguments, "name": item["name"]}
-                rest.append((f"{kind}.done", done))
-            case _:
-                begun, rest = item, []
-        return [("output_item.added", {"output_index": index, "item": begun}), *rest]
-
-    def events(self) -> list[bytes]:
-        made: list[tuple[str, dict[str, Any]]] = [("created", {"response": self.head})]
-        for index, item in enumerate(self.items):
-            made += self._between(index, item)
-            made.append(("output_item.done", {"output_index": index, "item": item}))
-        made.append(("completed", {"response": self.whole()}))
-        return [
-            _named(f"response.{kind}", **each, sequence_number=n)
-            for n, (kind, each) in enumerate(made)
-        ]
-
-
-WIRE_ANSWERS = {
-    b"/v1/messages": _Messages,
-    b"/v1/chat/completions": _Chat,
-    b"/v1/responses": _Responses,
-}
-"""What makes an answer's events and body, by the path that is asked."""
+def events_of(path: bytes, number: int, parts: Sequence[Part]) -> list[bytes]:
+    """Return the stream of `turn`, in the format that is spoken at *path*."""
+    return [sse([event]) for event in STREAM[FORMATS[path]](turn(number, parts))]

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from tests.core.server.augment.harness import EACH_WIRE, STREAMED, Augmented, augmenting
-from tests.core.server.augment.scripted_model import Call, ScriptedModel, Text, Thinking
+from tests.core.server.augment.scripted_model import (
+    Call,
+    ScriptedModel,
+    Text,
+    Thinking,
+    events_of,
+)
 
 
 def names(request: dict[str, Any]) -> list[str]:
@@ -176,7 +182,7 @@ async def test_in_a_mixed_turn_ours_run_and_the_agent_gets_its_own(wire: str, st
         assert "ours" in told
         if wire == "messages":
             assert [b["tool_use_id"] for b in history(model.requests[1])[-1]["content"]] == [
-                "toolu_0_1",
+                "call_0_1",
                 "c-own",
             ]
         await agent.ask("thanks")
@@ -205,9 +211,8 @@ async def test_what_does_not_change_passes_byte_for_byte(plain: Augmented) -> No
         connection.close()
         return found
 
-    from tests.core.server.augment.scripted_model import _Messages
-
-    assert await asyncio.to_thread(ask) == b"".join(_Messages(0, [Text("Hi.")]).events())
+    said = b"".join(events_of(b"/v1/messages", 0, [Text("Hi.")]))
+    assert await asyncio.to_thread(ask) == said
 
 
 @pytest.mark.parametrize("size", [10, 1_200_000])

@@ -11,12 +11,12 @@ import pytest
 from tests.core.server.augment.harness import EACH_WIRE, STREAMED, augmenting
 from tests.core.server.augment.scripted_model import (
     STREAM_HEAD,
-    WIRE_ANSWERS,
     BrokenOff,
     Call,
     ScriptedModel,
     Text,
     chunk,
+    events_of,
     path_of,
 )
 from tests.core.server.augment.test_ends import PATHS, request
@@ -29,18 +29,19 @@ from tests.core.server.gateway.harness import (
     slow_client,
 )
 from tests.core.server.gateway.test_ending import wait_until_stable
+from tests.support.variants import variants
 
 MB = 1024 * 1024
 
 
-@EACH_WIRE
+@pytest.mark.parametrize("wire", variants(PATHS))
 async def test_an_agent_that_does_not_read_makes_its_model_wait_and_nobody_else(wire: str) -> None:
     """What the model could say before it had to wait is bounded by buffers, not by its answer."""
     times, wrote = 160, 0
 
     async def endless(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         nonlocal wrote
-        events = WIRE_ANSWERS[path_of(seen)](0, [Text("x" * 400_000)]).events()
+        events = events_of(path_of(seen), 0, [Text("x" * 400_000)])
         place = next(n for n, event in enumerate(events) if b"x" * 1000 in event)
         writer.write(STREAM_HEAD)
         for event in [*events[:place], *[events[place]] * times, *events[place + 1 :]]:

@@ -20,6 +20,7 @@ from tests.core.server.augment.harness import (
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
 from tests.core.server.gateway.harness import Client, read_chunk, read_head
 from tests.core.server.gateway.test_model_keys import keyed
+from tests.support.core_harness import records
 
 ERRORS = (anthropic.APIError, openai.APIError, StreamedError)
 MESSAGES = [{"role": "user", "content": "send it"}]
@@ -287,15 +288,11 @@ async def test_each_request_to_the_model_is_on_record() -> None:
     async with augmenting(model) as made:
         await made.agent("messages", stream=True).ask("read it")
         await made.app.traffic.sweep(everything=True)
-        found = await made.app.database.read(
-            lambda c: c.execute("SELECT body FROM audit ORDER BY seq").fetchall()
-        )
-        bodies = [json.loads(body) for (body,) in found]
         passed = [
-            row for body in bodies if body["event"] == "gateway.passed" for row in body["requests"]
+            row for body in await records(made.app, "gateway.passed") for row in body["requests"]
         ]
         assert [row[1:5] for row in passed] == [["anthropic", "POST", "/v1/messages", 200]] * 2
         assert sorted(row[5] for row in passed) == sorted(len(seen.body) for seen in model.seen)
-        opened = next(body for body in bodies if body["event"] == "session.opened")
+        opened = (await records(made.app, "session.opened"))[0]
         assert opened["augment"] is True
         assert opened["containment"].startswith("Not contained: opened in augment mode")

@@ -19,10 +19,9 @@ from tests.core.server.augment.harness import (
 )
 from tests.core.server.augment.scripted_model import Call, ScriptedModel, Text
 from tests.core.server.augment.test_answers import history, names
-from tests.core.server.gateway.test_inspecting import records
 from tests.core.server.gateway.test_model_keys import KEY as VAULT_KEY
 from tests.core.server.gateway.test_model_keys import keyed
-from tests.support.core_harness import DRAFT, install_examples
+from tests.support.core_harness import DRAFT, install_examples, records
 from tests.support.echoes import install_connectors
 
 

@@ -4,14 +4,13 @@ import asyncio
 import json
 import resource
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
 from aileron_core.console_port.view_models import TrafficView
+from aileron_core.server.embedded import _raise_file_limit
 from aileron_core.server.gateway import client as client_module
 from tests.core.server.gateway.harness import (
     EACH_LOOP,
@@ -469,11 +468,11 @@ async def test_a_session_with_all_places_of_model_requests_has_no_other_one_refu
 
 def test_a_console_asks_for_more_files_where_it_was_started_with_few() -> None:
     """macOS begins with 256: each request takes two."""
-    script = (
-        "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (128, r.getrlimit(r.RLIMIT_NOFILE)[1]))\n"
-        "from aileron_core.server.embedded import _raise_file_limit\n"
-        "_raise_file_limit(); print(*r.getrlimit(r.RLIMIT_NOFILE))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    soft, hard = map(int, done.stdout.split())
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (128, limits[1]))
+        _raise_file_limit()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert soft == (10_240 if hard < 0 else min(hard, 10_240))

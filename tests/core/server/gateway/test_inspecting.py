@@ -30,7 +30,8 @@ from tests.core.server.gateway.harness import (
     read_head,
 )
 from tests.core.server.gateway.test_tunnel import echo, opened
-from tests.support.core_harness import open_session
+from tests.support import scripted_answers as scripted
+from tests.support.core_harness import open_session, records
 
 ROOT = Path(__file__).parents[4]
 CANARY = "canary-51c7d0"
@@ -42,32 +43,9 @@ def event(data: dict[str, Any]) -> bytes:
 
 def messages(*tools: str) -> bytes:
     """Return a stream of Anthropic's that says something and calls *tools*."""
-    message = {"id": "m", "role": "assistant", "content": [], "usage": {"input_tokens": 1}}
-    events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": message},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {
-            "type": "content_block_delta",
-            "index": 0,
-            "delta": {"type": "text_delta", "text": f"{CANARY} \u00e9\u2028"},
-        },
-        {"type": "content_block_stop", "index": 0},
-    ]
-    for n, name in enumerate(tools, 1):
-        block = {"type": "tool_use", "id": f"t{n}", "name": name, "input": {}}
-        text = json.dumps({"command": CANARY})
-        events += [
-            {"type": "content_block_start", "index": n, "content_block": block},
-            {
-                "type": "content_block_delta",
-                "index": n,
-                "delta": {"type": "input_json_delta", "partial_json": text},
-            },
-            {"type": "content_block_stop", "index": n},
-        ]
-    events.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}})
-    events.append({"type": "message_stop"})
-    return b"".join(map(event, events))
+    calls = (scripted.call(name, {"command": CANARY}, f"t{n}") for n, name in enumerate(tools, 1))
+    said = scripted.Said("text", (f"{CANARY} \u00e9\u2028",))
+    return scripted.stream("anthropic_messages", scripted.Turn(1, (said, *calls)))
 
 
 def responses(*items: dict[str, Any]) -> bytes:
@@ -134,15 +112,6 @@ async def ask_model(
     """Ask a model."""
     body = json.dumps({"model": "m", "secret": CANARY}).encode()
     return await client.ask(method, target, body=body)
-
-
-async def records(app: App, kind: str) -> list[dict[str, Any]]:
-    found = await app.database.read(
-        lambda c: c.execute(
-            "SELECT body FROM audit WHERE event = ? ORDER BY seq", (kind,)
-        ).fetchall()
-    )
-    return [json.loads(body) for (body,) in found]
 
 
 async def raw_answers(inspects: bool, splits: Sequence[Sequence[bytes]]) -> list[bytes]:
@@ -454,8 +423,6 @@ async def test_a_mark_outlives_the_console(tmp_path: Path) -> None:
     async with App.open(home, AppOptions()) as app:
         assert app.tool_calls.view(other) is None
         again = app.tool_calls.view(marked)
-        assert again is not None
-        assert first is not None
         assert [each.tool for each in again.went_around] == ["Read"]
         assert abs(again.went_around[0].at - first.went_around[0].at) < 0.01
         assert again == replace(first, by_name=(), went_around=again.went_around)
@@ -464,20 +431,20 @@ async def test_a_mark_outlives_the_console(tmp_path: Path) -> None:
         assert len(await records(app, "session.went_around")) == 1
 
 
-@pytest.mark.parametrize("inspects", [False, True])
-def test_a_gateway_imports_only_what_its_sessions_need(inspects: bool) -> None:
+def test_a_gateway_imports_only_what_its_sessions_need() -> None:
     """Nothing of inspection where it does not inspect, and nothing of augment mode without a session in it."""
     script = (
         "import sys, asyncio\n"
         "import aileron_tui.cli.runtime, aileron_tui.cli.serving, aileron_mcp.server\n"
         "from tests.core.server.gateway.harness import passing\n"
-        "async def ask_model():\n"
-        f"    async with passing(inspect={inspects}) as gateway:\n"
+        "async def ask_model(inspects):\n"
+        "    async with passing(inspect=inspects) as gateway:\n"
         "        client = await gateway.client()\n"
         "        assert (await client.ask(b'POST', b'/v1/messages', body=b'{}'))[1] == b'ok'\n"
-        "asyncio.run(ask_model())\n"
         "rooms = ('models', 'server.augment', 'server.inspection')\n"
-        "print([each for each in rooms if f'aileron_core.{each}' in sys.modules])\n"
+        "for inspects in (False, True):\n"
+        "    asyncio.run(ask_model(inspects))\n"
+        "    print([each for each in rooms if f'aileron_core.{each}' in sys.modules])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -487,5 +454,4 @@ def test_a_gateway_imports_only_what_its_sessions_need(inspects: bool) -> None:
         check=True,
         timeout=100,
     )
-    expected = ["models", "server.inspection"] if inspects else []
-    assert done.stdout == f"{expected}\n"
+    assert done.stdout == "[]\n['models', 'server.inspection']\n"

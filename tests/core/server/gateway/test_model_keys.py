@@ -28,6 +28,7 @@ from tests.core.server.gateway.harness import (
 )
 from tests.core.server.gateway.test_dialling import Names, certificates, dialling
 from tests.core.server.gateway.test_tunnel import SWITCHED, UPGRADE, echo
+from tests.support.core_harness import records
 
 PHRASE = "the passphrase of a test"
 KEY = b"sk-canary_51ab90-Zz/+x"
@@ -78,11 +79,7 @@ class Keyed:
     async def records(self) -> list[dict[str, object]]:
         """Return the audit's records, once everything that passed is on record."""
         await self.gateway.app.traffic.sweep(everything=True)
-
-        def read(connection):  # type: ignore[no-untyped-def]
-            return [json.loads(body) for (body,) in connection.execute("SELECT body FROM audit")]
-
-        return await self.gateway.app.database.read(read)
+        return await records(self.gateway.app)
 
 
 @contextlib.asynccontextmanager

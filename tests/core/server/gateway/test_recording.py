@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from tests.core.server.gateway.harness import (
     read_chunk,
     read_head,
 )
-from tests.support.core_harness import open_session
+from tests.support.core_harness import open_session, records
 
 CANARY = b"canary-7f3a91"
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -39,11 +38,7 @@ async def echo_body(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -
 
 async def passed(gateway: Gateway) -> list[list[Any]]:
     """Return what is on record of the gateway, batches in order."""
-    found = await gateway.app.database.read(
-        lambda c: c.execute("SELECT body FROM audit ORDER BY seq").fetchall()
-    )
-    bodies = [json.loads(body) for (body,) in found]
-    return [body["requests"] for body in bodies if body["event"] == "gateway.passed"]
+    return [body["requests"] for body in await records(gateway.app, "gateway.passed")]
 
 
 async def test_no_byte_of_ours_goes_up_and_none_of_theirs_is_kept(
@@ -237,12 +232,10 @@ async def test_a_consoles_start_says_on_record_where_model_traffic_goes() -> Non
     """A config.toml that another program changed leaves a trace; its path may be a secret."""
 
     async with passing(echo_body, base="/secret") as gateway:
-        found = await gateway.app.database.read(
-            lambda c: c.execute("SELECT body FROM audit WHERE event = 'console.started'").fetchone()
-        )
+        (started,) = await records(gateway.app, "console.started")
         url = f"http://127.0.0.1:{gateway.upstream.port}"
         expected = {"anthropic": url, "openai": url, "gemini": url}
-        assert json.loads(found[0])["upstreams"] == expected
+        assert started["upstreams"] == expected
 
 
 @pytest.mark.parametrize("planted", [False, True])

@@ -68,15 +68,17 @@ ECHO = """
   (call $print (i32.const 1) (i32.const 1034) (i32.const 1))"""
 
 
-def requesting(*envelopes: str, say: str = '{"output":{"done":true}}') -> str:
-    """A guest that makes the requests in *envelopes*, in this order, and then prints *say*."""
-    at, body = 1024, ""
+def requesting(
+    *envelopes: str, say: str = '{"output":{"done":true}}', first: str = "", then: str = ""
+) -> str:
+    """A guest that does *first*, makes the requests in *envelopes*, does *then* and prints *say*."""
+    at, body = 1024, first
     for envelope in envelopes:
         length = len(envelope.encode())
         body += f"(drop (call $request (i32.const {at}) (i32.const {length})))"
         at += length
-    body += f"(call $print (i32.const 1) (i32.const {at}) (i32.const {len(say.encode())}))"
-    return wat(body, data=escaped("".join(envelopes) + say))
+    body += f"{then}(call $print (i32.const 1) (i32.const {at}) (i32.const {len(say.encode())}))"
+    return wat(body, data=escaped("".join(envelopes) + say), pages=2 + at // 65536)
 
 
 def filling(begin: str, unit: str, size: int, end: str, act: str) -> str:

@@ -1,0 +1,108 @@
+"""The questions about an account, one after the other: what is typed next, what is asked of the core, what is drawn."""
+
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port.account_intents import BeginLogin, BindAccount
+from aileron_core.console_port.account_views import AccountRefused, CredentialUserView, LoginView
+from aileron_core.console_port.events import VaultStatus
+from aileron_core.vault.secret import Secret
+from aileron_tui import words
+from aileron_tui.draw.text import plain_text
+from aileron_tui.input.refusals import is_refused, refusal
+from aileron_tui.state.account_panel import AccountPanel
+from aileron_tui.widgets.account_questions import login_question
+from tests.screen.bound_accounts import ANA, DRIVE, ENDED, LOGIN, MAIL, accounts
+from tests.support.screens.drawn import Drawn
+from tests.support.screens.states import start
+
+KEY = Secret("a canary")
+
+
+def opened(user: CredentialUserView) -> AccountPanel:
+    """The questions about a new account for *user*, whose name is not asked for."""
+    panel = AccountPanel()
+    panel.open(user, None)
+    assert panel.enter_text("") is None
+    return panel
+
+
+def asked(panel: AccountPanel) -> str:
+    assert panel.question is not None
+    return panel.question.field
+
+
+def test_a_refused_secret_is_typed_again() -> None:
+    panel = opened(MAIL)
+    assert isinstance(panel.enter_secret(KEY), BindAccount)
+    assert panel.question is None, "it is being looked at"
+    panel.on_refused(AccountRefused(message="The secret has 5 bytes; it needs 8."))
+    assert (asked(panel), panel.refusal) == ("secret", "The secret has 5 bytes; it needs 8.")
+    assert isinstance(panel.enter_secret(KEY), BindAccount)
+
+
+def test_a_region_is_asked_for_where_nothing_names_one() -> None:
+    panel = opened(replace(MAIL, kind="aws_sigv4", access_key_id="AKIA", needs_region=True))
+    assert asked(panel) == "region"
+    panel.enter_text("eu-west-1")
+    panel.enter_secret(KEY)
+    assert asked(panel) == "session_token"
+    intent = panel.enter_secret(Secret(""))
+    assert isinstance(intent, BindAccount)
+    assert (intent.region, intent.user, intent.session_token) == ("eu-west-1", "AKIA", None)
+
+
+def login_again() -> AccountPanel:
+    panel = AccountPanel()
+    panel.open(DRIVE, ENDED)
+    assert isinstance(panel.begin(), BeginLogin)
+    return panel
+
+
+def test_a_strangers_token_host_is_typed() -> None:
+    panel = login_again()
+    for host in (
+        "evil.example:443",
+        "other.example:443",
+    ):  # the first was not it, and is typed again
+        panel.on_refused(AccountRefused(message="Type it.", token_host=host))
+        assert asked(panel) == "token_host"
+        assert panel.enter_text(" ") is None
+        assert panel.refusal == words.accounts.EMPTY
+        intent = panel.enter_text(host)
+        assert isinstance(intent, BeginLogin)
+        assert (intent.token_host, intent.replaces) == (host, ENDED.name)
+
+
+@pytest.mark.parametrize(
+    ("login", "says"),
+    [
+        (
+            replace(LOGIN, url="https://login.drive.example/device", user_code="WDJB-MJHT"),
+            (words.accounts.OPEN_DEVICE, "https://login.drive.example/device", "WDJB-MJHT"),
+        ),
+        (
+            replace(LOGIN, url=LOGIN.url + "x" * 2000),
+            ("too long for this window", f"aileron binding reauthorize {ENDED.name}"),
+        ),
+    ],
+    ids=["device code", "no room"],
+)
+def test_where_to_log_in_is_shown_whole_or_the_command(
+    login: LoginView, says: tuple[str, ...]
+) -> None:
+    model = Drawn(start()).model
+    model.account_panel.open(DRIVE, ENDED)
+    model.account_panel.on_login(login)
+    rows = " ".join(plain_text(row).replace("┃", " ") for row in login_question(model, 80, 24))
+    assert all(each in " ".join(rows.split()) for each in says)
+
+
+def test_nothing_is_done_while_the_vault_is_locked() -> None:
+    state = start(vault=VaultStatus(state="locked"), accounts=accounts(ANA))
+    now = Drawn(state).go("accounts", "work").situation
+    for command, key in (("bind_account", "B"), ("revoke_account", "x"), ("forget_choice", "F")):
+        assert is_refused((command,), now)
+        said = refusal((command,), key, now)
+        assert said == f"{key} did nothing: the vault is locked; unlock it first."
