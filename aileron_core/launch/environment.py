@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aileron_core.containment.bubblewrap import sandbox_environment
-from aileron_core.launch.agents.settings_files import (
+from aileron_core.launch.model_traffic import AgentSettings
+from aileron_core.launch.plan import Agent
+from aileron_core.launch.settings_files import (
     is_project_file,
     parse_env_file,
     settings_in,
 )
-from aileron_core.launch.model_traffic import AgentSettings
-from aileron_core.launch.plan import Agent
 from aileron_core.launch.variables import (
     carried_variables,
     fits,

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from aileron_core.launch.agents.settings_files import read_settings
 from aileron_core.launch.plan import Agent, ModelTraffic, PlanContext
+from aileron_core.launch.settings_files import read_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from aileron_core.canonical import sha256_hex
 from aileron_core.containment.safe_paths import resolve_trusted_links
-from aileron_core.launch.agents.settings_files import read_settings
+from aileron_core.launch.settings_files import read_settings
 
 _MOST_SHOWN = 8
 

@@ -13,9 +13,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import cast
 
-from aileron_core.launch.agents.settings_files import parse_table, settings_in
 from aileron_core.launch.named_programs import HomeSettings, NamedProgram
 from aileron_core.launch.plan import MCP_SERVER_NAME, Agent
+from aileron_core.launch.settings_files import parse_table, settings_in
 from aileron_core.launch.variables import fits
 
 _PROGRAM_KEYS = (

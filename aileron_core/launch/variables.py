@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from aileron_core.launch.agents.settings_files import (
+from aileron_core.launch.plan import Agent
+from aileron_core.launch.settings_files import (
     flat,
     is_in_effect,
     toml_table,
 )
-from aileron_core.launch.plan import Agent
 
 NEVER_CARRIED = (
     # logins to more than models

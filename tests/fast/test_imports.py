@@ -37,8 +37,15 @@ def circle(imported: Mapping[str, set[str]]) -> list[str]:
 
 
 def imported_by(name: str, found: Iterator[str]) -> set[str]:
-    """Return what *name* imports, but the packages it is in: they are loaded before it in any case."""
-    return {each for each in found if not f"{name}.".startswith(f"{each}.")}
+    """Return what *name* imports, with the packages that this is in, but those of *name*: they are loaded before it."""
+    loaded = {part for each in found for part in (each, *_packages(each))}
+    return {each for each in loaded if not f"{name}.".startswith(f"{each}.")}
+
+
+def _packages(name: str) -> Iterator[str]:
+    while "." in name:
+        name = name.rpartition(".")[0]
+        yield name
 
 
 def named_in_strings(tree: ast.AST) -> bool:

@@ -7,13 +7,6 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from aileron_core.launch.agents.settings_files import (
-    home_path,
-    json_table,
-    names_in_effect,
-    option_value,
-    table_at,
-)
 from aileron_core.launch.model_traffic import bypass_proxies
 from aileron_core.launch.plan import (
     CLOUD_LOGINS,
@@ -25,6 +18,13 @@ from aileron_core.launch.plan import (
     Plan,
     PlanContext,
     ProviderName,
+)
+from aileron_core.launch.settings_files import (
+    home_path,
+    json_table,
+    names_in_effect,
+    option_value,
+    table_at,
 )
 
 _MANAGED = PurePosixPath("/etc/claude-code/managed-settings.json")

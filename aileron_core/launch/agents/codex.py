@@ -6,16 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Literal, cast
 
-from aileron_core.launch.agents.settings_files import (
-    home_path,
-    is_in_effect,
-    json_table,
-    merged,
-    names_in_effect,
-    option_value,
-    table_at,
-    toml_table,
-)
 from aileron_core.launch.plan import (
     CLOUD_LOGINS,
     CLOUDS,
@@ -26,6 +16,16 @@ from aileron_core.launch.plan import (
     Plan,
     PlanContext,
     ProviderName,
+)
+from aileron_core.launch.settings_files import (
+    home_path,
+    is_in_effect,
+    json_table,
+    merged,
+    names_in_effect,
+    option_value,
+    table_at,
+    toml_table,
 )
 
 _FEATURES = (

@@ -6,14 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, cast
 
-from aileron_core.launch.agents.settings_files import (
-    home_path,
-    json_table,
-    names_in_effect,
-    option_value,
-    parse_env_file,
-    table_at,
-)
 from aileron_core.launch.plan import (
     CLOUD_LOGINS,
     CLOUDS,
@@ -25,6 +17,14 @@ from aileron_core.launch.plan import (
     Plan,
     PlanContext,
     ProviderName,
+)
+from aileron_core.launch.settings_files import (
+    home_path,
+    json_table,
+    names_in_effect,
+    option_value,
+    parse_env_file,
+    table_at,
 )
 
 _ELSEWHERE = (

@@ -7,17 +7,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from aileron_core.launch.agents.goose_conversations import GOOSE_CONVERSATIONS
-from aileron_core.launch.agents.settings_files import (
-    home_path,
-    is_in_effect,
-    json_table,
-    merged,
-    names_in_effect,
-    option_value,
-    table_at,
-    tables_in,
-    yaml_table,
-)
 from aileron_core.launch.plan import (
     CLOUD_LOGINS,
     CLOUDS,
@@ -28,6 +17,17 @@ from aileron_core.launch.plan import (
     Plan,
     PlanContext,
     ProviderName,
+)
+from aileron_core.launch.settings_files import (
+    home_path,
+    is_in_effect,
+    json_table,
+    merged,
+    names_in_effect,
+    option_value,
+    table_at,
+    tables_in,
+    yaml_table,
 )
 
 EXTENSIONS = "EXTENSIONS"

@@ -10,15 +10,6 @@ from urllib.parse import quote
 
 from aileron_core.errors import InvalidRequest
 from aileron_core.launch.agents.opencode_conversations import OPENCODE_CONVERSATIONS
-from aileron_core.launch.agents.settings_files import (
-    home_path,
-    is_in_effect,
-    json_table,
-    merged,
-    names_in_effect,
-    option_value,
-    table_at,
-)
 from aileron_core.launch.plan import (
     CLOUD_LOGINS,
     CLOUDS,
@@ -31,6 +22,15 @@ from aileron_core.launch.plan import (
     Plan,
     PlanContext,
     ProviderName,
+)
+from aileron_core.launch.settings_files import (
+    home_path,
+    is_in_effect,
+    json_table,
+    merged,
+    names_in_effect,
+    option_value,
+    table_at,
 )
 
 _PLUGIN = "aileron-opencode.mjs"

@@ -7,12 +7,6 @@ from importlib.resources import files
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
-from aileron_core.launch.agents.settings_files import (
-    home_path,
-    json_table,
-    option_value,
-    table_at,
-)
 from aileron_core.launch.model_traffic import bypass_proxies
 from aileron_core.launch.plan import (
     CLOUD_LOGINS,
@@ -25,6 +19,12 @@ from aileron_core.launch.plan import (
     Plan,
     PlanContext,
     ProviderName,
+)
+from aileron_core.launch.settings_files import (
+    home_path,
+    json_table,
+    option_value,
+    table_at,
 )
 
 _FILE = "aileron-pi.mjs"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.agents.settings_files import (
+from aileron_core.launch.settings_files import (
     json_table,
     option_value,
     parse_env_file,
