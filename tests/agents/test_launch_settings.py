@@ -1,6 +1,6 @@
 """A launch's settings with the real agents in the sandbox: what they take is in their requests, as without one.
 
-Codex and Claude Code; all six in `make test-all`.
+Codex and Claude Code with one case each; every case of all six in `make test-all`.
 """
 
 import json

@@ -307,21 +307,25 @@ def test_a_run_ends_with_0_76_or_1_as_person_and_service_say(
 ) -> None:
     """With its output and the three words in JSON; with the reason, marked where it is hostile; with the answer."""
     run = Run(attended.home, "--json")
-    attended.approve(waiting(attended))
+    approval = waiting(attended)
+    attended.approve(approval)
     code, out, err = run.end()
     assert (code, err) == (0, "")
     body = json.loads(out)
     assert body["status"] == "completed"
     assert len(body["digest_words"]) == 3
     assert len(mailbox.state()["sent"]) == 1
+    assert attended.state(approval, "completed")
 
     run = Run(attended.home)
-    attended.tell(deny=waiting(attended), reason="wrong \x1b[31mperson")
+    approval = waiting(attended)
+    attended.tell(deny=approval, reason="wrong \x1b[31mperson")
     code, out, err = run.end()
     assert code == 76
     assert re.search(r"^aileron: \w+ · \w+ · \w+, as in the console$", err, re.MULTILINE)
     assert "wrong" in out
     assert "\x1b" not in out + err
+    assert attended.state(approval, "denied")
 
     mailbox.control(fail={"op": "send", "status": 400})
     run = Run(attended.home)

@@ -105,3 +105,7 @@ def test_an_access_key_of_aws(at: PublishedPlace) -> None:
     assert elsewhere.status == 412, elsewhere.raw
     assert elsewhere.error["class"] == "binding_required"
     assert len(at.services.service.seen) == reached
+    key = ("--secret-fd", "0", "--identity", "all", "--region", "Ireland")
+    nowhere = ("binding", "setup", "aileron-connector-athena", *words, *key)
+    said = aileron(*nowhere, home=at.home, stdin=SECRET_ACCESS_KEY, code=2, env=KNOWN)
+    assert "is no AWS region" in said.stderr
