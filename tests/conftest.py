@@ -111,6 +111,14 @@ def pytest_sessionfinish() -> None:
     gc.freeze()
 
 
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    """For code that meets the limit of recursion: so would the finalizers of what other tests left."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 def pytest_make_parametrize_id(val: object) -> str | None:
     """A short name for a long value: pytest puts it in the environment of every process started."""
     if isinstance(val, str | bytes) and len(val) > 60:

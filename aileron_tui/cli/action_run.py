@@ -146,6 +146,7 @@ def _report(context: CommandContext, body: dict[str, Any]) -> int:
         context.say(f"{_heading(status)}.")
     if finished := body.get("completed_steps"):
         context.say(f"Steps completed: {escape(', '.join(finished))}.")
-    if words := body.get("digest_words"):  # standard output is what was returned, for a program
+    # Standard output is what was returned, for a program.
+    if not context.json and (words := body.get("digest_words")):
         click.echo(f"aileron: {escape(' · '.join(words))}, as in the console", err=True)
     return code

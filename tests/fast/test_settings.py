@@ -32,6 +32,7 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
     assert Settings().console == ConsoleSettings(arm_ms=400, lock_minutes=0, bell=True)
 
 
+@pytest.mark.usefixtures("no_collection")
 def test_a_file_that_is_nested_too_deeply_is_refused_as_one_that_is_no_toml(tmp_path: Path) -> None:
     """The parser gives up in another way than at a fault."""
     assert "cannot be read" in refused(tmp_path, "a = " + "[" * 5000)[""]

@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-from aileron_tui.state.filter_fields import ITEM_FIELDS
-
 from aileron_core.console_port.intents import Approve
-from aileron_tui.state.filter import parse
+from aileron_tui.state.filter import ITEM_FIELDS, parse
 from aileron_tui.state.queue import Queue
 from tests.screen.driving import NOW, console, resting, short, start
 from tests.support.screens.home import not_accepted

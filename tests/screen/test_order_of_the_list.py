@@ -3,12 +3,10 @@
 from dataclasses import replace
 from time import thread_time
 
-from aileron_tui.state.filter_fields import ITEM_FIELDS
-
 from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.input.situation import Situation, availability
-from aileron_tui.state.filter import parse
+from aileron_tui.state.filter import ITEM_FIELDS, parse
 from aileron_tui.state.queue import Queue
 from tests.screen.driving import NOW, Console, console, key_of, mail, resting, short, start
 from tests.screen.picturing import dark, picture_of

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from aileron_tui.state.filter_fields import call_fields
 
 from aileron_core.console_port.view_models import AccountView
 from aileron_tui.draw.bars import empty_lines, footer_line, top_bar
@@ -17,7 +16,7 @@ from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import DEFAULT_REGISTRY
 from aileron_tui.input.situation import Situation, View
 from aileron_tui.screens.palette import commands
-from aileron_tui.state.filter import parse
+from aileron_tui.state.filter import call_fields, parse
 from aileron_tui.state.queue import Queue
 from tests.screen.driving import NOW, mail, short
 from tests.support.screens.calls import drifted

@@ -105,6 +105,7 @@ def test_a_byte_order_mark_blank_lines_and_crlf_are_no_problem(manifest: Build) 
     assert "\r" not in action.body
 
 
+@pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize(
     ("data", "message", "line"),
     [

@@ -129,6 +129,7 @@ def test_broken_toml_names_its_place() -> None:
     assert (problem.class_, problem.line) == ("parse_error", 2)
 
 
+@pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"x = " + b"[" * 5000, b"x = 9" * 10, b"a=1\0"])
 def test_bytes_that_are_no_manifest_are_a_problem_and_no_crash(data: bytes) -> None:
     """Hostile bytes end as a problem of the file."""
