@@ -66,7 +66,8 @@ class Pane:
 
     def ends(self, code: int = 0) -> str:
         """Wait for the end of the line that was typed, and return what it printed."""
-        shown = self.sees(rf"exit-{self._line}=\d+$")  # a key too many may stand before it
+        # A key too many may stand before it, and blanks behind.
+        shown = self.sees(rf"exit-{self._line}=\d+ *$")
         assert f"exit-{self._line}={code}" in shown, shown
         assert "Traceback" not in shown
         return shown
