@@ -44,12 +44,12 @@ from aileron_tui.messages import (
     PagerRequested,
     Painted,
 )
-from aileron_tui.screens.base import ConsoleScreen, Submit
+from aileron_tui.pages.listing import AuditPage, ListPage
+from aileron_tui.pages.waiting import WaitingPage
+from aileron_tui.screens.console import ConsoleScreen, MakePage
 from aileron_tui.screens.help import HelpScreen
-from aileron_tui.screens.listing import AuditScreen, ListScreen
 from aileron_tui.screens.lock import LockScreen
 from aileron_tui.screens.palette import PaletteScreen
-from aileron_tui.screens.waiting import WaitingScreen
 from aileron_tui.state.apply_event import apply_event, newly_around
 from aileron_tui.state.event_queue import EventQueue
 from aileron_tui.state.model import Model
@@ -73,15 +73,15 @@ REDRAW_SECONDS = 0.05
 """Events are drawn at most so often: a storm of them must not take the time of the agents' calls."""
 
 
-_SCREENS: Mapping[View, Callable[[Model, Clock, Submit], ConsoleScreen]] = {
-    "waiting": WaitingScreen,
-    "activity": partial(ListScreen, "activity"),
-    "audit": AuditScreen,
-    "library": partial(ListScreen, "library"),
-    "sessions": partial(ListScreen, "sessions"),
-    "accounts": partial(ListScreen, "accounts"),
+_PAGES: Mapping[View, MakePage] = {
+    "waiting": WaitingPage,
+    "activity": partial(ListPage, "activity"),
+    "audit": AuditPage,
+    "library": partial(ListPage, "library"),
+    "sessions": partial(ListPage, "sessions"),
+    "accounts": partial(ListPage, "accounts"),
 }
-_VIEWS: Mapping[str, View] = {f"view_{view}": view for view in _SCREENS}
+_VIEWS: Mapping[str, View] = {f"view_{view}": view for view in _PAGES}
 
 
 class AileronApp(App[int], inherit_bindings=False):
@@ -130,7 +130,7 @@ class AileronApp(App[int], inherit_bindings=False):
         self._model: Model | None = None
         self._screens: dict[View, ConsoleScreen] = {}
         self._quit_asked = False
-        self._key_timing = KeyTiming(self, clock, self._keys, lock_seconds=lock_seconds)
+        self._key_timing = KeyTiming(self, clock, lock_seconds=lock_seconds)
         self._handoff = TerminalHandoff(self, environment, say=self.say)
         self.glyphs = glyphs
         self.title = "aileron"
@@ -203,7 +203,8 @@ class AileronApp(App[int], inherit_bindings=False):
         model.account_panel.has_browser = browser_command(self._environment) is not None
         self._model = model
         self._screens = {
-            view: make(model, self._clock, self._port.submit) for view, make in _SCREENS.items()
+            view: ConsoleScreen(make, model, self._clock, self._port.submit)
+            for view, make in _PAGES.items()
         }
         for view, screen in self._screens.items():
             # Textual removes a screen that is switched away from, unless it is installed; one that
@@ -300,8 +301,6 @@ class AileronApp(App[int], inherit_bindings=False):
         model.arming.rest_seconds = in_force.arm_seconds
         model.arming.reset()
         model.forget_first_press()
-        for screen in self._screens.values():
-            screen.bind_keys()
         if isinstance(self.screen, HelpScreen | PaletteScreen):
             self.screen.dismiss(None)  # it has the keys of before
         if now := tuple(each for each in withheld if each not in in_force.withheld):
@@ -327,7 +326,9 @@ class AileronApp(App[int], inherit_bindings=False):
         """Draw the view, also below help or the palette."""
         self._redraw_due, self._drawn_at = False, self._clock.monotonic()
         for screen in self.screen_stack:
-            if isinstance(screen, ConsoleScreen | LockScreen) and screen.is_mounted:
+            if isinstance(screen, ConsoleScreen):
+                screen.page.redraw()
+            elif isinstance(screen, LockScreen):
                 screen.redraw()
         self._show_title()
 
@@ -494,7 +495,7 @@ class AileronApp(App[int], inherit_bindings=False):
         if self._model is not None:
             self._model.arming.reset()
             view = self._model.view
-            warnings = self._screens[view].startup_warnings
+            warnings = self._screens[view].page.startup_warnings
             page = HelpScreen(self._keys, view, self._in_force.arm_seconds, warnings)
             self.push_screen(page, self._after_help)
 
@@ -515,7 +516,7 @@ class AileronApp(App[int], inherit_bindings=False):
         model.arming.reset()
         self.draw_all()
         if action:
-            self._screens[model.view].do(action)
+            self._screens[model.view].page.do(action)
 
     def _after_help(self, _: None) -> None:
         if self._model is not None:

@@ -7,11 +7,8 @@ from textual.app import App
 from textual.message import Message
 
 from aileron_core.clock import Clock
-from aileron_tui.input.arming import AFTER_SECONDS
-from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.input.situation import View
-from aileron_tui.messages import SettleDue
-from aileron_tui.screens.base import ConsoleScreen
+from aileron_tui.screens.console import ConsoleScreen
 from aileron_tui.screens.help import HelpScreen
 from aileron_tui.screens.lock import LockScreen
 from aileron_tui.state.model import Model
@@ -28,13 +25,10 @@ def _age(event: Message) -> float:
 class KeyTiming:
     """Every key of the application passes here first. After a time without one the items are hidden."""
 
-    def __init__(
-        self, app: App[int], clock: Clock, registry: CommandRegistry, *, lock_seconds: float
-    ) -> None:
+    def __init__(self, app: App[int], clock: Clock, *, lock_seconds: float) -> None:
         """Without a key for *lock_seconds* the items are hidden; 0: never."""
         self._app = app
         self._clock = clock
-        self._registry = registry
         self._lock_seconds = lock_seconds
         self._last_input_at = clock.monotonic()
         self._late = False
@@ -66,32 +60,24 @@ class KeyTiming:
             model.end_key()
             self._unlock(model)
             return
-        decides = event.key in self._registry.deciding_keys()
-        second = model.is_second_press(event.key)
         late, self._late = self._late, False
-        model.key_name = event.key
-        dropped = model.begin_key(
-            at, decides=second, moves=event.key in self._registry.moving_keys()
-        )
-        if dropped and (decides or not late):
-            model.end_key()
-            model.arming.on_key_dropped()
-            self._settle_in(AFTER_SECONDS)
+        page = screens[model.view].page
+        if page.begin_key(event.key, at, late=late):
             return
-        screen = screens[model.view]
-        screen.begin_key(at)
         try:
-            shown = self._app.screen
-            takes = isinstance(shown, ConsoleScreen | HelpScreen) and shown.take_key(event)
-            if not takes:
+            shown, printable = self._app.screen, event.is_printable
+            if isinstance(shown, ConsoleScreen):
+                taken = shown.page.take_key(event.key, printable=printable)
+            else:
+                taken = isinstance(shown, HelpScreen) and shown.take_key(
+                    event.key, printable=printable
+                )
+            if not taken:
                 await handle(event)
         finally:
-            screen.end_key()
-        model.end_key()
-        model.sweep(self._clock.now())
-        current = self._app.screen
-        if isinstance(current, ConsoleScreen):
-            current.redraw()
+            page.end_key()
+        if isinstance(self._app.screen, ConsoleScreen):
+            self._app.screen.page.redraw()
 
     def on_input(self, message: InputReceived, model: Model | None) -> None:
         """Note what came with a key and makes no event; it comes before the events of its read."""
@@ -115,12 +101,9 @@ class KeyTiming:
     def settle(self, screen: ConsoleScreen, at: float, *, unread: bool) -> None:
         """Let a press that had its silence until *at* decide, unless input is still *unread*."""
         if unread:
-            self._settle_in(UNREAD_SECONDS)
+            screen.settle_in(UNREAD_SECONDS)
         else:
-            screen.settle(at)
-
-    def _settle_in(self, seconds: float) -> None:
-        self._app.set_timer(seconds, lambda: self._app.post_message(SettleDue()))
+            screen.page.settle(at)
 
     # The lock
 

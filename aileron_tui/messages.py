@@ -16,10 +16,6 @@ class CoreEventArrived(Message):
         self.event = event
 
 
-class DocumentScrolled(Message):
-    """The document shows other rows than before."""
-
-
 @dataclass
 class DocumentClicked(Message):
     """The document was clicked, at a link where *href* is not empty."""

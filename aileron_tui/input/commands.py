@@ -86,6 +86,28 @@ class Command:
     """No other key can be given to it."""
 
 
+def _answers(
+    question: KeyContext,
+    enter: str,
+    leave: str,
+    *,
+    key: str = "enter",
+    decides: bool = False,
+    help: str = "",  # noqa: A002 - the field's name
+) -> tuple[Command, ...]:
+    """Return the two keys that every question has: *enter* and *leave* are their labels, *key* the first's."""
+    return (
+        Command(
+            id=f"{question}_enter", keys=(key,), label=enter, decides=decides, footer_rank=0,
+            fixed=True, help=help, contexts=(question,),
+        ),
+        Command(
+            id=f"{question}_leave", keys=("escape",), label=leave, footer_rank=3, fixed=True,
+            contexts=(question,),
+        ),
+    )  # fmt: skip
+
+
 COMMANDS: tuple[Command, ...] = (
     # Reading
     Command(
@@ -354,11 +376,20 @@ COMMANDS: tuple[Command, ...] = (
         id="help", keys=("question_mark",), label="help", footer_rank=99,
         help="show this help", contexts=_DOCUMENT,
     ),
-    # Panels
-    Command(
-        id="deny_enter", keys=("enter",), label="deny", decides=True, footer_rank=0, fixed=True,
-        help="deny with this reason", contexts=("deny",),
-    ),
+    # Questions
+    *_answers("deny", "deny", "leave it waiting", decides=True, help="deny with this reason"),
+    *_answers("stop", "stop everything", "cancel", decides=True),
+    *_answers("stop_run", "stop the run", "let it run", decides=True),
+    *_answers("end", "end the session", "cancel", decides=True),
+    *_answers("filter", "keep the filter", "show all"),
+    *_answers("search", "go to match", "end the search"),
+    *_answers("link", "open in the browser", "cancel", help="open this address in the browser"),
+    *_answers("passphrase", "unlock", "leave it"),
+    *_answers("account", "use this account", "leave it waiting", decides=True),
+    *_answers("bind", "next", "cancel"),
+    *_answers("login", "yes, store it", "no, forget it", key="y", decides=True),
+    *_answers("rebind", "yes", "cancel", key="y", decides=True),
+    *_answers("revoke", "delete it", "cancel", key="y", decides=True),
     Command(
         id="deny_equal", keys=("ctrl+s",), label="identical calls too", decides=True, footer_rank=1, fixed=True,
         help="deny with this reason, and identical calls of this session too; once the session has ended, all calls of ended sessions", contexts=("deny",),
@@ -372,72 +403,8 @@ COMMANDS: tuple[Command, ...] = (
         help="a later reason, and last what you had typed", contexts=("deny",),
     ),
     Command(
-        id="deny_leave", keys=("escape",), label="leave it waiting", footer_rank=3, fixed=True,
-        contexts=("deny",),
-    ),
-    Command(
-        id="stop_enter", keys=("enter",), label="stop everything", decides=True, footer_rank=0, fixed=True,
-        contexts=("stop",),
-    ),
-    Command(
-        id="stop_leave", keys=("escape",), label="cancel", footer_rank=1, fixed=True,
-        contexts=("stop",),
-    ),
-    Command(
-        id="stop_run_enter", keys=("enter",), label="stop the run", decides=True, footer_rank=0, fixed=True,
-        contexts=("stop_run",),
-    ),
-    Command(
-        id="stop_run_leave", keys=("escape",), label="let it run", footer_rank=1, fixed=True,
-        contexts=("stop_run",),
-    ),
-    Command(
-        id="end_enter", keys=("enter",), label="end the session", decides=True, footer_rank=0, fixed=True,
-        contexts=("end",),
-    ),
-    Command(
-        id="end_leave", keys=("escape",), label="cancel", footer_rank=1, fixed=True,
-        contexts=("end",),
-    ),
-    Command(
-        id="filter_enter", keys=("enter",), label="keep the filter", footer_rank=0, fixed=True,
-        contexts=("filter",),
-    ),
-    Command(
-        id="filter_leave", keys=("escape",), label="show all", footer_rank=1, fixed=True,
-        contexts=("filter",),
-    ),
-    Command(
-        id="search_enter", keys=("enter",), label="go to match", footer_rank=0, fixed=True,
-        contexts=("search",),
-    ),
-    Command(
-        id="search_leave", keys=("escape",), label="end the search", footer_rank=1, fixed=True,
-        contexts=("search",),
-    ),
-    Command(
-        id="link_enter", keys=("enter",), label="open in the browser", footer_rank=0, fixed=True,
-        help="open this address in the browser", contexts=("link",),
-    ),
-    Command(
         id="link_next", keys=("L", "down"), label="next link", footer_rank=1, fixed=True,
         help="the next link in the document", contexts=("link",),
-    ),
-    Command(
-        id="link_leave", keys=("escape",), label="cancel", footer_rank=2, fixed=True,
-        contexts=("link",),
-    ),
-    Command(
-        id="passphrase_enter", keys=("enter",), label="unlock", footer_rank=0, fixed=True,
-        contexts=("passphrase",),
-    ),
-    Command(
-        id="passphrase_leave", keys=("escape",), label="leave it", footer_rank=1, fixed=True,
-        contexts=("passphrase",),
-    ),
-    Command(
-        id="account_enter", keys=("enter",), label="use this account", decides=True, footer_rank=0,
-        fixed=True, contexts=("account",),
     ),
     Command(
         id="account_remember", keys=("R",), label="and for later calls", decides=True, footer_rank=1,
@@ -456,43 +423,8 @@ COMMANDS: tuple[Command, ...] = (
         fixed=True, contexts=("account",),
     ),
     Command(
-        id="account_leave", keys=("escape",), label="leave it waiting", footer_rank=2, fixed=True,
-        contexts=("account",),
-    ),
-    Command(
-        id="bind_enter", keys=("enter",), label="next", footer_rank=0, fixed=True, contexts=("bind",),
-    ),
-    Command(
-        id="bind_leave", keys=("escape",), label="cancel", footer_rank=1, fixed=True,
-        contexts=("bind",),
-    ),
-    Command(
         id="login_open", keys=("enter",), label="open the browser", footer_rank=0, fixed=True,
         contexts=("login",),
-    ),
-    Command(
-        id="login_enter", keys=("y",), label="yes, store it", decides=True, footer_rank=0, fixed=True,
-        contexts=("login",),
-    ),
-    Command(
-        id="login_leave", keys=("escape",), label="no, forget it", footer_rank=1, fixed=True,
-        contexts=("login",),
-    ),
-    Command(
-        id="rebind_enter", keys=("y",), label="yes", decides=True, footer_rank=0, fixed=True,
-        contexts=("rebind",),
-    ),
-    Command(
-        id="rebind_leave", keys=("escape",), label="cancel", footer_rank=1, fixed=True,
-        contexts=("rebind",),
-    ),
-    Command(
-        id="revoke_enter", keys=("y",), label="delete it", decides=True, footer_rank=0, fixed=True,
-        contexts=("revoke",),
-    ),
-    Command(
-        id="revoke_leave", keys=("escape",), label="cancel", footer_rank=1, fixed=True,
-        contexts=("revoke",),
     ),
     Command(
         id="palette_enter", keys=("enter",), label="run it", footer_rank=0, fixed=True,

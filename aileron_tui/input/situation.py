@@ -12,7 +12,13 @@ from aileron_core.console_port.view_models import (
     NotAcceptedView,
     SessionView,
 )
-from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry, KeyContext
+from aileron_tui.input.commands import (
+    COMMANDS,
+    DEFAULT_REGISTRY,
+    PANEL_CONTEXTS,
+    CommandRegistry,
+    KeyContext,
+)
 from aileron_tui.items import SuiteFiles
 
 View = Literal["waiting", "activity", "audit", "library", "sessions", "accounts"]
@@ -148,7 +154,7 @@ class Situation:
     def context(self) -> KeyContext:
         if self.panel in ("none", "palette"):
             return "reader" if self.reader else self.view
-        return _PANELS[self.panel]
+        return self.panel
 
     @property
     def has_several_rows(self) -> bool:
@@ -250,23 +256,6 @@ class Situation:
         return self.unseen > 0 or blind or bool(self.findings)
 
 
-_PANELS: dict[Panel, KeyContext] = {
-    "deny": "deny",
-    "filter": "filter",
-    "stop": "stop",
-    "stop_run": "stop_run",
-    "end": "end",
-    "search": "search",
-    "link": "link",
-    "passphrase": "passphrase",
-    "account": "account",
-    "bind": "bind",
-    "login": "login",
-    "rebind": "rebind",
-    "revoke": "revoke",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Availability:
     """What one key does now: whether the footer shows it, and whether its next press decides.
@@ -292,7 +281,7 @@ _REFRESHABLE: frozenset[BlockedBy] = frozenset({"none", "deadline"})
 def availability(action: str, now: Situation) -> Availability:
     if now.panel != "none":
         return _in_panel(action, now)
-    if action in _PANEL_ACTIONS or (now.reader and not _is_of_reader(action, now)):
+    if action in _OF_QUESTIONS or (now.reader and not _is_of_reader(action, now)):
         return _ABSENT
     if (decided := _deciding(action, now)) is not None:
         return decided
@@ -446,52 +435,13 @@ def _offered(action: str, now: Situation) -> bool:
     return offered is None or offered(now)
 
 
-_ENTERS: dict[Panel, str] = {
-    "filter": "filter_enter",
-    "stop": "stop_enter",
-    "stop_run": "stop_run_enter",
-    "end": "end_enter",
-    "search": "search_enter",
-    "link": "link_enter",
-    "passphrase": "passphrase_enter",
-    "account": "account_enter",
-    "bind": "bind_enter",
-    "login": "login_enter",
-    "rebind": "rebind_enter",
-    "revoke": "revoke_enter",
-}
-_LEAVES: dict[Panel, str] = {
-    "deny": "deny_leave",
-    "filter": "filter_leave",
-    "stop": "stop_leave",
-    "stop_run": "stop_run_leave",
-    "end": "end_leave",
-    "search": "search_leave",
-    "link": "link_leave",
-    "passphrase": "passphrase_leave",
-    "account": "account_leave",
-    "bind": "bind_leave",
-    "login": "login_leave",
-    "rebind": "rebind_leave",
-    "revoke": "revoke_leave",
-}
 _DENY_ACTIONS = frozenset({"deny_enter", "deny_equal", "reason_earlier", "reason_later"})
 _ACCOUNT_MOVES = frozenset({"account_next", "account_previous", "account_number"})
-_PANEL_ACTIONS = frozenset(
-    {
-        "link_next",
-        "login_open",
-        "account_remember",
-        *_DENY_ACTIONS,
-        *_ACCOUNT_MOVES,
-        *_ENTERS.values(),
-        *_LEAVES.values(),
-    }
-)
+_OF_QUESTIONS = frozenset(each.id for each in COMMANDS if set(each.contexts) <= set(PANEL_CONTEXTS))
 
 
 def _in_panel(action: str, now: Situation) -> Availability:
-    if action == _LEAVES.get(now.panel):
+    if action == f"{now.panel}_leave":
         return _PLAIN
     if action in _DENY_ACTIONS and now.panel == "deny":
         return _in_deny_panel(action, now)
@@ -501,7 +451,7 @@ def _in_panel(action: str, now: Situation) -> Availability:
         return _PLAIN if now.panel == "login" and now.login_state == "waiting" else _ABSENT
     if action == "link_next":
         return _PLAIN if now.panel == "link" and now.links > 1 else _ABSENT
-    if action != _ENTERS.get(now.panel) and (action, now.panel) != ("account_remember", "account"):
+    if action != f"{now.panel}_enter" and (action, now.panel) != ("account_remember", "account"):
         return _ABSENT
     if now.panel in ("filter", "search", "link"):
         return _PLAIN

@@ -10,10 +10,10 @@ from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.input.commands import key_label
 from aileron_tui.input.situation import Availability, availability
+from aileron_tui.pages.account_questions import passphrase_question
 from aileron_tui.plain.output import COMMANDS, OWN_KEYS, Output
 from aileron_tui.state.deny_panel import REASON_LIMIT
 from aileron_tui.state.intents import choose_account, intent_of
-from aileron_tui.widgets.account_questions import passphrase_question
 
 
 class Answers:

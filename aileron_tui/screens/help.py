@@ -11,6 +11,7 @@ from aileron_tui.draw.blocks import Layout
 from aileron_tui.draw.text import Line, Piece, justify, line, wrap
 from aileron_tui.input.commands import CommandRegistry, KeyContext, key_label
 from aileron_tui.messages import SizeChanged
+from aileron_tui.pages.panes import DocumentPane
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
 
@@ -90,11 +91,11 @@ class HelpScreen(ModalScreen[None]):
         self._page: KeyContext = context
         self._rest = rest_seconds
         self._warnings = warnings
-        self._lines: tuple[Line, ...] = ()
+        self._text = DocumentPane()
         self._refused = ""
 
     def compose(self) -> ComposeResult:
-        yield Document(id="helptext")
+        yield Document(self._text, id="helptext")
         yield Lines(id="helpkeys")
 
     def on_resize(self, event: events.Resize) -> None:
@@ -106,31 +107,27 @@ class HelpScreen(ModalScreen[None]):
         message.stop()
         self._fill()
 
-    def take_key(self, event: events.Key) -> bool:
-        """Say in the line below that *event* does nothing here, if that is so; return whether it is."""
-        known = event.key in self._bindings.key_to_bindings
+    def take_key(self, key: str, *, printable: bool) -> bool:
+        """Say in the line below that *key* does nothing here, if that is so; return whether it is."""
+        del printable
+        known = key in self._bindings.key_to_bindings
         self._refused = (
-            ""
-            if known
-            else words.refusals.did_nothing(key_label(event.key), words.refusals.HELP_OPEN)
+            "" if known else words.refusals.did_nothing(key_label(key), words.refusals.HELP_OPEN)
         )
         self._draw_keys()
         return not known
 
     def _fill(self) -> None:
-        text = self.query_one("#helptext", Document)
-        if not text.size.width:
+        text = self._text
+        if not text.width:
             return  # its size is known at the next event
-        self._lines = help_lines(
-            self._keys, self._page, text.size.width, self._rest, self._warnings
-        )
-        text.show(Layout(self._lines, (None,) * len(self._lines)), frozenset())
+        lines = help_lines(self._keys, self._page, text.width, self._rest, self._warnings)
+        text.show(Layout(lines, (None,) * len(lines)), frozenset())
         self._draw_keys()
 
     def _draw_keys(self) -> None:
-        text = self.query_one("#helptext", Document)
         parts: list[Piece] = [Piece(" ")]
-        if len(self._lines) > text.size.height:
+        if self._text.total > self._text.height:
             parts += [Piece(self._keys.key_labels(self._keys.command("next")), "strong")]
             parts += [Piece(" read on   ", "muted")]
         parts += [Piece(self._keys.key_label("close"), "strong"), Piece(" close", "muted")]
@@ -141,7 +138,7 @@ class HelpScreen(ModalScreen[None]):
 
     def action_do(self, command: str) -> None:
         """Scroll, or go back to what was below."""
-        text = self.query_one("#helptext", Document)
+        text = self._text
         match command:
             case "next":
                 text.scroll_rows(1)
@@ -154,6 +151,6 @@ class HelpScreen(ModalScreen[None]):
             case "first":
                 text.scroll_to_start()
             case "last":
-                text.scroll_rows(len(self._lines))
+                text.scroll_to(text.total)
             case _:
                 self.dismiss(None)

@@ -7,7 +7,6 @@ from textual.screen import Screen
 from aileron_tui import words
 from aileron_tui.draw.bars import centred
 from aileron_tui.draw.text import Line, Piece
-from aileron_tui.screens.reading import has_widget
 from aileron_tui.state.model import Model
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
 
@@ -28,7 +27,7 @@ class LockScreen(Screen[None]):
         self.redraw()
 
     def redraw(self) -> None:
-        if not has_widget(self, "#locked"):
+        if not self.query("#locked"):
             return  # an update came between its mounting and that of its lines, or as it closes
         rows: list[Line] = [
             (Piece(words.panels.locked(self._model.queue.waiting), "strong"),),

@@ -14,6 +14,7 @@ from aileron_tui.draw import bars
 from aileron_tui.draw.text import Line, Piece, cell_width, justify, line, truncate
 from aileron_tui.input.commands import Command, CommandRegistry, KeyContext
 from aileron_tui.input.situation import Situation, availability
+from aileron_tui.pages.panes import RowsPane
 from aileron_tui.widgets.line_input import LineInput
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
 from aileron_tui.widgets.rows import RowList
@@ -72,11 +73,12 @@ class PaletteScreen(ModalScreen[str]):
         self._now = now
         self._found = commands(registry, now, "")
         self._chosen = 0
+        self._rows = RowsPane(self._row)
 
     def compose(self) -> ComposeResult:
         """Lay out the commands above the line."""
         with Vertical(id="palette"):
-            yield RowList(id="commands", draw=self._row)
+            yield RowList(self._rows, id="commands")
             yield LineInput(id="command", placeholder=words.keys.PALETTE, max_length=NAME_LIMIT)
             yield Lines(id="commandkeys")
 
@@ -84,7 +86,7 @@ class PaletteScreen(ModalScreen[str]):
         self._draw()
 
     def _draw(self) -> None:
-        self.query_one("#commands", RowList).show(len(self._found), 1, self._chosen)
+        self._rows.show(len(self._found), 1, self._chosen)
         now = self._now
         footer = bars.footer_line(self.CONTEXT, now, self.size.width)
         if not self._found:

@@ -6,12 +6,9 @@ from textual import events
 from textual.widgets import Input
 
 from aileron_core.text import escape
-from aileron_core.vault.secret import Secret
 from aileron_tui.draw.text import Piece
+from aileron_tui.pages.asking import SECRET_EDITS, SecretText
 from aileron_tui.widgets.line_view import Lines
-
-_MAX_BYTES = 1024
-_EDITS = frozenset({"backspace", "ctrl+h", "ctrl+u"})
 
 
 class LineInput(Input):
@@ -21,17 +18,27 @@ class LineInput(Input):
         self,
         *,
         id: str,  # noqa: A002 - Textual's name
-        placeholder: str,
-        max_length: int,
+        placeholder: str = "",
+        max_length: int = 0,
     ) -> None:
         super().__init__(
             id=id, placeholder=placeholder, max_length=max_length, select_on_focus=False
         )
         self.cursor_blink = False
 
-    def edits_by(self, event: events.Key) -> bool:
-        """Return whether *event* types something, or edits what was typed."""
-        return event.is_printable or event.key in self._bindings.key_to_bindings
+    def edits_by(self, key: str, *, printable: bool) -> bool:
+        """Return whether *key* types something, or edits what was typed."""
+        return printable or key in self._bindings.key_to_bindings
+
+    def ask(self, text: str, placeholder: str, limit: int) -> None:
+        """Begin with *text*; at most *limit* characters can be typed."""
+        self.max_length, self.placeholder = limit, placeholder
+        self.put(text)
+
+    def put(self, text: str) -> None:
+        """Put *text* there, the cursor behind it."""
+        self.value = text
+        self.cursor_position = len(text)
 
     def _on_paste(self, event: events.Paste) -> None:
         if visible := _visible(event.text):
@@ -48,73 +55,25 @@ def _visible(pasted: str) -> str:
 
 
 class PassphraseField(Lines, can_focus=True):
-    """Takes typed and pasted characters. No text is ever made of them: `Input` would keep strings.
+    """Takes typed and pasted characters, and shows a dot for each. Nothing can be copied out of it."""
 
-    Nothing can be copied out of it, and it has no history.
-    """
-
-    def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name
+    def __init__(self, secret: SecretText, *, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
-        self._typed = bytearray(_MAX_BYTES)
-        self._used = 0
+        self._secret = secret
+        secret.changed = self._draw
 
-    @property
-    def is_empty(self) -> bool:
-        return not self._used
-
-    def edits_by(self, event: events.Key) -> bool:
-        """Return whether *event* types something, or edits what was typed."""
-        return event.is_printable or event.key in _EDITS
-
-    def take(self) -> Secret:
-        """Return what was typed, and empty the line."""
-        typed = self._typed[: self._used]
-        secret = Secret(typed)
-        typed[:] = bytes(len(typed))
-        self.clear()
-        return secret
-
-    def clear(self) -> None:
-        """Overwrite what was typed."""
-        self._typed[:] = bytes(_MAX_BYTES)
-        self._used = 0
-        self.draw()
-
-    def draw(self) -> None:
-        characters = sum(byte & 0xC0 != 0x80 for byte in self._typed[: self._used])
-        self.show((Piece(" "), Piece("•" * characters), Piece("▏", "strong")))
+    def _draw(self) -> None:
+        self.show((Piece(" "), Piece("•" * self._secret.characters), Piece("▏", "strong")))
 
     def on_key(self, event: events.Key) -> None:
-        if not self.edits_by(event):
-            return
-        event.stop()
-        event.prevent_default()
-        if event.key == "ctrl+u":
-            self.clear()
-        elif event.key in _EDITS:
-            self._delete_last()
-        elif event.character is not None:
-            self._append(event.character)
-        self.draw()
+        if event.is_printable or event.key in SECRET_EDITS:
+            event.stop()
+            event.prevent_default()
+            self._secret.press(event.key, event.character)
 
     def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
         lines = event.text.splitlines()
         if lines:
-            self._append(lines[0])
-        self.draw()
-
-    def _append(self, text: str) -> None:
-        added = text.encode("utf-8", "surrogatepass")
-        end = self._used + len(added)
-        if end <= _MAX_BYTES:
-            self._typed[self._used : end] = added
-            self._used = end
-
-    def _delete_last(self) -> None:
-        while self._used:
-            self._used -= 1
-            byte, self._typed[self._used] = self._typed[self._used], 0
-            if byte & 0xC0 != 0x80:
-                return
+            self._secret.append(lines[0])

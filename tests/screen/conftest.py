@@ -12,6 +12,7 @@ from textual.css.stylesheet import Stylesheet
 from textual.css.types import CSSLocation
 
 from tests.screen.driving import Console, console, short, start
+from tests.support.screens.play import Play
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +61,14 @@ def _a_screen_is_painted_where_somebody_looks_at_it() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Compositor, "render_update", paint_if_asked)
         yield
+
+
+@pytest.fixture
+def play() -> Play:
+    """The same without a terminal."""
+    played = Play(start(short()))
+    played.rest()
+    return played
 
 
 @pytest.fixture

@@ -18,12 +18,12 @@ from textual.strip import Strip
 from aileron_core.console_port.events import Snapshot
 from aileron_core.console_port.intents import Intent
 from aileron_tui.app import AileronApp
-from aileron_tui.screens.base import ConsoleScreen
-from aileron_tui.screens.reading import SEEN_SECONDS
+from aileron_tui.pages.panes import DocumentPane, RowsPane
+from aileron_tui.pages.reading import SEEN_SECONDS
+from aileron_tui.pages.waiting import WaitingPage
+from aileron_tui.screens.console import ConsoleScreen
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
-from aileron_tui.widgets.document import Document
-from aileron_tui.widgets.rows import RowList
 from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.port import RecordingPort
 from tests.support.screens.states import NOW, denied, key_of, mail, short, start
@@ -107,12 +107,18 @@ class Console:
         return [item.key for item in self.model.queue.items]
 
     @property
-    def document(self) -> Document:
-        return self.app.screen.query_one("#document", Document)
+    def document(self) -> DocumentPane:
+        assert isinstance(self.app.screen, ConsoleScreen)
+        return self.app.screen.page.reader.document
 
     @property
-    def queue(self) -> RowList:
-        return self.app.screen.query_one("#queue", RowList)
+    def queue(self) -> RowsPane:
+        assert isinstance(self.app.screen, ConsoleScreen)
+        assert isinstance(self.app.screen.page, WaitingPage)
+        return self.app.screen.page.queue
+
+    def region(self, selector: str) -> Region:
+        return self.app.screen.query_one(selector).region
 
     @property
     def armed(self) -> bool:
@@ -194,7 +200,7 @@ class Console:
         await self.settled()
         self.clock.advance(seconds)
         if isinstance(page := self.app.screen, ConsoleScreen):
-            page.reader._look()
+            page.page.reader.look()
         await self.tick()
 
     # What a person does
@@ -226,10 +232,11 @@ class Console:
             page = self.app._screens[model.view]
             if not page.is_current or model.too_small or not model.document_shown:
                 return True
-            in_view = range(*page.query_one("#document", Document).rows_in_view)
+            reader = page.page.reader
+            in_view = range(*reader.document.rows_in_view)
             if model.reading.frozen or not model.reading.unseen_rows() & frozenset(in_view):
                 return True
-            if self.clock.monotonic() - page.reader._in_view_since < SEEN_SECONDS:
+            if self.clock.monotonic() - reader._in_view_since < SEEN_SECONDS:
                 self.clock.advance(SEEN_SECONDS)  # it was drawn only after the clock had moved
             return False
 

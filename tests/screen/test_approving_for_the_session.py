@@ -3,36 +3,37 @@
 from dataclasses import replace
 
 from aileron_core.console_port.intents import Approve
-from tests.screen.driving import console, mail, resting, short, start
+from tests.screen.driving import mail, short, start
+from tests.support.screens.play import playing, rested
 
 
-async def test_it_is_a_yes_that_covers_identical_calls() -> None:
+def test_it_is_a_yes_that_covers_identical_calls() -> None:
     view = short(can_be_remembered=True)
-    async with resting(start(view)) as shown:
-        assert "A  approve for the session" in shown.keys
-        await shown.press_alone("A")
-        await shown.asks()
+    with rested(start(view)) as play:
+        assert "A  approve for the session" in play.keys
+        play.press_alone("A")
+        play.asks()
         expected = Approve(approval_id=view.approval_id, digest=view.digest, remember=True)
-        assert shown.port.intents == [expected]
+        assert play.port.intents == [expected]
 
 
-async def test_another_call_does_not_offer_it() -> None:
+def test_another_call_does_not_offer_it() -> None:
     """And it opens nothing: a key that decides somewhere does nothing else elsewhere."""
-    async with resting(start(short())) as shown:
-        assert "for the session" not in shown.keys
-        await shown.press_alone("A")
-        assert "only a call of a built-in tool can be approved for the session" in shown.status_line
-        assert shown.port.intents == []
+    with rested(start(short())) as play:
+        assert "for the session" not in play.keys
+        play.press_alone("A")
+        assert "only a call of a built-in tool can be approved for the session" in play.status_line
+        assert play.port.intents == []
 
 
-async def test_unread_lines_want_the_same_key_twice() -> None:
+def test_unread_lines_want_the_same_key_twice() -> None:
     """A first `a` and then `A` is no second press; the sentence says what it covers."""
     view = replace(mail(), can_be_remembered=True)
-    async with console(start(view), size=(80, 24)) as shown:
-        await shown.press_rested("a", "Press a again")
-        await shown.press_rested("A", "Press A again")
-        assert shown.port.intents == []
-        await shown.press_rested("A")
-        intent = await shown.asks_for(Approve)
+    with playing(start(view), size=(80, 24)) as play:
+        play.press_rested("a", "Press a again")
+        play.press_rested("A", "Press A again")
+        assert play.port.intents == []
+        play.press_rested("A")
+        intent = play.asks_for(Approve)
         assert intent.remember
         assert intent.unseen_lines > 0

@@ -11,6 +11,7 @@ import pytest
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from tests.screen.driving import NOW, Console, console, mail, resting, short, start
 from tests.support.screens.calls import HOSTILE
+from tests.support.screens.play import playing
 
 INVOICE = PreviewView(
     status="ready",
@@ -85,27 +86,27 @@ async def test_a_copy_that_terminals_drop_is_said_to_be_too_long() -> None:
         await shown.go("y", "90 kB may be more than the terminal accepts.")
 
 
-async def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
+def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
     """What is drawn differs, so what was read counts for the other form alone."""
-    async with console(start(mail(preview=INVOICE)), size=(200, 60)) as shown:
-        await shown.read_all()
-        assert "u code points" in shown.keys
-        await shown.press_alone("u", "‹U+202E RLO›")
-        assert "u fold again" in shown.keys
-        assert "‹U+200B ZWSP›‹U+200B ZWSP›‹U+200B ZWSP›" in shown.text
-        assert not shown.armed
-        await shown.rest()
-        assert "lines not seen yet" in shown.status_line
-        await shown.go("u", "‹412 blank lines›")
-        await shown.rest()
-        assert shown.status_line.startswith(" ▲ Hidden text in Body: ")
+    with playing(start(mail(preview=INVOICE)), size=(200, 60)) as play:
+        play.read_all()
+        assert "u code points" in play.keys
+        play.press_alone("u", "‹U+202E RLO›")
+        assert "u fold again" in play.keys
+        assert "‹U+200B ZWSP›‹U+200B ZWSP›‹U+200B ZWSP›" in play.text
+        assert not play.armed
+        play.rest()
+        assert "lines not seen yet" in play.status_line
+        play.go("u", "‹412 blank lines›")
+        play.rest()
+        assert play.status_line.startswith(" ▲ Hidden text in Body: ")
 
 
 async def test_u_is_offered_only_where_something_is_marked(shown: Console) -> None:
     """No dead keys."""
     assert "code points" not in shown.keys
     await shown.press_alone("u")
-    assert not shown.app._screens["waiting"].model.unfolded
+    assert not shown.app._screens["waiting"].page.model.unfolded
 
 
 async def test_o_opens_the_page_of_the_call_at_the_consoles_own_address(tmp_path: Path) -> None:

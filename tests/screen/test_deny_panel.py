@@ -11,6 +11,7 @@ from aileron_core.console_port.intents import Deny
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.state.deny_panel import ReasonHistory
 from tests.screen.driving import NOW, Console, console, short, start
+from tests.support.screens.play import Play, playing
 
 SAME = "5a" * 32
 OTHER = "0f" * 32
@@ -21,27 +22,27 @@ def equal(number: int, **changes: object) -> ApprovalView:
     return short(number, **{"args_sha256": SAME, **changes})
 
 
-def denied_ids(shown: Console) -> set[str]:
+def denied_ids(play: Play) -> set[str]:
     """Return which calls were denied."""
-    return {each.approval_id for each in shown.asked(Deny)}
+    return {each.approval_id for each in play.asked(Deny)}
 
 
-async def ask(shown: Console, text: str = "") -> None:
+def ask(play: Play, text: str = "") -> None:
     """Open the panel on what is selected, and write *text*."""
-    await shown.press_rested("d", "(codex will read it)")
-    await shown.type(text)
-    await shown.rest()
+    play.press_rested("d", "(codex will read it)")
+    play.type(text)
+    play.rest()
 
 
-def field(shown: Console) -> str:
+def field(play: Play) -> str:
     """Return what stands in the line of the reason."""
-    return shown.lines[-2].strip()
+    return play.lines[-2].strip()
 
 
 # Equal calls
 
 
-async def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None:
+def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None:
     """One press, one denial for each: of the same session, action and arguments, and of no other."""
     views = (
         equal(1),
@@ -54,20 +55,20 @@ async def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None
         equal(8, expires_at=NOW + 2),  # a no that would lose the race is not promised
     )
 
-    async with console(start(*views)) as shown:
-        await ask(shown, "wrong list")
-        await shown.shows("2 identical calls of this session wait too.")
-        assert " ctrl+s  identical calls too" in shown.keys
-        await shown.press_alone("ctrl+s")
-        await shown.asks()
+    with playing(start(*views)) as play:
+        ask(play, "wrong list")
+        play.shows("2 identical calls of this session wait too.")
+        assert " ctrl+s  identical calls too" in play.keys
+        play.press_alone("ctrl+s")
+        play.asks()
         wanted = [views[0], views[1], views[5]]
-        assert shown.port.intents == [
+        assert play.port.intents == [
             Deny(approval_id=view.approval_id, reason="wrong list", on_screen=view is views[0])
             for view in wanted
         ]
 
 
-async def test_the_calls_of_ended_sessions_are_denied_together() -> None:
+def test_the_calls_of_ended_sessions_are_denied_together() -> None:
     """Nobody waits for them any more; a call whose agent is still there stays, and nothing is ever approved."""
     gone: dict[str, Any] = {"requester_gone": True}
     views = (
@@ -78,81 +79,81 @@ async def test_the_calls_of_ended_sessions_are_denied_together() -> None:
         equal(5, state="checking", **gone),
         equal(6, state="awaiting_vault", **gone),
     )
-    async with console(start(*views)) as shown:
-        await ask(shown)
-        await shown.shows("3 other calls of ended sessions wait too.")
-        assert " ctrl+s  all of ended sessions" in shown.keys
-        await shown.press_alone("ctrl+s")
-        await shown.asks()
+    with playing(start(*views)) as play:
+        ask(play)
+        play.shows("3 other calls of ended sessions wait too.")
+        assert " ctrl+s  all of ended sessions" in play.keys
+        play.press_alone("ctrl+s")
+        play.asks()
         wanted = [views[0], views[1], views[3], views[5]]
-        assert shown.port.intents == [
+        assert play.port.intents == [
             Deny(approval_id=view.approval_id, reason="", on_screen=view is views[0])
             for view in wanted
         ]
 
 
-async def test_a_session_that_ends_meanwhile_is_counted_with_the_next_panel() -> None:
+def test_a_session_that_ends_meanwhile_is_counted_with_the_next_panel() -> None:
     """The number does not grow under the hand that presses."""
-    async with console(start(equal(1, requester_gone=True), equal(2, args_sha256=OTHER))) as shown:
-        await ask(shown)
-        assert "ended sessions wait" not in shown.text
-        shown.port.tell(
+    with playing(start(equal(1, requester_gone=True), equal(2, args_sha256=OTHER))) as play:
+        ask(play)
+        assert "ended sessions wait" not in play.text
+        play.port.tell(
             ApprovalUpdated(view=equal(2, args_sha256=OTHER, requester_gone=True, version=9))
         )
-        await shown.shows("session ended")
-        await shown.press_alone("ctrl+s")
-        await shown.asks_nothing()
+        play.shows("session ended")
+        play.press_alone("ctrl+s")
+        play.asks_nothing()
 
 
-async def test_a_click_on_the_key_decides_nothing_and_enter_denies_one_call() -> None:
+def test_a_click_on_the_key_decides_nothing_and_enter_denies_one_call() -> None:
     """The mouse says which key to press; only the key that says so takes others along."""
-    async with console(start(equal(1), equal(2))) as shown:
-        await ask(shown)
-        await shown.shows("1 identical call of this session waits too.")
-        await shown.click("#panelkeys", offset=(shown.keys.index("identical calls too"), 0))
-        await shown.asks_nothing()
-        await shown.press_rested("enter")
-        await shown.asks()
-        assert denied_ids(shown) == {equal(1).approval_id}
+    with playing(start(equal(1), equal(2))) as play:
+        ask(play)
+        play.shows("1 identical call of this session waits too.")
+        play.pressed_by_mouse("deny_equal")
+        play.asks_nothing()
+        play.press_rested("enter")
+        play.asks()
+        assert denied_ids(play) == {equal(1).approval_id}
 
 
 @pytest.mark.parametrize("other", [{"args_sha256": OTHER}, {"args_sha256": ""}])
-async def test_without_an_equal_call_the_key_is_not_there(other: dict[str, object]) -> None:
+def test_without_an_equal_call_the_key_is_not_there(other: dict[str, object]) -> None:
     """Neither in the footer nor under the finger; what nobody knows is not equal."""
-    async with console(
+    with playing(
         start(equal(1, **other), equal(2, args_sha256=other["args_sha256"] and SAME))
-    ) as shown:
-        await ask(shown)
-        assert "equal" not in shown.text
-        await shown.press_alone("ctrl+s")
-        await shown.asks_nothing()
+    ) as play:
+        ask(play)
+        assert "equal" not in play.text
+        play.press_alone("ctrl+s")
+        play.asks_nothing()
 
 
-async def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
+def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
     """The number never grows under the hand; what has ended is left out of it."""
-    async with console(start(equal(1), equal(2), equal(3))) as shown:
-        await ask(shown)
-        await shown.shows("2 identical calls of this session wait too.")
-        shown.port.tell(
+    with playing(start(equal(1), equal(2), equal(3))) as play:
+        ask(play)
+        play.shows("2 identical calls of this session wait too.")
+        play.port.tell(
             ApprovalUpdated(view=equal(4)),
             ApprovalUpdated(view=equal(2, state="withdrawn", ended_at=NOW)),
         )
-        await shown.shows("1 identical call of this session waits too.")
-        await shown.press_rested("ctrl+s")
-        await shown.asks()
-        assert denied_ids(shown) == {equal(1).approval_id, equal(3).approval_id}
+        play.shows("1 identical call of this session waits too.")
+        play.press_rested("ctrl+s")
+        play.asks()
+        assert denied_ids(play) == {equal(1).approval_id, equal(3).approval_id}
 
 
-async def test_the_key_wants_a_rest_as_enter_does() -> None:
+def test_the_key_wants_a_rest_as_enter_does() -> None:
     """A press right behind what was typed denies nothing; the same press at rest does."""
-    async with console(start(equal(1), equal(2))) as shown:
-        await ask(shown, "no")
-        await shown.press("x", "ctrl+s")
-        shown.clock.advance(0.2)
-        await shown.press_alone("ctrl+s")
-        await shown.asks_nothing()
-        await shown.press_rested("ctrl+s")
-        await shown.until(lambda: len(shown.port.intents) == 2)
+    with playing(start(equal(1), equal(2))) as play:
+        ask(play, "no")
+        play.press("x", "ctrl+s")
+        play.clock.advance(0.2)
+        play.press_alone("ctrl+s")
+        play.asks_nothing()
+        play.press_rested("ctrl+s")
+        play.until(lambda: len(play.port.intents) == 2)
 
 
 def _burst(shown: Console) -> None:
@@ -169,36 +170,35 @@ async def test_a_burst_or_a_paste_that_carries_the_key_denies_nothing(
 ) -> None:
     """Its first byte came at rest; what came with it shows that no hand pressed it."""
     async with console(start(equal(1), equal(2))) as shown:
-        await ask(shown)
+        await shown.press_rested("d", "(codex will read it)")
+        await shown.rest()
         come(shown)
-        await shown.until(lambda: field(shown) in ("a", "never"), "it is text")
+        await shown.until(lambda: shown.lines[-2].strip() in ("a", "never"), "it is text")
         await shown.passes(0.05)
         await shown.asks_nothing()
 
 
-async def test_the_status_line_says_how_many_were_denied() -> None:
+def test_the_status_line_says_how_many_were_denied() -> None:
     """One sentence for all of them, with what the agent is told; the cursor is on what still waits."""
 
     state = start(equal(1), equal(2), equal(3), short(4))
-    async with console(state, answers=True) as shown:
-        await ask(shown, "wrong list")
-        await shown.press_alone("ctrl+s")
-        await shown.shows(
-            '✗ Denied: Send a mail draft, 3 calls together. codex will read: "wrong list"'
-        )
-        assert shown.selected == short(4).approval_id
-        assert not shown.armed
+    with playing(state, answers=True) as play:
+        ask(play, "wrong list")
+        play.press_alone("ctrl+s")
+        play.shows('✗ Denied: Send a mail draft, 3 calls together. codex will read: "wrong list"')
+        assert play.selected == short(4).approval_id
+        assert not play.armed
 
 
-async def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> None:
+def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> None:
     """The agent was faster than the person's no."""
-    async with console(start(equal(1), short(2))) as shown:
-        await ask(shown)
-        await shown.press_alone("enter")
-        await shown.asks()
-        shown.port.tell(ApprovalUpdated(view=equal(1, state="withdrawn", ended_at=NOW)))
-        await shown.shows("withdrawn, not by you")
-        assert "✓ Approved" not in shown.text
+    with playing(start(equal(1), short(2))) as play:
+        ask(play)
+        play.press_alone("enter")
+        play.asks()
+        play.port.tell(ApprovalUpdated(view=equal(1, state="withdrawn", ended_at=NOW)))
+        play.shows("withdrawn, not by you")
+        assert "✓ Approved" not in play.text
 
 
 # Earlier reasons
@@ -225,32 +225,32 @@ def test_earlier_reasons_come_back_newest_first_and_each_once() -> None:
     assert not reasons.has_later
 
 
-async def test_a_reason_that_came_back_has_to_rest_before_it_goes_out() -> None:
+def test_a_reason_that_came_back_has_to_rest_before_it_goes_out() -> None:
     """By a key or a click: what stands there now was not read yet. A burst brings none back."""
-    async with console(start(short(1), short(2), short(3)), answers=True) as shown:
-        await ask(shown, "wrong list")
-        assert "↑ earlier" not in shown.keys
-        await shown.press_alone("enter")
-        await shown.until(lambda: shown.selected == short(2).approval_id, "the next call")
-        await ask(shown)
-        assert "↑ earlier" in shown.keys
-        await shown.press("x", "up")
-        await shown.until(lambda: field(shown) == "x", "typed")
-        shown.clock.advance(0.1)
-        await shown.press_alone("up")
-        await shown.press_alone("enter")
-        await shown.passes(1)
-        assert field(shown) == "wrong list"
-        assert len(shown.port.intents) == 1
-        await shown.press_alone("down")
-        assert field(shown) == "x"
-        await shown.rest()
-        await shown.click("#panelkeys", offset=(shown.keys.index("earlier"), 0))
-        await shown.until(lambda: field(shown) == "wrong list", "it is back")
-        shown.clock.advance(0.1)
-        await shown.press_alone("enter")
-        await shown.rest()
-        assert len(shown.port.intents) == 1
-        await shown.press_alone("enter")
-        await shown.until(lambda: len(shown.port.intents) == 2)
-        assert shown.port.intents[1] == Deny(approval_id=short(2).approval_id, reason="wrong list")
+    with playing(start(short(1), short(2), short(3)), answers=True) as play:
+        ask(play, "wrong list")
+        assert "↑ earlier" not in play.keys
+        play.press_alone("enter")
+        play.until(lambda: play.selected == short(2).approval_id, "the next call")
+        ask(play)
+        assert "↑ earlier" in play.keys
+        play.press("x", "up")
+        play.until(lambda: field(play) == "x", "typed")
+        play.clock.advance(0.1)
+        play.press_alone("up")
+        play.press_alone("enter")
+        play.passes(1)
+        assert field(play) == "wrong list"
+        assert len(play.port.intents) == 1
+        play.press_alone("down")
+        assert field(play) == "x"
+        play.rest()
+        play.pressed_by_mouse("reason_earlier")
+        play.until(lambda: field(play) == "wrong list", "it is back")
+        play.clock.advance(0.1)
+        play.press_alone("enter")
+        play.rest()
+        assert len(play.port.intents) == 1
+        play.press_alone("enter")
+        play.until(lambda: len(play.port.intents) == 2)
+        assert play.port.intents[1] == Deny(approval_id=short(2).approval_id, reason="wrong list")

@@ -9,8 +9,9 @@ from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui.state.queue import Queue
-from tests.screen.driving import Console, console, mail, resting, short, start
+from tests.screen.driving import mail, resting, short, start
 from tests.support.screens.home import not_accepted
+from tests.support.screens.play import Play, playing, rested
 from tests.support.variants import variants
 
 PROBLEMS = (
@@ -44,61 +45,61 @@ def test_an_unaccepted_connector_stands_before_the_actions_that_use_it() -> None
 
 
 @pytest.mark.parametrize("waiting", [1, 9])
-async def test_the_document_keeps_five_rows_in_the_smallest_pane(waiting: int) -> None:
+def test_the_document_keeps_five_rows_in_the_smallest_pane(waiting: int) -> None:
     """With two banners and warnings in the head; the list has no more rows than calls."""
 
     views = [mail(n, requester_gone=True, self_opened=True) for n in range(1, waiting + 1)]
     routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
     state = start(*views, routes=routes, accepted_installed=True)
-    async with resting(state, size=(60, 16)) as shown:
-        assert shown.document.size.height >= 5
-        queue = shown.queue
-        assert 1 <= queue.size.height <= min(waiting, 3)
+    with rested(state, size=(60, 16)) as play:
+        assert play.document.height >= 5
+        queue = play.queue
+        assert 1 <= queue.height <= min(waiting, 3)
 
 
-async def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
+def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
     """In the compact layout an arrival moves the item down by a row; up to five, then no more."""
-    async with resting(start(short(1)), size=(80, 40)) as shown:
-        queue = shown.queue
-        assert queue.size.height == 1
-        shown.port.tell(ApprovalUpdated(view=short(2)))
-        await shown.until(lambda: queue.size.height == 2)
-        assert not shown.armed
-        shown.port.tell(*(ApprovalUpdated(view=short(n)) for n in range(3, 9)))
-        await shown.until(lambda: queue.size.height == 5)
-        await shown.rest()
-        await shown.resize(120, 36)
-        await shown.until(lambda: queue.size.height > 5)
+    with rested(start(short(1)), size=(80, 40)) as play:
+        queue = play.queue
+        assert queue.height == 1
+        play.port.tell(ApprovalUpdated(view=short(2)))
+        play.until(lambda: queue.height == 2)
+        assert not play.armed
+        play.port.tell(*(ApprovalUpdated(view=short(n)) for n in range(3, 9)))
+        play.until(lambda: queue.height == 5)
+        play.rest()
+        play.resize(120, 36)
+        play.until(lambda: queue.height > 5)
 
 
-async def test_the_sentence_of_a_pane_that_is_too_small_is_wrapped() -> None:
+def test_the_sentence_of_a_pane_that_is_too_small_is_wrapped() -> None:
     """It is read whole at 30 columns."""
-    async with console(start(short(1))) as shown:
-        await shown.resize(30, 12)
+    with playing(start(short(1))) as play:
+        play.resize(30, 12)
         sentence = "Make this pane at least 60 x 16. 1 call is waiting."
-        await shown.until(lambda: sentence in " ".join(shown.text.split()))
+        play.until(lambda: sentence in " ".join(play.text.split()))
 
 
-async def test_reading_on_is_offered_only_where_there_is_more() -> None:
+def test_reading_on_is_offered_only_where_there_is_more() -> None:
     """An item that fits its pane has nothing to read on to."""
-    async with resting(start(short(1)), size=(120, 60)) as shown:
-        assert "approve" in shown.keys
-        assert "read on" not in shown.keys
-        await shown.resize(80, 20)
-        await shown.until(lambda: "space read on" in shown.keys)
-    async with resting(start(mail(1)), size=(80, 24)) as shown:
-        assert "space read on" in shown.keys
+    with rested(start(short(1)), size=(120, 60)) as play:
+        assert "approve" in play.keys
+        assert "read on" not in play.keys
+        play.resize(80, 20)
+        play.until(lambda: "space read on" in play.keys)
+    with rested(start(mail(1)), size=(80, 24)) as play:
+        assert "space read on" in play.keys
 
 
-async def test_another_width_of_the_same_layout_makes_the_key_rest_anew(shown: Console) -> None:
+def test_another_width_of_the_same_layout_makes_the_key_rest_anew(play: Play) -> None:
     """Every line may stand elsewhere now; a hand that was on its way decides nothing."""
-    await shown.resize(130, 36)
-    await shown.until(lambda: shown.model.size == (130, 36), "the new size")
-    assert not shown.armed
-    await shown.press_alone("a")
-    assert shown.port.intents == []
-    await shown.press_rested("a")
-    await shown.asks()
+    play.resize(130, 36)
+    play.until(lambda: play.model.size == (130, 36), "the new size")
+    assert not play.armed
+    play.press_alone("a")
+    assert play.port.intents == []
+    play.press_rested("a")
+    play.asks()
 
 
 async def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
@@ -115,13 +116,13 @@ async def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
 
 
 @pytest.mark.parametrize("columns", [60, 80])
-async def test_what_a_small_terminal_says_of_hidden_rows_goes_when_it_grows(columns: int) -> None:
+def test_what_a_small_terminal_says_of_hidden_rows_goes_when_it_grows(columns: int) -> None:
     """A `▾` alone was left above the decisions."""
-    async with console(start(*(short(n) for n in range(1, 12))), size=(columns, 24)) as shown:
-        await shown.shows("▾ 6 more")
-        await shown.resize(200, 60)
-        await shown.shows("DECIDED")
-        assert "▾" not in shown.text
+    with playing(start(*(short(n) for n in range(1, 12))), size=(columns, 24)) as play:
+        play.shows("▾ 6 more")
+        play.resize(200, 60)
+        play.shows("DECIDED")
+        assert "▾" not in play.text
 
 
 @pytest.mark.parametrize("rows", variants([35, 36, 37]))
@@ -132,10 +133,10 @@ async def test_a_list_begins_with_a_whole_row(rows: int, wander: list[str]) -> N
         for key in wander:
             await shown.go(key, "▴")
         await shown.resize(120, rows - 1)
-        assert shown.queue.scroll_offset.y % 2 == 0
+        assert shown.queue.top % 2 == 0
         await shown.resize(120, rows)
         queue = shown.queue
-        first, height = queue.region.y, queue.size.height
+        first, height = shown.region("#queue").y, queue.height
         drawn = [line[:45] for line in shown.lines[first : first + height]]
         assert drawn[0].startswith((" ● SEND", "▌● SEND"))
         assert any(line.startswith("▌● SEND") for line in drawn)

@@ -86,4 +86,4 @@ async def test_every_command_of_a_screen_has_a_handler() -> None:
                 for context in PANEL_CONTEXTS
                 for each in DEFAULT_REGISTRY.in_context(context)
             }
-            assert here | asked <= set(screen.handlers), view
+            assert here | asked <= set(screen.page.handlers), view

@@ -5,23 +5,23 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from textual import events
 from textual.geometry import Size
 
 from aileron_core.console_port.events import ApprovalUpdated
 from aileron_tui.messages import CoreEventArrived
 from aileron_tui.terminal.driver import ConsoleDriver, InputReceived
 from tests.screen.driving import Console, console, short, start
+from tests.support.screens.play import Play
 
 
-def other_content(shown: Console) -> None:
+def other_content(play: Play) -> None:
     other = replace(short(), version=2, digest="f" * 64)
-    shown.app.on_core_event_arrived(CoreEventArrived(ApprovalUpdated(view=other)))
+    play.app.on_core_event_arrived(CoreEventArrived(ApprovalUpdated(view=other)))
 
 
-def other_size(shown: Console) -> None:
+def other_size(play: Play) -> None:
     size = Size(130, 36)
-    shown.app._screens["waiting"].on_resize(events.Resize(size, size))
+    play.app._screens["waiting"].page.resize(*size)
 
 
 @pytest.mark.parametrize("happen", [other_content, other_size])
@@ -33,7 +33,7 @@ async def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
     assert shown.model.arming.awaits_silence
     happen(shown)
     shown.clock.advance(0.03)
-    shown.app._screens["waiting"].settle(shown.clock.monotonic())
+    shown.app._screens["waiting"].page.settle(shown.clock.monotonic())
     assert shown.port.intents == []
 
 
@@ -44,7 +44,7 @@ async def test_a_key_that_was_read_takes_the_press_back_before_its_event_is_ther
     await shown.press("a")
     shown.app.on_input_received(InputReceived("key"))
     shown.clock.advance(0.03)
-    shown.app._screens["waiting"].settle(shown.clock.monotonic())
+    shown.app._screens["waiting"].page.settle(shown.clock.monotonic())
     assert shown.port.intents == []
     await shown.shows("Nothing was decided.")
 
@@ -67,17 +67,17 @@ async def test_input_that_lies_in_the_terminal_is_known_before_anybody_reads_it(
             os.close(writer)
 
 
-async def test_a_yes_that_is_on_its_way_cannot_be_given_twice(shown: Console) -> None:
+def test_a_yes_that_is_on_its_way_cannot_be_given_twice(play: Play) -> None:
     """Until the core has answered the key is gone; a no can still be given."""
-    await shown.press_alone("a")
-    await shown.until(lambda: len(shown.port.intents) == 1)
-    await shown.shows("Sending your decision …")
-    assert "approve" not in shown.keys
-    assert "d deny" in shown.keys
-    shown.clock.advance(2)
-    await shown.press_alone("a")
-    await shown.passes(1)
-    assert len(shown.port.intents) == 1
+    play.press_alone("a")
+    play.until(lambda: len(play.port.intents) == 1)
+    play.shows("Sending your decision …")
+    assert "approve" not in play.keys
+    assert "d deny" in play.keys
+    play.clock.advance(2)
+    play.press_alone("a")
+    play.passes(1)
+    assert len(play.port.intents) == 1
 
 
 async def test_what_a_pager_had_covered_rests_anew_before_a_key_counts() -> None:

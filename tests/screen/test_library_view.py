@@ -5,81 +5,82 @@ from dataclasses import replace
 from aileron_core.console_port.events import LibraryUpdated
 from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.intents import Accept, WithdrawAcceptance
-from tests.screen.driving import NOW, Console, console, start
+from tests.screen.driving import NOW, start
 from tests.support.screens.home import library, not_accepted, problems
+from tests.support.screens.play import Play, playing
 
 STATE = start(held=(not_accepted(),), library=library(NOW), problems=problems())
 HELD = next(item for item in library(NOW) if item.state == "held_back")
 READY = next(item for item in library(NOW) if item.name == "send-draft")
 
 
-async def to(shown: Console, name: str) -> None:
+def to(play: Play, name: str) -> None:
     """Go to the row of *name* in view 4."""
-    await shown.go("4", "invalid")
-    while name not in shown.row:
-        shown.clock.advance(0.5)
-        before = shown.row
-        await shown.press_alone("j")
-        await shown.until(lambda b=before: shown.row != b, "another row")
+    play.go("4", "invalid")
+    while name not in play.row:
+        play.clock.advance(0.5)
+        before = play.row
+        play.press_alone("j")
+        play.until(lambda b=before: play.row != b, "another row")
 
 
-async def test_accept_shows_the_facts_first_and_then_accepts_exactly_that_digest() -> None:
+def test_accept_shows_the_facts_first_and_then_accepts_exactly_that_digest() -> None:
     """In the list `t` opens; hosts, digest, gated, effect and preview stand there; `t` again decides."""
-    async with console(STATE, answers=True) as shown:
-        await to(shown, "post-invoice")
-        assert "t accept…" in shown.keys
-        await shown.press_rested("t", "THE FILE")
-        assert shown.port.intents == []
+    with playing(STATE, answers=True) as play:
+        to(play, "post-invoice")
+        assert "t accept…" in play.keys
+        play.press_rested("t", "THE FILE")
+        assert play.port.intents == []
         for fact in (HELD.digest, "api.billing.example:443", "CREATE", "billing.get_invoice"):
-            assert fact in shown.text
-        await shown.press_alone("t")
-        await shown.passes(0.1)
-        assert shown.port.intents == [], "the page was not there for 400 ms"
-        await shown.rest()
-        assert " t  accept" in shown.keys
-        await shown.press_alone("t")
-        await shown.asks(Accept(kind="action", name="post-invoice", digest=HELD.digest))
-        await shown.shows("✓ Accepted: post-invoice.")
-        assert "● ready" in shown.text
+            assert fact in play.text
+        play.press_alone("t")
+        play.passes(0.1)
+        assert play.port.intents == [], "the page was not there for 400 ms"
+        play.rest()
+        assert " t  accept" in play.keys
+        play.press_alone("t")
+        play.asks(Accept(kind="action", name="post-invoice", digest=HELD.digest))
+        play.shows("✓ Accepted: post-invoice.")
+        assert "● ready" in play.text
 
 
-async def test_withdrawing_takes_what_is_ready_away_from_agents() -> None:
+def test_withdrawing_takes_what_is_ready_away_from_agents() -> None:
     """`x` shows the facts first as well, and says what it would do."""
-    async with console(STATE, answers=True) as shown:
-        await to(shown, "send-draft")
-        await shown.press_rested("x", "THE FILE")
-        await shown.rest()
-        assert "x withdraws acceptance: agents can no longer see send-draft." in shown.status_line
-        await shown.press_alone("x")
-        await shown.asks(WithdrawAcceptance(kind="action", name="send-draft", digest=READY.digest))
-        await shown.shows("✓ Acceptance withdrawn: send-draft.")
+    with playing(STATE, answers=True) as play:
+        to(play, "send-draft")
+        play.press_rested("x", "THE FILE")
+        play.rest()
+        assert "x withdraws acceptance: agents can no longer see send-draft." in play.status_line
+        play.press_alone("x")
+        play.asks(WithdrawAcceptance(kind="action", name="send-draft", digest=READY.digest))
+        play.shows("✓ Acceptance withdrawn: send-draft.")
 
 
-async def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_accepted() -> None:
+def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_accepted() -> None:
     """The key is about the bytes that stood there, not about the name."""
     other = replace(HELD, digest="cd" * 32, reason="It changed on disk.")
 
-    async with console(STATE) as shown:
-        await to(shown, "post-invoice")
-        await shown.go("enter", "THE FILE")
-        await shown.rest()
-        await shown.press("t")
+    with playing(STATE) as play:
+        to(play, "post-invoice")
+        play.go("enter", "THE FILE")
+        play.rest()
+        play.press("t")
         items = tuple(other if item.name == "post-invoice" else item for item in STATE.library)
         held = (replace(not_accepted(), digest=other.digest),)
         update = LibraryUpdated(not_accepted=held, problems=(), actions_ready=2, library=items)
-        shown.port.tell(update)
-        await shown.shows("It changed on disk.")
-        await shown.passes(0.03)
-        assert shown.port.intents == []
-        assert not shown.armed
-        await shown.press_rested("t")
-        await shown.asks()
-        assert shown.port.intents[0] == Accept(
+        play.port.tell(update)
+        play.shows("It changed on disk.")
+        play.passes(0.03)
+        assert play.port.intents == []
+        assert not play.armed
+        play.press_rested("t")
+        play.asks()
+        assert play.port.intents[0] == Accept(
             kind="action", name="post-invoice", digest=other.digest
         )
 
 
-async def test_unread_facts_want_a_second_press() -> None:
+def test_unread_facts_want_a_second_press() -> None:
     """In a small pane the first `t` says how many lines are unread."""
     hosts = tuple(f"h{number}.example:443" for number in range(40))
     items = tuple(
@@ -87,16 +88,16 @@ async def test_unread_facts_want_a_second_press() -> None:
         for item in STATE.library
     )
 
-    async with console(replace(STATE, library=items), size=(80, 24)) as shown:
-        await to(shown, "post-invoice")
-        await shown.go("enter", "THE FILE")
-        await shown.press_rested("t", "Press t again to accept it anyway.")
-        assert shown.port.intents == []
-        await shown.press_rested("t")
-        await shown.asks()
+    with playing(replace(STATE, library=items), size=(80, 24)) as play:
+        to(play, "post-invoice")
+        play.go("enter", "THE FILE")
+        play.press_rested("t", "Press t again to accept it anyway.")
+        assert play.port.intents == []
+        play.press_rested("t")
+        play.asks()
 
 
-async def test_what_is_hidden_in_a_file_wants_a_second_press_here_too() -> None:
+def test_what_is_hidden_in_a_file_wants_a_second_press_here_too() -> None:
     """Although every line was read; the first press names what was found."""
     content = FileContentView(text="Posts an\u202e invoice")
     items = tuple(
@@ -104,11 +105,11 @@ async def test_what_is_hidden_in_a_file_wants_a_second_press_here_too() -> None:
         for item in STATE.library
     )
 
-    async with console(replace(STATE, library=items), size=(120, 60)) as shown:
-        await to(shown, "post-invoice")
-        await shown.go("enter", "THE FILE")
-        await shown.read_all()
-        await shown.press_alone("t", "RLO. Press t again")
-        assert shown.port.intents == []
-        await shown.press_rested("t")
-        await shown.asks_for(Accept)
+    with playing(replace(STATE, library=items), size=(120, 60)) as play:
+        to(play, "post-invoice")
+        play.go("enter", "THE FILE")
+        play.read_all()
+        play.press_alone("t", "RLO. Press t again")
+        assert play.port.intents == []
+        play.press_rested("t")
+        play.asks_for(Accept)

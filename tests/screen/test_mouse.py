@@ -23,7 +23,7 @@ def place(shown: Console, row: int, text: str) -> tuple[int, int]:
 async def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[int, int]) -> None:
     """On either line of a row; the item that is selected so is not armed."""
     async with resting(start(*(short(n) for n in range(1, 4))), size=size) as shown:
-        region = shown.queue.region
+        region = shown.region("#queue")
         height = 1 if size[0] < 110 else 2
         for number in (3, 1, 2):
             for part in range(height):
@@ -95,14 +95,14 @@ async def test_a_click_on_read_on_reads_on() -> None:
     async with resting(start(mail(1)), size=(80, 24)) as shown:
         document = shown.document
         await click(shown, *place(shown, -1, "read on"))
-        assert document.scroll_offset.y == document.size.height - 2
+        assert document.top == document.height - 2
 
 
 async def test_a_click_changes_nothing_while_a_question_is_asked() -> None:
     """Neither the row nor the view: what the person writes is about what stands there."""
     async with console(start(short(1), short(2))) as shown:
         await shown.press_rested("d", "Reason (codex will read it):")
-        region = shown.queue.region
+        region = shown.region("#queue")
         await click(shown, region.x + 5, region.y + 2)
         assert shown.selected == key_of(1)
         await click(shown, *place(shown, 0, "Activity"))
@@ -118,12 +118,12 @@ async def test_the_wheel_scrolls_what_is_under_it_and_moves_no_cursor() -> None:
         for _ in range(4):
             await shown.pilot._post_mouse_events([MouseScrollDown], offset=(10, 10), button=0)
         await shown.settled()
-        assert rows.scroll_offset.y > 0
-        assert document.scroll_offset.y == 0
-        above = rows.scroll_offset.y // 2
+        assert rows.top > 0
+        assert document.top == 0
+        above = rows.top // 2
         await shown.shows(f"▴ {above} above")
         await shown.pilot._post_mouse_events([MouseScrollDown], offset=(80, 15), button=0)
         await shown.settled()
-        assert document.scroll_offset.y > 0
+        assert document.top > 0
         assert shown.selected == key_of(1)
         assert shown.port.intents == []

@@ -11,13 +11,14 @@ from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import DEFAULT_REGISTRY, VIEW_CONTEXTS
 from aileron_tui.input.keymap import remap_keys
 from aileron_tui.input.situation import Situation, availability
-from aileron_tui.screens.base import ConsoleScreen
+from aileron_tui.screens.console import ConsoleScreen
 from aileron_tui.screens.help import help_lines
 from aileron_tui.screens.lock import LockScreen
 from aileron_tui.screens.palette import commands
 from aileron_tui.widgets.line_input import LineInput
 from tests.screen.driving import NOW, console, resting, short, start
 from tests.support.screens.home import library, sessions
+from tests.support.screens.play import rested
 
 STATE = start(short(1), short(2), library=library(NOW), sessions=sessions(NOW))
 
@@ -92,20 +93,20 @@ def test_help_shows_the_keys_that_the_person_gave() -> None:
     assert any("0.6 s" in line for line in text)
 
 
-async def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> None:
+def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> None:
     """`y` approves, `a` does nothing, footer and status line say `y`."""
     registry = remap_keys((("approve", "y"), ("copy", "c"), ("read_on", "n"), ("view_audit", "9")))
 
-    async with resting(STATE, registry=registry) as shown:
-        assert " y  approve" in shown.keys
-        assert "Press y to send a mail draft." in shown.status_line
-        assert " 9 Audit" in shown.lines[0]
-        await shown.press_alone("a")
-        await shown.passes(0.1)
-        assert shown.port.intents == []
-        await shown.press_rested("y")
-        await shown.until(lambda: len(shown.port.intents) == 1)
-        await shown.go("9", "not verified since")
+    with rested(STATE, registry=registry) as play:
+        assert " y  approve" in play.keys
+        assert "Press y to send a mail draft." in play.status_line
+        assert " 9 Audit" in play.lines[0]
+        play.press_alone("a")
+        play.passes(0.1)
+        assert play.port.intents == []
+        play.press_rested("y")
+        play.until(lambda: len(play.port.intents) == 1)
+        play.go("9", "not verified since")
 
 
 async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_else() -> None:
@@ -154,17 +155,17 @@ async def test_nothing_counts_as_seen_behind_the_lock() -> None:
         assert isinstance(page, ConsoleScreen)
         for _ in range(3):
             await shown.passes(1.0)
-            page.reader._look()
+            page.page.reader.look()
         assert model.reading.unseen > 0
         await shown.press_alone("space")
         await shown.read_all()
         assert model.reading.unseen == 0
 
 
-async def test_an_update_while_the_lock_comes_or_goes_does_not_end_the_console() -> None:
+def test_an_update_while_the_lock_comes_or_goes_does_not_end_the_console() -> None:
     """It is drawn with every update, also before it has lines to draw."""
-    async with resting(STATE) as shown:
-        LockScreen(shown.model).redraw()
+    with rested(STATE) as play:
+        LockScreen(play.model).redraw()
 
 
 async def test_the_lock_covers_what_stood_over_the_page() -> None:

@@ -4,19 +4,17 @@ import random
 from dataclasses import replace
 
 import pytest
-from textual import events
 
 from aileron_core.console_port.events import ApprovalUpdated, IntentRefused, LibraryUpdated
 from aileron_core.console_port.intents import Accept, Acknowledge, Approve, Deny, Intent
 from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_tui.draw.text import plain_text
 from aileron_tui.input.commands import key_label
-from aileron_tui.screens.base import ConsoleScreen
 from aileron_tui.state.pending_intents import file_key
-from aileron_tui.widgets.document import Document
 from tests.screen.driving import NOW, Console, console, mail, resting, short, start
 from tests.support.screens.calls import drifted
 from tests.support.screens.home import not_accepted
+from tests.support.screens.play import Play, rested
 from tests.support.variants import ALL, variants
 
 PRESSES = 200 if ALL else 80
@@ -149,12 +147,11 @@ class World:
 def aim(shown: Console) -> tuple[object, ...]:
     """Return everything that a key can be aimed at: cursor, document, question, filter, first press."""
     model = shown.model
-    page = shown.app._screens[model.view]
-    assert isinstance(page, ConsoleScreen)
+    page = shown.app._screens[model.view].page
     return (
         model.view,
         model.queue.selected,
-        page.query_one("#document", Document).rows_in_view[0],
+        page.reader.document.top,
         model.panel,
         page.panel.text,
         model.parsed_filter.text,
@@ -228,21 +225,21 @@ async def test_each_press_does_what_it_was_aimed_at_or_says_why_not(seed: int) -
     assert refused > 20
 
 
-async def test_a_key_in_a_pane_without_focus_says_why_and_works_once_it_has_the_focus(
-    shown: Console,
+def test_a_key_in_a_pane_without_focus_says_why_and_works_once_it_has_the_focus(
+    play: Play,
 ) -> None:
     """The sentence goes with its cause."""
-    shown.app.post_message(events.AppBlur())
-    await shown.settled()
-    shown.clock.advance(1)
-    await shown.press_alone("a", "This pane was not in focus. Go to it, then press a again.")
-    shown.app.post_message(events.AppFocus())
-    await shown.until(lambda: "not in focus" not in shown.text)
-    shown.clock.advance(0.2)
-    await shown.press_alone("a", "Too soon: this pane has just come into focus. Press a again.")
-    assert shown.port.intents == []
-    await shown.press_rested("a")
-    await shown.asks()
+    play.focus(False)
+    play.settled()
+    play.clock.advance(1)
+    play.press_alone("a", "This pane was not in focus. Go to it, then press a again.")
+    play.focus(True)
+    play.until(lambda: "not in focus" not in play.text)
+    play.clock.advance(0.2)
+    play.press_alone("a", "Too soon: this pane has just come into focus. Press a again.")
+    assert play.port.intents == []
+    play.press_rested("a")
+    play.asks()
 
 
 async def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_decides_nothing() -> (
@@ -266,27 +263,27 @@ async def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_dec
         await shown.asks()
 
 
-async def test_the_last_row_that_ended_leaves_at_the_next_key() -> None:
+def test_the_last_row_that_ended_leaves_at_the_next_key() -> None:
     """Until then its outcome can be read."""
-    async with resting(start(short(1))) as shown:
-        shown.port.tell(ApprovalUpdated(view=short(1, state="withdrawn", ended_at=NOW)))
-        await shown.passes(600)
-        assert "withdrawn" in shown.text
-        await shown.press_alone(
+    with rested(start(short(1))) as play:
+        play.port.tell(ApprovalUpdated(view=short(1, state="withdrawn", ended_at=NOW)))
+        play.passes(600)
+        assert "withdrawn" in play.text
+        play.press_alone(
             "escape", "esc decided nothing: that row had ended. Nothing else is waiting."
         )
-        assert shown.waiting == []
+        assert play.waiting == []
 
 
-async def test_a_press_that_the_screen_took_back_says_so(shown: Console) -> None:
+def test_a_press_that_the_screen_took_back_says_so(play: Play) -> None:
     """The item changed between the press and the silence after it: nothing is decided."""
-    await shown.press("a")
+    play.press("a")
     changed = replace(short(1), version=2, digest="9" * 64)
-    shown.port.tell(ApprovalUpdated(view=changed))
-    await shown.settled()
-    shown.clock.advance(0.03)
-    await shown.shows("The screen changed as you pressed the key. Press a again.")
-    assert shown.port.intents == []
+    play.port.tell(ApprovalUpdated(view=changed))
+    play.settled()
+    play.clock.advance(0.03)
+    play.shows("The screen changed as you pressed the key. Press a again.")
+    assert play.port.intents == []
 
 
 async def test_a_key_that_a_question_does_not_know_is_answered_in_the_question(
@@ -301,30 +298,28 @@ async def test_a_key_that_a_question_does_not_know_is_answered_in_the_question(
     assert shown.port.intents == []
 
 
-async def test_a_file_that_is_gone_or_changed_says_so_in_its_row_and_a_key_accepts_nothing() -> (
-    None
-):
+def test_a_file_that_is_gone_or_changed_says_so_in_its_row_and_a_key_accepts_nothing() -> None:
     """What came meanwhile moves no row; the next key leaves the row, or the changed file rests anew."""
     first, second = replace(not_accepted(), name="first"), replace(not_accepted(), name="second")
     changed = replace(second, digest="9" * 64)
 
     def tell(*files: NotAcceptedView) -> None:
-        shown.port.tell(LibraryUpdated(not_accepted=files, problems=(), actions_ready=3))
+        play.port.tell(LibraryUpdated(not_accepted=files, problems=(), actions_ready=3))
 
-    async with resting(start(held=(first, second)), size=(120, 36)) as shown:
+    with rested(start(held=(first, second)), size=(120, 36)) as play:
         tell(second, replace(first, kind="connector", name="new"))
-        shown.port.tell(ApprovalUpdated(view=short(1)))
-        await shown.shows("removed")
+        play.port.tell(ApprovalUpdated(view=short(1)))
+        play.shows("removed")
         waiting = [file_key("action", "second"), short(1).approval_id]
-        assert shown.selected == shown.waiting[0] == file_key("action", "first")
-        await shown.press_rested("t", "t decided nothing: that row had ended.")
-        assert shown.selected == short(1).approval_id
-        assert shown.waiting == [waiting[1], file_key("connector", "new"), waiting[0]]
-        await shown.press_alone("end")
-        await shown.rest()
+        assert play.selected == play.waiting[0] == file_key("action", "first")
+        play.press_rested("t", "t decided nothing: that row had ended.")
+        assert play.selected == short(1).approval_id
+        assert play.waiting == [waiting[1], file_key("connector", "new"), waiting[0]]
+        play.press_alone("end")
+        play.rest()
         tell(changed)
-        await shown.shows("changed just now")
-        await shown.press_alone("t", "9 of 9 lines not seen. Press t again to accept it anyway.")
-        assert shown.port.intents == []
-        await shown.press_rested("t")
-        await shown.asks(Accept(kind="action", name="second", digest=changed.digest))
+        play.shows("changed just now")
+        play.press_alone("t", "9 of 9 lines not seen. Press t again to accept it anyway.")
+        assert play.port.intents == []
+        play.press_rested("t")
+        play.asks(Accept(kind="action", name="second", digest=changed.digest))

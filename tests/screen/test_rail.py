@@ -19,6 +19,7 @@ from aileron_tui.draw.context import (
 )
 from aileron_tui.draw.text import cell_width, plain_text
 from tests.screen.driving import NOW, mail, resting, short, start
+from tests.support.screens.play import rested
 from tests.support.screens.states import record
 
 PROCESS = ProcessView(
@@ -206,16 +207,16 @@ async def test_the_rail_is_there_where_the_document_keeps_80_columns(
     async with resting(start(short(1, process=PROCESS)), size=(width, 40)) as shown:
         rail = shown.app.screen.query_one("#rail")
         assert rail.display is shown_there
-        assert shown.document.size.width >= 80
+        assert shown.document.width >= 80
         if shown_there:
             assert "WHO ASKS" in shown.text
             assert rail.size.width == 50
 
 
-async def test_a_record_that_comes_is_announced_and_leaves_the_key_armed() -> None:
+def test_a_record_that_comes_is_announced_and_leaves_the_key_armed() -> None:
     """The rail is not what a person decides by: it may change at any time."""
-    async with resting(start(short(1), records=()), size=(190, 40)) as shown:
+    with rested(start(short(1), records=()), size=(190, 40)) as play:
         fresh = of_run(99, "run.completed", "run-99", action="get-draft")
-        shown.port.tell(Recorded(record=fresh, head_words=("olive", "pixel")))
-        await shown.shows("get-draft")
-        assert shown.armed
+        play.port.tell(Recorded(record=fresh, head_words=("olive", "pixel")))
+        play.shows("get-draft")
+        assert play.armed

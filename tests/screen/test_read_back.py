@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.intents import MarkReadBackSeen
-from tests.screen.driving import NOW, console, resting, start
+from tests.screen.driving import NOW, console, start
+from tests.support.screens.play import rested
 from tests.support.screens.states import AS_APPROVED, TO, change, differing, record
 
 HELD = change(
@@ -15,21 +16,21 @@ ODD = replace(HELD, read_back=differing("eve@evil.example"), version=9)
 SEEN = MarkReadBackSeen(run_id=ODD.run_id)
 
 
-async def test_a_difference_is_seen_once_its_call_is_opened() -> None:
+def test_a_difference_is_seen_once_its_call_is_opened() -> None:
     """Reported to the core once, whatever is drawn meanwhile; a look at the list is not enough."""
     asked = record(990, "run.requested", run_id=ODD.run_id, session_id=ODD.session_id)
-    async with resting(start(ODD, records=(asked,)), answers=True) as shown:
-        await shown.press("2")
-        await shown.rest()
-        assert shown.port.intents == []
-        await shown.press("enter")
-        await shown.shows("AFTER THE RUN")
-        await shown.asks()
-        await shown.passes(3)
-        assert shown.port.intents == [SEEN]
-        assert "eve@evil.example" in shown.text
-        await shown.press("1")
-        await shown.until(lambda: "Last: ✓ Readdress a draft" in shown.text)
+    with rested(start(ODD, records=(asked,)), answers=True) as play:
+        play.press("2")
+        play.rest()
+        assert play.port.intents == []
+        play.press("enter")
+        play.shows("AFTER THE RUN")
+        play.asks()
+        play.passes(3)
+        assert play.port.intents == [SEEN]
+        assert "eve@evil.example" in play.text
+        play.press("1")
+        play.until(lambda: "Last: ✓ Readdress a draft" in play.text)
 
 
 async def test_nobody_sees_a_difference_behind_the_lock_or_in_a_small_window() -> None:

@@ -12,6 +12,7 @@ from aileron_tui.app import AileronApp
 from aileron_tui.messages import LinkRequested
 from tests.screen.driving import Console, console, resting, short, start
 from tests.screen.picturing import dark, picture_of
+from tests.support.screens.play import playing
 from tests.support.screens.states import body
 
 LONG = "\n".join(f"line {number} of the letter" for number in range(60))
@@ -24,77 +25,75 @@ def _noting(opened: list[str]) -> Callable[[AileronApp, LinkRequested], None]:
     return lambda _app, message: opened.append(message.url)
 
 
-async def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_back() -> None:
+def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_back() -> None:
     """The lines that the reader drew count as seen; in it no key decides."""
-    async with console(start(body(LONG)), size=(80, 24)) as shown:
-        before = shown.document.size.height
-        await shown.go("v", "line 5 of")
-        assert shown.document.size.height >= before + 4
-        assert shown.document.size.height >= 20
+    with playing(start(body(LONG)), size=(80, 24)) as play:
+        before = play.document.height
+        play.go("v", "line 5 of")
+        assert play.document.height >= before + 4
+        assert play.document.height >= 20
         for _ in range(8):
-            await shown.rest()
-            await shown.press("space")
-        await shown.rest()
-        await shown.press("g")
-        await shown.until(lambda: "✓ All seen. esc goes back" in shown.status_line)
-        await shown.rest()
-        await shown.press("a")
-        await shown.until(
-            lambda: "this page is only for reading; esc goes back" in shown.status_line
-        )
-        assert shown.asked(Approve) == []
-        await shown.rest()
-        await shown.press("escape")
-        await shown.until(lambda: shown.document.size.height == before)
-        await shown.press_rested("a")
-        await shown.until(lambda: len(shown.asked(Approve)) == 1)
+            play.rest()
+            play.press("space")
+        play.rest()
+        play.press("g")
+        play.until(lambda: "✓ All seen. esc goes back" in play.status_line)
+        play.rest()
+        play.press("a")
+        play.until(lambda: "this page is only for reading; esc goes back" in play.status_line)
+        assert play.asked(Approve) == []
+        play.rest()
+        play.press("escape")
+        play.until(lambda: play.document.height == before)
+        play.press_rested("a")
+        play.until(lambda: len(play.asked(Approve)) == 1)
 
 
-async def test_the_reader_says_which_call_it_shows() -> None:
+def test_the_reader_says_which_call_it_shows() -> None:
     """Action, agent and deadline; a name that only the agent gave stands behind its bar, and is cut."""
     named = replace(body(LONG), title="Send a draft", agent="mail-agent " * 9, self_opened=True)
-    async with console(start(named), size=(80, 24)) as shown:
-        await shown.go("v", "line 5 of")
-        await shown.until(lambda: "Send a draft" in shown.lines[0])
+    with playing(start(named), size=(80, 24)) as play:
+        play.go("v", "line 5 of")
+        play.until(lambda: "Send a draft" in play.lines[0])
         head = r" Send a draft +┊ mail-agent mail-agent… +[━╸]+ [\d:]+ left +$"
-        assert re.search(head, shown.lines[0]), shown.lines[0]
-        assert shown.lines[1].startswith(" WILL HAPPEN")
-        await shown.go("v", "Unverified agent")
+        assert re.search(head, play.lines[0]), play.lines[0]
+        assert play.lines[1].startswith(" WILL HAPPEN")
+        play.go("v", "Unverified agent")
 
 
-async def test_what_the_reader_did_not_show_is_not_seen() -> None:
-    async with console(start(body(LONG)), size=(80, 24)) as shown:
-        await shown.go("v", "line 5 of")
-        await shown.rest()
-        await shown.press("v")
-        await shown.press_rested("a")
-        await shown.quiet()
-        assert shown.asked(Approve) == []
-        assert "unread" in shown.text or "not seen" in shown.text
+def test_what_the_reader_did_not_show_is_not_seen() -> None:
+    with playing(start(body(LONG)), size=(80, 24)) as play:
+        play.go("v", "line 5 of")
+        play.rest()
+        play.press("v")
+        play.press_rested("a")
+        play.quiet()
+        assert play.asked(Approve) == []
+        assert "unread" in play.text or "not seen" in play.text
 
 
-async def test_a_search_goes_to_its_matches_and_marks_them() -> None:
-    async with console(start(body(LONG)), size=(120, 36)) as shown:
-        await shown.go("tab", "/ search")
-        await shown.rest()
-        await shown.go("slash", "Search in the document")
-        await shown.rest()
-        await shown.type("LINE 4")
-        await shown.until(lambda: "1 of 11" in shown.text)
-        assert "line 4 of the letter" in shown.text
-        await shown.rest()
-        await shown.press("enter")
-        await shown.until(lambda: "1 of 11" in shown.status_line)
-        await shown.rest()
-        await shown.press("n")
-        await shown.until(lambda: "line 40 of the letter" in shown.text)
-        await shown.until(lambda: "2 of 11" in shown.status_line)
-        await shown.press("N")
-        await shown.until(lambda: "line 4 of the letter" in shown.text)
-        await shown.press("G")
-        await shown.until(lambda: "line 4 of the letter" not in shown.text)
-        await shown.press("g")
-        await shown.until(lambda: "line 0 of the letter" in shown.text)
+def test_a_search_goes_to_its_matches_and_marks_them() -> None:
+    with playing(start(body(LONG)), size=(120, 36)) as play:
+        play.go("tab", "/ search")
+        play.rest()
+        play.go("slash", "Search in the document")
+        play.rest()
+        play.type("LINE 4")
+        play.until(lambda: "1 of 11" in play.text)
+        assert "line 4 of the letter" in play.text
+        play.rest()
+        play.press("enter")
+        play.until(lambda: "1 of 11" in play.status_line)
+        play.rest()
+        play.press("n")
+        play.until(lambda: "line 40 of the letter" in play.text)
+        play.until(lambda: "2 of 11" in play.status_line)
+        play.press("N")
+        play.until(lambda: "line 4 of the letter" in play.text)
+        play.press("G")
+        play.until(lambda: "line 4 of the letter" not in play.text)
+        play.press("g")
+        play.until(lambda: "line 0 of the letter" in play.text)
 
 
 async def test_the_list_keeps_its_filter_where_it_has_the_keys() -> None:

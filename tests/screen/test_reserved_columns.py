@@ -35,11 +35,11 @@ async def test_outside_text_stands_only_where_outside_text_may_stand(width: int)
         for number in range(1, len(ATTACKS) + 1):
             assert shown.selected == mail(number).approval_id
             document = shown.document
-            left, top = document.region.x, document.region.y
+            left, top, *_ = shown.region("#document")
             gutter = 11 if width < 110 else 13
-            assert document.max_scroll_y == 0, "all of it is on the screen"
-            for line in shown.lines[top : top + document.size.height]:
-                assert "Ж" not in allowed(line[left : left + document.size.width], gutter), line
+            assert document.total <= document.height, "all of it is on the screen"
+            for line in shown.lines[top : top + document.height]:
+                assert "Ж" not in allowed(line[left : left + document.width], gutter), line
             assert "Ж" not in shown.status_line
             assert "Ж" not in shown.keys
             for line in shown.lines:

@@ -10,102 +10,103 @@ from aileron_core.console_port.view_models import RefusedHost, ToolCallsView, We
 from aileron_tui.app import AileronApp
 from tests.screen.driving import NOW, console, mail, start
 from tests.support.screens.home import sessions
+from tests.support.screens.play import playing
 
 CODEX, CLAUDE, RELAY = sessions(NOW)
 STATE = start(mail(), sessions=(CODEX, CLAUDE, RELAY))
 
 
-async def test_no_question_of_ours_repeats_the_name_that_a_session_gave_itself() -> None:
-    async with console(STATE) as shown:
-        await shown.go("5", "sessions open")
-        await shown.go("end", "it connected by itself")
-        await shown.go("x", "End the session of the agent?")
-        assert "WILL HAPPEN" not in "\n".join(shown.lines[-3:])
+def test_no_question_of_ours_repeats_the_name_that_a_session_gave_itself() -> None:
+    with playing(STATE) as play:
+        play.go("5", "sessions open")
+        play.go("end", "it connected by itself")
+        play.go("x", "End the session of the agent?")
+        assert "WILL HAPPEN" not in "\n".join(play.lines[-3:])
 
 
-async def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
+def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
     """`x` asks, `esc` leaves it; `enter` ends it once it rested; its calls stay waiting."""
-    async with console(STATE, answers=True) as shown:
-        await shown.go("5", "sessions open")
-        await shown.go("x", "End the session of codex?")
-        assert "Its 2 calls keep waiting." in shown.text
-        await shown.press_alone("enter")
-        assert shown.port.intents == [], "the question was not there for 400 ms"
-        await shown.go("escape", "Connected agents.")
-        assert shown.port.intents == []
-        await shown.go("x", "End the session of codex?")
-        await shown.rest()
-        assert " enter  end the session" in shown.keys
-        await shown.press_alone("enter")
-        await shown.asks(EndSession(session_id=CODEX.session_id))
-        await shown.shows("✓ Ended the session of codex.")
-        assert not any("codex" in line for line in shown.lines[1:-2])
-        await shown.go("1", "The agent's session has ended")
+    with playing(STATE, answers=True) as play:
+        play.go("5", "sessions open")
+        play.go("x", "End the session of codex?")
+        assert "Its 2 calls keep waiting." in play.text
+        play.press_alone("enter")
+        assert play.port.intents == [], "the question was not there for 400 ms"
+        play.go("escape", "Connected agents.")
+        assert play.port.intents == []
+        play.go("x", "End the session of codex?")
+        play.rest()
+        assert " enter  end the session" in play.keys
+        play.press_alone("enter")
+        play.asks(EndSession(session_id=CODEX.session_id))
+        play.shows("✓ Ended the session of codex.")
+        assert not any("codex" in line for line in play.lines[1:-2])
+        play.go("1", "The agent's session has ended")
 
 
-async def test_a_busy_agent_cannot_keep_its_session_from_being_ended() -> None:
+def test_a_busy_agent_cannot_keep_its_session_from_being_ended() -> None:
     """What it asks for meanwhile changes counts, and makes no key rest anew."""
-    async with console(STATE) as shown:
-        await shown.go("5", "sessions open")
-        await shown.go("x", "End the session of codex?")
-        await shown.rest()
+    with playing(STATE) as play:
+        play.go("5", "sessions open")
+        play.go("x", "End the session of codex?")
+        play.rest()
         for count in range(3, 6):
             busy = replace(CODEX, waiting=count, running=count)
-            shown.port.tell(SessionsUpdated(sessions=(busy, CLAUDE, RELAY)))
-        await shown.shows("Its 5 calls keep waiting.")
-        assert shown.armed
-        await shown.press_alone("enter")
-        await shown.asks()
+            play.port.tell(SessionsUpdated(sessions=(busy, CLAUDE, RELAY)))
+        play.shows("Its 5 calls keep waiting.")
+        assert play.armed
+        play.press_alone("enter")
+        play.asks()
 
 
-async def test_a_question_about_a_session_that_has_ended_closes() -> None:
+def test_a_question_about_a_session_that_has_ended_closes() -> None:
     """The key does not fall upon its neighbour."""
-    async with console(STATE) as shown:
-        await shown.go("5", "sessions open")
-        await shown.go("x", "End the session of codex?")
-        await shown.rest()
-        shown.port.tell(SessionsUpdated(sessions=(CLAUDE, RELAY)))
-        await shown.until(lambda: "End the session" not in shown.text)
-        await shown.press_alone("enter")
-        await shown.asks_nothing()
+    with playing(STATE) as play:
+        play.go("5", "sessions open")
+        play.go("x", "End the session of codex?")
+        play.rest()
+        play.port.tell(SessionsUpdated(sessions=(CLAUDE, RELAY)))
+        play.until(lambda: "End the session" not in play.text)
+        play.press_alone("enter")
+        play.asks_nothing()
 
 
 ASKED, NEXT = "evil-registry.example:443", "telemetry.example:443"
 
 
-async def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
+def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
     """The list counts it, its row's detail names it; the key opens the session first, and decides there."""
     asks = replace(CODEX, refused_hosts=(RefusedHost(ASKED, ""), RefusedHost(NEXT, "")))
-    async with console(start(mail(), sessions=(asks, CLAUDE, RELAY))) as shown:
-        await shown.go("5", "▲ 1 asks for a host")
-        assert f"▲ asks for {ASKED}" in shown.text
-        await shown.press_rested("t", "NETWORK")
-        assert shown.port.intents == []
-        await shown.read_all()
-        assert f"t lets this session reach {ASKED} until it ends." in shown.status_line
-        await shown.press_alone("t")
-        await shown.asks(AllowHost(session_id=CODEX.session_id, host=ASKED))
+    with playing(start(mail(), sessions=(asks, CLAUDE, RELAY))) as play:
+        play.go("5", "▲ 1 asks for a host")
+        assert f"▲ asks for {ASKED}" in play.text
+        play.press_rested("t", "NETWORK")
+        assert play.port.intents == []
+        play.read_all()
+        assert f"t lets this session reach {ASKED} until it ends." in play.status_line
+        play.press_alone("t")
+        play.asks(AllowHost(session_id=CODEX.session_id, host=ASKED))
         allowed = replace(asks, refused_hosts=(RefusedHost(NEXT, ""),), allowed_hosts=(ASKED,))
-        shown.port.tell(SessionsUpdated(sessions=(allowed, CLAUDE, RELAY)))
-        await shown.shows(f"✓ The session can reach {ASKED} until it ends.")
-        await shown.press_alone("t")
-        await shown.passes(0.1)
-        assert len(shown.port.intents) == 1, "the next host was not there for 400 ms"
+        play.port.tell(SessionsUpdated(sessions=(allowed, CLAUDE, RELAY)))
+        play.shows(f"✓ The session can reach {ASKED} until it ends.")
+        play.press_alone("t")
+        play.passes(0.1)
+        assert len(play.port.intents) == 1, "the next host was not there for 400 ms"
 
 
-async def test_another_host_that_comes_to_be_asked_for_rests_anew() -> None:
+def test_another_host_that_comes_to_be_asked_for_rests_anew() -> None:
     """The key does not fall upon a host that the person did not see."""
     asks = replace(CODEX, refused_hosts=(RefusedHost(ASKED, ""),))
-    async with console(start(mail(), sessions=(asks,))) as shown:
-        await shown.go("5", ASKED)
-        await shown.go("enter", "NETWORK")
-        await shown.read_all()
+    with playing(start(mail(), sessions=(asks,))) as play:
+        play.go("5", ASKED)
+        play.go("enter", "NETWORK")
+        play.read_all()
         swapped = replace(CODEX, refused_hosts=(RefusedHost(NEXT, ""),))
-        shown.port.tell(SessionsUpdated(sessions=(swapped,)))
-        await shown.shows(NEXT)
-        await shown.press_alone("t")
-        await shown.passes(0.1)
-        assert shown.port.intents == []
+        play.port.tell(SessionsUpdated(sessions=(swapped,)))
+        play.shows(NEXT)
+        play.press_alone("t")
+        play.passes(0.1)
+        assert play.port.intents == []
 
 
 AROUND = replace(

@@ -5,9 +5,10 @@ from dataclasses import replace
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port.events import ApprovalUpdated, Recorded
 from aileron_core.console_port.intents import StopRun
-from tests.screen.driving import NOW, console, resting, short, start
+from tests.screen.driving import NOW, short, start
 from tests.support.screens.calls import snapshot
 from tests.support.screens.drawn import Drawn
+from tests.support.screens.play import playing, rested
 
 RUNS = replace(
     short(2), state="executing", decided_at=NOW - 43, started_at=NOW - 42, seconds_allowed=180.0
@@ -37,51 +38,51 @@ def test_a_running_call_says_how_long_it_may_run_in_its_row_and_on_its_page() ->
         assert f"▶ running {said}" in drawn.words
 
 
-async def test_the_key_asks_and_only_enter_stops_the_call() -> None:
+def test_the_key_asks_and_only_enter_stops_the_call() -> None:
     """Not `esc`, not the key itself once more, and no enter that was on its way before the question."""
-    async with resting(start(short(), RUNS), answers=True) as shown:
-        assert "X stop" not in shown.keys, "the selected call waits, and does not run"
-        await shown.go("j", "X stop the run…")
-        await shown.go("X", 'Stop "')
-        await shown.press_alone("enter")
-        assert shown.port.intents == []
-        await shown.press_rested("escape")
-        await shown.until(lambda: 'Stop "' not in shown.text)
-        assert shown.port.intents == []
-        await shown.go("X", 'Stop "')
-        await shown.rest()
-        assert " enter  stop the run" in shown.keys
-        await shown.press_alone("enter")
-        await shown.asks(StopRun(run_id=RUNS.run_id))
-        await shown.shows("A person stopped this run.")
+    with rested(start(short(), RUNS), answers=True) as play:
+        assert "X stop" not in play.keys, "the selected call waits, and does not run"
+        play.go("j", "X stop the run…")
+        play.go("X", 'Stop "')
+        play.press_alone("enter")
+        assert play.port.intents == []
+        play.press_rested("escape")
+        play.until(lambda: 'Stop "' not in play.text)
+        assert play.port.intents == []
+        play.go("X", 'Stop "')
+        play.rest()
+        assert " enter  stop the run" in play.keys
+        play.press_alone("enter")
+        play.asks(StopRun(run_id=RUNS.run_id))
+        play.shows("A person stopped this run.")
 
 
-async def test_the_question_goes_away_with_the_call_that_it_is_about() -> None:
+def test_the_question_goes_away_with_the_call_that_it_is_about() -> None:
     """It ended by itself: an enter that comes now must stop nothing else."""
-    async with resting(start(RUNS), answers=True) as shown:
-        await shown.go("X", 'Stop "')
+    with rested(start(RUNS), answers=True) as play:
+        play.go("X", 'Stop "')
         done = replace(RUNS, state="completed", started_at=None, ended_at=NOW, version=100)
-        shown.port.tell(ApprovalUpdated(view=done))
-        await shown.until(lambda: 'Stop "' not in shown.text)
-        await shown.press_rested("enter")
-        assert not shown.asked(StopRun)
+        play.port.tell(ApprovalUpdated(view=done))
+        play.until(lambda: 'Stop "' not in play.text)
+        play.press_rested("enter")
+        assert not play.asked(StopRun)
 
 
-async def test_a_call_that_asks_nobody_is_stopped_from_the_list_of_activity() -> None:
+def test_a_call_that_asks_nobody_is_stopped_from_the_list_of_activity() -> None:
     """It has a row there and nowhere else; the key does nothing on a row that does not run."""
-    async with console(start(short()), answers=True) as shown:
-        await shown.shows("WILL HAPPEN")
-        shown.port.tell(Recorded(record=long_started(), head_words=("olive", "pixel")))
-        await shown.go("2", "▶ running 0:42 of 3:00")
-        await shown.rest()
-        assert "X stop the run…" in shown.keys
-        await shown.go("j", "")
-        await shown.until(lambda: "X stop" not in shown.keys)
-        await shown.go("k", "X stop the run…")
-        await shown.go("X", 'Stop "run-query"? It has been running for 0:4')
+    with playing(start(short()), answers=True) as play:
+        play.shows("WILL HAPPEN")
+        play.port.tell(Recorded(record=long_started(), head_words=("olive", "pixel")))
+        play.go("2", "▶ running 0:42 of 3:00")
+        play.rest()
+        assert "X stop the run…" in play.keys
+        play.go("j", "")
+        play.until(lambda: "X stop" not in play.keys)
+        play.go("k", "X stop the run…")
+        play.go("X", 'Stop "run-query"? It has been running for 0:4')
         other = replace(long_started(4001), run_id="run_other", action="other-work")
-        shown.port.tell(Recorded(record=other, head_words=("olive", "pixel")))
-        await shown.shows("other-work")
-        assert 'Stop "run-query"?' in shown.text, "a newer call takes neither cursor nor question"
-        await shown.press_rested("enter")
-        await shown.asks(StopRun(run_id="run_long"))
+        play.port.tell(Recorded(record=other, head_words=("olive", "pixel")))
+        play.shows("other-work")
+        assert 'Stop "run-query"?' in play.text, "a newer call takes neither cursor nor question"
+        play.press_rested("enter")
+        play.asks(StopRun(run_id="run_long"))

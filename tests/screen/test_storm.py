@@ -6,13 +6,11 @@ import sys
 from pathlib import Path
 from time import monotonic
 
-from textual.geometry import Offset
-
 from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.intents import Approve
-from aileron_tui.screens.waiting import WaitingScreen
 from tests.screen.driving import NOW, Console, console, key_of, resting, short, start
 from tests.support.screens.home import not_accepted
+from tests.support.screens.play import playing, rested
 from tests.support.terminal import Pty
 
 STORM = 200
@@ -26,8 +24,8 @@ def state(shown: Console) -> tuple[object, ...]:
         shown.selected,
         shown.armed,
         shown.app.focused,
-        shown.queue.scroll_offset,
-        document.scroll_offset,
+        shown.queue.top,
+        document.top,
         [line[45:] for line in shown.lines[1:-2]],
     )
 
@@ -56,38 +54,38 @@ async def test_two_hundred_arrivals_in_a_second_move_nothing_and_leave_the_key_a
 async def test_arrivals_do_not_scroll_a_list_that_the_wheel_has_moved() -> None:
     """The cursor is out of sight; what the person looks at stays."""
     async with resting(start(*(short(n) for n in range(1, 61)))) as shown:
-        shown.queue.scroll_to(y=20, animate=False, immediate=True)
+        shown.app.screen.query_one("#queue").scroll_to(y=20, animate=False, immediate=True)
         await shown.settled()
         shown.app.draw_all()
         await shown.settled()
-        region = shown.queue.region
+        region = shown.region("#queue")
         side = [line[:44] for line in shown.lines[region.y : region.bottom]]
         for number in range(100, 130):
             shown.port.tell(ApprovalUpdated(view=short(number)))
         await shown.shows(" 90 ")
-        assert shown.queue.scroll_offset == Offset(0, 20)
+        assert shown.queue.top == 20
         assert [line[:44] for line in shown.lines[region.y : region.bottom]] == side
         assert shown.selected == key_of(1)
 
 
-async def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen() -> None:
+def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen() -> None:
     """The list scrolls by as much as went, so that the eye need not."""
-    async with resting(start(*(short(n) for n in range(1, 61)))) as shown:
+    with rested(start(*(short(n) for n in range(1, 61)))) as play:
         for _ in range(30):
-            await shown.press("j")
-        await shown.rest()
-        place = next(y for y, line in enumerate(shown.lines) if line.startswith("▌"))
+            play.press("j")
+        play.rest()
+        place = next(y for y, line in enumerate(play.lines) if line.startswith("▌"))
         for number in range(1, 6):
             ended = short(number, state="withdrawn", ended_at=NOW)
-            shown.port.tell(ApprovalUpdated(view=ended))
-        await shown.shows(" 55 ")
-        shown.clock.advance(6)
-        await shown.tick()
-        assert shown.model.queue.length == 60
-        await shown.press_alone("1")
-        await shown.until(lambda: shown.model.queue.length == 55)
-        assert next(y for y, line in enumerate(shown.lines) if line.startswith("▌")) == place
-        assert shown.selected == key_of(31)
+            play.port.tell(ApprovalUpdated(view=ended))
+        play.shows(" 55 ")
+        play.clock.advance(6)
+        play.tick()
+        assert play.model.queue.length == 60
+        play.press_alone("1")
+        play.until(lambda: play.model.queue.length == 55)
+        assert next(y for y, line in enumerate(play.lines) if line.startswith("▌")) == place
+        assert play.selected == key_of(31)
 
 
 async def test_an_unaccepted_file_under_the_cursor_keeps_its_place_when_a_call_comes() -> None:
@@ -105,30 +103,28 @@ async def test_an_unaccepted_file_under_the_cursor_keeps_its_place_when_a_call_c
         assert shown.armed
 
 
-async def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
+def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
     """Once for each line that stands there, whatever waits out of sight."""
     asked: list[int] = []
 
-    async with console(start(*(short(n) for n in range(1, 10001)))) as shown:
-        await shown.shows(" 10000 ")
-        await shown.until(lambda: not shown.model.queue.unread_count, "all of them")
-        await shown.rest()
-        page = shown.app._screens["waiting"]
-        assert isinstance(page, WaitingScreen)
-        drawn = shown.queue._draw
+    with playing(start(*(short(n) for n in range(1, 10001)))) as play:
+        play.shows(" 10000 ")
+        play.until(lambda: not play.model.queue.unread_count, "all of them")
+        play.rest()
+        drawn = play.queue.draw_row
 
         def counted(row: int, width: int, selected: bool) -> object:
             asked.append(row)
             return drawn(row, width, selected)
 
-        shown.queue._draw = counted  # type: ignore[assignment]
-        await shown.press_alone("end")
-        await shown.until(lambda: shown.selected == key_of(10_000), "the last")
+        play.queue.draw_row = counted  # type: ignore[assignment]
+        play.press_alone("end")
+        play.until(lambda: play.selected == key_of(10_000), "the last")
         asked.clear()
-        await shown.tick()
-        assert shown.lines
+        play.tick()
+        assert play.lines
         assert set(asked) <= set(range(9_980, 10_000))
-        assert 0 < len(asked) <= 2 * shown.queue.size.height
+        assert 0 < len(asked) <= 2 * play.queue.height
 
 
 FLOOD = """

@@ -33,4 +33,4 @@ async def test_a_view_without_widgets_draws_nothing() -> None:
         pages = [page for page in shown.app._screens.values() if not page.is_mounted]
         assert len(pages) == 5
         for page in pages:
-            page.redraw()
+            page.page.redraw()

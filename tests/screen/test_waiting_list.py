@@ -11,8 +11,9 @@ from aileron_tui.draw.bars import banner_lines, startup_warnings
 from aileron_tui.draw.text import plain_text
 from aileron_tui.state.model import Model
 from aileron_tui.state.queue import ELSEWHERE_SECONDS, Queue
-from tests.screen.driving import NOW, Console, console, key_of, resting, short, start
+from tests.screen.driving import NOW, Console, key_of, resting, short, start
 from tests.support.screens.calls import drifted
+from tests.support.screens.play import Play, playing
 
 
 def test_an_item_that_ends_elsewhere_keeps_its_place_while_the_cursor_is_on_it() -> None:
@@ -55,57 +56,55 @@ def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
     assert [item.key for item in model.queue.items] == [key_of(2)]
 
 
-async def test_the_cursor_moves_by_every_key_of_the_registry() -> None:
+def test_the_cursor_moves_by_every_key_of_the_registry() -> None:
     """Letters, arrows, home, end and pages."""
     moves = {"j": 2, "down": 3, "k": 2, "up": 1, "end": 5, "home": 1, "pagedown": 5, "pageup": 1}
-    async with console(start(*(short(n) for n in range(1, 6)))) as shown:
+    with playing(start(*(short(n) for n in range(1, 6)))) as play:
         for pressed, expected in moves.items():
-            await shown.press_alone(pressed)
-            assert shown.selected == key_of(expected), pressed
+            play.press_alone(pressed)
+            assert play.selected == key_of(expected), pressed
 
 
-async def test_refresh_asks_the_core_for_the_item_under_the_cursor(shown: Console) -> None:
+def test_refresh_asks_the_core_for_the_item_under_the_cursor(play: Play) -> None:
     """`r` fetches the preview again."""
-    await shown.press_alone("r")
-    await shown.asks(RefreshPreview(approval_id=key_of(1)))
+    play.press_alone("r")
+    play.asks(RefreshPreview(approval_id=key_of(1)))
 
 
 @pytest.mark.parametrize("changed_before", [False, True])
-async def test_a_preview_that_was_fetched_again_and_is_the_same_says_so(
-    *, changed_before: bool
-) -> None:
+def test_a_preview_that_was_fetched_again_and_is_the_same_says_so(*, changed_before: bool) -> None:
     """Also where it had changed before that; one that differs is shown instead."""
     drift = drifted(NOW) if changed_before else None
     view = short(1, drift=drift)
     sentence = f"Fetched again: nothing {'else ' if changed_before else ''}changed."
 
-    async def fetch(view: ApprovalView, seconds: float) -> ApprovalView:
+    def fetch(view: ApprovalView, seconds: float) -> ApprovalView:
         """Press `r`, and let the core answer with *view*, fetched *seconds* later."""
         fetching = replace(view.preview, status="fetching", fields=(), updated_at=NOW + seconds - 1)
         preview = replace(view.preview, updated_at=NOW + seconds)
-        await shown.press_rested("r")
+        play.press_rested("r")
         for each in (replace(view, drift=drift, preview=fetching), replace(view, preview=preview)):
-            shown.port.tell(ApprovalUpdated(view=each))
-        await shown.settled()
+            play.port.tell(ApprovalUpdated(view=each))
+        play.settled()
         return replace(view, preview=preview)
 
-    async with console(start(view), size=(120, 36)) as shown:
-        view = await fetch(view, 10)
-        await shown.shows(sentence)
+    with playing(start(view), size=(120, 36)) as play:
+        view = fetch(view, 10)
+        play.shows(sentence)
         other = replace(drifted(NOW), same_count=9)
-        await fetch(replace(view, drift=other), 20)
-        assert "Fetched again" not in shown.text
+        fetch(replace(view, drift=other), 20)
+        assert "Fetched again" not in play.text
 
 
-async def test_standing_warnings_are_on_screen_all_the_time() -> None:
+def test_standing_warnings_are_on_screen_all_the_time() -> None:
     """That files were accepted unseen, and that nobody's key unlocked the vault, is never forgotten."""
     vault = VaultStatus(state="unlocked", entries=2, unattended=True)
     state = start(short(1), accepted_installed=True, vault=vault)
-    async with console(state, size=(80, 24)) as shown:
+    with playing(state, size=(80, 24)) as play:
         for view in "123456":
-            shown.clock.advance(1)
-            await shown.press_alone(view, "(--accept-installed)")
-            assert "not by your key" in shown.text
+            play.clock.advance(1)
+            play.press_alone(view, "(--accept-installed)")
+            assert "not by your key" in play.text
 
 
 ROUTES = tuple(f"host-{n}.example:443 -> 127.0.0.1:900{n}" for n in range(6))

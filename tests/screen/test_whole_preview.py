@@ -36,8 +36,8 @@ def changed_body(lines: int = 60, unavailable: str = "") -> ApprovalView:
 
 def top(shown: Console) -> str:
     """Return the first line of the document that is in view."""
-    document = shown.document
-    return shown.lines[document.region.y][document.region.x :].rstrip(" █┃│")
+    region = shown.region("#document")
+    return shown.lines[region.y][region.x :].rstrip(" █┃│")
 
 
 async def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> None:

@@ -13,7 +13,8 @@ from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, heading, lay_out, va
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Piece, cell_width, plain_text, truncate
 from aileron_tui.input.situation import Situation, availability
-from aileron_tui.widgets.document import Document
+from aileron_tui.pages.panes import DocumentPane
+from aileron_tui.screens.console import ConsoleScreen
 from tests.screen.driving import NOW, Console, console, mail, short, start
 from tests.screen.picturing import Look, Snap, dark, picture_of, taken
 
@@ -34,8 +35,9 @@ def beyond(layout: Layout, row: int) -> str:
     return plain_text(pieces)[len(plain_text(inside)) :].strip()
 
 
-def document(app: AileronApp) -> Document:
-    return app.screen.query_one("#document", Document)
+def document(app: AileronApp) -> DocumentPane:
+    assert isinstance(app.screen, ConsoleScreen)
+    return app.screen.page.reader.document
 
 
 @given(

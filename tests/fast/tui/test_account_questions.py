@@ -11,8 +11,8 @@ from aileron_core.vault.secret import Secret
 from aileron_tui import words
 from aileron_tui.draw.text import plain_text
 from aileron_tui.input.refusals import is_refused, refusal
+from aileron_tui.pages.account_questions import login_question
 from aileron_tui.state.account_panel import AccountPanel
-from aileron_tui.widgets.account_questions import login_question
 from tests.screen.bound_accounts import ANA, DRIVE, ENDED, LOGIN, MAIL, accounts
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.states import start

@@ -30,7 +30,7 @@ def test_a_burst_never_seems_to_have_come_earlier_than_it_did(
 ) -> None:
     """Also where the process stands still while the two clocks are read: its key has to fall into it."""
     clock, model = _Clock(), _Model()
-    timing = KeyTiming(cast("Any", None), cast("Any", clock), cast("Any", None), lock_seconds=0)
+    timing = KeyTiming(cast("Any", None), cast("Any", clock), lock_seconds=0)
     timing._app = cast("Any", type("App", (), {"screen": None}))  # pyright: ignore[reportPrivateUsage]
     late = InputReceived("late")
 

@@ -412,6 +412,22 @@ class RecordingPort:
     def subscribe(self, sink: Callable[[CoreEvent], None]) -> Snapshot:
         self._thread = threading.Thread(target=self._work, args=(sink,), daemon=True)
         self._thread.start()
+        return self._first()
+
+    def connect(self, sink: Callable[[CoreEvent], None]) -> Snapshot:
+        """Subscribe without a thread: events go over where `deliver` is called."""
+        self._sink = sink
+        return self._first()
+
+    def deliver(self) -> None:
+        """Hand over what came to who connected."""
+        while not self._events.empty():
+            event = self._events.get()
+            assert event is not None
+            self._sink(event)
+            self._events.task_done()
+
+    def _first(self) -> Snapshot:
         newest = self.snapshot.approvals[:SNAPSHOT_CALLS]
         return replace(
             self.snapshot,

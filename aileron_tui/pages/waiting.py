@@ -2,9 +2,6 @@
 
 from dataclasses import replace
 
-from textual.app import ComposeResult
-from textual.containers import Container, Vertical
-
 from aileron_core.clock import Clock
 from aileron_core.console_port.intents import RefreshPreview
 from aileron_tui import words
@@ -30,26 +27,26 @@ from aileron_tui.draw.rows import (
 from aileron_tui.draw.text import Line, justify, line, truncate
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.items import Item
-from aileron_tui.messages import RowClicked
-from aileron_tui.screens.base import ConsoleScreen, Submit
+from aileron_tui.pages.page import Page, Submit
+from aileron_tui.pages.panes import RowsPane
+from aileron_tui.pages.surface import Surface
 from aileron_tui.state.decision_screens import DecisionScreen
 from aileron_tui.state.document_cache import LayoutOptions
 from aileron_tui.state.model import Model
 from aileron_tui.state.opened_call import CallPage
 from aileron_tui.state.tables.table import filter_status
-from aileron_tui.widgets.line_view import Lines
-from aileron_tui.widgets.rows import RowList
 
 COMPACT_DECISIONS = 5
 """Rows of the list of decisions, where it takes the place of what waits."""
 
 
-class WaitingScreen(ConsoleScreen):
+class WaitingPage(Page):
     """The list beside or above the item, and in a wide terminal a rail with its context."""
 
-    def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
-        super().__init__("waiting", model, clock, submit)
-        self._decided_height: int | None = None
+    def __init__(self, model: Model, clock: Clock, submit: Submit, surface: Surface) -> None:
+        self.queue = RowsPane(self._row)
+        self.decided = RowsPane(self._decided_row)
+        super().__init__("waiting", model, clock, submit, surface)
 
     def view_handlers(self) -> CommandHandlers:
         """Return what moves the cursor, and what is asked about the item."""
@@ -68,40 +65,23 @@ class WaitingScreen(ConsoleScreen):
             "whole": self._show_whole,
         }
 
-    def compose(self) -> ComposeResult:
-        """Lay the regions out from top to bottom; the stylesheet places them by size class."""
-        yield Lines(id="topbar")
-        yield Lines(id="banner", grows=True)
-        with Container(id="body"):
-            with Vertical(id="side"):
-                yield Lines(id="sidehead")
-                yield RowList(id="queue", draw=self._row)
-                yield Lines(id="sidefoot")
-                yield Lines(id="decidedhead")
-                yield RowList(id="decided", draw=self._decided_row)
-            with Vertical(id="item"):
-                yield self.reader.head
-                yield Lines(id="gap")
-                yield self.reader.document
-            yield Lines(id="rail")
-        yield Lines(id="empty")
-        yield Lines(id="sentence")
-        yield from self.compose_foot()
-
     # Drawing
 
     @property
     def _compact(self) -> bool:
-        return self.has_class("-compact")
+        return self.layout == "compact"
 
     @property
     def is_empty(self) -> bool:
         """Nothing waits, no file is in error, and no decided call is shown."""
         return not self.model.queue.total and not self.model.decided.active
 
+    def arrangement(self) -> dict[str, bool]:
+        """Return which of the stylesheet's arrangements hold."""
+        return {**super().arrangement(), "decided": self.model.decided.active}
+
     def draw_view(self) -> None:
         """Draw the lists, the item or the decided call, and the rail, or that nothing waits."""
-        self.set_class(self.model.decided.active, "-decided")
         for draw in (self._draw_list, self._draw_item, self._draw_rail, self._draw_empty):
             self.reader.draw_guarded(draw)
 
@@ -125,39 +105,37 @@ class WaitingScreen(ConsoleScreen):
 
     def _draw_list(self) -> None:
         queue = self.model.queue
-        rows = self.query_one("#queue", RowList)
-        items = queue.items
+        rows, items = self.queue, queue.items
         height = 1 if self._compact else 2
         row, has_cursor = queue.index(queue.selected), not self.model.decided.active
         rows.show(len(items), height, row, queue.selected, has_cursor=has_cursor)
-        width = self.query_one("#side").size.width
+        width = self._rows.width
         more = hidden_rows_line(*rows.hidden_rows)
         status = filter_status(queue.parsed_filter, queue.matching, queue.total)
         if self._compact:
             order = order_line(queue.newer_count, by_deadline=queue.by_deadline)
             foot = line(" ", *order, "  " if order and status else "", *status)
-            self.query_one("#sidefoot", Lines).show(justify(foot, more, width))
+            self.surface.show("sidefoot", justify(foot, more, width))
         else:
             header = self._list_header(status, width)
             # The order is not repeated below if the header has it.
             order = order_line(queue.newer_count, by_deadline=queue.by_deadline and bool(status))
             below = justify(line(" ", *order), more, width)
-            self.query_one("#sidehead", Lines).show((), header, below)
-            self.query_one("#sidefoot", Lines).show(())
+            self.surface.show("sidehead", (), header, below)
+            self.surface.show("sidefoot", ())
 
         self._draw_decided(width)
 
     def _draw_decided(self, width: int) -> None:
-        decided, rows = self.model.decided, self.query_one("#decided", RowList)
+        decided, rows = self.model.decided, self.decided
         # Without the cursor it begins with the newest, whichever row was selected last.
         row, key = (decided.index, decided.key) if decided.active else (0, None)
         rows.show(len(decided), 1, row, key, has_cursor=decided.active)
         height = min(len(decided), COMPACT_DECISIONS) if self._compact else None
-        if height != self._decided_height:  # setting it lays out the whole screen again
-            self._decided_height = rows.styles.height = height
+        self.surface.set_rows("decided", height)
         more = hidden_rows_line(*rows.hidden_rows)
         (header,) = decided.header(width, self.clock.now())
-        self.query_one("#decidedhead", Lines).show(justify(header, more, width))
+        self.surface.show("decidedhead", justify(header, more, width))
 
     def _decided_row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
         try:
@@ -176,7 +154,7 @@ class WaitingScreen(ConsoleScreen):
 
     def _draw_item(self) -> None:
         item, now = self.model.current_item, self.clock.now()
-        width = self.reader.document.size.width
+        width = self.reader.document.width
         if not width:
             self.model.laid_out_version = None
             return
@@ -195,7 +173,6 @@ class WaitingScreen(ConsoleScreen):
         )
         head = item_head(item, warnings, now, width, compact=self._compact)
         self.reader.show_head(head, item.approval if item is not None else None)
-        self.query_one("#gap", Lines).show(())
         self._fit_list(len(head))
         options = replace(options, file_changed=file_changed, context=self._at_the_end(item))
         layout = self.reader.cache.layout(item, options, now)
@@ -214,7 +191,6 @@ class WaitingScreen(ConsoleScreen):
         head, layout = page
         call = model.opened_call.call
         self.reader.show_head(head, call.approval if call is not None else None)
-        self.query_one("#gap", Lines).show(())
         self._fit_list(len(head))
         model.preview_row = None
         self.reader.show(layout, subject.version if subject is not None else ())
@@ -232,21 +208,24 @@ class WaitingScreen(ConsoleScreen):
 
     def _at_the_end(self, item: Item | None) -> tuple[Section, ...]:
         """Return the context for the document's end, if the layout has no rail for it."""
-        return () if self.query_one("#rail", Lines).display else self._around(item)
+        return () if self._has_rail else self._around(item)
 
     def _draw_rail(self) -> None:
-        rail = self.query_one("#rail", Lines)
-        sections = self._around(self.model.current_item) if rail.display else ()
-        rail.show(*rail_lines(sections, *rail.size))
+        if self._has_rail:
+            sections = self._around(self.model.current_item)
+            self.surface.show("rail", *rail_lines(sections, *self.surface.rail_size))
+
+    @property
+    def _has_rail(self) -> bool:
+        return self.layout == "wide" and not self.model.reader
 
     def _fit_list(self, head: int) -> None:
         """Set the list's height in the layout that has it above the item, whose head has *head* lines."""
         items = len(self.model.queue.items)
-        around = self.query_one("#banner", Lines).rows + self.query_one("#guide", Lines).rows
-        rows = compact_list_rows(items, self.size.height, around, head) if self._compact else 0
-        if rows != self.model.list_rows:
-            self.model.list_rows = rows
-            self.query_one("#queue", RowList).styles.height = rows or None
+        height, around = self.model.size[1], self.rows_around
+        rows = compact_list_rows(items, height, around, head) if self._compact else 0
+        self.model.list_rows = rows
+        self.surface.set_rows("queue", rows or None)
 
     def _draw_empty(self) -> None:
         if not self.is_empty:
@@ -257,10 +236,10 @@ class WaitingScreen(ConsoleScreen):
             connected=sum(session.connected for session in self.model.sessions),
             actions_ready=self.model.actions_ready,
             now=self.clock.now(),
-            width=self.size.width,
-            height=self.size.height - 4,
+            width=self.model.size[0],
+            height=self.model.size[1] - 4,
         )
-        self.query_one("#empty", Lines).show(*rows)
+        self.surface.show("empty", *rows)
 
     def save_screen(self) -> None:
         """Keep the call as it is shown when it is decided, for the audit view."""
@@ -295,25 +274,24 @@ class WaitingScreen(ConsoleScreen):
         self.model.refuse(sentence, self.clock.monotonic())
         return True
 
-    def on_row_clicked(self, message: RowClicked) -> None:
-        """Select the clicked row; the mouse decides nothing."""
+    def click_row(self, row: int, pane: str | None) -> None:
         model = self.model
         if model.panel != "none":
             return
-        if message.list_id == "decided":
+        if pane == "decided":
             model.decided.enter()
-            model.decided.select(message.row)
+            model.decided.select(row)
             self._turned()
         else:
             self._leave_decided()
             model.document_focused = False
-            model.queue.select(message.row)
+            model.queue.select(row)
         self.redraw()
 
     @property
-    def _rows(self) -> RowList:
+    def _rows(self) -> RowsPane:
         """The list that has the cursor."""
-        return self.query_one("#decided" if self.model.decided.active else "#queue", RowList)
+        return self.decided if self.model.decided.active else self.queue
 
     def _move(self, rows: int) -> None:
         decided = self.model.decided
@@ -366,7 +344,7 @@ class WaitingScreen(ConsoleScreen):
         document, row = self.reader.document, self.model.preview_row
         if row is None:
             return
-        top, _ = document.rows_in_view
-        document.scroll_rows(row - top)
-        if document.rows_in_view[0] == top:
+        top = document.top
+        document.scroll_to(row)
+        if document.top == top:
             document.scroll_to_start()

@@ -1,8 +1,5 @@
 """A list of rows, replaced by the selected row whole once that is opened."""
 
-from textual.app import ComposeResult
-from textual.containers import Vertical
-
 from aileron_core.clock import Clock
 from aileron_core.console_port.intents import ExportAudit, VerifyAudit
 from aileron_tui import words
@@ -11,24 +8,25 @@ from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER, Layout
 from aileron_tui.draw.text import Line, Piece, line, wrap
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.input.situation import View
-from aileron_tui.messages import RowClicked
-from aileron_tui.screens.base import ConsoleScreen, Submit
+from aileron_tui.pages.page import Page, Submit
+from aileron_tui.pages.panes import RowsPane
+from aileron_tui.pages.surface import Surface
 from aileron_tui.state.document_cache import LayoutOptions
 from aileron_tui.state.model import Model
 from aileron_tui.state.tables.table import Table
-from aileron_tui.widgets.line_view import Lines
-from aileron_tui.widgets.rows import RowList
 
 _OF_RECORDS: frozenset[View] = frozenset({"activity", "audit"})
 
 
-class ListScreen(ConsoleScreen):
+class ListPage(Page):
     """The rows of a `Table`. The cursor belongs to a row's key: new rows do not move it."""
 
-    def __init__(self, view: View, model: Model, clock: Clock, submit: Submit) -> None:
-        self._view: View = view
+    def __init__(
+        self, view: View, model: Model, clock: Clock, submit: Submit, surface: Surface
+    ) -> None:
         self.table: Table = model.tables[view]
-        super().__init__(view, model, clock, submit)
+        self.list = RowsPane(self._row)
+        super().__init__(view, model, clock, submit, surface)
 
     def view_handlers(self) -> CommandHandlers:
         """Return what moves the cursor, opens the row and goes back."""
@@ -45,67 +43,53 @@ class ListScreen(ConsoleScreen):
             "back": self._go_back,
         }
 
-    def compose(self) -> ComposeResult:
-        """Lay out the list, and one row whole, between top bar and keys."""
-        yield Lines(id="topbar")
-        yield Lines(id="banner", grows=True)
-        with Vertical(id="table"):
-            yield Lines(id="listhead")
-            yield RowList(id="list", draw=self._row)
-            yield Lines(id="detail")
-        with Vertical(id="page"):
-            yield self.reader.head
-            yield Lines(id="gap")
-            yield self.reader.document
-        yield Lines(id="empty")
-        yield Lines(id="sentence")
-        yield from self.compose_foot()
-
     # Drawing
 
     @property
     def is_empty(self) -> bool:
         return not self.table.total
 
+    def arrangement(self) -> dict[str, bool]:
+        """Return which of the stylesheet's arrangements hold."""
+        return {**super().arrangement(), "opened": self.table.opened}
+
     def draw_view(self) -> None:
         """Draw the list, or the opened row, or that there is nothing."""
-        self.set_class(self.table.opened, "-opened")
         if self.is_empty:
             self._draw_empty()
         else:
             self.reader.draw_guarded(self._draw_page if self.table.opened else self._draw_list)
 
     def _draw_empty(self) -> None:
-        width, height = self.size
+        width, height = self.model.size
         wrapped = wrap(self.table.status(self.model.registry), width - 4)
         rows = bars.centred([each.pieces for each in wrapped], width, height - 4)
-        self.query_one("#empty", Lines).show(*rows)
+        self.surface.show("empty", *rows)
 
     def _draw_list(self) -> None:
-        table, width, now = self.table, self.size.width, self.clock.now()
-        self.query_one("#listhead", Lines).show(*table.header(width, now))
-        self.query_one("#list", RowList).show(len(table), 1, table.index, table.key)
-        self.query_one("#detail", Lines).show(*table.detail(width, now))
+        table, width, now = self.table, self.model.size[0], self.clock.now()
+        self.surface.show("listhead", *table.header(width, now))
+        self.list.show(len(table), 1, table.index, table.key)
+        self.surface.show("detail", *table.detail(width, now))
 
     def _draw_page(self) -> None:
-        width = self.reader.document.size.width
+        width = self.reader.document.width
         subject = self.model.subject
         if not width or subject is None:
             self.model.laid_out_version = None
             return
-        gutter = COMPACT_GUTTER if self.has_class("-compact") else GUTTER
+        gutter = COMPACT_GUTTER if self.layout == "compact" else GUTTER
         head, layout = self._page_of(
             LayoutOptions(width=width, gutter=gutter, unfold=self.model.unfolded)
         )
         call = self.model.opened_call.call
         self.reader.show_head(head, call.approval if call is not None else None)
-        self.query_one("#gap", Lines).show(())
         self.reader.show(layout, subject.version)
 
     def _page_of(self, options: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
         now = self.clock.now()
         blocks = self.table.blocks(now, unfold=options.unfold)
-        record = blocks if self._view == "audit" else ()
+        record = blocks if self.view == "audit" else ()
         page = self.model.opened_call.page(self.reader.cache, options, now, record=record)
         if page is not None:
             return page
@@ -117,7 +101,7 @@ class ListScreen(ConsoleScreen):
         try:
             return (self.table.row(row, width, self.clock.now(), selected=selected),)
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
-            self.reader.report_undrawable((self._view, row), error)
+            self.reader.report_undrawable((self.view, row), error)
             return ((Piece(f"  {words.status.UNDRAWABLE}", "danger"),),)
 
     def rows_status(self) -> Line:
@@ -125,7 +109,7 @@ class ListScreen(ConsoleScreen):
         status: Line = ()
         if not self.is_empty:
             status = self.table.filter_status() or self.table.status(self.model.registry)
-        head_words = self.model.head_words if self._view in _OF_RECORDS else None
+        head_words = self.model.head_words if self.view in _OF_RECORDS else None
         head = words.views.audit_head(head_words) if head_words is not None else ""
         return line(*status, "  " if status and head else "", Piece(head, "muted"))
 
@@ -133,18 +117,17 @@ class ListScreen(ConsoleScreen):
 
     @property
     def _page_rows(self) -> int:
-        return self.query_one("#list", RowList).page_rows
+        return self.list.page_rows
 
-    def on_row_clicked(self, message: RowClicked) -> None:
-        """Select the clicked row; the mouse decides nothing."""
+    def click_row(self, row: int, pane: str | None) -> None:
         if self.model.panel == "none":
-            self.table.select(message.row)
+            self.table.select(row)
             self.redraw()
 
     def _open(self) -> None:
         self.table.stop_following()
         self.table.opened = True
-        self.reader.document.focus()
+        self.surface.focus_on("document")
 
     def _go_back(self) -> None:
         """Go back to the list; from there, show all rows again."""
@@ -161,11 +144,11 @@ class ListScreen(ConsoleScreen):
             self._open()
 
 
-class AuditScreen(ListScreen):
+class AuditPage(ListPage):
     """One row for each record; older ones are read as the cursor nears them."""
 
-    def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
-        super().__init__("audit", model, clock, submit)
+    def __init__(self, model: Model, clock: Clock, submit: Submit, surface: Surface) -> None:
+        super().__init__("audit", model, clock, submit, surface)
 
     def view_handlers(self) -> CommandHandlers:
         """Return what every list does, and what is done with records alone."""
@@ -179,11 +162,10 @@ class AuditScreen(ListScreen):
     def redraw(self) -> None:
         """Draw everything, and ask for what is to be drawn next."""
         super().redraw()
-        if not self.has_widgets:
+        if not self.surface.is_ready:
             return
-        rows = self.query_one("#list", RowList)
-        self.model.audit.set_viewport(round(rows.scroll_offset.y), rows.size.height)
-        if not self.is_current or self.model.core_lost is not None:
+        self.model.audit.set_viewport(self.list.top, self.list.height)
+        if not self.surface.is_current or self.model.core_lost is not None:
             return
         wanted = self.model.audit.next_read()
         if wanted is not None:
@@ -192,7 +174,7 @@ class AuditScreen(ListScreen):
     def _show_record(self) -> None:
         """Show the selected record itself, or again its call."""
         self.model.audit.show_record()
-        self.reader.document.focus()
+        self.surface.focus_on("document")
 
     def _verify(self) -> None:
         self.model.audit.verifying = True

@@ -1,13 +1,8 @@
-"""What every view of the console is made of: bars, a document, a panel; which layout a terminal's size gets."""
+"""What every view of the console is made of: bars, a document, a question; which layout a terminal's size gets."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
-
-from textual import events
-from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.screen import Screen
+from typing import Literal, TypeAlias
 
 from aileron_core.clock import Clock
 from aileron_core.console_port.intents import Intent, LockVault, RefetchPreview, SetPause
@@ -17,27 +12,21 @@ from aileron_tui.draw.guide import guide_rows
 from aileron_tui.draw.status_line import status_line
 from aileron_tui.draw.text import Line, Piece, plain_text, wrap
 from aileron_tui.draw.times import clock_minutes, clock_seconds
-from aileron_tui.input.commands import PANEL_CONTEXTS, CommandHandlers, key_label
+from aileron_tui.input.arming import AFTER_SECONDS
+from aileron_tui.input.commands import CommandHandlers, key_label
 from aileron_tui.input.refusals import is_refused, no_move, refusal
 from aileron_tui.input.situation import Situation, View, availability
-from aileron_tui.messages import (
-    CommandRequested,
-    DocumentClicked,
-    DocumentScrolled,
-    PieceClicked,
-    SettleDue,
-    SizeChanged,
-)
-from aileron_tui.screens.deciding import Decisions
-from aileron_tui.screens.reading import DocumentReader, TextHandoff, has_widget
+from aileron_tui.pages.asking import Asking
+from aileron_tui.pages.deciding import Decisions
+from aileron_tui.pages.reading import DocumentReader, TextHandoff
+from aileron_tui.pages.surface import Surface
 from aileron_tui.state.intents import seen_difference
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
 from aileron_tui.state.tables.table import filter_problem
-from aileron_tui.widgets.ask_panel import AskPanel
-from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines, glyphs_of
 
-Submit = Callable[[Intent], None]
+Submit: TypeAlias = Callable[[Intent], None]
+LayoutName = Literal["small", "compact", "normal", "wide"]
 
 SMALL = (60, 16)
 NORMAL_FROM = 110
@@ -47,7 +36,7 @@ _APP_COMMANDS = ("palette", "help", "quit", "next_scene")
 """Commands that the application carries out, besides switching views."""
 
 
-def width_class(width: int, height: int) -> str:
+def layout_of(width: int, height: int) -> LayoutName:
     """Return the layout's name for a terminal of *width* by *height* cells."""
     if width < SMALL[0] or height < SMALL[1]:
         return "small"
@@ -56,38 +45,30 @@ def width_class(width: int, height: int) -> str:
     return "normal" if width < WIDE_FROM else "wide"
 
 
-def _layout_classes(name: str) -> dict[str, bool]:
-    return {
-        "-small": name == "small",
-        "-compact": name == "compact",
-        "-normal": name in ("normal", "wide"),
-        "-wide": name == "wide",
-    }
-
-
-class ConsoleScreen(Screen[None]):
-    """One view. `redraw` draws everything from the model; nothing else changes the screen.
+class Page(ABC):
+    """One view. `redraw` draws everything from the model; nothing else changes what is shown.
 
     What a key does is looked up in one table of handlers, which its parts and the view fill. No
     handler draws: whoever calls one redraws afterwards, once.
     """
 
-    AUTO_FOCUS = "#document"
-    COMPONENT_CLASSES: ClassVar[set[str]] = ROLE_CLASSES
-
-    def __init__(self, view: View, model: Model, clock: Clock, submit: Submit) -> None:
-        super().__init__()
+    def __init__(
+        self, view: View, model: Model, clock: Clock, submit: Submit, surface: Surface
+    ) -> None:
+        self.view: View = view
         self.model = model
         self.clock = clock
         self.submit = submit
-        # Bindings of the instance, not of the class: the person chooses the keys.
-        self._view: View = view
-        self.bind_keys()
+        self.surface = surface
+        self.rows_around = 0
+        """Rows of the banner and of what a demo says."""
         self._key_situation: Situation | None = None
-        self.panel = AskPanel(model, clock, submit)
-        self.reader = DocumentReader(self, model, clock, on_rest=self.draw_foot)
+        self.panel = Asking(
+            model, clock, submit, surface, on_filter=self._filter, on_search=self._search
+        )
+        self.reader = DocumentReader(surface, model, clock, on_rest=self.draw_foot)
         self._decisions = Decisions(self, model, clock)
-        handoff = TextHandoff(model, self.reader, post=self.post_message, say=self._say)
+        handoff = TextHandoff(model, self.reader, surface, say=self._say)
         self.handlers: CommandHandlers = {
             **self._own_handlers(),
             **self.panel.commands,
@@ -97,17 +78,12 @@ class ConsoleScreen(Screen[None]):
             **self.view_handlers(),
         }
 
-    def bind_keys(self) -> None:
-        """Take the keys of the registry, which may have changed."""
-        registry = self.model.registry
-        self._bindings = registry.bindings_for(self._view, "reader", *PANEL_CONTEXTS)
-
     def _own_handlers(self) -> CommandHandlers:
         """Return what is done for a command in every view."""
         asked = [each.id for each in self.model.registry.commands if each.id.startswith("view_")]
         return {
             **{
-                command: lambda command=command: self.post_message(CommandRequested(command))
+                command: lambda command=command: self.surface.request(command)
                 for command in (*asked, *_APP_COMMANDS)
             },
             # At once, without rest: pausing changes no call, and going on has to rest.
@@ -122,19 +98,6 @@ class ConsoleScreen(Screen[None]):
         """Return what is done for a command in this view alone."""
         return {}
 
-    def compose_foot(self) -> ComposeResult:
-        """Compose what a demo says, the status line and the keys, and the panel that replaces the latter."""
-        with Vertical(id="foot"):
-            yield Lines(id="guide", grows=True)
-            yield Lines(id="status")
-            yield Lines(id="keys")
-            yield self.panel
-
-    @property
-    def has_widgets(self) -> bool:
-        """Whether its widgets are mounted, first and last: a closing screen outlives them by a moment."""
-        return has_widget(self, "#topbar") and has_widget(self, "#keys")
-
     # Commands
 
     @property
@@ -147,31 +110,44 @@ class ConsoleScreen(Screen[None]):
         """What each key does in the situation in which the present one was pressed."""
         return self._key_situation if self._key_situation is not None else self.situation
 
-    def begin_key(self, at: float) -> None:
-        """A key was pressed at *at*, monotonic seconds: it is judged by the situation of now."""
-        self._key_situation = situation_of(self.model, self.clock.now(), at)
+    def begin_key(self, key: str, at: float, *, late: bool) -> bool:
+        """*key* was pressed at *at*, monotonic seconds: judge it by the situation of now; return whether it is dropped.
+
+        *late*: it was read long after it was typed.
+        """
+        model = self.model
+        model.key_name = key
+        second, moves = model.is_second_press(key), key in model.registry.moving_keys()
+        dropped = model.begin_key(at, decides=second, moves=moves)
+        if dropped and (key in model.registry.deciding_keys() or not late):
+            model.end_key()
+            model.arming.on_key_dropped()
+            self.surface.settle_in(AFTER_SECONDS)
+            return True
+        self._key_situation = situation_of(model, self.clock.now(), at)
+        return False
 
     def end_key(self) -> None:
         """The key was handled."""
         self._key_situation = None
+        self.model.end_key()
+        self.model.sweep(self.clock.now())
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Allow a command exactly when the footer's function does."""
-        if action != "do":
-            return True
-        return availability(str(parameters[0]), self.key_situation).shown
+    def take_key(self, key: str, *, printable: bool) -> bool:
+        """Do what *key* asks for, or say why it does nothing; return False where it is for the field.
 
-    def take_key(self, event: events.Key) -> bool:
-        """Say why *event* does nothing, if that is so; return whether it needs no more than that."""
-        now, keys = self.key_situation, self.model.registry
-        commands = tuple(e.id for e in keys.in_context(now.context) if event.key in e.keys)
+        *printable*: it types a character.
+        """
+        now, registry = self.key_situation, self.model.registry
+        commands = tuple(e.id for e in registry.in_context(now.context) if key in e.keys)
         if not is_refused(commands, now):
+            self._do_key(next(each for each in commands if availability(each, now).shown))
+            return True
+        if not commands and self.panel.edits_by(key, printable=printable):
             return False
-        if not commands and self.panel.has_field and self.panel.edits_by(event):
-            return False
-        key = key_label(event.key)
-        if now.panel != "none" or now.moves_document or not self.leave_row(key):
-            self._refuse(refusal(commands, key, now))
+        label = key_label(key)
+        if now.panel != "none" or now.moves_document or not self.leave_row(label):
+            self._refuse(refusal(commands, label, now))
         return True
 
     def leave_row(self, key: str) -> bool:
@@ -184,7 +160,7 @@ class ConsoleScreen(Screen[None]):
     def _refuse(self, sentence: str) -> None:
         self.model.refuse(sentence, self.clock.monotonic())
 
-    def action_do(self, command: str) -> None:
+    def _do_key(self, command: str) -> None:
         """Do what the key of *command* asks for."""
         before, in_document = self._place, self.key_situation.moves_document
         handlers = {**self.handlers, **self.reader.moves} if in_document else self.handlers
@@ -200,7 +176,7 @@ class ConsoleScreen(Screen[None]):
         subject = self.model.subject
         cursor = subject.key if subject is not None else None
         reader = self.reader
-        return (cursor, reader.document.rows_in_view[0], reader.match_counts, self.panel.text)
+        return (cursor, reader.document.top, reader.match_counts, self.panel.text)
 
     def do(self, command: str) -> None:
         """Do *command*, which no key of this screen asked for, if it can be done now, and draw."""
@@ -211,10 +187,9 @@ class ConsoleScreen(Screen[None]):
             self._refuse(refusal((command,), key, self.situation))
         self.redraw()
 
-    def on_piece_clicked(self, message: PieceClicked) -> None:
-        """Do what the clicked key does, unless that decides: the mouse decides nothing."""
-        message.stop()
-        clicked = self.model.registry.command(message.action)
+    def click_piece(self, command: str) -> None:
+        """Do what the clicked key of *command* does, unless that decides: the mouse decides nothing."""
+        clicked = self.model.registry.command(command)
         self.model.forget_first_press()
         if not clicked.decides:
             self.do(clicked.id)
@@ -227,22 +202,29 @@ class ConsoleScreen(Screen[None]):
         focused = self.model.document_focused = not self.model.document_focused
         self._say(words.keys.IN_DOCUMENT if focused else words.keys.IN_LIST)
 
-    def on_document_clicked(self, message: DocumentClicked) -> None:
+    def click_document(self, href: str) -> None:
         """Ask about the link that was clicked; a click anywhere else gives the document the keys."""
-        message.stop()
         self.model.forget_first_press()
-        if self.model.panel == "none" and message.href:
+        if self.model.panel == "none" and href:
             links = self.reader.links
-            at = links.index(message.href) if message.href in links else 0
+            at = links.index(href) if href in links else 0
             self.panel.ask_links((*links[at:], *links[:at]))
         elif self.model.panel == "none":
             self.model.document_focused = True
         self.redraw()
 
-    def on_ask_panel_search_typed(self, message: AskPanel.SearchTyped) -> None:
+    @abstractmethod
+    def click_row(self, row: int, pane: str | None) -> None:
+        """Select the clicked row of the list *pane*; the mouse decides nothing."""
+
+    def _filter(self, text: str) -> None:
+        """Show the rows that match the filter as typed so far."""
+        self.model.set_filter(text, self.clock.now())
+        self.redraw()
+
+    def _search(self, text: str) -> None:
         """Go to the first match of the text as typed so far."""
-        message.stop()
-        self.reader.search(message.text)
+        self.reader.search(text)
         self.panel.match_counts = self.reader.match_counts
         self.redraw()
 
@@ -267,13 +249,12 @@ class ConsoleScreen(Screen[None]):
         """Say what was not seen; the next press of the same key decides."""
         self.model.note_first_press(command)
 
-    def save_screen(self) -> None:
+    def save_screen(self) -> None:  # noqa: B027 - a list keeps none
         """Keep the screen in which a call is decided, to show it again."""
 
     def schedule_settle(self, seconds: float) -> None:
-        """Have `settle` called in *seconds*, by way of the application's queue."""
-        # Every key that had arrived is counted before.
-        self.set_timer(seconds, lambda: self.post_message(SettleDue()))
+        """Have `settle` called in *seconds*, behind every key that has arrived by then."""
+        self.surface.settle_in(seconds)
 
     def settle(self, at: float) -> None:
         """Let a press that had its silence until *at*, monotonic seconds, decide."""
@@ -284,75 +265,32 @@ class ConsoleScreen(Screen[None]):
         self.panel.close()
         self.redraw()
 
-    # The panel
-
-    def on_ask_panel_closed(self, message: AskPanel.Closed) -> None:
-        """Hiding the focused field leaves nothing focused."""
-        message.stop()
-        if not self.panel.is_open:
-            self.reader.document.focus()
-
-    def on_ask_panel_filter_typed(self, message: AskPanel.FilterTyped) -> None:
-        """Show the rows that match the filter as typed so far."""
-        message.stop()
-        if self.model.panel == "filter":
-            self.model.set_filter(message.text, self.clock.now())
-            self.redraw()
-
     # Drawing
 
-    def set_first_layout(self, width: int, height: int) -> None:
-        """Take the layout of a terminal of *width* by *height* cells before mounting: styles are then found once."""
-        classes = _layout_classes(width_class(width, height))
-        self.update_classes({**classes, "-empty": self.is_empty}, update=False)
+    @property
+    def layout(self) -> LayoutName:
+        return layout_of(*self.model.size)
 
-    def on_resize(self, event: events.Resize) -> None:
+    def resize(self, width: int, height: int) -> None:
         """Choose the layout; after a new size the rest before a key decides starts over."""
-        width, height = event.size
-        name = width_class(width, height)
-        self.update_classes(_layout_classes(name))
         self.model.size = (width, height)
-        self.model.too_small = name == "small"
+        self.model.too_small = self.layout == "small"
         self.redraw()
 
-    def on_size_changed(self, message: SizeChanged) -> None:
-        """Draw for the size that a widget has now."""
-        message.stop()
-        self.redraw()
-
-    def on_document_scrolled(self, message: DocumentScrolled) -> None:
-        """Other lines are in view: they count as seen from when they are painted."""
-        message.stop()
-        self.reader.wait_for_paint()
-
-    def on_screen_suspend(self) -> None:
+    def leave(self) -> None:
         """Forget a passphrase that was half typed, as when nobody was here for long."""
         if self.panel.has_passphrase:
             self.panel.close()
 
-    def on_screen_resume(self) -> None:
-        """Draw what changed while another screen was shown."""
-        self.model.size = (self.size.width, self.size.height)
-        self.redraw()
-
     def redraw(self) -> None:
         """Draw everything from the model, then wait until the terminal has drawn it."""
-        if not self.has_widgets:
+        if not self.surface.is_ready:
             return
         self._read_call()
         self._draw_top()
         if self.panel.is_open:
             self.panel.close_if_over(self.situation)
-        self.update_classes(
-            {
-                "-lost": self.model.core_lost is not None,
-                "-panel": self.panel.is_open,
-                "-reader": self.model.reader,
-                "-field": self.panel.has_field and not self.panel.has_passphrase,
-                "-passphrase": self.panel.has_passphrase,
-                "-empty": self.is_empty,
-            }
-        )
+        self.surface.arrange_as(**self.arrangement())
         if self.model.too_small:
             self._draw_too_small()
         else:
@@ -362,15 +300,31 @@ class ConsoleScreen(Screen[None]):
         if self._is_before_a_person and (seen := seen_difference(self.model)) is not None:
             self.submit(seen)
 
+    def arrangement(self) -> dict[str, bool]:
+        """Return which of the stylesheet's arrangements hold."""
+        layout, panel = self.layout, self.panel
+        return {
+            "small": layout == "small",
+            "compact": layout == "compact",
+            "normal": layout in ("normal", "wide"),
+            "wide": layout == "wide",
+            "lost": self.model.core_lost is not None,
+            "panel": panel.is_open,
+            "reader": self.model.reader,
+            "field": panel.has_field and not panel.has_passphrase,
+            "passphrase": panel.has_passphrase,
+            "empty": self.is_empty,
+        }
+
     @property
     def _is_before_a_person(self) -> bool:
         """Whether a person may be reading what is drawn: it is not locked, covered or too small."""
         model = self.model
-        return self.reader.is_uncovered and not model.too_small and model.arming.focused
+        return self.surface.is_uncovered and not model.too_small and model.arming.focused
 
     def _read_call(self) -> None:
         """Ask for the call that is shown whole, where that was not read yet or differs by now."""
-        if not self.is_current:
+        if not self.surface.is_current:
             return
         self.model.turn_to_call()
         if self.model.core_lost is None and (wanted := self.model.opened_call.next_read()):
@@ -387,10 +341,9 @@ class ConsoleScreen(Screen[None]):
 
     def draw_foot(self) -> None:
         """Draw the status line and the keys, or the panel and its keys."""
-        if not self.has_widgets:
+        if not self.surface.is_ready:
             return  # called by a timer while the application ends
-        width, now, model = self.size.width, self.situation, self.model
-        self._draw_guide(width)
+        width, now, model = self.model.size[0], self.situation, self.model
         if self.panel.is_open:
             self.panel.draw(now, width)
             return
@@ -402,22 +355,17 @@ class ConsoleScreen(Screen[None]):
             self.reader.shows_words or " · ".join(view.words or ()) in plain_text(status)
         ):
             view = None  # the record, or the report of what was approved, has them
-        self.query_one("#status", Lines).show(bars.status_row(status, view, width))
-        self.query_one("#keys", Lines).show(bars.footer_line(now.context, now, width))
-
-    def _draw_guide(self, width: int) -> None:
-        guide = self.query_one("#guide", Lines)
-        guide.set_class(self.model.guide is not None, "-shown")
-        if self.model.guide is not None:
-            guide.show(*guide_rows(self.model.guide, width))
+        self.surface.show("status", bars.status_row(status, view, width))
+        self.surface.show("keys", bars.footer_line(now.context, now, width))
 
     def rows_status(self) -> Line:
         """Return the status line's sentence about the rows."""
         return filter_problem(self.model.parsed_filter, *self.model.row_counts)
 
     def _draw_top(self) -> None:
-        model, width = self.model, self.size.width
-        self.query_one("#topbar", Lines).show(
+        model, width = self.model, self.model.size[0]
+        self.surface.show(
+            "topbar",
             bars.top_bar(
                 view=model.view,
                 waiting=model.queue.waiting,
@@ -431,7 +379,7 @@ class ConsoleScreen(Screen[None]):
                 vault_waited_for=model.account_waits.locked > 0
                 or any(each.waits_for_vault for each in model.sessions),
                 registry=model.registry,
-            )
+            ),
         )
         rows = bars.banner_lines(
             lost=model.core_lost,
@@ -442,9 +390,10 @@ class ConsoleScreen(Screen[None]):
             paused=self._paused(),
             replayed=self._replayed(),
         )
-        banner = self.query_one("#banner", Lines)
-        banner.set_class(bool(rows), "-shown")
-        banner.show(*rows)
+        self.surface.show("banner", *rows)
+        guide = guide_rows(model.guide, width) if model.guide is not None else ()
+        self.surface.show("guide", *guide)
+        self.rows_around = len(rows) + len(guide)
 
     @property
     def startup_warnings(self) -> tuple[Line, ...]:
@@ -453,7 +402,7 @@ class ConsoleScreen(Screen[None]):
             self.model.snapshot,
             vault=self.model.vault,
             withheld=self.model.settings_withheld,
-            lacks_letters=bool(glyphs_of(self).charset),
+            lacks_letters=self.surface.lacks_letters,
         )
 
     def _paused(self) -> str:
@@ -470,11 +419,11 @@ class ConsoleScreen(Screen[None]):
 
     def _draw_too_small(self) -> None:
         """Draw the one sentence of a pane that is too small to decide in."""
-        width, height = self.size
+        width, height = self.model.size
         sentence = words.bars.too_small(self.model.queue.waiting)
         wrapped = wrap((Piece(sentence, "strong"),), width - 2)
         message = self.model.status_message
         if message is not None and message.refusal:
             wrapped = [*wrapped, *wrap(message.pieces, width - 2)]
         rows = bars.centred([each.pieces for each in wrapped], width, height)
-        self.query_one("#sentence", Lines).show(*rows)
+        self.surface.show("sentence", *rows)

@@ -3,12 +3,6 @@
 import logging
 from collections.abc import Callable, Sequence
 
-from textual.css.query import NoMatches
-from textual.dom import DOMNode
-from textual.message import Message
-from textual.screen import Screen
-from textual.timer import Timer
-
 from aileron_core.clock import Clock
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui import words
@@ -20,11 +14,10 @@ from aileron_tui.draw.searching import Match, find_matches, marked_rows
 from aileron_tui.draw.text import Line, Piece, line
 from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import CommandHandlers
-from aileron_tui.messages import CopyRequested, OpenRequested, PagerRequested, Painted, SizeChanged
+from aileron_tui.pages.panes import DocumentPane
+from aileron_tui.pages.surface import Surface
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.model import Model, Version
-from aileron_tui.widgets.document import Document
-from aileron_tui.widgets.line_view import Lines
 
 _log = logging.getLogger(__name__)
 
@@ -34,29 +27,19 @@ MIN_WAKE_SECONDS = 0.005
 """The shortest wait until the next look at what is due."""
 
 
-def has_widget(screen: DOMNode, selector: str) -> bool:
-    """Whether *selector*, an id, is mounted on *screen*. Asked at each drawing: a `query` would walk over all widgets."""
-    try:
-        screen.query_one(selector)
-    except NoMatches:
-        return False
-    return True
-
-
 class DocumentReader:
     """Shows a document, and knows since when its lines have been on screen."""
 
     def __init__(
-        self, screen: Screen[None], model: Model, clock: Clock, *, on_rest: Callable[[], None]
+        self, surface: Surface, model: Model, clock: Clock, *, on_rest: Callable[[], None]
     ) -> None:
         """*on_rest* is called whenever the lines on screen have rested or been seen for longer."""
-        self._screen = screen
+        self._surface = surface
         self._model = model
         self._clock = clock
         self._on_rest = on_rest
-        self.document = Document(id="document")
-        self.head = Lines(id="head", grows=True)
-        self.cache = DocumentCache(model.registry, ready=lambda: screen.post_message(SizeChanged()))
+        self.document = DocumentPane()
+        self.cache = DocumentCache(model.registry, ready=surface.redraw_soon)
         self._in_view: tuple[Version, int, int] = ((), 0, 0)
         self._in_view_since = 0.0
         self._content: Version = ()
@@ -66,7 +49,6 @@ class DocumentReader:
         """The layout whose links were counted last."""
         self._searched: tuple[object, str] = ((), "")
         """The layout and the text that were searched last."""
-        self._waker: Timer | None = None
 
     @property
     def commands(self) -> CommandHandlers:
@@ -104,7 +86,7 @@ class DocumentReader:
         """Search for *text*, from the first line in view on."""
         self._model.search(text)
         self._search_again()
-        top, _ = self.document.rows_in_view
+        top = self.document.top
         below = (number for number, each in enumerate(self._matches) if each.row >= top)
         self._go_to_match(next(below, 0))
 
@@ -138,7 +120,7 @@ class DocumentReader:
     def links(self) -> tuple[str, ...]:
         """The addresses of the document's links, those in view first, each once."""
         lines = self.cache.current.lines
-        top, _ = self.document.rows_in_view
+        top = self.document.top
         found = (
             piece.href for each in (*lines[top:], *lines[:top]) for piece in each if piece.href
         )
@@ -163,7 +145,7 @@ class DocumentReader:
     def show(self, layout: Layout, version: Version) -> None:
         """Show *layout*, which is what *version* names; other content begins at its first line."""
         document, model = self.document, self._model
-        model.scrollable = len(layout.lines) > document.size.height
+        model.scrollable = len(layout.lines) > document.height
         model.has_marks = self.cache.has_marks
         model.is_converted = self.cache.is_converted
         model.has_wraps = bool(layout.wraps)
@@ -182,9 +164,9 @@ class DocumentReader:
     def show_head(self, head: Sequence[Line], call: ApprovalView | None) -> None:
         """Show *head* above the document; the reader names *call*, or what else it shows, in a line or two."""
         if self._model.reader:
-            width = self.document.size.width
+            width = self.document.width
             head = (reader_head(call, self._clock.now(), width),) if call is not None else head[:2]
-        self.head.show(*head)
+        self._surface.show("head", *head)
 
     def _draw_document(self, layout: Layout) -> None:
         self.document.show(
@@ -201,11 +183,11 @@ class DocumentReader:
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
             subject = self._model.subject
             self.report_undrawable(subject.version if subject is not None else (), error)
-            width = max(40, self.document.size.width)
+            width = max(40, self.document.width)
             layout = lay_out(undrawable_blocks(), width, COMPACT_GUTTER)
             self.document.show(layout, frozenset())
             self._model.reading.set_lines(())
-            self.head.show(line(" ", Piece(words.status.UNDRAWABLE, "danger")))
+            self._surface.show("head", line(" ", Piece(words.status.UNDRAWABLE, "danger")))
 
     def report_undrawable(self, version: Version, error: Exception) -> None:
         """Note that the content *version* cannot be drawn, and why."""
@@ -216,11 +198,8 @@ class DocumentReader:
 
     def wait_for_paint(self) -> None:
         """Have the reader called once the terminal has drawn the present screen."""
-        self._screen.call_after_refresh(self._painted, self._model.screen_version)
-
-    def _painted(self, version: Version) -> None:
-        """Everything drawn for *version* was written; on a slow line it may not have arrived yet."""
-        self._screen.post_message(Painted(lambda: self._on_screen(version)))
+        version = self._model.screen_version
+        self._surface.after_paint(lambda: self._on_screen(version))
 
     def _on_screen(self, version: Version) -> None:
         """What was drawn for *version* is on screen: reading and rest count from now."""
@@ -228,7 +207,11 @@ class DocumentReader:
         subject = model.subject if model.document_shown else None
         if subject is not None and model.laid_out_version != subject.version:
             return  # just mounted, without a size: its lines come with the next drawing
-        if not self._has_widgets or not self.is_uncovered or version != model.screen_version:
+        if (
+            not self._surface.is_ready
+            or not self._surface.is_uncovered
+            or version != model.screen_version
+        ):
             return
         model.arming.on_drawn(version, at)
         view = (version, *self.document.rows_in_view)
@@ -236,16 +219,6 @@ class DocumentReader:
             self._in_view, self._in_view_since = view, at
         self._on_rest()
         self._wake()
-
-    @property
-    def is_uncovered(self) -> bool:
-        """Whether nothing stands over the screen; to Textual the one below a lock is current too."""
-        return self._screen.is_active
-
-    @property
-    def _has_widgets(self) -> bool:
-        """Whether the widgets are mounted: a closing screen outlives them by a moment."""
-        return has_widget(self._screen, "#document")
 
     def _wake(self) -> None:
         """Set the timer for the next change: lines that count as seen, a key that may decide."""
@@ -256,14 +229,12 @@ class DocumentReader:
         reading = self._model.reading
         if not reading.frozen and reading.unseen_rows() & frozenset(range(*self._in_view[1:])):
             waits.append(self._in_view_since + SEEN_SECONDS - at)
-        if self._waker is not None:
-            self._waker.stop()
         if waits:
-            self._waker = self._screen.set_timer(max(min(waits), MIN_WAKE_SECONDS), self._look)
+            self._surface.wake_in(max(min(waits), MIN_WAKE_SECONDS), self.look)
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Mark what has been in view for long enough."""
-        if not self._has_widgets or not self.is_uncovered:
+        if not self._surface.is_ready or not self._surface.is_uncovered:
             return
         at, model = self._clock.monotonic(), self._model
         version, first, last = self._in_view
@@ -279,17 +250,12 @@ class TextHandoff:
     """Hands over texts as they are drawn, marks included; never the raw text."""
 
     def __init__(
-        self,
-        model: Model,
-        reader: DocumentReader,
-        *,
-        post: Callable[[Message], object],
-        say: Callable[[str], None],
+        self, model: Model, reader: DocumentReader, surface: Surface, *, say: Callable[[str], None]
     ) -> None:
-        """*post* sends a message to the application, *say* shows a sentence in the status line."""
+        """*say* shows a sentence in the status line."""
         self._model = model
         self._reader = reader
-        self._post = post
+        self._surface = surface
         self._say = say
         self._copied: tuple[object, int] = ((), -1)
         """The content of which a field was copied last, and that field's first block."""
@@ -308,7 +274,7 @@ class TextHandoff:
         below = [each for each in fields if content == subject.version and each.first_block > last]
         chosen = (below or fields)[0]
         self._copied = (subject.version, chosen.first_block)
-        self._post(CopyRequested(chosen.text))
+        self._surface.copy(chosen.text)
         self._say(self._report(chosen, following=len(below or fields) > 1))
 
     def _report(self, field: Field, *, following: bool) -> str:
@@ -326,9 +292,9 @@ class TextHandoff:
             self._say(words.terminal.NOTHING_IN_VIEW)
             return
         longest = max(fields, key=lambda each: len(each.text))
-        self._post(PagerRequested(longest.text, longest.name))
+        self._surface.read_in_pager(longest.text, longest.name)
 
     def _open_review(self) -> None:
         item = self._model.queue.current
         if item is not None and item.approval is not None:
-            self._post(OpenRequested(item.key))
+            self._surface.open_review(item.key)

@@ -1,18 +1,12 @@
 """The panel at the foot: asks for a reason, a filter, a passphrase, an account, or to confirm an end."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-
-from textual import events
-from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.message import Message
-from textual.widgets import Input
 
 from aileron_core.clock import Clock
 from aileron_core.console_port.account_intents import CancelLogin, ForgetChoice
 from aileron_core.console_port.intents import Intent
 from aileron_core.text import escape
+from aileron_core.vault.secret import Secret
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.document import agent_name, session_name
@@ -22,69 +16,107 @@ from aileron_tui.draw.rows import running_question
 from aileron_tui.draw.text import Line, Piece, wrap
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.input.situation import Panel, Situation
-from aileron_tui.messages import LinkRequested
-from aileron_tui.state.account_panel import Question
-from aileron_tui.state.deny_panel import REASON_LIMIT
-from aileron_tui.state.model import Model
-from aileron_tui.state.situation import running_call
-from aileron_tui.widgets.account_questions import (
+from aileron_tui.pages.account_questions import (
     account_question,
     enter_obstacle,
     passphrase_question,
     question_about_account,
 )
-from aileron_tui.widgets.line_input import LineInput, PassphraseField
-from aileron_tui.widgets.line_view import Lines
+from aileron_tui.pages.surface import Surface
+from aileron_tui.state.account_panel import Question
+from aileron_tui.state.deny_panel import REASON_LIMIT
+from aileron_tui.state.model import Model
+from aileron_tui.state.situation import running_call
 
 FILTER_LIMIT = 200
 """Characters of a filter."""
 _ROWS_BESIDE_LINK = 8
 """Rows of the screen that are no part of the question about a link."""
 _WITH_FIELD: frozenset[Panel] = frozenset({"deny", "filter", "search"})
-_ASKING: frozenset[Panel] = frozenset(
-    {
-        "deny",
-        "filter",
-        "stop",
-        "stop_run",
-        "end",
-        "search",
-        "link",
-        "passphrase",
-        "account",
-        "bind",
-        "login",
-        "rebind",
-        "revoke",
-    }
-)
 
 
-class AskPanel(Vertical):
-    """A question, a line to type in where one is wanted, and the keys that answer.
+SECRET_EDITS = frozenset({"backspace", "ctrl+h", "ctrl+u"})
+_SECRET_BYTES = 1024
+
+
+class SecretText:
+    """What is typed unseen: bytes that are overwritten. No text is ever made of them, which Python would keep."""
+
+    def __init__(self) -> None:
+        self._typed = bytearray(_SECRET_BYTES)
+        self._used = 0
+        self.changed: Callable[[], object] = lambda: None
+        """Called when there are more or fewer characters."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._used
+
+    @property
+    def characters(self) -> int:
+        return sum(byte & 0xC0 != 0x80 for byte in self._typed[: self._used])
+
+    def take(self) -> Secret:
+        """Return what was typed, and empty the line."""
+        typed = self._typed[: self._used]
+        secret = Secret(typed)
+        typed[:] = bytes(len(typed))
+        self.clear()
+        return secret
+
+    def clear(self) -> None:
+        """Overwrite what was typed."""
+        self._typed[:] = bytes(_SECRET_BYTES)
+        self._used = 0
+        self.changed()
+
+    def press(self, key: str, character: str | None) -> None:
+        """Take *key*, which edits, or types *character*."""
+        if key == "ctrl+u":
+            self.clear()
+        elif key in SECRET_EDITS:
+            self._delete_last()
+        elif character is not None:
+            self.append(character)
+
+    def append(self, text: str) -> None:
+        """Add *text*, if it fits."""
+        added = text.encode("utf-8", "surrogatepass")
+        end = self._used + len(added)
+        if end <= _SECRET_BYTES:
+            self._typed[self._used : end] = added
+            self._used = end
+        self.changed()
+
+    def _delete_last(self) -> None:
+        while self._used:
+            self._used -= 1
+            byte, self._typed[self._used] = self._typed[self._used], 0
+            if byte & 0xC0 != 0x80:
+                break
+        self.changed()
+
+
+class Asking:
+    """The question at the foot, and the keys that answer it.
 
     Which question is open stands in the model. What an answer does is not decided here.
     """
 
-    class Closed(Message):
-        """The question is gone."""
-
-    @dataclass
-    class FilterTyped(Message):
-        """The filter reads *text* now."""
-
-        text: str
-
-    @dataclass
-    class SearchTyped(Message):
-        """The text to search for reads *text* now."""
-
-        text: str
-
-    def __init__(self, model: Model, clock: Clock, submit: Callable[[Intent], None]) -> None:
-        super().__init__(id="panel")
+    def __init__(
+        self,
+        model: Model,
+        clock: Clock,
+        submit: Callable[[Intent], None],
+        surface: Surface,
+        *,
+        on_filter: Callable[[str], None],
+        on_search: Callable[[str], None],
+    ) -> None:
+        """*on_filter* and *on_search* are called with what the field reads, at each change."""
         self.match_counts: tuple[int, int] = (0, 0)
         """The number of the match in view, and how many there are, for the question of a search."""
+        self.secret = SecretText()
         self._links: tuple[str, ...] = ()
         """The addresses that can be opened, the one that is asked about first."""
         self._asked_before: Question | None = None
@@ -93,19 +125,8 @@ class AskPanel(Vertical):
         self._model = model
         self._clock = clock
         self._submit = submit
-        self._question = Lines(id="question", grows=True)
-        self._field = LineInput(
-            id="reason", placeholder=words.panels.REASON_PLACEHOLDER, max_length=REASON_LIMIT
-        )
-        self._passphrase = PassphraseField(id="passphrase")
-        self._keys = Lines(id="panelkeys")
-
-    def compose(self) -> ComposeResult:
-        """Lay out the question, the field and the keys."""
-        yield self._question
-        yield self._field
-        yield self._passphrase
-        yield self._keys
+        self._surface = surface
+        self._on_filter, self._on_search = on_filter, on_search
 
     @property
     def commands(self) -> CommandHandlers:
@@ -154,7 +175,7 @@ class AskPanel(Vertical):
 
     @property
     def is_open(self) -> bool:
-        return self._model.panel in _ASKING
+        return self._model.panel not in ("none", "palette")
 
     @property
     def has_field(self) -> bool:
@@ -169,26 +190,27 @@ class AskPanel(Vertical):
 
     @property
     def text(self) -> str:
-        return self._field.value
+        return self._surface.field.value
 
-    def edits_by(self, event: events.Key) -> bool:
-        """Return whether *event* types or edits in the field."""
-        field = self._passphrase if self.has_passphrase else self._field
-        return field.edits_by(event)
+    def edits_by(self, key: str, *, printable: bool) -> bool:
+        """Return whether *key* types or edits in the line that is open."""
+        if self.has_passphrase:
+            return printable or key in SECRET_EDITS
+        return self.has_field and self._surface.field.edits_by(key, printable=printable)
 
     def draw(self, now: Situation, width: int) -> None:
         asked = self._model.account_panel.question if now.panel in ("bind", "login") else None
         if asked != self._asked_before:  # the core's answer may ask for something else
             self._asked_before = asked
-            self._write("")
-            self._passphrase.clear()
+            self._surface.field.put("")
+            self.secret.clear()
             self._focus_field()
         message = self._model.status_message
         refused = message is not None and message.refusal
         rows = wrap(message.pieces, width - 2) if message is not None and refused else ()
         refusal = ((Piece(" "), *each.pieces) for each in rows)
-        self._question.show(*self._asked(now, width), *refusal)
-        self._keys.show(bars.footer_line(now.context, now, width))
+        self._surface.show("question", *self._asked(now, width), *refusal)
+        self._surface.show("panelkeys", bars.footer_line(now.context, now, width))
 
     def _asked(self, now: Situation, width: int) -> tuple[Line, ...]:
         model = self._model
@@ -220,7 +242,7 @@ class AskPanel(Vertical):
             case "account":
                 return account_question(model, width)
             case "bind" | "login" | "rebind" | "revoke":
-                return question_about_account(model, width, self.screen.size.height)
+                return question_about_account(model, width, model.size[1])
             case _:
                 view = now.approval
                 asked = (
@@ -251,7 +273,7 @@ class AskPanel(Vertical):
         )
         for pieces in (*((each,) for each in warned), foreign_text(target.url, "strong")):
             rows += [(Piece("  "), *each.pieces) for each in wrap(pieces, width - 4)]
-        self._shows_link = len(rows) <= self.screen.size.height - _ROWS_BESIDE_LINK
+        self._shows_link = len(rows) <= self._model.size[1] - _ROWS_BESIDE_LINK
         if self._shows_link:
             return tuple(rows)
         remark = words.panels.long_link(target.host, len(target.url))
@@ -273,7 +295,7 @@ class AskPanel(Vertical):
         target = parse_link(self._links[0]) if self._links else None
         self.close()
         if target is not None and self._shows_link:
-            self.post_message(LinkRequested(target.url))
+            self._surface.open_link(target.url)
 
     def _ask_search(self) -> None:
         """Ask what to search for in the document; it follows every key."""
@@ -287,24 +309,21 @@ class AskPanel(Vertical):
             self._model.say(words.panels.matches(*self.match_counts), self._clock.monotonic())
 
     def _end_search(self) -> None:
-        self.post_message(self.SearchTyped(""))
+        self._on_search("")
         self.close()
 
     def _ask(self, panel: Panel, key: str = "", *, text: str = "", placeholder: str = "") -> None:
         """Open *panel* about *key*, with *text* in the field."""
         self._model.open_panel(panel, key)
-        self._field.max_length = FILTER_LIMIT if panel in ("filter", "search") else REASON_LIMIT
-        self._field.placeholder = placeholder
-        self._write(text)
+        limit = FILTER_LIMIT if panel in ("filter", "search") else REASON_LIMIT
+        self._surface.field.ask(text, placeholder, limit)
         self._focus_field()
 
     def _focus_field(self) -> None:
         if self.has_passphrase:
-            self._passphrase.focus()
-        elif self.has_field:
-            self._field.focus()
+            self._surface.focus_on("secret")
         else:
-            self.screen.set_focus(None)
+            self._surface.focus_on("field" if self.has_field else "nothing")
 
     def _ask_deny(self) -> None:
         item = self._model.queue.current
@@ -336,9 +355,9 @@ class AskPanel(Vertical):
         self._model.vault_panel.close()
         if not self._model.account_panel.is_sent:
             self._model.account_panel.close()
-        self._passphrase.clear()
-        self._field.value = ""
-        self.post_message(self.Closed())
+        self.secret.clear()
+        self._surface.field.put("")
+        self._surface.focus_on("document")
 
     def close_if_over(self, now: Situation) -> bool:
         """Close a question about what is gone; return whether it was closed."""
@@ -376,12 +395,12 @@ class AskPanel(Vertical):
     def _ask_passphrase(self) -> None:
         model = self._model
         model.vault_panel.open(self._clock.monotonic(), creates=model.vault.state == "absent")
-        self._passphrase.clear()
+        self.secret.clear()
         self._ask("passphrase")
 
     def _send_passphrase(self) -> None:
         """Hand what was typed to the core, which overwrites it; the line is empty afterwards."""
-        model, field = self._model, self._passphrase
+        model, field = self._model, self.secret
         if why := enter_obstacle(model, self._clock, is_empty=field.is_empty):
             model.refuse(why, self._clock.monotonic())
         elif (intent := model.vault_panel.enter(field.take())) is not None:
@@ -427,9 +446,9 @@ class AskPanel(Vertical):
             if why := enter_obstacle(model, self._clock, is_empty=False):
                 model.refuse(why, self._clock.monotonic())
                 return
-            intent = panel.enter_secret(self._passphrase.take())
+            intent = panel.enter_secret(self.secret.take())
         else:
-            intent = panel.enter_text(self._field.value)
+            intent = panel.enter_text(self._surface.field.value)
         if intent is not None:
             self._submit(intent)
         elif panel.question is None and panel.login is not None:
@@ -438,7 +457,7 @@ class AskPanel(Vertical):
     def _open_login(self) -> None:
         login = self._model.account_panel.login
         if login is not None:
-            self.post_message(LinkRequested(login.url))
+            self._surface.open_link(login.url)
 
     def _end_login(self) -> None:
         """Leave the question; a login that goes on is forgotten."""
@@ -450,13 +469,12 @@ class AskPanel(Vertical):
 
     # Typing
 
-    def on_input_changed(self, message: Input.Changed) -> None:
-        """Say what the filter reads now."""
-        message.stop()
+    def typed(self, text: str) -> None:
+        """The field reads *text* now."""
         if self._model.panel == "filter":
-            self.post_message(self.FilterTyped(message.value))
+            self._on_filter(text)
         elif self._model.panel == "search":
-            self.post_message(self.SearchTyped(message.value))
+            self._on_search(text)
 
     def _show_all(self) -> None:
         """Forget the filter."""
@@ -467,10 +485,5 @@ class AskPanel(Vertical):
         """Put another reason into the field; it has to be read before a key sends it."""
         if self._model.key_in_burst:
             return  # no hand pressed it
-        self._write(other(self.text))
+        self._surface.field.put(other(self.text))
         self._model.arming.reset()
-
-    def _write(self, text: str) -> None:
-        """Put *text* into the field, the cursor behind it."""
-        self._field.value = text
-        self._field.cursor_position = len(text)

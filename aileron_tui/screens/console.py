@@ -1,0 +1,218 @@
+"""One view of the console in the terminal: the widgets of a page, and what Textual tells of them."""
+
+from collections.abc import Callable
+from typing import ClassVar, Literal, TypeAlias
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.css.query import NoMatches
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widgets import Input
+
+from aileron_core.clock import Clock
+from aileron_tui.draw.text import Line
+from aileron_tui.messages import (
+    CommandRequested,
+    CopyRequested,
+    DocumentClicked,
+    LinkRequested,
+    OpenRequested,
+    PagerRequested,
+    Painted,
+    PieceClicked,
+    RowClicked,
+    SettleDue,
+    SizeChanged,
+)
+from aileron_tui.pages.listing import ListPage
+from aileron_tui.pages.page import Page, Submit
+from aileron_tui.pages.surface import Area
+from aileron_tui.pages.waiting import WaitingPage
+from aileron_tui.state.model import Model
+from aileron_tui.widgets.document import Document
+from aileron_tui.widgets.line_input import LineInput, PassphraseField
+from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines, glyphs_of
+from aileron_tui.widgets.rows import RowList
+
+MakePage: TypeAlias = Callable[[Model, Clock, Submit, "ConsoleScreen"], Page]
+
+
+class ConsoleScreen(Screen[None]):
+    """Shows a page (`Surface`), and passes to it what a person does."""
+
+    AUTO_FOCUS = "#document"
+    COMPONENT_CLASSES: ClassVar[set[str]] = ROLE_CLASSES
+
+    def __init__(self, make: MakePage, model: Model, clock: Clock, submit: Submit) -> None:
+        super().__init__()
+        self.field = LineInput(id="reason")
+        self._waker: Timer | None = None
+        self._heights: dict[str, int | None] = {}
+        self.page = make(model, clock, submit, self)
+
+    def compose(self) -> ComposeResult:
+        """Lay the regions out from top to bottom; the stylesheet places them by size class."""
+        page, reader = self.page, self.page.reader
+        yield Lines(id="topbar")
+        yield Lines(id="banner", grows=True)
+        if isinstance(page, WaitingPage):
+            with Container(id="body"):
+                with Vertical(id="side"):
+                    yield Lines(id="sidehead")
+                    yield RowList(page.queue, id="queue")
+                    yield Lines(id="sidefoot")
+                    yield Lines(id="decidedhead")
+                    yield RowList(page.decided, id="decided")
+                with Vertical(id="item"):
+                    yield Lines(id="head", grows=True)
+                    yield Lines(id="gap")
+                    yield Document(reader.document, id="document")
+                yield Lines(id="rail")
+        elif isinstance(page, ListPage):
+            with Vertical(id="table"):
+                yield Lines(id="listhead")
+                yield RowList(page.list, id="list")
+                yield Lines(id="detail")
+            with Vertical(id="page"):
+                yield Lines(id="head", grows=True)
+                yield Lines(id="gap")
+                yield Document(reader.document, id="document")
+        yield Lines(id="empty")
+        yield Lines(id="sentence")
+        with Vertical(id="foot"):
+            yield Lines(id="guide", grows=True)
+            yield Lines(id="status")
+            yield Lines(id="keys")
+            with Vertical(id="panel"):
+                yield Lines(id="question", grows=True)
+                yield self.field
+                yield PassphraseField(page.panel.secret, id="passphrase")
+                yield Lines(id="panelkeys")
+
+    # What the page asks of it
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its widgets are mounted, first and last: a closing screen outlives them by a moment."""
+        try:
+            for each in ("#topbar", "#document", "#panelkeys"):
+                self.query_one(each)
+        except NoMatches:
+            return False
+        return True
+
+    @property
+    def is_uncovered(self) -> bool:
+        """Whether nothing stands over it; to Textual the one below a lock is current too."""
+        return self.is_active
+
+    @property
+    def lacks_letters(self) -> bool:
+        """Some letters cannot be drawn here."""
+        return bool(glyphs_of(self).charset)
+
+    @property
+    def rail_size(self) -> tuple[int, int]:
+        """Width and height of the rail."""
+        return self.query_one("#rail", Lines).size
+
+    def arrange_as(self, **classes: bool) -> None:
+        """Take the arrangement that *classes* name; the stylesheet says what each does."""
+        self.update_classes({f"-{name}": on for name, on in classes.items()})
+
+    def show(self, area: Area, *rows: Line) -> None:
+        """Show *rows* in *area*."""
+        self.query_one(f"#{area}", Lines).show(*rows)
+
+    def set_rows(self, pane: Literal["queue", "decided"], rows: int | None) -> None:
+        """Make the list *rows* high; None: as high as the stylesheet says."""
+        if self._heights.get(pane) != rows:  # setting it lays out the whole screen again
+            self._heights[pane] = self.query_one(f"#{pane}", RowList).styles.height = rows
+
+    def focus_on(self, place: Literal["document", "field", "secret", "nothing"]) -> None:
+        """Let *place* have what is typed."""
+        names = {"document": "#document", "field": "#reason", "secret": "#passphrase"}
+        if place == "nothing":
+            self.set_focus(None)
+        elif self.is_ready:
+            self.query_one(names[place]).focus()
+
+    def after_paint(self, callback: Callable[[], None]) -> None:
+        """Call *callback* once the terminal has drawn the present screen."""
+        # Everything was written by then; on a slow line it may not have arrived yet.
+        self.call_after_refresh(lambda: self.post_message(Painted(callback)))
+
+    def wake_in(self, seconds: float, callback: Callable[[], None]) -> None:
+        """Call *callback* in *seconds*, in place of what was to be called before."""
+        if self._waker is not None:
+            self._waker.stop()
+        self._waker = self.set_timer(seconds, callback)
+
+    def settle_in(self, seconds: float) -> None:
+        """Have `Page.settle` called in *seconds*, by way of the application's queue."""
+        # Every key that had arrived is counted before.
+        self.set_timer(seconds, lambda: self.post_message(SettleDue()))
+
+    def redraw_soon(self) -> None:
+        """Have the page drawn again. Safe on any thread."""
+        self.post_message(SizeChanged())
+
+    def request(self, command: str) -> None:
+        """Have the application do *command*: another view, help, quit."""
+        self.post_message(CommandRequested(command))
+
+    def copy(self, text: str) -> None:
+        """Copy *text*, as it is drawn, to the clipboard."""
+        self.post_message(CopyRequested(text))
+
+    def read_in_pager(self, text: str, name: str) -> None:
+        """Show *text*, as it is drawn, in the person's pager."""
+        self.post_message(PagerRequested(text, name))
+
+    def open_link(self, url: str) -> None:
+        """Open an address that a person was shown whole in the browser."""
+        self.post_message(LinkRequested(url))
+
+    def open_review(self, approval_id: str) -> None:
+        """Open the page of an approval in the browser."""
+        self.post_message(OpenRequested(approval_id))
+
+    # What Textual tells
+
+    def set_first_layout(self, width: int, height: int) -> None:
+        """Take the layout of a terminal of *width* by *height* cells before mounting: styles are then found once."""
+        self.page.model.size = (width, height)
+        classes = {f"-{name}": on for name, on in self.page.arrangement().items()}
+        self.update_classes(classes, update=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.page.resize(*event.size)
+
+    def on_size_changed(self, message: SizeChanged) -> None:
+        """Draw for the size that a widget has now."""
+        message.stop()
+        self.page.redraw()
+
+    def on_screen_suspend(self) -> None:
+        self.page.leave()
+
+    def on_screen_resume(self) -> None:
+        """Draw what changed while another screen was shown."""
+        self.page.resize(*self.size)
+
+    def on_piece_clicked(self, message: PieceClicked) -> None:
+        message.stop()
+        self.page.click_piece(message.action)
+
+    def on_document_clicked(self, message: DocumentClicked) -> None:
+        message.stop()
+        self.page.click_document(message.href)
+
+    def on_row_clicked(self, message: RowClicked) -> None:
+        self.page.click_row(message.row, message.list_id)
+
+    def on_input_changed(self, message: Input.Changed) -> None:
+        message.stop()
+        self.page.panel.typed(message.value)
