@@ -35,12 +35,9 @@ from aileron_tui.input.situation import View
 from aileron_tui.key_timing import KeyTiming
 from aileron_tui.messages import (
     CommandRequested,
-    CopyRequested,
     CoreEventArrived,
     CoreEventsReady,
-    LinkRequested,
     NotificationFailed,
-    OpenRequested,
     PagerRequested,
     Painted,
 )
@@ -203,7 +200,7 @@ class AileronApp(App[int], inherit_bindings=False):
         model.account_panel.has_browser = browser_command(self._environment) is not None
         self._model = model
         self._screens = {
-            view: ConsoleScreen(make, model, self._clock, self._port.submit)
+            view: ConsoleScreen(make, model, self._clock, self._port.submit, self._handoff)
             for view, make in _PAGES.items()
         }
         for view, screen in self._screens.items():
@@ -412,22 +409,10 @@ class AileronApp(App[int], inherit_bindings=False):
         if wrapped := clipboard_through_multiplexer(text, self._environment):
             self.send(wrapped)
 
-    def on_copy_requested(self, message: CopyRequested) -> None:
-        self.copy_to_clipboard(message.text)
-
     async def on_pager_requested(self, message: PagerRequested) -> None:
         """Lend the terminal to the pager; afterwards the rest before a key decides starts over."""
         self.say(await self._handoff.show_in_pager(message.text, message.name))
         self.rearm_and_redraw()
-
-    def on_link_requested(self, message: LinkRequested) -> None:
-        """Open an address that the person was shown whole."""
-        self._handoff.open_link(message.url)
-
-    def on_open_requested(self, message: OpenRequested) -> None:
-        """Open the page of an approval: the address is the console's own, only the id comes from the row."""
-        if self._model is not None:
-            self._handoff.open_review(self._model.snapshot.url, message.approval_id)
 
     def exit(
         self,

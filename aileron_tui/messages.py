@@ -72,29 +72,8 @@ class SettleDue(Message):
 
 
 @dataclass
-class CopyRequested(Message):
-    """A text, as it is drawn, is to go to the clipboard."""
-
-    text: str
-
-
-@dataclass
 class PagerRequested(Message):
     """A text, as it is drawn, is to be read in the pager; *name* is ours, or empty."""
 
     text: str
     name: str
-
-
-@dataclass
-class LinkRequested(Message):
-    """An address that a person was shown whole is to be opened in the browser; *url* is all ASCII."""
-
-    url: str
-
-
-@dataclass
-class OpenRequested(Message):
-    """The page of an approval is to be opened in the browser."""
-
-    approval_id: str

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
+from agent_sentences import SENTENCES
 from commands import BEGIN, END
 
 from aileron_core.launch.agents import AGENTS
@@ -53,12 +54,17 @@ def _page(agent: Agent) -> Iterator[str]:
     yield ""
     yield "## What Aileron controls"
     yield ""
-    yield from (f"* {sentence}" for sentence in (*agent.controls, agent.passes_gateway))
+    yield from (
+        f"* {sentence}" for sentence in (*agent.controls, SENTENCES[agent.name].passes_gateway)
+    )
     yield ""
     yield from _wiring(agent)
     yield "## What Aileron does not control"
     yield ""
-    yield from (f"* {sentence}" for sentence in (*agent.not_controlled, agent.bypasses_gateway))
+    yield from (
+        f"* {sentence}"
+        for sentence in (*agent.not_controlled, SENTENCES[agent.name].bypasses_gateway)
+    )
     yield ""
     yield from _own_tools(agent)
     yield from _variables(agent)
@@ -84,7 +90,7 @@ def _own_tools(agent: Agent) -> Iterator[str]:
     yield ""
     yield "With `--intercept-builtins`:"
     yield ""
-    yield from (f"* {sentence}" for sentence in agent.own_tools)
+    yield from (f"* {sentence}" for sentence in SENTENCES[agent.name].own_tools)
     yield ""
 
 

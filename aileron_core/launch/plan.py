@@ -245,14 +245,8 @@ class Agent(ABC):
     """What Aileron sets in it, one sentence each."""
     not_controlled: tuple[str, ...]
     """What remains outside Aileron's control, one sentence each."""
-    own_tools: tuple[str, ...]
-    """What of its own tools `PlanContext.builtins == "instead"` switches off, and what stays; one sentence each."""
     kept_tools: str = ""
     """Which of its own tools that act on files stay even then, one sentence; empty where none does."""
-    passes_gateway: str
-    """Under which conditions its model traffic passes the gateway, one sentence; `traffic` has what holds here."""
-    bypasses_gateway: str
-    """Under which conditions it goes past Aileron, one sentence."""
     checks: tuple[str, ...]
     """Patterns of keys of its settings, dotted, whose programs can refuse what it is about to do."""
     program_files: tuple[str, ...] = ()

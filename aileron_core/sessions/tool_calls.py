@@ -207,12 +207,6 @@ _OWN_TOOLS: Final[Mapping[str, _OwnTools]] = MappingProxyType(
 """Of the agents whose models answer in a format that Aileron reads."""
 
 
-def own_tools(agent: str) -> frozenset[str]:
-    """Return the names of the tools of *agent* that act on files or run commands; none if it is not known."""
-    found = _OWN_TOOLS.get(agent)
-    return found.writing | found.reading if found is not None else frozenset()
-
-
 def goes_around(agent: str, builtins: str, name: str) -> bool:
     """Return whether a call of the tool *name* is one of the agent's own that should have come to the gate.
 

@@ -5,7 +5,7 @@ It never learns what is decided, only whether the press counts.
 
 *Rest* is the time without input and without change on screen before a press; a press *settles* once
 silence follows it; a *burst* is keys too close together to come from a hand. Whether the item is drawn
-whole is known to `screens/reading.py`, and late reading of the terminal to `terminal/driver.py`.
+whole is known to `pages/reading.py`, and late reading of the terminal to `terminal/driver.py`.
 """
 
 from collections.abc import Hashable

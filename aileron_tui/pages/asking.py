@@ -14,7 +14,7 @@ from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.links import parse_link
 from aileron_tui.draw.rows import running_question
 from aileron_tui.draw.text import Line, Piece, wrap
-from aileron_tui.input.commands import CommandHandlers
+from aileron_tui.input.commands import PANEL_CONTEXTS, CommandHandlers
 from aileron_tui.input.situation import Panel, Situation
 from aileron_tui.pages.account_questions import (
     account_question,
@@ -133,6 +133,7 @@ class Asking:
         """What opens a question, and what answers one without deciding anything."""
         reasons, choice = self._model.deny_panel.reasons, self._model.account_choice
         return {
+            **{f"{each}_leave": self.close for each in PANEL_CONTEXTS},
             "deny": self._ask_deny,
             "filter": self._ask_filter,
             "stop_everything": lambda: self._ask("stop"),
@@ -143,23 +144,16 @@ class Asking:
             "search_leave": self._end_search,
             "link_next": self._ask_next_link,
             "link_enter": self._open_link,
-            "link_leave": self.close,
             "filter_enter": self.close,
             "filter_leave": self._show_all,
-            "deny_leave": self.close,
-            "stop_leave": self.close,
-            "stop_run_leave": self.close,
-            "end_leave": self.close,
             "reason_earlier": lambda: self._bring(reasons.earlier),
             "reason_later": lambda: self._bring(reasons.later),
             "unlock_vault": self._ask_passphrase,
             "passphrase_enter": self._send_passphrase,
-            "passphrase_leave": self.close,
             "choose_account": self._ask_account,
             "account_next": lambda: choice.move(1),
             "account_previous": lambda: choice.move(-1),
             "account_number": lambda: choice.select(int(self._model.key_name) - 1),
-            "account_leave": self.close,
             "bind_account": lambda: self._ask_to_bind(again=False),
             "log_in_again": lambda: self._ask_to_bind(again=True),
             "rebind_account": lambda: self._ask_about_account("rebind"),
@@ -169,8 +163,6 @@ class Asking:
             "bind_leave": self._end_login,
             "login_open": self._open_login,
             "login_leave": self._end_login,
-            "rebind_leave": self.close,
-            "revoke_leave": self.close,
         }
 
     @property

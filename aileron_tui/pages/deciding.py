@@ -9,6 +9,7 @@ from aileron_tui.input.arming import AFTER_SECONDS, Obstacle
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.input.refusals import refusal, too_soon
 from aileron_tui.input.situation import Situation, availability
+from aileron_tui.pages.surface import Surface
 from aileron_tui.state.intents import intents_of
 from aileron_tui.state.model import Model
 
@@ -43,9 +44,8 @@ class DecidingScreen(Protocol):
         """Keep the screen in which a call is decided, to show it again."""
         ...
 
-    def schedule_settle(self, seconds: float) -> None:
-        """Have `Decisions.settle` called, behind every key that has arrived by then."""
-        ...
+    @property
+    def surface(self) -> Surface: ...
 
     def after_decision(self) -> None:
         """The intents were submitted: the panel is over."""
@@ -83,7 +83,7 @@ class Decisions:
                 self._refuse(command, "unfocused")
         elif state.shown and model.press(model.key_at):
             self._pressed = command
-            self._screen.schedule_settle(AFTER_SECONDS)
+            self._screen.surface.settle_in(AFTER_SECONDS)
         else:
             self._refuse(command, obstacle or "key")
 
@@ -108,7 +108,7 @@ class Decisions:
             self._model.refuse(words.status.keys_dropped(dropped), at, hold=DROPPED_SECONDS)
             self._screen.redraw()
         if arming.awaits_silence:
-            self._screen.schedule_settle(SETTLE_AGAIN_SECONDS)
+            self._screen.surface.settle_in(SETTLE_AGAIN_SECONDS)
         else:
             self._model.sweep(self._clock.now())
 

@@ -252,10 +252,6 @@ class Page(ABC):
     def save_screen(self) -> None:  # noqa: B027 - a list keeps none
         """Keep the screen in which a call is decided, to show it again."""
 
-    def schedule_settle(self, seconds: float) -> None:
-        """Have `settle` called in *seconds*, behind every key that has arrived by then."""
-        self.surface.settle_in(seconds)
-
     def settle(self, at: float) -> None:
         """Let a press that had its silence until *at*, monotonic seconds, decide."""
         self._decisions.settle(at)

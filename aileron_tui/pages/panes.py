@@ -85,7 +85,6 @@ class DocumentPane(Pane):
         """The rows `[first, last)` that stand in view."""
         return self.top, min(self.top + self.height, self.total)
 
-
     def track(self, y: int) -> Line:
         """Return the track's cell beside row *y* of the pane: what is in view, and what was not seen."""
         height, total = self.height, self.total

@@ -15,6 +15,8 @@ from aileron_tui.plain.output import COMMANDS, OWN_KEYS, Output
 from aileron_tui.state.deny_panel import REASON_LIMIT
 from aileron_tui.state.intents import choose_account, intent_of
 
+_NOT_RUNNING = ("pending", "awaiting_vault", *FINAL_STATES)
+
 
 class Answers:
     """Passes the person's answers to the core, once what was printed has rested and may be decided."""
@@ -23,10 +25,9 @@ class Answers:
         self._submit, self._output, self._say = port.submit, output, output.say
         self._state, self._model = output.state, output.state.model
         self._registry = self._model.registry
-        self._quits = False
-        """The last answer asked to quit."""
+        self._quits = False  # the last answer asked to quit
         self._handlers: dict[str, Callable[[str], object]] = {
-            "next": self._next,
+            "next": lambda _: self._state.go_on() or self._say(words.plain.NOTHING_ELSE),
             "again": lambda _: self._state.print_again(),
             "help": self._help,
             "quit": self._quit,
@@ -76,10 +77,6 @@ class Answers:
             return True
         handler = self._handlers.get(action)
         return self._decide(action) if handler is None else handler(rest) is not False
-
-    def _next(self, _: str) -> None:
-        if not self._state.go_on():
-            self._say(words.plain.NOTHING_ELSE)
 
     def _quit(self, _: str) -> None:
         waiting = self._model.queue.undecided
@@ -140,11 +137,7 @@ class Answers:
 
         def over() -> bool:
             item = model.queue.get(call.call_id) if call is not None else None
-            runs = item is not None and item.state not in (
-                "pending",
-                "awaiting_vault",
-                *FINAL_STATES,
-            )
+            runs = item is not None and item.state not in _NOT_RUNNING
             return not runs and before != (state.question_version, len(state.messages))
 
         self._output.wait_until(over)
@@ -188,8 +181,7 @@ class Answers:
         if item is None or item.approval is None or need is None:
             return False
         count = len(need.candidates)
-        named = number in map(str, range(1, count + 1))
-        if not named or more not in ("", words.vault.REMEMBER):
+        if number not in map(str, range(1, count + 1)) or more not in ("", words.vault.REMEMBER):
             key = self._registry.key_label("choose_account")
             self._say(words.vault.choose_by_number(key, count))
             return True

@@ -1,8 +1,7 @@
 """The console without a screen: one item at a time, line by line, for screen readers and dumb terminals.
 
-State, texts and conditions are the screen's; only the drawing differs. An item is printed whole,
-then, after a pause, the question. What is typed too early is for `LineTerminal` to tell. An answer
-is about what was printed last. Here: the turns, the lock, what changes too fast to ask about.
+State, texts and conditions are the screen's; only the drawing differs. An answer is about what was
+printed last. Here: the turns, the lock, what changes too fast to ask about.
 """
 
 import signal
@@ -47,12 +46,10 @@ class PlainConsole:
         first_frame: Callable[[], object],
         lock_seconds: float = 0.0,
     ) -> None:
-        """Subscribe to *port*.
+        """Subscribe to *port*; *first_frame* is called once, after the first item was printed.
 
-        Args:
-            arm_seconds: how long a printed item rests before it can be answered.
-            first_frame: called once, after the first item was printed.
-            lock_seconds: after so long without a line the next one only unlocks; 0: never.
+        A printed item rests for *arm_seconds* before it can be answered. After *lock_seconds* without
+        a line the next one only unlocks; 0: never.
 
         Raises:
             Unavailable: the core has ended.
@@ -76,8 +73,7 @@ class PlainConsole:
         self._answers = Answers(port, self._output)
         self._follow_settings()
         self._shown: Version = ()
-        self._interruptions: deque[float] = deque(maxlen=MAX_INTERRUPTIONS)
-        """When questions were interrupted, since the last answer."""
+        self._interruptions: deque[float] = deque(maxlen=MAX_INTERRUPTIONS)  # since the last answer
         if (rest := model.next_read()) is not None:
             port.submit(rest)
 
@@ -130,9 +126,9 @@ class PlainConsole:
             return
         self._interruptions.clear()
         self._touched_at = self._clock.monotonic()
-        if typed and self._model.vault.state == "unlocked":
-            self._port.submit(TouchVault())
         if typed:
+            if self._model.vault.state == "unlocked":
+                self._port.submit(TouchVault())
             self._answers.give(typed)
 
     def _follow_settings(self) -> None:

@@ -37,9 +37,7 @@ COMMANDS = {
 }  # fmt: skip
 """The registry's commands that this console has, in its help's order; which command to type elsewhere for the others."""
 OWN_KEYS = {"n": "next", "1": "again", words.plain.STOP: "stop_everything"}
-"""What can be typed here alone."""
-_FOLLOWS = {"deny": " REASON", "choose_account": " NUMBER"}
-"""What is typed behind a key."""
+_TYPED_BEHIND = {"deny": " REASON", "choose_account": " NUMBER"}
 
 
 class Output:
@@ -89,8 +87,7 @@ class Output:
 
     def say_startup_warnings(self) -> None:
         """Print the warnings that the screen shows above everything else."""
-        model = self._model
-        withheld = model.settings_withheld
+        model, withheld = self._model, self._model.settings_withheld
         for row in startup_warnings(model.snapshot, vault=model.vault, withheld=withheld):
             self.say(line(" ", *row))
 
@@ -134,8 +131,8 @@ class Output:
         running = sum(each.running for each in model.sessions)
         self.say(words.panels.stop_question(model.queue.undecided, len(model.sessions), running))
         self.say(words.panels.STOP_REMARK)
-        label = registry.command("stop_enter").label
-        self.say(words.plain.asks_again(registry.key_label("stop_everything"), label))
+        key, label = registry.key_label("stop_everything"), registry.command("stop_enter").label
+        self.say(words.plain.asks_again(key, label))
 
     def status(self) -> Line:
         return status_line(self.state.situation, None, self.clock.now(), width=1 << 16)
@@ -157,11 +154,9 @@ class Output:
         """Yield each key that does something now, in the registry's order, and what it does."""
         model, others = self._model, len(self.state.others)
         for command in model.registry.footer_order("waiting"):
-            if (
-                not COMMANDS.get(command.id, "-")
-                and availability(command.id, self.state.situation).shown
-            ):
-                key = f"{model.registry.key_label(command.id)}{_FOLLOWS.get(command.id, '')}"
+            there = availability(command.id, self.state.situation).shown
+            if there and COMMANDS.get(command.id) == "":
+                key = f"{model.registry.key_label(command.id)}{_TYPED_BEHIND.get(command.id, '')}"
                 creates = command.id == "unlock_vault" and model.vault.state == "absent"
                 yield key, words.vault.CREATE_LABEL if creates else command.label
         if others:

@@ -32,15 +32,12 @@ class PlainState:
         self.model = model
         self.messages: deque[Line] = deque()
         """What happened, to print before the next item."""
-        self.ended = False
-        """The person or a signal ended it."""
+        self.ended = False  # by the person or a signal
         self.asks_nothing = False
         """The items change too fast to be asked about; `go_on` asks again."""
         self.printed_version: Version = ()
-        """The content that was printed last."""
         self.printed_at = 0.0
-        self._chosen = ""
-        """The key of the item that the person went to."""
+        self._chosen = ""  # the key of the item that the person went to
         self._events, self._clock, self._warn = events, clock, notifier.warn
         self._due: tuple[float, Callable[[], None]] | None = None
         self._attention = NotificationScheduler(
@@ -67,8 +64,7 @@ class PlainState:
         if model.panel != "none" and not self.situation.can_change:
             model.close_panel()
         if self._due is not None and self._due[0] <= at:
-            _, do = self._due
-            self._due = None
+            (_, do), self._due = self._due, None
             do()
 
     def _take(self, event: CoreEvent, at: float) -> None:
@@ -156,7 +152,6 @@ class PlainState:
         if model.panel != "none" or self.asks_nothing:
             return (self.content_version, *core)
         state = item.state if item is not None else ""
-        # With no item to ask about, what happened is reported at once.
-        has_news = item is None and bool(self.messages)
+        has_news = item is None and bool(self.messages)  # then it is reported at once
         is_sending = self.situation.blocked_by == "sending"
         return (self.content_version, state, is_sending, has_news, *core)

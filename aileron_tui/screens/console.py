@@ -15,10 +15,7 @@ from aileron_core.clock import Clock
 from aileron_tui.draw.text import Line
 from aileron_tui.messages import (
     CommandRequested,
-    CopyRequested,
     DocumentClicked,
-    LinkRequested,
-    OpenRequested,
     PagerRequested,
     Painted,
     PieceClicked,
@@ -31,6 +28,7 @@ from aileron_tui.pages.page import Page, Submit
 from aileron_tui.pages.surface import Area
 from aileron_tui.pages.waiting import WaitingPage
 from aileron_tui.state.model import Model
+from aileron_tui.terminal.handoff import TerminalHandoff
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.line_input import LineInput, PassphraseField
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines, glyphs_of
@@ -45,8 +43,16 @@ class ConsoleScreen(Screen[None]):
     AUTO_FOCUS = "#document"
     COMPONENT_CLASSES: ClassVar[set[str]] = ROLE_CLASSES
 
-    def __init__(self, make: MakePage, model: Model, clock: Clock, submit: Submit) -> None:
+    def __init__(
+        self,
+        make: MakePage,
+        model: Model,
+        clock: Clock,
+        submit: Submit,
+        handoff: TerminalHandoff,
+    ) -> None:
         super().__init__()
+        self._handoff = handoff
         self.field = LineInput(id="reason")
         self._waker: Timer | None = None
         self._heights: dict[str, int | None] = {}
@@ -165,7 +171,7 @@ class ConsoleScreen(Screen[None]):
 
     def copy(self, text: str) -> None:
         """Copy *text*, as it is drawn, to the clipboard."""
-        self.post_message(CopyRequested(text))
+        self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
 
     def read_in_pager(self, text: str, name: str) -> None:
         """Show *text*, as it is drawn, in the person's pager."""
@@ -173,11 +179,11 @@ class ConsoleScreen(Screen[None]):
 
     def open_link(self, url: str) -> None:
         """Open an address that a person was shown whole in the browser."""
-        self.post_message(LinkRequested(url))
+        self._handoff.open_link(url)
 
     def open_review(self, approval_id: str) -> None:
         """Open the page of an approval in the browser."""
-        self.post_message(OpenRequested(approval_id))
+        self._handoff.open_review(self.page.model.snapshot.url, approval_id)
 
     # What Textual tells
 

@@ -106,7 +106,6 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
         case IntentRefused():
             model.pending_intents.on_refused(event.call_id)
             model.audit.on_refused()
-            model.opened_call.on_refused()
             model.refetched.pop(event.call_id, None)
             model.say(foreign_text(event.message, "attn"), at)
         case CoreLost():

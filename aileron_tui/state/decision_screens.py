@@ -1,6 +1,6 @@
 """What of a document was seen, and the screens in which a person decided.
 
-`screens/reading.py` says when a line was seen. The newest 200 screens are kept for as long as this console runs.
+`pages/reading.py` says when a line was seen. The newest 200 screens are kept for as long as this console runs.
 A screen holds what was fetched for the approver alone. It is kept in memory: in a file every program
 of the same account could read it. What the core keeps sealed comes with the call (`CallView.screens`).
 """

@@ -32,8 +32,6 @@ class OpenedCall:
         self._stale: bool = False
         self.reads = 0
         """How many answers came."""
-        self.is_awaited = False
-        """It was opened, and nothing is known of it yet."""
         self.run_id: str = ""
         """Empty: no call is opened."""
         self.call: CallView | None = None
@@ -46,7 +44,6 @@ class OpenedCall:
             self.run_id = run_id
             self.call = None
             self._stale = bool(run_id)
-            self.is_awaited = bool(run_id)
 
     @property
     def screen(self) -> DecisionScreen | None:
@@ -77,12 +74,7 @@ class OpenedCall:
     def on_read(self, event: CallRead) -> None:
         if event.run_id == self.run_id:
             self.call = event.call
-            self.is_awaited = False
             self.reads += 1
-
-    def on_refused(self) -> None:
-        """What was asked for could not be read."""
-        self.is_awaited = False
 
     def on_change(self, run_id: str | None) -> None:
         """Have it read again once something about *run_id* has changed."""

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.sessions.tool_calls import own_tools
 from tests.agents.agents_bench import Bench, CallTool, Say, ScriptedLlm, workbench
 from tests.agents.llm import Conversation, Script, offered
+from tests.support.making import own_tools
 from tests.support.variants import variants
 
 pytestmark = pytest.mark.timeout(300)

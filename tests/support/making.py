@@ -8,6 +8,7 @@ from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.wasm.invocation import Invocation
 from aileron_core.connectors.wasm.scheduling import EpochTicker, GuestSemaphore
+from aileron_core.sessions import tool_calls
 
 
 def program(path: Path, text: str = "#!/bin/sh\n", mode: int = 0o755) -> Path:
@@ -48,3 +49,9 @@ def an_invocation(clock: Clock | None = None, seconds: float = 60.0) -> Invocati
         ticker=EpochTicker(lambda: None),
         deadline=clock.monotonic() + seconds,
     )
+
+
+def own_tools(agent: str) -> frozenset[str]:
+    """Return the names of the tools of *agent* that act on files or run commands; none if it is not known."""
+    found = tool_calls._OWN_TOOLS.get(agent)
+    return found.writing | found.reading if found is not None else frozenset()

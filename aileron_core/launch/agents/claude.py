@@ -135,24 +135,6 @@ class _Claude(Agent):
             "connected to its MCP servers."
         ),
     )
-    own_tools: tuple[str, ...] = (
-        (
-            "Its tools for files and commands are off, for its sub-agents and for commands in skills "
-            "too. `--tools`, your settings and the project's cannot bring them back."
-        ),
-        (
-            "These stay: sub-agents (which have Aileron's tools), skills, to-do lists, plans and questions, and "
-            "WebFetch and WebSearch, which reach the network and no file."
-        ),
-        "Commands that you type with `!`, hooks and MCP servers of your own run outside the gate.",
-    )
-    passes_gateway: str = (
-        "Its model traffic goes through the gateway, with an Anthropic API key or account."
-    )
-    bypasses_gateway: str = (
-        "With your own base URL, Bedrock, Vertex or Foundry, its model traffic bypasses the "
-        "gateway."
-    )
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `claude` with MCP server and settings in files that hold no secret."""

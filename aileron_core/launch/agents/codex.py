@@ -156,31 +156,7 @@ class _Codex(Agent):
             "action still needs its own approval."
         ),
     )
-    own_tools: tuple[str, ...] = (
-        (
-            "Its shell, view_image and its tools for images, browsers and other programs are off, for its sub-agents "
-            "too, whatever their roles say."
-        ),
-        (
-            "apply_patch stays with gpt-5.5 and newer models, and models in code mode call it from their programs. "
-            "Codex's own sandbox is read-only, so `codex exec` refuses each patch; a terminal session asks you in "
-            "Codex, and a patch that you allow there is not gated."
-        ),
-        (
-            "These stay as well: sub-agents (which have Aileron's tools), goals, questions, the resources of MCP servers, "
-            "and its web search. A program of code mode has no files and no network but through tools."
-        ),
-        "Aileron's tools are offered by name to each model from the start, without a search and outside code mode.",
-        (
-            "`--sandbox`, `-c`, `--enable` and a managed_config.toml count over this, and the launch says so. Commands that "
-            "you type with `!`, hooks and MCP servers of your own run outside the gate."
-        ),
-    )
     kept_tools: str = STAYS
-    passes_gateway: str = "With an OpenAI API key, its model traffic goes through the gateway."
-    bypasses_gateway: str = (
-        "With a ChatGPT account or another provider, its model traffic bypasses the gateway."
-    )
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `codex` with Aileron's settings over the person's; the person's flags come last."""

@@ -131,24 +131,6 @@ class _Gemini(Agent):
         ),
         "Usage statistics: your own settings.json decides whether they are sent.",
     )
-    own_tools: tuple[str, ...] = (
-        (
-            "Its tools for files and commands are denied by Aileron's policy, for its sub-agents and in every approval "
-            "mode; only a policy of your system's, or one that you pass with `--admin-policy`, counts over it."
-        ),
-        (
-            "These stay: sub-agents (which have Aileron's tools), skills, plans and to-do lists, and web_fetch and "
-            "google_web_search, which reach the network."
-        ),
-        (
-            "Commands that you type with `!`, files that you name with `@`, hooks, MCP servers and "
-            "`tools.discoveryCommand` of your own run outside the gate."
-        ),
-    )
-    passes_gateway: str = "With an API key, its model traffic goes through the gateway."
-    bypasses_gateway: str = (
-        "With a Google account, Vertex AI or a proxy, its model traffic bypasses the gateway."
-    )
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `gemini` with a policy file, and the extension that names Aileron's MCP server."""

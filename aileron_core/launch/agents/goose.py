@@ -167,23 +167,6 @@ class _Goose(Agent):
             "and check_action_status returns the result."
         ),
     )
-    own_tools: tuple[str, ...] = (
-        (
-            "Its extensions that act on files or run commands are off: developer, analyze, summon, apps, the extension "
-            "manager and its other built-in ones. Your extensions that are programs of their own or servers stay."
-        ),
-        "These stay: the to-do list, skills, earlier conversations, and what top of mind adds to each turn.",
-        (
-            "Sub-agents and recipes within a session are off with summon, since a recipe may bring its own extensions. "
-            "`--with-builtin`, `--recipe` and `--resume` bring tools back, and the launch says so."
-        ),
-    )
-    passes_gateway: str = (
-        "Traffic to models of Anthropic, OpenAI and Google goes through the gateway."
-    )
-    bypasses_gateway: str = (
-        "Traffic to other providers, or to a host of your own, bypasses the gateway."
-    )
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `goose session` or `goose run` with the relay as an extension."""

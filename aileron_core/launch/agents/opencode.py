@@ -135,27 +135,6 @@ class _OpenCode(Agent):
             "has no setting against that."
         ),
     )
-    own_tools: tuple[str, ...] = (
-        (
-            "Its tools for files and commands are off, for each of its agents: bash, edit, write, patch, read, glob, grep, "
-            "list and lsp. A plugin of Aileron's sees to it, whatever your configuration and the project's say."
-        ),
-        (
-            "These stay: sub-agents (which have Aileron's tools), skills, to-do lists and questions, and webfetch and "
-            "websearch, which reach the network and no file."
-        ),
-        (
-            "Commands that you type with `!`, commands and language servers that your configuration names, plugins "
-            "and MCP servers of your own run outside the gate."
-        ),
-    )
-    passes_gateway: str = (
-        "With an API key, traffic to models of Anthropic, OpenAI and Google goes through the "
-        "gateway."
-    )
-    bypasses_gateway: str = (
-        "With an account, another provider or a base URL of your own, traffic bypasses the gateway."
-    )
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `opencode` with Aileron's settings in its environment."""

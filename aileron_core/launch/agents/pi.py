@@ -93,22 +93,6 @@ class _Pi(Agent):
             "alongside Aileron's."
         ),
     )
-    own_tools: tuple[str, ...] = (
-        (
-            "All of its own tools are off: read, bash, edit, write, grep, find and ls. Aileron's extension "
-            "takes them away again whoever adds them, and refuses a call to one."
-        ),
-        (
-            "A tool of an extension of yours by one of these names is refused alike. Your extensions, and the "
-            "commands that you type with `!`, run outside the gate."
-        ),
-    )
-    passes_gateway: str = (
-        "Traffic to models of Anthropic, OpenAI and Google goes through the gateway."
-    )
-    bypasses_gateway: str = (
-        "Traffic to other providers, or to a base URL of your own, bypasses the gateway."
-    )
 
     def plan(self, context: PlanContext) -> Plan:
         """Return `pi -e` with the extension, which knows the relay and no secret."""

@@ -6,7 +6,8 @@ import pytest
 
 from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.launch.agents import AGENTS, claude, opencode, pi
-from aileron_core.sessions.tool_calls import goes_around, own_tools
+from aileron_core.sessions.tool_calls import goes_around
+from tests.support.making import own_tools
 
 PAGE = Path(__file__).parents[3] / "docs" / "gateway.md"
 
