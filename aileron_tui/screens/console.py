@@ -37,7 +37,7 @@ from aileron_tui.widgets.rows import RowList
 MakePage: TypeAlias = Callable[[Model, Clock, Submit, "ConsoleScreen"], Page]
 
 
-class ConsoleScreen(Screen[None]):
+class ConsoleScreen(Screen[None], inherit_bindings=False):
     """Shows a page (`Surface`), and passes to it what a person does."""
 
     AUTO_FOCUS = "#document"
@@ -97,7 +97,7 @@ class ConsoleScreen(Screen[None]):
                 yield PassphraseField(page.panel.secret, id="passphrase")
                 yield Lines(id="panelkeys")
 
-    # What the page asks of it
+    # What the page asks of it (`Surface` says what each does)
 
     @property
     def is_ready(self) -> bool:
@@ -116,29 +116,23 @@ class ConsoleScreen(Screen[None]):
 
     @property
     def lacks_letters(self) -> bool:
-        """Some letters cannot be drawn here."""
         return bool(glyphs_of(self).charset)
 
     @property
     def rail_size(self) -> tuple[int, int]:
-        """Width and height of the rail."""
         return self.query_one("#rail", Lines).size
 
     def arrange_as(self, **classes: bool) -> None:
-        """Take the arrangement that *classes* name; the stylesheet says what each does."""
         self.update_classes({f"-{name}": on for name, on in classes.items()})
 
     def show(self, area: Area, *rows: Line) -> None:
-        """Show *rows* in *area*."""
         self.query_one(f"#{area}", Lines).show(*rows)
 
     def set_rows(self, pane: Literal["queue", "decided"], rows: int | None) -> None:
-        """Make the list *rows* high; None: as high as the stylesheet says."""
         if self._heights.get(pane) != rows:  # setting it lays out the whole screen again
             self._heights[pane] = self.query_one(f"#{pane}", RowList).styles.height = rows
 
     def focus_on(self, place: Literal["document", "field", "secret", "nothing"]) -> None:
-        """Let *place* have what is typed."""
         names = {"document": "#document", "field": "#reason", "secret": "#passphrase"}
         if place == "nothing":
             self.set_focus(None)
@@ -146,43 +140,34 @@ class ConsoleScreen(Screen[None]):
             self.query_one(names[place]).focus()
 
     def after_paint(self, callback: Callable[[], None]) -> None:
-        """Call *callback* once the terminal has drawn the present screen."""
         # Everything was written by then; on a slow line it may not have arrived yet.
         self.call_after_refresh(lambda: self.post_message(Painted(callback)))
 
     def wake_in(self, seconds: float, callback: Callable[[], None]) -> None:
-        """Call *callback* in *seconds*, in place of what was to be called before."""
         if self._waker is not None:
             self._waker.stop()
         self._waker = self.set_timer(seconds, callback)
 
     def settle_in(self, seconds: float) -> None:
-        """Have `Page.settle` called in *seconds*, by way of the application's queue."""
         # Every key that had arrived is counted before.
         self.set_timer(seconds, lambda: self.post_message(SettleDue()))
 
     def redraw_soon(self) -> None:
-        """Have the page drawn again. Safe on any thread."""
         self.post_message(SizeChanged())
 
     def request(self, command: str) -> None:
-        """Have the application do *command*: another view, help, quit."""
         self.post_message(CommandRequested(command))
 
     def copy(self, text: str) -> None:
-        """Copy *text*, as it is drawn, to the clipboard."""
         self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
 
     def read_in_pager(self, text: str, name: str) -> None:
-        """Show *text*, as it is drawn, in the person's pager."""
         self.post_message(PagerRequested(text, name))
 
     def open_link(self, url: str) -> None:
-        """Open an address that a person was shown whole in the browser."""
         self._handoff.open_link(url)
 
     def open_review(self, approval_id: str) -> None:
-        """Open the page of an approval in the browser."""
         self._handoff.open_review(self.page.model.snapshot.url, approval_id)
 
     # What Textual tells
@@ -206,7 +191,8 @@ class ConsoleScreen(Screen[None]):
 
     def on_screen_resume(self) -> None:
         """Draw what changed while another screen was shown."""
-        self.page.resize(*self.size)
+        # Its own size is known at the next event.
+        self.page.resize(*self.app.size)  # pyright: ignore[reportUnknownMemberType]
 
     def on_piece_clicked(self, message: PieceClicked) -> None:
         message.stop()

@@ -40,7 +40,8 @@ class PaneView(ScrollView):
             return
         self._follows = True
         self.virtual_size = Size(self.size.width, self._pane.total)
-        self.scroll_to(y=self._pane.top, animate=False, force=True, immediate=True)
+        if round(self.scroll_y) != self._pane.top:
+            self.scroll_to(y=self._pane.top, animate=False, force=True, immediate=True)
         self._follows = False
 
     def on_resize(self) -> None:

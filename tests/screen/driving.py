@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
 from textual.events import Key, Paste
 from textual.geometry import Region
@@ -23,10 +23,10 @@ from aileron_tui.pages.reading import SEEN_SECONDS
 from aileron_tui.pages.waiting import WaitingPage
 from aileron_tui.screens.console import ConsoleScreen
 from aileron_tui.state.model import Model
-from aileron_tui.state.situation import situation_of
 from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.port import RecordingPort
 from tests.support.screens.states import NOW, denied, key_of, mail, short, start
+from tests.support.screens.watched import T, Watched
 
 __all__ = [
     "NOW",
@@ -41,7 +41,6 @@ __all__ = [
     "start",
 ]
 
-T = TypeVar("T", bound=Intent)
 _TYPED = {
     " ": "space", ":": "colon", ">": "greater_than_sign", "/": "slash", "<": "less_than_sign",
     '"': "quotation_mark", "-": "minus",
@@ -60,7 +59,7 @@ def app_on(clock: FrozenClock, port: RecordingPort, **options: Any) -> AileronAp
     return app
 
 
-class Console:
+class Console(Watched):
     """One running console: what it shows, what it asked the core for."""
 
     def __init__(self, app: AileronApp, port: RecordingPort, clock: FrozenClock) -> None:
@@ -71,10 +70,6 @@ class Console:
     def lines(self) -> list[str]:
         strips = self.app.screen._compositor.render_strips()
         return ["".join(segment.text for segment in strip) for strip in strips]
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.lines)
 
     def _line(self, row: int) -> str:
         """Return line *row* alone: to draw all of them for one is most of what a look costs."""
@@ -98,15 +93,6 @@ class Console:
         return self.app._model
 
     @property
-    def selected(self) -> str | None:
-        return self.model.queue.selected
-
-    @property
-    def waiting(self) -> list[str]:
-        """The keys of the rows of the waiting list."""
-        return [item.key for item in self.model.queue.items]
-
-    @property
     def document(self) -> DocumentPane:
         assert isinstance(self.app.screen, ConsoleScreen)
         return self.app.screen.page.reader.document
@@ -119,20 +105,6 @@ class Console:
 
     def region(self, selector: str) -> Region:
         return self.app.screen.query_one(selector).region
-
-    @property
-    def armed(self) -> bool:
-        return situation_of(self.model, self.clock.now(), self.clock.monotonic()).armed
-
-    @property
-    def drawn(self) -> bool:
-        """Whether rest alone is missing until a key would count."""
-        arming, version = self.model.arming, self.model.screen_version
-        return arming.seconds_until_armed(version, self.clock.monotonic()) is not None
-
-    def asked(self, *kinds: type[T]) -> list[T]:
-        """Return what was asked of the core so far, of these kinds."""
-        return [each for each in self.port.intents if isinstance(each, kinds)]
 
     async def asks_for(self, kind: type[T]) -> T:
         """Wait until one thing was asked of the core, of that *kind*; return it."""
@@ -311,11 +283,6 @@ class Console:
         await self.settled()
         await self.pilot.click(*at, **options)
         await self.settled()
-
-    @property
-    def row(self) -> str:
-        """The selected row of a list."""
-        return next(line for line in self.lines if line.startswith("▌"))
 
 
 def _is_idle(pump: MessagePump) -> bool:

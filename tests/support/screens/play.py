@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
 
@@ -24,11 +24,10 @@ from aileron_tui.pages.waiting import WaitingPage
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.model import Model
-from aileron_tui.state.situation import situation_of
 from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.port import RecordingPort
+from tests.support.screens.watched import T, Watched
 
-T = TypeVar("T", bound=Intent)
 CHARACTERS = {
     "space": " ", "colon": ":", "greater_than_sign": ">", "slash": "/", "less_than_sign": "<",
     "quotation_mark": '"', "minus": "-", "question_mark": "?",
@@ -70,7 +69,7 @@ class _Field:
             self.value = (self.value + character)[: self._limit]
 
 
-class Play:
+class Play(Watched):
     """A console's pages: press, tell, let time pass, and read lines.
 
     It is the `Surface` of its pages; where each area stands is what the stylesheet says.
@@ -90,7 +89,7 @@ class Play:
         self.port = RecordingPort(start, clock=self.clock, answers=answers)
         self._came: list[CoreEvent] = []
         first = self.port.connect(self._came.append)
-        self.model = Model(first, arm_seconds=arm_seconds, registry=registry, now=self.clock.now())
+        self._model = Model(first, arm_seconds=arm_seconds, registry=registry, now=self.clock.now())
         self.model.view = start_view
         self.model.size = size
         self.model.account_panel.has_browser = False
@@ -115,6 +114,10 @@ class Play:
             self.port.submit(rest)
         self.page.resize(*size)
         self.settled()
+
+    @property
+    def model(self) -> Model:
+        return self._model
 
     @property
     def page(self) -> Page:
@@ -297,32 +300,6 @@ class Play:
         return [*head, *rows] if is_plain else ["", *head, "", *rows]
 
     @property
-    def text(self) -> str:
-        return "\n".join(self.lines)
-
-    @property
-    def keys(self) -> str:
-        return self.lines[-1]
-
-    @property
-    def status_line(self) -> str:
-        return self.lines[-2]
-
-    @property
-    def row(self) -> str:
-        """The selected row of a list."""
-        return next(line for line in self.lines if line.startswith("▌"))
-
-    @property
-    def selected(self) -> str | None:
-        return self.model.queue.selected
-
-    @property
-    def waiting(self) -> list[str]:
-        """The keys of the rows of the waiting list."""
-        return [item.key for item in self.model.queue.items]
-
-    @property
     def document(self) -> DocumentPane:
         return self.page.reader.document
 
@@ -332,21 +309,7 @@ class Play:
         assert isinstance(page, WaitingPage)
         return page.queue
 
-    @property
-    def armed(self) -> bool:
-        return situation_of(self.model, self.clock.now(), self.clock.monotonic()).armed
-
-    @property
-    def drawn(self) -> bool:
-        """Whether rest alone is missing until a key would count."""
-        arming, version = self.model.arming, self.model.screen_version
-        return arming.seconds_until_armed(version, self.clock.monotonic()) is not None
-
     # What it asked of the core
-
-    def asked(self, *kinds: type[T]) -> list[T]:
-        """Return what was asked of the core so far, of these kinds."""
-        return [each for each in self.port.intents if isinstance(each, kinds)]
 
     def asks_for(self, kind: type[T]) -> T:
         """Return the one thing that was asked of the core, of that *kind*."""
