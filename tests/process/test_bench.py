@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.server_harness import ROOT
+from tests.support.variants import ALL
 
 
 def check(*names: str) -> str:
@@ -16,6 +19,7 @@ def check(*names: str) -> str:
     return done.stdout
 
 
+@pytest.mark.skipif(not ALL, reason="half a minute, by hand as a rule: make test-all")
 def test_the_measurement_of_the_console_finds_its_words_on_the_screen() -> None:
     """It waited for words that the screen no longer had, and nobody noticed."""
     assert check("console").splitlines()[-2:] == ["  checked (7 aims)", ""]

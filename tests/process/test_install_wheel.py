@@ -89,6 +89,7 @@ def test_the_wheel_names_its_programs_licence_and_python(wheel: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
 
 
+@pytest.mark.skipif(not ALL, reason="builds both once more: make test-all")
 def test_the_wheel_of_the_source_distribution_is_the_same(wheel: Path, tmp_path: Path) -> None:
     """What is built from the archive holds what is built from the checkout, byte for byte."""
     made = build_sdist(ROOT, tmp_path)
@@ -233,27 +234,25 @@ class Service:
         return self.process.returncode
 
 
-SUITE = ("tests/process/test_serve_wire.py", "tests/process/test_mcp_real.py")
-WHOLE = (*SUITE, "tests/fast/cli", "tests/fast/storage", "tests/fast/server",
-         "tests/process/test_cli_commands.py")  # fmt: skip
+SUITE = (
+    "tests/process/test_serve_wire.py", "tests/process/test_mcp_real.py", "tests/fast/cli",
+    "tests/fast/storage", "tests/fast/server", "tests/process/test_cli_commands.py",
+)  # fmt: skip
 
 
+@pytest.mark.skipif(not ALL, reason="the suite once more: make test-all")
 @pytest.mark.timeout(600)  # each of its tests has its own limit, and names itself there
 def test_the_suite_passes_against_the_wheel(installed: Installed, tmp_path: Path) -> None:
-    """Tests and examples without the packages beside them: what they import is the wheel's.
-
-    The wire and the relay in `make test`, much more in `make test-all`.
-    """
-    for name in ("tests", "examples"):
+    """Tests and examples without the packages beside them: what they import is the wheel's."""
+    for name in ("tests", "examples", "docs"):
         shutil.copytree(
             ROOT / name,
             tmp_path / name,
             ignore=shutil.ignore_patterns("__pycache__", "node_modules"),
         )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    chosen = WHOLE if ALL else SUITE
     done = subprocess.run(
-        [installed.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen],
+        [installed.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not repositorys_own", *SUITE],
         cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False,
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
     )  # fmt: skip

@@ -1,15 +1,12 @@
 """A document on the whole screen, a search in it, and its links."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.intents import Approve
-from aileron_tui.app import AileronApp
-from aileron_tui.messages import LinkRequested
 from tests.screen.driving import Console, console, resting, short, start
 from tests.screen.picturing import dark, picture_of
 from tests.support.screens.play import playing
@@ -18,11 +15,6 @@ from tests.support.screens.states import body
 LONG = "\n".join(f"line {number} of the letter" for number in range(60))
 TARGET = "https://pay.example.org/invoice/881?to=ana&amount=200"
 MAIL = f'<p>Pay <a href="{TARGET}">https://bank.example.com/pay</a> now.'
-
-
-def _noting(opened: list[str]) -> Callable[[AileronApp, LinkRequested], None]:
-    """Return what notes the address in the browser's place."""
-    return lambda _app, message: opened.append(message.url)
 
 
 def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_back() -> None:
@@ -116,7 +108,7 @@ async def test_a_link_is_opened_after_all_of_it_was_shown(
     """The first press shows where it leads, the second opens it; another key leaves it."""
     async with console(start(body(MAIL, "html")), size=(120, 36)) as shown:
         opened: list[str] = []
-        monkeypatch.setattr(AileronApp, "on_link_requested", _noting(opened))
+        monkeypatch.setattr(shown.app._handoff, "open_link", opened.append)
         assert "‹leads to pay.example.org›" in shown.text
         assert "u source" in shown.keys
         if click:
@@ -148,7 +140,7 @@ async def test_a_link_that_cannot_be_shown_whole_is_not_opened(
     url = f"https://a.example/{'x' * length}?last=9"
     async with console(start(body(url)), size=size) as shown:
         opened: list[str] = []
-        monkeypatch.setattr(AileronApp, "on_link_requested", _noting(opened))
+        monkeypatch.setattr(shown.app._handoff, "open_link", opened.append)
         await shown.press("L")
         await shown.rest()
         whole = "?last=9" in "".join(shown.text.split()).partition("Openthisaddress")[2]
