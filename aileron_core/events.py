@@ -5,6 +5,7 @@ that a broken front end never stops the gate.
 """
 
 import logging
+import traceback
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -16,9 +17,9 @@ class EventBus(Generic[E]):
     """Hands each published event to every listener, in order of subscription."""
 
     def __init__(self) -> None:
-        self._listeners: list[Callable[[E], None]] = []
+        self._listeners: list[Callable[[E], object]] = []
 
-    def subscribe(self, listener: Callable[[E], None]) -> Callable[[], None]:
+    def subscribe(self, listener: Callable[[E], object]) -> Callable[[], None]:
         """Add *listener* and return the call that removes it."""
         self._listeners.append(listener)
 
@@ -33,5 +34,10 @@ class EventBus(Generic[E]):
             try:
                 listener(event)
             except Exception as error:  # noqa: BLE001 - a listener may not stop the core
-                _log.error("a listener failed with %s and was dropped", type(error).__name__)
+                # Where, but not what it says: that may have a secret in it.
+                places = (
+                    f"{at.filename}:{at.lineno}" for at in traceback.extract_tb(error.__traceback__)
+                )
+                name = type(error).__name__
+                _log.error("a listener failed with %s and was dropped: %s", name, ", ".join(places))
                 self._listeners.remove(listener)

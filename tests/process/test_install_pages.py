@@ -41,6 +41,7 @@ NOT_TYPED = {
     r"aileron launch": "starts an agent: see tests/agents and test_launch_augmented.py",
     r"(claude|codex|gemini|goose|opencode|pi)\b": "is an agent",
     r"docker": "needs Docker",
+    r"python -m examples.headless": "asks at a terminal: see test_headless.py",
     r"curl .*/SESSION_ID/": "names a session of yours",
     r"aileron run": "needs a model: see tests/core/library and tests/process",
     r"aileron (audit show|open approval) (run|act)-": "names a call of yours",
