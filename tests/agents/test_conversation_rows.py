@@ -18,9 +18,12 @@ from tests.agents.agents_bench import (
     workbench,
 )
 from tests.agents.test_resume import BEGINS_AND_RESUMES, exported
-from tests.support.variants import variants
+from tests.support.variants import ALL
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not ALL, reason="Codex and Claude Code keep files: make test-all"),
+]
 
 _READS = {"opencode": ("import",), "goose": ("session", "import")}
 _PLANTS = """
@@ -54,7 +57,7 @@ def run_as_person(bench: Bench, home: Path, *words: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("agent", variants(_READS))
+@pytest.mark.parametrize("agent", _READS)
 def test_the_agent_reads_what_a_person_took_out(agent: str, tmp_path: Path) -> None:
     with workbench(tmp_path, ScriptedLlm(lambda _: Say(text="noted"))) as bench:
         bench.configure(agent)
@@ -71,7 +74,7 @@ def test_the_agent_reads_what_a_person_took_out(agent: str, tmp_path: Path) -> N
             assert "xylophone" in "\n".join(imported.iterdump())
 
 
-@pytest.mark.parametrize("agent", variants(_READS))
+@pytest.mark.parametrize("agent", _READS)
 def test_what_an_agent_plants_beside_its_conversation_is_not_in_the_next_launch(
     agent: str, tmp_path: Path
 ) -> None:

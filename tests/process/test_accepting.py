@@ -17,6 +17,7 @@ from aileron_core.home.owner import lock_owner
 from examples.mailbox.server import Mailbox
 from tests.process.tmux import Tmux, shell
 from tests.support.server_harness import CLI, DRAFT, eventually
+from tests.support.variants import variants
 
 OLD, NEW = "legacy", "2026-07-28"
 RELAY = str(Path(sys.executable).with_name("aileron-mcp"))
@@ -119,7 +120,7 @@ def rewrite_with_its_old_time(path: Path) -> None:
     assert (path.stat().st_size, path.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
 
 
-@pytest.mark.parametrize("era", [OLD, NEW])
+@pytest.mark.parametrize("era", variants([NEW, OLD]))
 async def test_agents_see_what_a_person_accepted_and_nothing_else(
     home: Path, consoles: Callable[[], Tmux], era: str
 ) -> None:

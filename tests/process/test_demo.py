@@ -15,6 +15,7 @@ import pytest
 
 from tests.process.tmux import Tmux, shell
 from tests.support.server_harness import CLI, aileron, aileron_json
+from tests.support.variants import variants
 
 HIDDEN_TEXT = r"^ ▲ Hidden text in Subject: RLI, PDI"
 ALL_SEEN = r"^ ✓ All seen\. "
@@ -186,11 +187,12 @@ def test_every_scene_can_be_skipped_in_a_terminal_of_80_by_24_without_utf_8_and_
 
 @pytest.mark.parametrize(
     ("number", "ended", "said"),
-    [
-        (signal.SIGTERM, "ended with 0", "Answers that the agents got:"),
-        (signal.SIGKILL, "ended with 137", "The console was killed by signal 9."),
-    ],
-    ids=["terminated", "killed"],
+    variants(
+        [
+            (signal.SIGKILL, "ended with 137", "The console was killed by signal 9."),
+            (signal.SIGTERM, "ended with 0", "Answers that the agents got:"),
+        ]
+    ),
 )
 def test_a_console_that_is_ended_leaves_a_terminal_to_type_in(
     demo: Demo, number: int, ended: str, said: str
@@ -214,7 +216,7 @@ def test_ending_the_demo_ends_its_console_and_its_agents(demo: Demo) -> None:
     assert not Path(f"/proc/{console}").exists()
 
 
-@pytest.mark.parametrize(("words", "code"), [((), 1), (("--json",), 2)])
+@pytest.mark.parametrize(("words", "code"), variants([(("--json",), 2), ((), 1)]))
 def test_without_a_terminal_it_says_so(folder: Path, words: tuple[str, ...], code: int) -> None:
     done = aileron("demo", *words, home=folder / "real", code=code)
     assert "terminal" in done.stdout + done.stderr

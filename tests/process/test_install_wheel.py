@@ -260,6 +260,9 @@ def test_the_suite_passes_against_the_wheel(installed: Installed, tmp_path: Path
     assert re.search(r"[1-9]\d+ passed", done.stdout)
 
 
+@pytest.mark.skipif(
+    not ALL, reason="test_readme.py and test_install_pages.py go the same way: make test-all"
+)
 def test_a_newcomer_comes_from_nothing_to_a_first_approval(
     installed: Installed, home: Path
 ) -> None:

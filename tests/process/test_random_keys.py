@@ -13,7 +13,7 @@ from tests.support.variants import ALL, variants
 
 WAITING = 20
 """As many as one session may have."""
-BYTES = 2_500 if ALL else 1_000
+BYTES = 2_500 if ALL else 400
 """For each seed."""
 SEEDS = variants(range(20))
 
