@@ -12,7 +12,7 @@ from textual.css.stylesheet import Stylesheet
 from textual.css.types import CSSLocation
 
 from tests.screen.driving import Console, console, short, start
-from tests.support.screens.play import Play
+from tests.support.screens.play import Play, rested
 
 
 @pytest.fixture(autouse=True)
@@ -66,9 +66,7 @@ def _a_screen_is_painted_where_somebody_looks_at_it() -> Iterator[None]:
 @pytest.fixture
 def play() -> Play:
     """The same without a terminal."""
-    played = Play(start(short()))
-    played.rest()
-    return played
+    return rested(start(short()))
 
 
 @pytest.fixture

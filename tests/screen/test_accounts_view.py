@@ -1,6 +1,5 @@
 """The accounts in the console: listed with why one cannot be used; bound, bound again, logged in to, deleted."""
 
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +18,7 @@ from aileron_core.console_port.account_views import AccountChanged, BoundAccount
 from aileron_core.console_port.events import VaultStatus
 from tests.screen.bound_accounts import ANA, CHANGED, DRIVE, ENDED, LOGIN, MAIL, accounts
 from tests.screen.driving import start
-from tests.support.screens.play import Play, playing, rested
+from tests.support.screens.play import Play, rested
 from tests.support.screens.states import held, need
 
 KEY = "a canary"
@@ -31,31 +30,28 @@ def go(play: Play) -> None:
     play.rest()
 
 
-@contextmanager
-def listed(*bound: BoundAccountView, vault: VaultStatus = UNLOCKED, **options: Any):
+def listed(*bound: BoundAccountView, vault: VaultStatus = UNLOCKED, **options: Any) -> Play:
     """A console at the list of accounts."""
-    with playing(start(vault=vault, accounts=accounts(*bound)), **options) as play:
-        go(play)
-        yield play
+    play = Play(start(vault=vault, accounts=accounts(*bound)), **options)
+    go(play)
+    return play
 
 
-@contextmanager
-def logging_in(size: tuple[int, int] = (120, 36)):
+def logging_in(size: tuple[int, int] = (120, 36)) -> Play:
     """A console in which a login for an account that ended was begun."""
-    with listed(ENDED, size=size) as play:
-        play.press_alone("l")
-        play.until(lambda: bool(play.asked(BeginLogin)), "begun")
-        yield play
+    play = listed(ENDED, size=size)
+    play.press_alone("l")
+    play.until(lambda: bool(play.asked(BeginLogin)), "begun")
+    return play
 
 
-@contextmanager
-def binding():
+def binding() -> Play:
     """A console that asks for the secret of a new account."""
-    with listed() as play:
-        play.press_alone("B", "Your name for this account")
-        give(play, "")
-        play.shows("Key:")
-        yield play
+    play = listed()
+    play.press_alone("B", "Your name for this account")
+    give(play, "")
+    play.shows("Key:")
+    return play
 
 
 def give(play: Play, text: str) -> None:
@@ -67,130 +63,130 @@ def give(play: Play, text: str) -> None:
 
 def test_an_account_is_bound_with_its_secret_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the connector of the row, in exactly the bytes that were shown; nothing of the key is drawn."""
-    with listed(CHANGED) as play:
-        play.press_alone("B", "Your name for this account")
-        assert "X-Key" in play.text
-        assert "api.mail.example:443, new.mail.example:443" in " ".join(play.text.split())
-        give(play, "ana@example.com")
-        play.shows("Key:")
-        give(play, KEY)
-        play.until(lambda: bool(play.asked(BindAccount)), "sent")
-        assert KEY not in play.text
-        (intent,) = play.asked(BindAccount)
-        assert (intent.connector_hash, intent.identity) == (MAIL.hash, "default")
-        assert (intent.account, intent.secret.reveal_text()) == ("ana@example.com", KEY)
-        play.port.tell(AccountChanged(change="bound", name=MAIL.default_name, account="ana@x.org"))
-        play.shows("✓ ana@x.org is bound.")
-        assert "Key:" not in play.text
+    play = listed(CHANGED)
+    play.press_alone("B", "Your name for this account")
+    assert "X-Key" in play.text
+    assert "api.mail.example:443, new.mail.example:443" in " ".join(play.text.split())
+    give(play, "ana@example.com")
+    play.shows("Key:")
+    give(play, KEY)
+    play.until(lambda: bool(play.asked(BindAccount)), "sent")
+    assert KEY not in play.text
+    (intent,) = play.asked(BindAccount)
+    assert (intent.connector_hash, intent.identity) == (MAIL.hash, "default")
+    assert (intent.account, intent.secret.reveal_text()) == ("ana@example.com", KEY)
+    play.port.tell(AccountChanged(change="bound", name=MAIL.default_name, account="ana@x.org"))
+    play.shows("✓ ana@x.org is bound.")
+    assert "Key:" not in play.text
 
 
 def test_escape_forgets_what_was_typed() -> None:
-    with binding() as play:
-        play.type(KEY)
-        play.press_alone("escape")
-        play.until(lambda: "Key:" not in play.text, "closed")
-        assert not play.asked(BindAccount)
-        assert play.page.panel.secret.is_empty
+    play = binding()
+    play.type(KEY)
+    play.press_alone("escape")
+    play.until(lambda: "Key:" not in play.text, "closed")
+    assert not play.asked(BindAccount)
+    assert play.page.panel.secret.is_empty
 
 
 def test_a_rebind_says_what_is_new_and_asks() -> None:
     """Each host, and the hash; the yes is about exactly that."""
-    with listed(CHANGED, size=(80, 24)) as play:
-        play.press_alone("R", "Let github://aileron/mail@1.1.0 use api_key/mail/home?")
-        for each in (
-            "+ new.mail.example:443",
-            "− old.mail.example:443",
-            "+ sha256:bbb",
-            "− sha256:aaa",
-        ):
-            assert each in play.text, each
-        play.press_rested("y")
-        wanted = RebindAccount(name=CHANGED.name, connector_hash=MAIL.hash)
-        play.until(lambda: wanted in play.port.intents, "asked")
+    play = listed(CHANGED, size=(80, 24))
+    play.press_alone("R", "Let github://aileron/mail@1.1.0 use api_key/mail/home?")
+    for each in (
+        "+ new.mail.example:443",
+        "− old.mail.example:443",
+        "+ sha256:bbb",
+        "− sha256:aaa",
+    ):
+        assert each in play.text, each
+    play.press_rested("y")
+    wanted = RebindAccount(name=CHANGED.name, connector_hash=MAIL.hash)
+    play.until(lambda: wanted in play.port.intents, "asked")
 
 
 def test_a_rebind_that_changes_is_asked_anew() -> None:
-    with listed(CHANGED) as play:
-        play.press_alone("R", "Let github://aileron/mail@1.1.0 use")
-        play.port.tell(accounts(replace(CHANGED, hosts=())))
-        play.until(lambda: "Let github" not in play.text, "closed")
-        assert not play.asked(RebindAccount)
+    play = listed(CHANGED)
+    play.press_alone("R", "Let github://aileron/mail@1.1.0 use")
+    play.port.tell(accounts(replace(CHANGED, hosts=())))
+    play.until(lambda: "Let github" not in play.text, "closed")
+    assert not play.asked(RebindAccount)
 
 
 def test_an_account_is_deleted_after_a_yes() -> None:
-    with listed(ANA) as play:
-        play.press_alone("x", "Delete ana@example.com (api_key/mail/work)?")
-        play.press_alone("y")
-        assert "Too soon" in play.text
-        assert not play.asked(RevokeAccount)
-        play.press_rested("y")
-        play.until(lambda: play.asked(RevokeAccount) == [RevokeAccount(name=ANA.name)], "asked")
+    play = listed(ANA)
+    play.press_alone("x", "Delete ana@example.com (api_key/mail/work)?")
+    play.press_alone("y")
+    assert "Too soon" in play.text
+    assert not play.asked(RevokeAccount)
+    play.press_rested("y")
+    play.until(lambda: play.asked(RevokeAccount) == [RevokeAccount(name=ANA.name)], "asked")
 
 
 def test_a_remembered_choice_is_forgotten_by_a_key() -> None:
-    with listed(ANA) as play:
-        play.press_alone("F")
-        wanted = ForgetChoice(name=ANA.name, action="send-mail")
-        play.until(lambda: wanted in play.port.intents, "asked")
+    play = listed(ANA)
+    play.press_alone("F")
+    wanted = ForgetChoice(name=ANA.name, action="send-mail")
+    play.until(lambda: wanted in play.port.intents, "asked")
 
 
 def test_a_login_is_shown_before_it_is_stored() -> None:
     """Its address whole, then whose account it is; nothing is stored before a yes."""
-    with logging_in() as play:
-        (begun,) = play.asked(BeginLogin)
-        assert begun == BeginLogin(connector_hash=DRIVE.hash, replaces=ENDED.name, device=True)
-        for each in ("files.read, files.‹RLO›write", DRIVE.login_host, DRIVE.token_host):
-            assert each in play.text, each  # before anything is opened
-        play.port.tell(LoginUpdated(login=LOGIN))
-        play.shows("Log in at this address")
-        assert LOGIN.url in play.text
-        play.press_rested("y")
-        assert not play.asked(FinishLogin)
-        known = replace(
-            LOGIN, state="authorized", account="ana@\u202eexample.com", missing=("files.write",)
-        )
-        play.port.tell(LoginUpdated(login=known))
-        play.shows("Is this the account you mean?")
-        assert "ana@‹RLO›example.com" in play.text
-        assert "files.write" in play.text
-        play.press_rested("y")
-        wanted = FinishLogin(login_id="login-1", account=known.account)
-        play.until(lambda: wanted in play.port.intents, "stored")
+    play = logging_in()
+    (begun,) = play.asked(BeginLogin)
+    assert begun == BeginLogin(connector_hash=DRIVE.hash, replaces=ENDED.name, device=True)
+    for each in ("files.read, files.‹RLO›write", DRIVE.login_host, DRIVE.token_host):
+        assert each in play.text, each  # before anything is opened
+    play.port.tell(LoginUpdated(login=LOGIN))
+    play.shows("Log in at this address")
+    assert LOGIN.url in play.text
+    play.press_rested("y")
+    assert not play.asked(FinishLogin)
+    known = replace(
+        LOGIN, state="authorized", account="ana@\u202eexample.com", missing=("files.write",)
+    )
+    play.port.tell(LoginUpdated(login=known))
+    play.shows("Is this the account you mean?")
+    assert "ana@‹RLO›example.com" in play.text
+    assert "files.write" in play.text
+    play.press_rested("y")
+    wanted = FinishLogin(login_id="login-1", account=known.account)
+    play.until(lambda: wanted in play.port.intents, "stored")
 
 
 def test_a_no_forgets_a_login() -> None:
-    with logging_in() as play:
-        play.port.tell(LoginUpdated(login=LOGIN))
-        play.shows("Log in at this address")
-        play.press_alone("escape")
-        play.until(lambda: play.asked(CancelLogin) == [CancelLogin(login_id="login-1")], "left")
-        assert "Log in at" not in play.text
+    play = logging_in()
+    play.port.tell(LoginUpdated(login=LOGIN))
+    play.shows("Log in at this address")
+    play.press_alone("escape")
+    play.until(lambda: play.asked(CancelLogin) == [CancelLogin(login_id="login-1")], "left")
+    assert "Log in at" not in play.text
 
 
 def test_a_person_names_the_account_where_the_service_does_not() -> None:
     """In a field; then it is shown like any other, and stored after a yes."""
-    with logging_in((80, 24)) as play:
-        known = replace(LOGIN, state="authorized", missing=("files.write",))
-        play.port.tell(LoginUpdated(login=known))
-        play.shows("The service does not say whose account this is.")
-        assert "files.write" in play.text
-        give(play, "")
-        assert not play.asked(FinishLogin)
-        give(play, "ana@example.com")
-        play.shows("Is this the account you mean?")
-        assert "ana@example.com" in play.text
-        play.press_alone("y")
-        assert not play.asked(FinishLogin)  # too soon
-        play.press_rested("y")
-        wanted = FinishLogin(login_id="login-1", account="ana@example.com")
-        play.until(lambda: wanted in play.port.intents, "stored")
-        assert len(play.asked(BeginLogin)) == 1
+    play = logging_in((80, 24))
+    known = replace(LOGIN, state="authorized", missing=("files.write",))
+    play.port.tell(LoginUpdated(login=known))
+    play.shows("The service does not say whose account this is.")
+    assert "files.write" in play.text
+    give(play, "")
+    assert not play.asked(FinishLogin)
+    give(play, "ana@example.com")
+    play.shows("Is this the account you mean?")
+    assert "ana@example.com" in play.text
+    play.press_alone("y")
+    assert not play.asked(FinishLogin)  # too soon
+    play.press_rested("y")
+    wanted = FinishLogin(login_id="login-1", account="ana@example.com")
+    play.until(lambda: wanted in play.port.intents, "stored")
+    assert len(play.asked(BeginLogin)) == 1
 
 
 def test_a_call_without_an_account_leads_to_its_connector() -> None:
     """By one key; the row is the one to bind."""
     view = held(need("unbound"))
-    with rested(start(view, vault=UNLOCKED, accounts=accounts(ENDED))) as play:
-        assert "6" in play.text
-        go(play)
-        play.press_alone("B", "api_key/mail/default for github://aileron/mail@1.1.0.")
+    play = rested(start(view, vault=UNLOCKED, accounts=accounts(ENDED)))
+    assert "6" in play.text
+    go(play)
+    play.press_alone("B", "api_key/mail/default for github://aileron/mail@1.1.0.")

@@ -7,7 +7,7 @@ from aileron_core.console_port.intents import ReadApprovals
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.model import Model
 from tests.screen.driving import NOW, short, start
-from tests.support.screens.play import playing
+from tests.support.screens.play import Play
 from tests.support.screens.port import SNAPSHOT_CALLS
 
 MANY = [short(number) for number in range(1, 2 * SNAPSHOT_CALLS + 201)]
@@ -16,16 +16,16 @@ IDS = [view.approval_id for view in MANY]
 
 def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
     """One reading brings the rest, each once; the cursor stays."""
-    with playing(start(*MANY)) as play:
-        play.shows("1 Waiting  700")
-        queue = play.model.queue
-        play.until(lambda: len(queue.items) == len(MANY), "all calls")
-        assert [item.key for item in queue.items] == IDS
-        assert (queue.waiting, queue.unread_count) == (700, 0)
-        assert [type(read) for read in play.port.reads] == [ReadApprovals]
-        assert play.selected == IDS[0]
-        play.go("end", "WILL HAPPEN")
-        play.until(lambda: play.selected == IDS[-1], "the last call")
+    play = Play(start(*MANY))
+    play.shows("1 Waiting  700")
+    queue = play.model.queue
+    play.until(lambda: len(queue.items) == len(MANY), "all calls")
+    assert [item.key for item in queue.items] == IDS
+    assert (queue.waiting, queue.unread_count) == (700, 0)
+    assert [type(read) for read in play.port.reads] == [ReadApprovals]
+    assert play.selected == IDS[0]
+    play.go("end", "WILL HAPPEN")
+    play.until(lambda: play.selected == IDS[-1], "the last call")
 
 
 def model_of(count: int = SNAPSHOT_CALLS) -> Model:

@@ -11,7 +11,7 @@ import pytest
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from tests.screen.driving import NOW, Console, console, mail, resting, short, start
 from tests.support.screens.calls import HOSTILE
-from tests.support.screens.play import playing
+from tests.support.screens.play import Play
 
 INVOICE = PreviewView(
     status="ready",
@@ -88,18 +88,18 @@ async def test_a_copy_that_terminals_drop_is_said_to_be_too_long() -> None:
 
 def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
     """What is drawn differs, so what was read counts for the other form alone."""
-    with playing(start(mail(preview=INVOICE)), size=(200, 60)) as play:
-        play.read_all()
-        assert "u code points" in play.keys
-        play.press_alone("u", "‹U+202E RLO›")
-        assert "u fold again" in play.keys
-        assert "‹U+200B ZWSP›‹U+200B ZWSP›‹U+200B ZWSP›" in play.text
-        assert not play.armed
-        play.rest()
-        assert "lines not seen yet" in play.status_line
-        play.go("u", "‹412 blank lines›")
-        play.rest()
-        assert play.status_line.startswith(" ▲ Hidden text in Body: ")
+    play = Play(start(mail(preview=INVOICE)), size=(200, 60))
+    play.read_all()
+    assert "u code points" in play.keys
+    play.press_alone("u", "‹U+202E RLO›")
+    assert "u fold again" in play.keys
+    assert "‹U+200B ZWSP›‹U+200B ZWSP›‹U+200B ZWSP›" in play.text
+    assert not play.armed
+    play.rest()
+    assert "lines not seen yet" in play.status_line
+    play.go("u", "‹412 blank lines›")
+    play.rest()
+    assert play.status_line.startswith(" ▲ Hidden text in Body: ")
 
 
 async def test_u_is_offered_only_where_something_is_marked(shown: Console) -> None:

@@ -19,7 +19,7 @@ from aileron_tui.input.situation import Situation
 from aileron_tui.widgets.line_input import LineInput
 from tests.screen.driving import NOW, Console, console, mail, resting, short, start
 from tests.support.screens.home import not_accepted
-from tests.support.screens.play import Play, playing, rested
+from tests.support.screens.play import Play, rested
 
 HELD = not_accepted()
 
@@ -38,18 +38,18 @@ def test_approve_names_the_digest_that_stood_on_screen(play: Play) -> None:
 @pytest.mark.parametrize("key", ["a", "A"])
 def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved(key: str) -> None:
     """A key that was on its way when the item appeared hits nothing."""
-    with playing(start(short(can_be_remembered=True))) as play:
-        play.shows("WILL HAPPEN")
-        play.passes(0.3)
-        play.press_alone(key)
-        play.asks_nothing()
+    play = Play(start(short(can_be_remembered=True)))
+    play.shows("WILL HAPPEN")
+    play.passes(0.3)
+    play.press_alone(key)
+    play.asks_nothing()
 
 
 def test_moving_and_approving_in_one_breath_does_nothing() -> None:
     """`j a` leaves both items waiting."""
-    with rested(start(short(1), short(2))) as play:
-        play.press("j", "a")
-        play.asks_nothing()
+    play = rested(start(short(1), short(2)))
+    play.press("j", "a")
+    play.asks_nothing()
 
 
 async def test_a_paste_decides_nothing_with_or_without_brackets(shown: Console) -> None:
@@ -80,30 +80,30 @@ def test_a_pane_without_focus_decides_nothing(play: Play) -> None:
 
 def test_a_press_without_focus_or_before_another_key_is_not_the_first_of_two() -> None:
     """The one was not typed into this pane; after a look elsewhere the question is asked anew."""
-    with rested(start(mail()), size=(80, 24)) as play:
-        play.focus(False)
-        play.settled()
-        play.press_alone("a")
-        play.focus(True)
-        play.rest()
-        assert play.model.pressed_once == ""
-        play.press_alone("a", "Press a again")
-        play.press("b")
-        play.until(lambda: "Press a again" not in play.text)
-        play.press_rested("a", "Press a again")
-        assert play.port.intents == []
+    play = rested(start(mail()), size=(80, 24))
+    play.focus(False)
+    play.settled()
+    play.press_alone("a")
+    play.focus(True)
+    play.rest()
+    assert play.model.pressed_once == ""
+    play.press_alone("a", "Press a again")
+    play.press("b")
+    play.until(lambda: "Press a again" not in play.text)
+    play.press_rested("a", "Press a again")
+    assert play.port.intents == []
 
 
 def test_unread_lines_want_a_second_press_and_are_counted() -> None:
     """The first `a` says how many lines are unread; the second approves and reports them."""
-    with playing(start(mail()), size=(80, 24)) as play:
-        play.press_rested("a", "lines not seen. Press a again to send a mail draft anyway.")
-        assert play.port.intents == []
-        play.rest()
-        assert "lines unread" in play.keys
-        play.press_alone("a")
-        intent = play.asks_for(Approve)
-        assert intent.unseen_lines > 0
+    play = Play(start(mail()), size=(80, 24))
+    play.press_rested("a", "lines not seen. Press a again to send a mail draft anyway.")
+    assert play.port.intents == []
+    play.rest()
+    assert "lines unread" in play.keys
+    play.press_alone("a")
+    intent = play.asks_for(Approve)
+    assert intent.unseen_lines > 0
 
 
 @pytest.mark.parametrize(("unseen", "expected"), [(1, "1 line unread"), (2, "2 lines unread")])
@@ -124,26 +124,26 @@ def test_what_is_left_unread_is_counted_as_a_person_says_it(unseen: int, expecte
 
 def test_reading_to_the_end_makes_one_press_enough() -> None:
     """`space` reads on; once all was on screen the key is filled."""
-    with playing(start(mail()), size=(80, 24)) as play:
-        play.read_all()
-        assert "✓ All seen." in play.status_line
-        play.press_alone("a")
-        play.asks()
-        assert play.port.intents[0] == Approve(
-            approval_id=mail().approval_id, digest=mail().digest, unseen_lines=0
-        )
+    play = Play(start(mail()), size=(80, 24))
+    play.read_all()
+    assert "✓ All seen." in play.status_line
+    play.press_alone("a")
+    play.asks()
+    assert play.port.intents[0] == Approve(
+        approval_id=mail().approval_id, digest=mail().digest, unseen_lines=0
+    )
 
 
 def test_approve_without_a_preview_wants_the_key_twice() -> None:
     """What Aileron could not look at is not approved by one press."""
     gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW)
 
-    with playing(start(short(preview=gone))) as play:
-        play.shows("Preview unavailable: timed out")
-        play.press_rested("a", "Press a again to send a mail draft anyway.")
-        assert play.port.intents == []
-        play.press_rested("a")
-        play.asks()
+    play = Play(start(short(preview=gone)))
+    play.shows("Preview unavailable: timed out")
+    play.press_rested("a", "Press a again to send a mail draft anyway.")
+    assert play.port.intents == []
+    play.press_rested("a")
+    play.asks()
 
 
 def test_deny_tells_the_agent_the_reason_that_was_typed(play: Play) -> None:
@@ -179,38 +179,38 @@ def test_drift_disarms_and_shows_both_readings() -> None:
     """What changed after the person looked is shown, and must be looked at anew."""
     from tests.support.screens.calls import drifted
 
-    with rested(start(short())) as play:
-        assert play.armed
-        changed = replace(short(), version=2, drift=drifted(NOW), digest="f" * 64)
-        play.port.tell(ApprovalUpdated(view=changed))
-        play.shows("CHANGED  nothing has run")
-        assert not play.armed
-        assert "+ k.varga@mailbox.example" in play.text
-        play.press_alone("a")
-        assert play.port.intents == []
+    play = rested(start(short()))
+    assert play.armed
+    changed = replace(short(), version=2, drift=drifted(NOW), digest="f" * 64)
+    play.port.tell(ApprovalUpdated(view=changed))
+    play.shows("CHANGED  nothing has run")
+    assert not play.armed
+    assert "+ k.varga@mailbox.example" in play.text
+    play.press_alone("a")
+    assert play.port.intents == []
 
 
 def test_after_a_decision_the_next_item_is_selected_and_unarmed() -> None:
     """The cursor goes to the next waiting item, which rests anew; the status line reports the decision."""
-    with playing(start(short(1), short(2), short(3))) as play:
-        play.press_rested("a")
-        play.asks()
-        done = replace(short(1), state="approved", decided_at=NOW, decided_by="person")
-        play.port.tell(ApprovalUpdated(view=replace(short(1), state="checking")))
-        play.port.tell(ApprovalUpdated(view=done))
-        play.shows("✓ Approved: Send a mail draft")
-        assert play.selected == short(2).approval_id
-        assert not play.armed
-        assert "✓ approved" in play.text
+    play = Play(start(short(1), short(2), short(3)))
+    play.press_rested("a")
+    play.asks()
+    done = replace(short(1), state="approved", decided_at=NOW, decided_by="person")
+    play.port.tell(ApprovalUpdated(view=replace(short(1), state="checking")))
+    play.port.tell(ApprovalUpdated(view=done))
+    play.shows("✓ Approved: Send a mail draft")
+    assert play.selected == short(2).approval_id
+    assert not play.armed
+    assert "✓ approved" in play.text
 
 
 def test_a_deadline_within_a_second_takes_no_approval() -> None:
     """A yes that could lose the race against the deadline is not taken."""
-    with playing(start(short(expires_at=NOW + 3))) as play:
-        play.passes(2.5)
-        assert "it expires and does not run" in play.status_line
-        play.press_alone("a", "a did nothing: its deadline has passed.")
-        assert play.port.intents == []
+    play = Play(start(short(expires_at=NOW + 3)))
+    play.passes(2.5)
+    assert "it expires and does not run" in play.status_line
+    play.press_alone("a", "a did nothing: its deadline has passed.")
+    assert play.port.intents == []
 
 
 def test_an_audit_that_cannot_be_written_stops_every_decision(play: Play) -> None:
@@ -240,17 +240,17 @@ async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
 def test_a_file_is_accepted_by_its_digest() -> None:
     """One key accepts exactly what was shown; a refusal that is about a file gives its key back."""
     accept = Accept(kind="action", name="post-invoice", digest=HELD.digest)
-    with playing(start(held=(HELD,))) as play:
-        play.shows("Accept this action?")
-        play.press_rested("t")
-        play.asks(accept)
-        play.port.tell(IntentRefused(call_id="", message="The file differs by now."))
-        play.shows("The file differs by now.")
-        play.press_rested("t")
-        play.until(lambda: play.port.intents == [accept, accept])
-        play.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=8))
-        play.shows("✓ Accepted: post-invoice.")
-        play.press_alone("j", "Nothing is waiting.")
+    play = Play(start(held=(HELD,)))
+    play.shows("Accept this action?")
+    play.press_rested("t")
+    play.asks(accept)
+    play.port.tell(IntentRefused(call_id="", message="The file differs by now."))
+    play.shows("The file differs by now.")
+    play.press_rested("t")
+    play.until(lambda: play.port.intents == [accept, accept])
+    play.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=8))
+    play.shows("✓ Accepted: post-invoice.")
+    play.press_alone("j", "Nothing is waiting.")
 
 
 def test_a_refused_decision_is_said_and_can_be_made_again(play: Play) -> None:

@@ -11,7 +11,7 @@ from aileron_core.console_port.intents import Deny
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.state.deny_panel import ReasonHistory
 from tests.screen.driving import NOW, Console, console, short, start
-from tests.support.screens.play import Play, playing
+from tests.support.screens.play import Play
 
 SAME = "5a" * 32
 OTHER = "0f" * 32
@@ -55,17 +55,17 @@ def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None:
         equal(8, expires_at=NOW + 2),  # a no that would lose the race is not promised
     )
 
-    with playing(start(*views)) as play:
-        ask(play, "wrong list")
-        play.shows("2 identical calls of this session wait too.")
-        assert " ctrl+s  identical calls too" in play.keys
-        play.press_alone("ctrl+s")
-        play.asks()
-        wanted = [views[0], views[1], views[5]]
-        assert play.port.intents == [
-            Deny(approval_id=view.approval_id, reason="wrong list", on_screen=view is views[0])
-            for view in wanted
-        ]
+    play = Play(start(*views))
+    ask(play, "wrong list")
+    play.shows("2 identical calls of this session wait too.")
+    assert " ctrl+s  identical calls too" in play.keys
+    play.press_alone("ctrl+s")
+    play.asks()
+    wanted = [views[0], views[1], views[5]]
+    assert play.port.intents == [
+        Deny(approval_id=view.approval_id, reason="wrong list", on_screen=view is views[0])
+        for view in wanted
+    ]
 
 
 def test_the_calls_of_ended_sessions_are_denied_together() -> None:
@@ -79,81 +79,78 @@ def test_the_calls_of_ended_sessions_are_denied_together() -> None:
         equal(5, state="checking", **gone),
         equal(6, state="awaiting_vault", **gone),
     )
-    with playing(start(*views)) as play:
-        ask(play)
-        play.shows("3 other calls of ended sessions wait too.")
-        assert " ctrl+s  all of ended sessions" in play.keys
-        play.press_alone("ctrl+s")
-        play.asks()
-        wanted = [views[0], views[1], views[3], views[5]]
-        assert play.port.intents == [
-            Deny(approval_id=view.approval_id, reason="", on_screen=view is views[0])
-            for view in wanted
-        ]
+    play = Play(start(*views))
+    ask(play)
+    play.shows("3 other calls of ended sessions wait too.")
+    assert " ctrl+s  all of ended sessions" in play.keys
+    play.press_alone("ctrl+s")
+    play.asks()
+    wanted = [views[0], views[1], views[3], views[5]]
+    assert play.port.intents == [
+        Deny(approval_id=view.approval_id, reason="", on_screen=view is views[0]) for view in wanted
+    ]
 
 
 def test_a_session_that_ends_meanwhile_is_counted_with_the_next_panel() -> None:
     """The number does not grow under the hand that presses."""
-    with playing(start(equal(1, requester_gone=True), equal(2, args_sha256=OTHER))) as play:
-        ask(play)
-        assert "ended sessions wait" not in play.text
-        play.port.tell(
-            ApprovalUpdated(view=equal(2, args_sha256=OTHER, requester_gone=True, version=9))
-        )
-        play.shows("session ended")
-        play.press_alone("ctrl+s")
-        play.asks_nothing()
+    play = Play(start(equal(1, requester_gone=True), equal(2, args_sha256=OTHER)))
+    ask(play)
+    assert "ended sessions wait" not in play.text
+    play.port.tell(
+        ApprovalUpdated(view=equal(2, args_sha256=OTHER, requester_gone=True, version=9))
+    )
+    play.shows("session ended")
+    play.press_alone("ctrl+s")
+    play.asks_nothing()
 
 
 def test_a_click_on_the_key_decides_nothing_and_enter_denies_one_call() -> None:
     """The mouse says which key to press; only the key that says so takes others along."""
-    with playing(start(equal(1), equal(2))) as play:
-        ask(play)
-        play.shows("1 identical call of this session waits too.")
-        play.pressed_by_mouse("deny_equal")
-        play.asks_nothing()
-        play.press_rested("enter")
-        play.asks()
-        assert denied_ids(play) == {equal(1).approval_id}
+    play = Play(start(equal(1), equal(2)))
+    ask(play)
+    play.shows("1 identical call of this session waits too.")
+    play.pressed_by_mouse("deny_equal")
+    play.asks_nothing()
+    play.press_rested("enter")
+    play.asks()
+    assert denied_ids(play) == {equal(1).approval_id}
 
 
 @pytest.mark.parametrize("other", [{"args_sha256": OTHER}, {"args_sha256": ""}])
 def test_without_an_equal_call_the_key_is_not_there(other: dict[str, object]) -> None:
     """Neither in the footer nor under the finger; what nobody knows is not equal."""
-    with playing(
-        start(equal(1, **other), equal(2, args_sha256=other["args_sha256"] and SAME))
-    ) as play:
-        ask(play)
-        assert "equal" not in play.text
-        play.press_alone("ctrl+s")
-        play.asks_nothing()
+    play = Play(start(equal(1, **other), equal(2, args_sha256=other["args_sha256"] and SAME)))
+    ask(play)
+    assert "equal" not in play.text
+    play.press_alone("ctrl+s")
+    play.asks_nothing()
 
 
 def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
     """The number never grows under the hand; what has ended is left out of it."""
-    with playing(start(equal(1), equal(2), equal(3))) as play:
-        ask(play)
-        play.shows("2 identical calls of this session wait too.")
-        play.port.tell(
-            ApprovalUpdated(view=equal(4)),
-            ApprovalUpdated(view=equal(2, state="withdrawn", ended_at=NOW)),
-        )
-        play.shows("1 identical call of this session waits too.")
-        play.press_rested("ctrl+s")
-        play.asks()
-        assert denied_ids(play) == {equal(1).approval_id, equal(3).approval_id}
+    play = Play(start(equal(1), equal(2), equal(3)))
+    ask(play)
+    play.shows("2 identical calls of this session wait too.")
+    play.port.tell(
+        ApprovalUpdated(view=equal(4)),
+        ApprovalUpdated(view=equal(2, state="withdrawn", ended_at=NOW)),
+    )
+    play.shows("1 identical call of this session waits too.")
+    play.press_rested("ctrl+s")
+    play.asks()
+    assert denied_ids(play) == {equal(1).approval_id, equal(3).approval_id}
 
 
 def test_the_key_wants_a_rest_as_enter_does() -> None:
     """A press right behind what was typed denies nothing; the same press at rest does."""
-    with playing(start(equal(1), equal(2))) as play:
-        ask(play, "no")
-        play.press("x", "ctrl+s")
-        play.clock.advance(0.2)
-        play.press_alone("ctrl+s")
-        play.asks_nothing()
-        play.press_rested("ctrl+s")
-        play.until(lambda: len(play.port.intents) == 2)
+    play = Play(start(equal(1), equal(2)))
+    ask(play, "no")
+    play.press("x", "ctrl+s")
+    play.clock.advance(0.2)
+    play.press_alone("ctrl+s")
+    play.asks_nothing()
+    play.press_rested("ctrl+s")
+    play.until(lambda: len(play.port.intents) == 2)
 
 
 def _burst(shown: Console) -> None:
@@ -182,23 +179,23 @@ def test_the_status_line_says_how_many_were_denied() -> None:
     """One sentence for all of them, with what the agent is told; the cursor is on what still waits."""
 
     state = start(equal(1), equal(2), equal(3), short(4))
-    with playing(state, answers=True) as play:
-        ask(play, "wrong list")
-        play.press_alone("ctrl+s")
-        play.shows('✗ Denied: Send a mail draft, 3 calls together. codex will read: "wrong list"')
-        assert play.selected == short(4).approval_id
-        assert not play.armed
+    play = Play(state, answers=True)
+    ask(play, "wrong list")
+    play.press_alone("ctrl+s")
+    play.shows('✗ Denied: Send a mail draft, 3 calls together. codex will read: "wrong list"')
+    assert play.selected == short(4).approval_id
+    assert not play.armed
 
 
 def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> None:
     """The agent was faster than the person's no."""
-    with playing(start(equal(1), short(2))) as play:
-        ask(play)
-        play.press_alone("enter")
-        play.asks()
-        play.port.tell(ApprovalUpdated(view=equal(1, state="withdrawn", ended_at=NOW)))
-        play.shows("withdrawn, not by you")
-        assert "✓ Approved" not in play.text
+    play = Play(start(equal(1), short(2)))
+    ask(play)
+    play.press_alone("enter")
+    play.asks()
+    play.port.tell(ApprovalUpdated(view=equal(1, state="withdrawn", ended_at=NOW)))
+    play.shows("withdrawn, not by you")
+    assert "✓ Approved" not in play.text
 
 
 # Earlier reasons
@@ -227,30 +224,30 @@ def test_earlier_reasons_come_back_newest_first_and_each_once() -> None:
 
 def test_a_reason_that_came_back_has_to_rest_before_it_goes_out() -> None:
     """By a key or a click: what stands there now was not read yet. A burst brings none back."""
-    with playing(start(short(1), short(2), short(3)), answers=True) as play:
-        ask(play, "wrong list")
-        assert "↑ earlier" not in play.keys
-        play.press_alone("enter")
-        play.until(lambda: play.selected == short(2).approval_id, "the next call")
-        ask(play)
-        assert "↑ earlier" in play.keys
-        play.press("x", "up")
-        play.until(lambda: field(play) == "x", "typed")
-        play.clock.advance(0.1)
-        play.press_alone("up")
-        play.press_alone("enter")
-        play.passes(1)
-        assert field(play) == "wrong list"
-        assert len(play.port.intents) == 1
-        play.press_alone("down")
-        assert field(play) == "x"
-        play.rest()
-        play.pressed_by_mouse("reason_earlier")
-        play.until(lambda: field(play) == "wrong list", "it is back")
-        play.clock.advance(0.1)
-        play.press_alone("enter")
-        play.rest()
-        assert len(play.port.intents) == 1
-        play.press_alone("enter")
-        play.until(lambda: len(play.port.intents) == 2)
-        assert play.port.intents[1] == Deny(approval_id=short(2).approval_id, reason="wrong list")
+    play = Play(start(short(1), short(2), short(3)), answers=True)
+    ask(play, "wrong list")
+    assert "↑ earlier" not in play.keys
+    play.press_alone("enter")
+    play.until(lambda: play.selected == short(2).approval_id, "the next call")
+    ask(play)
+    assert "↑ earlier" in play.keys
+    play.press("x", "up")
+    play.until(lambda: field(play) == "x", "typed")
+    play.clock.advance(0.1)
+    play.press_alone("up")
+    play.press_alone("enter")
+    play.passes(1)
+    assert field(play) == "wrong list"
+    assert len(play.port.intents) == 1
+    play.press_alone("down")
+    assert field(play) == "x"
+    play.rest()
+    play.pressed_by_mouse("reason_earlier")
+    play.until(lambda: field(play) == "wrong list", "it is back")
+    play.clock.advance(0.1)
+    play.press_alone("enter")
+    play.rest()
+    assert len(play.port.intents) == 1
+    play.press_alone("enter")
+    play.until(lambda: len(play.port.intents) == 2)
+    assert play.port.intents[1] == Deny(approval_id=short(2).approval_id, reason="wrong list")

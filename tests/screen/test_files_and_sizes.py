@@ -11,7 +11,7 @@ from aileron_core.errors import Problem
 from aileron_tui.state.queue import Queue
 from tests.screen.driving import mail, resting, short, start
 from tests.support.screens.home import not_accepted
-from tests.support.screens.play import Play, playing, rested
+from tests.support.screens.play import Play, rested
 from tests.support.variants import variants
 
 PROBLEMS = (
@@ -51,44 +51,44 @@ def test_the_document_keeps_five_rows_in_the_smallest_pane(waiting: int) -> None
     views = [mail(n, requester_gone=True, self_opened=True) for n in range(1, waiting + 1)]
     routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
     state = start(*views, routes=routes, accepted_installed=True)
-    with rested(state, size=(60, 16)) as play:
-        assert play.document.height >= 5
-        queue = play.queue
-        assert 1 <= queue.height <= min(waiting, 3)
+    play = rested(state, size=(60, 16))
+    assert play.document.height >= 5
+    queue = play.queue
+    assert 1 <= queue.height <= min(waiting, 3)
 
 
 def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
     """In the compact layout an arrival moves the item down by a row; up to five, then no more."""
-    with rested(start(short(1)), size=(80, 40)) as play:
-        queue = play.queue
-        assert queue.height == 1
-        play.port.tell(ApprovalUpdated(view=short(2)))
-        play.until(lambda: queue.height == 2)
-        assert not play.armed
-        play.port.tell(*(ApprovalUpdated(view=short(n)) for n in range(3, 9)))
-        play.until(lambda: queue.height == 5)
-        play.rest()
-        play.resize(120, 36)
-        play.until(lambda: queue.height > 5)
+    play = rested(start(short(1)), size=(80, 40))
+    queue = play.queue
+    assert queue.height == 1
+    play.port.tell(ApprovalUpdated(view=short(2)))
+    play.until(lambda: queue.height == 2)
+    assert not play.armed
+    play.port.tell(*(ApprovalUpdated(view=short(n)) for n in range(3, 9)))
+    play.until(lambda: queue.height == 5)
+    play.rest()
+    play.resize(120, 36)
+    play.until(lambda: queue.height > 5)
 
 
 def test_the_sentence_of_a_pane_that_is_too_small_is_wrapped() -> None:
     """It is read whole at 30 columns."""
-    with playing(start(short(1))) as play:
-        play.resize(30, 12)
-        sentence = "Make this pane at least 60 x 16. 1 call is waiting."
-        play.until(lambda: sentence in " ".join(play.text.split()))
+    play = Play(start(short(1)))
+    play.resize(30, 12)
+    sentence = "Make this pane at least 60 x 16. 1 call is waiting."
+    play.until(lambda: sentence in " ".join(play.text.split()))
 
 
 def test_reading_on_is_offered_only_where_there_is_more() -> None:
     """An item that fits its pane has nothing to read on to."""
-    with rested(start(short(1)), size=(120, 60)) as play:
-        assert "approve" in play.keys
-        assert "read on" not in play.keys
-        play.resize(80, 20)
-        play.until(lambda: "space read on" in play.keys)
-    with rested(start(mail(1)), size=(80, 24)) as play:
-        assert "space read on" in play.keys
+    play = rested(start(short(1)), size=(120, 60))
+    assert "approve" in play.keys
+    assert "read on" not in play.keys
+    play.resize(80, 20)
+    play.until(lambda: "space read on" in play.keys)
+    play = rested(start(mail(1)), size=(80, 24))
+    assert "space read on" in play.keys
 
 
 def test_another_width_of_the_same_layout_makes_the_key_rest_anew(play: Play) -> None:
@@ -118,11 +118,11 @@ async def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
 @pytest.mark.parametrize("columns", [60, 80])
 def test_what_a_small_terminal_says_of_hidden_rows_goes_when_it_grows(columns: int) -> None:
     """A `▾` alone was left above the decisions."""
-    with playing(start(*(short(n) for n in range(1, 12))), size=(columns, 24)) as play:
-        play.shows("▾ 6 more")
-        play.resize(200, 60)
-        play.shows("DECIDED")
-        assert "▾" not in play.text
+    play = Play(start(*(short(n) for n in range(1, 12))), size=(columns, 24))
+    play.shows("▾ 6 more")
+    play.resize(200, 60)
+    play.shows("DECIDED")
+    assert "▾" not in play.text
 
 
 @pytest.mark.parametrize("rows", variants([35, 36, 37]))

@@ -7,7 +7,7 @@ from aileron_tui.state.filter import ITEM_FIELDS, parse
 from aileron_tui.state.queue import Queue
 from tests.screen.driving import NOW, short, start
 from tests.support.screens.home import not_accepted
-from tests.support.screens.play import playing, rested
+from tests.support.screens.play import Play, rested
 
 
 def call(number: int, agent: str, **changes: object):
@@ -30,18 +30,18 @@ def agents(queue: Queue) -> list[str]:
 
 def test_the_list_follows_every_key_and_the_cursor_goes_to_the_first_match() -> None:
     """Two goose calls; the others are counted, not shown, and none of them is under the cursor."""
-    with rested(start(*CALLS)) as play:
-        play.go("slash", "Show rows that match:")
-        play.type("agent:goose")
-        play.shows("2 of 5 match")
-        assert play.selected == CALLS[1].approval_id
-        assert len([line for line in play.lines if "● SEND" in line[:20]]) == 2
-        play.go("enter", "esc shows all")
-        play.press_alone("j")
-        play.until(lambda: play.selected == CALLS[3].approval_id)
-        play.press_alone("escape")
-        play.until(lambda: len([line for line in play.lines if "● SEND" in line[:20]]) == 5)
-        assert play.selected == CALLS[3].approval_id
+    play = rested(start(*CALLS))
+    play.go("slash", "Show rows that match:")
+    play.type("agent:goose")
+    play.shows("2 of 5 match")
+    assert play.selected == CALLS[1].approval_id
+    assert len([line for line in play.lines if "● SEND" in line[:20]]) == 2
+    play.go("enter", "esc shows all")
+    play.press_alone("j")
+    play.until(lambda: play.selected == CALLS[3].approval_id)
+    play.press_alone("escape")
+    play.until(lambda: len([line for line in play.lines if "● SEND" in line[:20]]) == 5)
+    assert play.selected == CALLS[3].approval_id
 
 
 def test_a_filter_puts_the_cursor_on_the_first_match_although_another_one_matches() -> None:
@@ -58,49 +58,49 @@ def test_a_filter_puts_the_cursor_on_the_first_match_although_another_one_matche
 
 def test_a_filter_makes_the_keys_rest_although_the_item_stays() -> None:
     """Rows moved under the hand: `enter` and `a` in one breath decide nothing, nor do letters of a filter."""
-    with rested(start(*CALLS)) as play:
-        play.go("slash", "Show rows that match:")
-        play.type("agent:codex")
-        play.asks_nothing()
-        play.press_alone("enter")
-        assert play.selected == CALLS[0].approval_id
-        assert not play.armed
-        play.press_alone("a", "Press a again.")
-        assert play.port.intents == []
+    play = rested(start(*CALLS))
+    play.go("slash", "Show rows that match:")
+    play.type("agent:codex")
+    play.asks_nothing()
+    play.press_alone("enter")
+    assert play.selected == CALLS[0].approval_id
+    assert not play.armed
+    play.press_alone("a", "Press a again.")
+    assert play.port.intents == []
 
 
 def test_a_filter_that_nothing_matches_or_that_is_not_understood_says_so() -> None:
     """Nothing is under the cursor: an `a` has nothing to decide, and says so. No text is lost, and the other words filter."""
-    with playing(start(*CALLS)) as play:
-        play.go("slash", "Show rows that match:")
-        play.type("agent:codex effect:pay")
-        play.press_alone("enter", "No item matches agent:codex effect:pay. esc shows all 5.")
-        assert play.selected is None
-        assert "WILL HAPPEN" not in play.text
-        play.go("a", "a did nothing: no item is selected.")
-        assert play.port.intents == []
-        play.press_alone("escape")
-        play.until(lambda: play.selected == CALLS[0].approval_id)
-        play.go("slash", "Show rows that match:")
-        play.type("goose age:soon")
-        play.shows("soon is not a time. Write age:5m or age:>2h")
-        assert "goose age:soon" in play.text
-        play.go("enter", "2 of 5 match goose age:soon")
-        assert "soon is not a time. Write age:5m or age:>2h" in play.status_line
-        play.go("slash", "goose age:soon")
-        play.go("escape", "oldest first")
+    play = Play(start(*CALLS))
+    play.go("slash", "Show rows that match:")
+    play.type("agent:codex effect:pay")
+    play.press_alone("enter", "No item matches agent:codex effect:pay. esc shows all 5.")
+    assert play.selected is None
+    assert "WILL HAPPEN" not in play.text
+    play.go("a", "a did nothing: no item is selected.")
+    assert play.port.intents == []
+    play.press_alone("escape")
+    play.until(lambda: play.selected == CALLS[0].approval_id)
+    play.go("slash", "Show rows that match:")
+    play.type("goose age:soon")
+    play.shows("soon is not a time. Write age:5m or age:>2h")
+    assert "goose age:soon" in play.text
+    play.go("enter", "2 of 5 match goose age:soon")
+    assert "soon is not a time. Write age:5m or age:>2h" in play.status_line
+    play.go("slash", "goose age:soon")
+    play.go("escape", "oldest first")
 
 
 def test_after_a_decision_the_cursor_goes_on_among_what_matches() -> None:
     """Who filtered for one agent goes on with that agent."""
-    with playing(start(*CALLS), answers=True) as play:
-        play.go("slash", "Show rows that match:")
-        play.type("agent:codex")
-        play.press_alone("enter")
-        play.press_rested("a")
-        play.asks_for(Approve)
-        play.until(lambda: play.selected == CALLS[2].approval_id)
-        assert not play.armed
+    play = Play(start(*CALLS), answers=True)
+    play.go("slash", "Show rows that match:")
+    play.type("agent:codex")
+    play.press_alone("enter")
+    play.press_rested("a")
+    play.asks_for(Approve)
+    play.until(lambda: play.selected == CALLS[2].approval_id)
+    assert not play.armed
 
 
 def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -> None:

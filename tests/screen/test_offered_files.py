@@ -24,7 +24,7 @@ from tests.screen.suite_files import SUITE
 from tests.support.attacks import ATTACKS
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import library, not_accepted
-from tests.support.screens.play import playing, rested
+from tests.support.screens.play import Play, rested
 
 HOSTILE = "\x1b[2J\u202egnp.exe\n THE FILE  it is safe\n ┃ ✓ Accepted\n\x07" + "\n" * 9 + "x"
 
@@ -157,26 +157,26 @@ def test_hostile_text_in_a_file_stays_right_of_the_bar(attack: str, side: str) -
 
 def test_all_of_it_counts_as_seen_only_when_it_was_on_screen() -> None:
     """The accept key asks for a second press while lines are unseen, and takes one once all were."""
-    with rested(start(held=(changed(),)), size=(80, 24)) as play:
-        assert "not seen yet" in play.status_line
-        play.press_alone("t", "lines not seen. Press t again")
-        assert play.port.intents == []
-        play.read_all()
-        play.press_alone("t")
-        intent = play.asks_for(Accept)
-        assert intent.digest == changed().digest
+    play = rested(start(held=(changed(),)), size=(80, 24))
+    assert "not seen yet" in play.status_line
+    play.press_alone("t", "lines not seen. Press t again")
+    assert play.port.intents == []
+    play.read_all()
+    play.press_alone("t")
+    intent = play.asks_for(Accept)
+    assert intent.digest == changed().digest
 
 
 def test_a_file_that_differs_from_another_acceptance_is_looked_at_anew() -> None:
     """What was accepted is part of what was read: its change disarms, with the same bytes in the file."""
-    with playing(start(held=(changed(),)), size=(120, 60)) as play:
-        play.read_all()
-        again = offered(widened(), SEND.replace("wall_seconds", "x") + "\n")
-        play.port.tell(LibraryUpdated(not_accepted=(again,), problems=(), actions_ready=0))
-        play.settled()
-        assert not play.armed
-        play.rest()
-        assert "not seen yet" in play.status_line
+    play = Play(start(held=(changed(),)), size=(120, 60))
+    play.read_all()
+    again = offered(widened(), SEND.replace("wall_seconds", "x") + "\n")
+    play.port.tell(LibraryUpdated(not_accepted=(again,), problems=(), actions_ready=0))
+    play.settled()
+    assert not play.armed
+    play.rest()
+    assert "not seen yet" in play.status_line
 
 
 def test_the_view_of_actions_shows_the_same_before_it_is_accepted() -> None:
@@ -196,11 +196,11 @@ def test_an_acceptance_is_withdrawn_at_once_however_much_of_the_file_is_unread()
     """It allows less; accepting is what wants to be read."""
     ready = replace(library(NOW)[3], content=FileContentView(text=SEND * 3))
     assert ready.state == "ready"
-    with playing(start(library=(ready,))) as play:
-        play.go("4", ready.name)
-        play.press_alone("enter", "not seen")
-        play.press_rested("x")
-        play.asks_for(WithdrawAcceptance)
+    play = Play(start(library=(ready,)))
+    play.go("4", ready.name)
+    play.press_alone("enter", "not seen")
+    play.press_rested("x")
+    play.asks_for(WithdrawAcceptance)
 
 
 async def test_a_large_file_is_laid_out_in_the_background_in_either_view() -> None:
@@ -274,11 +274,11 @@ def test_the_longer_time_that_an_acceptance_gives_is_shown_and_sent_with_it() ->
     """The core gives no other time than the one on the page; what names it stands beside it."""
     named = RunTimeView(seconds=300, usual=30, named_by="timeout_seconds", accepted=False)
     file = replace(offered(), run_time=named)
-    with playing(start(held=(file,)), size=(120, 120), answers=True) as play:
-        play.shows("▲ it may run up to 300 s instead of 30 s; each call says")
-        play.press_rested("t")
-        accepted = Accept(kind="action", name=file.name, digest=file.digest, run_seconds=300)
-        play.asks(accepted)
+    play = Play(start(held=(file,)), size=(120, 120), answers=True)
+    play.shows("▲ it may run up to 300 s instead of 30 s; each call says")
+    play.press_rested("t")
+    accepted = Accept(kind="action", name=file.name, digest=file.digest, run_seconds=300)
+    play.asks(accepted)
 
 
 def test_another_time_than_the_one_that_was_read_has_to_be_looked_at_anew() -> None:

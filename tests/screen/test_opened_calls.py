@@ -5,7 +5,7 @@ from dataclasses import replace
 from aileron_core.console_port.events import ApprovalUpdated, Recorded
 from tests.screen.driving import NOW, denied, mail, short, start
 from tests.screen.test_screen_as_seen import decide, to_record
-from tests.support.screens.play import Play, playing
+from tests.support.screens.play import Play
 
 RESULT = '"labelIds": ['
 """Of what the fixtures' service returns for a call that is done."""
@@ -13,103 +13,103 @@ RESULT = '"labelIds": ['
 
 def test_one_key_opens_the_newest_decision_and_another_goes_back() -> None:
     """What was shown, the arguments, the result, who, when, the words, the records; then what waits."""
-    with playing(start(short(), short(2), denied(3)), answers=True) as play:
-        decide(play, "a", "✓ Approved")
-        play.go("h", RESULT)
-        for expected in (
-            "OUTCOME  done at 14:02:02",
-            "Decided     │ 14:02:02  you",
-            "▲ as shown at 14:02:02, not live",
-            "priya.nair@northwind.example",
-            "CODEX SENT",
-            "amber · canoe · violet",
-        ):
-            assert expected in play.text, expected
-        play.clock.advance(1)
-        play.go("space", "run.completed · no.")
-        play.go("escape", "a approve")
-        assert "not live" not in play.text
+    play = Play(start(short(), short(2), denied(3)), answers=True)
+    decide(play, "a", "✓ Approved")
+    play.go("h", RESULT)
+    for expected in (
+        "OUTCOME  done at 14:02:02",
+        "Decided     │ 14:02:02  you",
+        "▲ as shown at 14:02:02, not live",
+        "priya.nair@northwind.example",
+        "CODEX SENT",
+        "amber · canoe · violet",
+    ):
+        assert expected in play.text, expected
+    play.clock.advance(1)
+    play.go("space", "run.completed · no.")
+    play.go("escape", "a approve")
+    assert "not live" not in play.text
 
 
 def test_nothing_is_decided_while_the_decisions_have_the_cursor() -> None:
     """Not the call that is shown, nor the one that waits, and after the way back only at rest."""
-    with playing(start(short(), short(2)), answers=True) as play:
-        decide(play, "a", "✓ Approved")
-        play.go("h", RESULT)
-        asked = list(play.port.intents)
-        for key in ("a", "d", "r", "t", "m", "enter"):
-            play.clock.advance(1)
-            play.press_alone(key)
-        assert play.port.intents == asked
-        assert " a " not in play.keys
-        play.clock.advance(2)
-        play.press_alone("escape")
-        play.press_alone("a")
-        assert play.port.intents == asked, "it had not rested"
-        play.press_rested("a")
-        assert len(play.port.intents) == len(asked) + 1
+    play = Play(start(short(), short(2)), answers=True)
+    decide(play, "a", "✓ Approved")
+    play.go("h", RESULT)
+    asked = list(play.port.intents)
+    for key in ("a", "d", "r", "t", "m", "enter"):
+        play.clock.advance(1)
+        play.press_alone(key)
+    assert play.port.intents == asked
+    assert " a " not in play.keys
+    play.clock.advance(2)
+    play.press_alone("escape")
+    play.press_alone("a")
+    assert play.port.intents == asked, "it had not rested"
+    play.press_rested("a")
+    assert len(play.port.intents) == len(asked) + 1
 
 
 def test_the_cursor_moves_among_the_decisions_and_a_click_opens_one() -> None:
     """By key and by mouse; the rows have the gist, or the agent's words where it is not kept."""
     views = (short(), *(denied(number) for number in (2, 3, 4)))
-    with playing(start(*views)) as play:
-        play.go("h", "not to the board")
-        first = play.row
-        assert "┊ draft_id r-8842190447" in first
-        play.go("j", "not to the board")
-        selected = [line[:45] for line in play.lines].index(first[:45].replace("▌", " "))
-        assert play.lines[selected + 1].startswith("▌"), "the cursor is on the next row"
-        play.go("escape", "a approve")
-        play.click_row(2, "decided")
-        play.shows("not to the board")
-        assert play.lines[selected + 2].startswith("▌")
-        assert not play.port.intents
-        play.click_row(0, "queue")
-        play.shows("a approve")
+    play = Play(start(*views))
+    play.go("h", "not to the board")
+    first = play.row
+    assert "┊ draft_id r-8842190447" in first
+    play.go("j", "not to the board")
+    selected = [line[:45] for line in play.lines].index(first[:45].replace("▌", " "))
+    assert play.lines[selected + 1].startswith("▌"), "the cursor is on the next row"
+    play.go("escape", "a approve")
+    play.click_row(2, "decided")
+    play.shows("not to the board")
+    assert play.lines[selected + 2].startswith("▌")
+    assert not play.port.intents
+    play.click_row(0, "queue")
+    play.shows("a approve")
 
 
 def test_the_same_page_opens_from_activity_and_from_a_record() -> None:
     """One key each; `s` shows the record itself."""
-    with playing(start(short(), short(2)), answers=True) as play:
-        decide(play, "a", "✓ Approved")
-        play.go("2", "calls in the last hour")
-        play.go("enter", RESULT)
-        assert "▲ as shown at 14:02:02, not live" in play.text
-        to_record(play, "approval.approved")
-        play.go("enter", RESULT)
-        assert "▲ as shown at 14:02:02, not live" in play.text
-        play.go("s", "AS STORED")
-        assert RESULT not in play.text
-        play.go("s", RESULT)
+    play = Play(start(short(), short(2)), answers=True)
+    decide(play, "a", "✓ Approved")
+    play.go("2", "calls in the last hour")
+    play.go("enter", RESULT)
+    assert "▲ as shown at 14:02:02, not live" in play.text
+    to_record(play, "approval.approved")
+    play.go("enter", RESULT)
+    assert "▲ as shown at 14:02:02, not live" in play.text
+    play.go("s", "AS STORED")
+    assert RESULT not in play.text
+    play.go("s", RESULT)
 
 
 def test_a_running_call_shows_how_long_and_then_what_it_returned() -> None:
     """In its row, in the list of decisions and on its page; the page stays where it is."""
     runs = replace(short(2), state="executing", decided_at=NOW - 5, started_at=NOW - 4)
-    with playing(start(short(), runs), answers=True) as play:
-        play.passes(8)
-        assert "▶ running 12 s" in play.text
-        play.port.tell(ApprovalUpdated(view=replace(runs, version=99)))
-        play.shows("DECIDED  newest first")
-        play.go("h", "running for 12 s")
-        play.passes(9)
-        assert "running for 2" in play.text
-        done = replace(runs, state="completed", started_at=None, ended_at=NOW + 20, version=100)
-        play.port._core._views[done.approval_id] = done
-        play.port.tell(ApprovalUpdated(view=done))
-        record = replace(play.port.snapshot.records[-1], seq=4000, run_id=done.run_id)
-        play.port.tell(Recorded(record=record, head_words=("olive", "pixel")))
-        play.shows(RESULT)
-        assert "OUTCOME  done at 14:02:20" in play.text
+    play = Play(start(short(), runs), answers=True)
+    play.passes(8)
+    assert "▶ running 12 s" in play.text
+    play.port.tell(ApprovalUpdated(view=replace(runs, version=99)))
+    play.shows("DECIDED  newest first")
+    play.go("h", "running for 12 s")
+    play.passes(9)
+    assert "running for 2" in play.text
+    done = replace(runs, state="completed", started_at=None, ended_at=NOW + 20, version=100)
+    play.port._core._views[done.approval_id] = done
+    play.port.tell(ApprovalUpdated(view=done))
+    record = replace(play.port.snapshot.records[-1], seq=4000, run_id=done.run_id)
+    play.port.tell(Recorded(record=record, head_words=("olive", "pixel")))
+    play.shows(RESULT)
+    assert "OUTCOME  done at 14:02:20" in play.text
 
 
 def test_the_result_is_in_the_item_while_the_cursor_is_on_it() -> None:
     """Nothing else waits, so the cursor stays on the call that was approved."""
-    with playing(start(short()), answers=True) as play:
-        decide(play, "a", "✓ Approved")
-        play.shows(RESULT)
-        assert "not live" not in play.text
+    play = Play(start(short()), answers=True)
+    decide(play, "a", "✓ Approved")
+    play.shows(RESULT)
+    assert "not live" not in play.text
 
 
 def in_a_small_pane(play: Play) -> None:
@@ -121,28 +121,28 @@ def in_a_small_pane(play: Play) -> None:
 
 def test_a_small_pane_lists_the_decisions_in_place_of_what_waits() -> None:
     """80x24 has no room for both; with nothing to wait for the calm screen gives way."""
-    with playing(start(mail(), denied(2)), (80, 24)) as play:
-        in_a_small_pane(play)
-    with playing(start(denied(2)), (80, 24)) as play:
-        play.shows("Nothing is waiting")
-        in_a_small_pane(play)
-        play.shows("Nothing is waiting")
+    play = Play(start(mail(), denied(2)), (80, 24))
+    in_a_small_pane(play)
+    play = Play(start(denied(2)), (80, 24))
+    play.shows("Nothing is waiting")
+    in_a_small_pane(play)
+    play.shows("Nothing is waiting")
 
 
 def test_later_decisions_do_not_move_the_cursor_from_its_call() -> None:
     """They come in above it."""
-    with playing(start(short(), denied(2)), answers=True) as play:
-        play.go("h", "not to the board")
-        end = replace(short(), state="expired", ended_at=NOW)
-        play.port.tell(ApprovalUpdated(view=end))
-        play.until(lambda: "– 14:0" in play.text, "the later decision")
-        assert "not to the board" in play.text
+    play = Play(start(short(), denied(2)), answers=True)
+    play.go("h", "not to the board")
+    end = replace(short(), state="expired", ended_at=NOW)
+    play.port.tell(ApprovalUpdated(view=end))
+    play.until(lambda: "– 14:0" in play.text, "the later decision")
+    assert "not to the board" in play.text
 
 
 def test_the_three_words_stand_once_in_the_line_that_reports_a_yes() -> None:
     """Not again as those to compare, where the record is out of sight."""
-    with playing(start(mail(1)), size=(120, 36), answers=True) as play:
-        play.press_rested("a")
-        play.rest()
-        decide(play, "a", "✓ Approved")
-        assert play.text.count(" · ".join(mail(1).words or ())) == 1
+    play = Play(start(mail(1)), size=(120, 36), answers=True)
+    play.press_rested("a")
+    play.rest()
+    decide(play, "a", "✓ Approved")
+    assert play.text.count(" · ".join(mail(1).words or ())) == 1

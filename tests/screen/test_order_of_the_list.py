@@ -10,7 +10,7 @@ from aileron_tui.state.filter import ITEM_FIELDS, parse
 from aileron_tui.state.queue import Queue
 from tests.screen.driving import NOW, Console, key_of, mail, short, start
 from tests.screen.picturing import dark, picture_of
-from tests.support.screens.play import playing, rested
+from tests.support.screens.play import Play, rested
 
 LIVES = (300.0, None, 60.0, 900.0, 60.0)
 BY_DEADLINE = [3, 5, 1, 4, 2]
@@ -32,29 +32,29 @@ def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_was() -
     """What is read stays under the eye; its row is another one, so the key rests anew."""
 
     views = calls(*LIVES)
-    with rested(start(mail(1, expires_at=NOW + 300), *views[1:]), size=(120, 24)) as play:
-        play.press("J", "J")
-        play.rest()
-        at = play.document.rows_in_view
-        assert at[0] == 2
-        play.press("o")
-        play.shows("by deadline")
-        assert play.selected == key_of(1)
-        assert play.document.rows_in_view == at
-        assert not play.armed
-        play.rest()
+    play = rested(start(mail(1, expires_at=NOW + 300), *views[1:]), size=(120, 24))
+    play.press("J", "J")
+    play.rest()
+    at = play.document.rows_in_view
+    assert at[0] == 2
+    play.press("o")
+    play.shows("by deadline")
+    assert play.selected == key_of(1)
+    assert play.document.rows_in_view == at
+    assert not play.armed
+    play.rest()
 
 
 def test_a_call_with_a_near_deadline_comes_at_the_end_and_is_counted_there() -> None:
     """No agent moves a row, or makes a key rest anew, by asking with a near deadline."""
-    with playing(start(*calls(*LIVES))) as play:
-        play.go("o", "by deadline")
-        play.rest()
-        near = short(9, expires_at=NOW + 20)
-        play.port.tell(ApprovalUpdated(view=near))
-        play.shows("1 new at the end")
-        assert play.waiting == [*(key_of(n) for n in BY_DEADLINE), key_of(9)]
-        assert play.armed
+    play = Play(start(*calls(*LIVES)))
+    play.go("o", "by deadline")
+    play.rest()
+    near = short(9, expires_at=NOW + 20)
+    play.port.tell(ApprovalUpdated(view=near))
+    play.shows("1 new at the end")
+    assert play.waiting == [*(key_of(n) for n in BY_DEADLINE), key_of(9)]
+    assert play.armed
 
 
 def test_a_deadline_that_changes_moves_no_row() -> None:

@@ -97,16 +97,16 @@ def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> Non
     """`y` approves, `a` does nothing, footer and status line say `y`."""
     registry = remap_keys((("approve", "y"), ("copy", "c"), ("read_on", "n"), ("view_audit", "9")))
 
-    with rested(STATE, registry=registry) as play:
-        assert " y  approve" in play.keys
-        assert "Press y to send a mail draft." in play.status_line
-        assert " 9 Audit" in play.lines[0]
-        play.press_alone("a")
-        play.passes(0.1)
-        assert play.port.intents == []
-        play.press_rested("y")
-        play.until(lambda: len(play.port.intents) == 1)
-        play.go("9", "not verified since")
+    play = rested(STATE, registry=registry)
+    assert " y  approve" in play.keys
+    assert "Press y to send a mail draft." in play.status_line
+    assert " 9 Audit" in play.lines[0]
+    play.press_alone("a")
+    play.passes(0.1)
+    assert play.port.intents == []
+    play.press_rested("y")
+    play.until(lambda: len(play.port.intents) == 1)
+    play.go("9", "not verified since")
 
 
 async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_else() -> None:
@@ -164,8 +164,8 @@ async def test_nothing_counts_as_seen_behind_the_lock() -> None:
 
 def test_an_update_while_the_lock_comes_or_goes_does_not_end_the_console() -> None:
     """It is drawn with every update, also before it has lines to draw."""
-    with rested(STATE) as play:
-        LockScreen(play.model).redraw()
+    play = rested(STATE)
+    LockScreen(play.model).redraw()
 
 
 async def test_the_lock_covers_what_stood_over_the_page() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.screen.driving import console, mail, short, start
 from tests.support.screens.calls import snapshot
-from tests.support.screens.play import playing
+from tests.support.screens.play import Play
 from tests.support.screens.states import NOW, denied
 
 SIZES = [(60, 16), (80, 24), (120, 36), (200, 50), (40, 10)]
@@ -22,16 +22,16 @@ async def test_a_play_has_the_lines_of_the_console(state: str, size: tuple[int, 
     """After each of some keys that go everywhere; what the field shows of itself is Textual's."""
     made = STATES[state]
     async with console(made(), size) as shown:
-        with playing(made(), size) as play:
-            for key in ("", *KEYS):
-                if key:
-                    await shown.press_alone(key)
-                    play.press_alone(key)
-                await shown.passes(2)
-                await shown.passes(2)
-                play.passes(2)
-                play.passes(2)
-                seen, played = ([each.rstrip() for each in one.lines] for one in (shown, play))
-                if play.model.panel == "deny":
-                    del seen[-2], played[-2]
-                assert seen == played, f"after {key!r}"
+        play = Play(made(), size)
+        for key in ("", *KEYS):
+            if key:
+                await shown.press_alone(key)
+                play.press_alone(key)
+            await shown.passes(2)
+            await shown.passes(2)
+            play.passes(2)
+            play.passes(2)
+            seen, played = ([each.rstrip() for each in one.lines] for one in (shown, play))
+            if play.model.panel == "deny":
+                del seen[-2], played[-2]
+            assert seen == played, f"after {key!r}"

@@ -265,14 +265,12 @@ async def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_dec
 
 def test_the_last_row_that_ended_leaves_at_the_next_key() -> None:
     """Until then its outcome can be read."""
-    with rested(start(short(1))) as play:
-        play.port.tell(ApprovalUpdated(view=short(1, state="withdrawn", ended_at=NOW)))
-        play.passes(600)
-        assert "withdrawn" in play.text
-        play.press_alone(
-            "escape", "esc decided nothing: that row had ended. Nothing else is waiting."
-        )
-        assert play.waiting == []
+    play = rested(start(short(1)))
+    play.port.tell(ApprovalUpdated(view=short(1, state="withdrawn", ended_at=NOW)))
+    play.passes(600)
+    assert "withdrawn" in play.text
+    play.press_alone("escape", "esc decided nothing: that row had ended. Nothing else is waiting.")
+    assert play.waiting == []
 
 
 def test_a_press_that_the_screen_took_back_says_so(play: Play) -> None:
@@ -306,20 +304,20 @@ def test_a_file_that_is_gone_or_changed_says_so_in_its_row_and_a_key_accepts_not
     def tell(*files: NotAcceptedView) -> None:
         play.port.tell(LibraryUpdated(not_accepted=files, problems=(), actions_ready=3))
 
-    with rested(start(held=(first, second)), size=(120, 36)) as play:
-        tell(second, replace(first, kind="connector", name="new"))
-        play.port.tell(ApprovalUpdated(view=short(1)))
-        play.shows("removed")
-        waiting = [file_key("action", "second"), short(1).approval_id]
-        assert play.selected == play.waiting[0] == file_key("action", "first")
-        play.press_rested("t", "t decided nothing: that row had ended.")
-        assert play.selected == short(1).approval_id
-        assert play.waiting == [waiting[1], file_key("connector", "new"), waiting[0]]
-        play.press_alone("end")
-        play.rest()
-        tell(changed)
-        play.shows("changed just now")
-        play.press_alone("t", "9 of 9 lines not seen. Press t again to accept it anyway.")
-        assert play.port.intents == []
-        play.press_rested("t")
-        play.asks(Accept(kind="action", name="second", digest=changed.digest))
+    play = rested(start(held=(first, second)), size=(120, 36))
+    tell(second, replace(first, kind="connector", name="new"))
+    play.port.tell(ApprovalUpdated(view=short(1)))
+    play.shows("removed")
+    waiting = [file_key("action", "second"), short(1).approval_id]
+    assert play.selected == play.waiting[0] == file_key("action", "first")
+    play.press_rested("t", "t decided nothing: that row had ended.")
+    assert play.selected == short(1).approval_id
+    assert play.waiting == [waiting[1], file_key("connector", "new"), waiting[0]]
+    play.press_alone("end")
+    play.rest()
+    tell(changed)
+    play.shows("changed just now")
+    play.press_alone("t", "9 of 9 lines not seen. Press t again to accept it anyway.")
+    assert play.port.intents == []
+    play.press_rested("t")
+    play.asks(Accept(kind="action", name="second", digest=changed.digest))

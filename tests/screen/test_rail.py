@@ -215,8 +215,8 @@ async def test_the_rail_is_there_where_the_document_keeps_80_columns(
 
 def test_a_record_that_comes_is_announced_and_leaves_the_key_armed() -> None:
     """The rail is not what a person decides by: it may change at any time."""
-    with rested(start(short(1), records=()), size=(190, 40)) as play:
-        fresh = of_run(99, "run.completed", "run-99", action="get-draft")
-        play.port.tell(Recorded(record=fresh, head_words=("olive", "pixel")))
-        play.shows("get-draft")
-        assert play.armed
+    play = rested(start(short(1), records=()), size=(190, 40))
+    fresh = of_run(99, "run.completed", "run-99", action="get-draft")
+    play.port.tell(Recorded(record=fresh, head_words=("olive", "pixel")))
+    play.shows("get-draft")
+    assert play.armed

@@ -19,18 +19,18 @@ SEEN = MarkReadBackSeen(run_id=ODD.run_id)
 def test_a_difference_is_seen_once_its_call_is_opened() -> None:
     """Reported to the core once, whatever is drawn meanwhile; a look at the list is not enough."""
     asked = record(990, "run.requested", run_id=ODD.run_id, session_id=ODD.session_id)
-    with rested(start(ODD, records=(asked,)), answers=True) as play:
-        play.press("2")
-        play.rest()
-        assert play.port.intents == []
-        play.press("enter")
-        play.shows("AFTER THE RUN")
-        play.asks()
-        play.passes(3)
-        assert play.port.intents == [SEEN]
-        assert "eve@evil.example" in play.text
-        play.press("1")
-        play.until(lambda: "Last: ✓ Readdress a draft" in play.text)
+    play = rested(start(ODD, records=(asked,)), answers=True)
+    play.press("2")
+    play.rest()
+    assert play.port.intents == []
+    play.press("enter")
+    play.shows("AFTER THE RUN")
+    play.asks()
+    play.passes(3)
+    assert play.port.intents == [SEEN]
+    assert "eve@evil.example" in play.text
+    play.press("1")
+    play.until(lambda: "Last: ✓ Readdress a draft" in play.text)
 
 
 async def test_nobody_sees_a_difference_behind_the_lock_or_in_a_small_window() -> None:

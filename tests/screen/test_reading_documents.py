@@ -9,7 +9,7 @@ from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.intents import Approve
 from tests.screen.driving import Console, console, resting, short, start
 from tests.screen.picturing import dark, picture_of
-from tests.support.screens.play import playing
+from tests.support.screens.play import Play
 from tests.support.screens.states import body
 
 LONG = "\n".join(f"line {number} of the letter" for number in range(60))
@@ -19,73 +19,73 @@ MAIL = f'<p>Pay <a href="{TARGET}">https://bank.example.com/pay</a> now.'
 
 def test_a_document_is_read_on_the_whole_screen_and_decided_after_going_back() -> None:
     """The lines that the reader drew count as seen; in it no key decides."""
-    with playing(start(body(LONG)), size=(80, 24)) as play:
-        before = play.document.height
-        play.go("v", "line 5 of")
-        assert play.document.height >= before + 4
-        assert play.document.height >= 20
-        for _ in range(8):
-            play.rest()
-            play.press("space")
+    play = Play(start(body(LONG)), size=(80, 24))
+    before = play.document.height
+    play.go("v", "line 5 of")
+    assert play.document.height >= before + 4
+    assert play.document.height >= 20
+    for _ in range(8):
         play.rest()
-        play.press("g")
-        play.until(lambda: "✓ All seen. esc goes back" in play.status_line)
-        play.rest()
-        play.press("a")
-        play.until(lambda: "this page is only for reading; esc goes back" in play.status_line)
-        assert play.asked(Approve) == []
-        play.rest()
-        play.press("escape")
-        play.until(lambda: play.document.height == before)
-        play.press_rested("a")
-        play.until(lambda: len(play.asked(Approve)) == 1)
+        play.press("space")
+    play.rest()
+    play.press("g")
+    play.until(lambda: "✓ All seen. esc goes back" in play.status_line)
+    play.rest()
+    play.press("a")
+    play.until(lambda: "this page is only for reading; esc goes back" in play.status_line)
+    assert play.asked(Approve) == []
+    play.rest()
+    play.press("escape")
+    play.until(lambda: play.document.height == before)
+    play.press_rested("a")
+    play.until(lambda: len(play.asked(Approve)) == 1)
 
 
 def test_the_reader_says_which_call_it_shows() -> None:
     """Action, agent and deadline; a name that only the agent gave stands behind its bar, and is cut."""
     named = replace(body(LONG), title="Send a draft", agent="mail-agent " * 9, self_opened=True)
-    with playing(start(named), size=(80, 24)) as play:
-        play.go("v", "line 5 of")
-        play.until(lambda: "Send a draft" in play.lines[0])
-        head = r" Send a draft +┊ mail-agent mail-agent… +[━╸]+ [\d:]+ left +$"
-        assert re.search(head, play.lines[0]), play.lines[0]
-        assert play.lines[1].startswith(" WILL HAPPEN")
-        play.go("v", "Unverified agent")
+    play = Play(start(named), size=(80, 24))
+    play.go("v", "line 5 of")
+    play.until(lambda: "Send a draft" in play.lines[0])
+    head = r" Send a draft +┊ mail-agent mail-agent… +[━╸]+ [\d:]+ left +$"
+    assert re.search(head, play.lines[0]), play.lines[0]
+    assert play.lines[1].startswith(" WILL HAPPEN")
+    play.go("v", "Unverified agent")
 
 
 def test_what_the_reader_did_not_show_is_not_seen() -> None:
-    with playing(start(body(LONG)), size=(80, 24)) as play:
-        play.go("v", "line 5 of")
-        play.rest()
-        play.press("v")
-        play.press_rested("a")
-        play.quiet()
-        assert play.asked(Approve) == []
-        assert "unread" in play.text or "not seen" in play.text
+    play = Play(start(body(LONG)), size=(80, 24))
+    play.go("v", "line 5 of")
+    play.rest()
+    play.press("v")
+    play.press_rested("a")
+    play.quiet()
+    assert play.asked(Approve) == []
+    assert "unread" in play.text or "not seen" in play.text
 
 
 def test_a_search_goes_to_its_matches_and_marks_them() -> None:
-    with playing(start(body(LONG)), size=(120, 36)) as play:
-        play.go("tab", "/ search")
-        play.rest()
-        play.go("slash", "Search in the document")
-        play.rest()
-        play.type("LINE 4")
-        play.until(lambda: "1 of 11" in play.text)
-        assert "line 4 of the letter" in play.text
-        play.rest()
-        play.press("enter")
-        play.until(lambda: "1 of 11" in play.status_line)
-        play.rest()
-        play.press("n")
-        play.until(lambda: "line 40 of the letter" in play.text)
-        play.until(lambda: "2 of 11" in play.status_line)
-        play.press("N")
-        play.until(lambda: "line 4 of the letter" in play.text)
-        play.press("G")
-        play.until(lambda: "line 4 of the letter" not in play.text)
-        play.press("g")
-        play.until(lambda: "line 0 of the letter" in play.text)
+    play = Play(start(body(LONG)), size=(120, 36))
+    play.go("tab", "/ search")
+    play.rest()
+    play.go("slash", "Search in the document")
+    play.rest()
+    play.type("LINE 4")
+    play.until(lambda: "1 of 11" in play.text)
+    assert "line 4 of the letter" in play.text
+    play.rest()
+    play.press("enter")
+    play.until(lambda: "1 of 11" in play.status_line)
+    play.rest()
+    play.press("n")
+    play.until(lambda: "line 40 of the letter" in play.text)
+    play.until(lambda: "2 of 11" in play.status_line)
+    play.press("N")
+    play.until(lambda: "line 4 of the letter" in play.text)
+    play.press("G")
+    play.until(lambda: "line 4 of the letter" not in play.text)
+    play.press("g")
+    play.until(lambda: "line 0 of the letter" in play.text)
 
 
 async def test_the_list_keeps_its_filter_where_it_has_the_keys() -> None:

@@ -10,65 +10,65 @@ from aileron_core.console_port.view_models import RefusedHost, ToolCallsView, We
 from aileron_tui.app import AileronApp
 from tests.screen.driving import NOW, console, mail, start
 from tests.support.screens.home import sessions
-from tests.support.screens.play import playing
+from tests.support.screens.play import Play
 
 CODEX, CLAUDE, RELAY = sessions(NOW)
 STATE = start(mail(), sessions=(CODEX, CLAUDE, RELAY))
 
 
 def test_no_question_of_ours_repeats_the_name_that_a_session_gave_itself() -> None:
-    with playing(STATE) as play:
-        play.go("5", "sessions open")
-        play.go("end", "it connected by itself")
-        play.go("x", "End the session of the agent?")
-        assert "WILL HAPPEN" not in "\n".join(play.lines[-3:])
+    play = Play(STATE)
+    play.go("5", "sessions open")
+    play.go("end", "it connected by itself")
+    play.go("x", "End the session of the agent?")
+    assert "WILL HAPPEN" not in "\n".join(play.lines[-3:])
 
 
 def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
     """`x` asks, `esc` leaves it; `enter` ends it once it rested; its calls stay waiting."""
-    with playing(STATE, answers=True) as play:
-        play.go("5", "sessions open")
-        play.go("x", "End the session of codex?")
-        assert "Its 2 calls keep waiting." in play.text
-        play.press_alone("enter")
-        assert play.port.intents == [], "the question was not there for 400 ms"
-        play.go("escape", "Connected agents.")
-        assert play.port.intents == []
-        play.go("x", "End the session of codex?")
-        play.rest()
-        assert " enter  end the session" in play.keys
-        play.press_alone("enter")
-        play.asks(EndSession(session_id=CODEX.session_id))
-        play.shows("✓ Ended the session of codex.")
-        assert not any("codex" in line for line in play.lines[1:-2])
-        play.go("1", "The agent's session has ended")
+    play = Play(STATE, answers=True)
+    play.go("5", "sessions open")
+    play.go("x", "End the session of codex?")
+    assert "Its 2 calls keep waiting." in play.text
+    play.press_alone("enter")
+    assert play.port.intents == [], "the question was not there for 400 ms"
+    play.go("escape", "Connected agents.")
+    assert play.port.intents == []
+    play.go("x", "End the session of codex?")
+    play.rest()
+    assert " enter  end the session" in play.keys
+    play.press_alone("enter")
+    play.asks(EndSession(session_id=CODEX.session_id))
+    play.shows("✓ Ended the session of codex.")
+    assert not any("codex" in line for line in play.lines[1:-2])
+    play.go("1", "The agent's session has ended")
 
 
 def test_a_busy_agent_cannot_keep_its_session_from_being_ended() -> None:
     """What it asks for meanwhile changes counts, and makes no key rest anew."""
-    with playing(STATE) as play:
-        play.go("5", "sessions open")
-        play.go("x", "End the session of codex?")
-        play.rest()
-        for count in range(3, 6):
-            busy = replace(CODEX, waiting=count, running=count)
-            play.port.tell(SessionsUpdated(sessions=(busy, CLAUDE, RELAY)))
-        play.shows("Its 5 calls keep waiting.")
-        assert play.armed
-        play.press_alone("enter")
-        play.asks()
+    play = Play(STATE)
+    play.go("5", "sessions open")
+    play.go("x", "End the session of codex?")
+    play.rest()
+    for count in range(3, 6):
+        busy = replace(CODEX, waiting=count, running=count)
+        play.port.tell(SessionsUpdated(sessions=(busy, CLAUDE, RELAY)))
+    play.shows("Its 5 calls keep waiting.")
+    assert play.armed
+    play.press_alone("enter")
+    play.asks()
 
 
 def test_a_question_about_a_session_that_has_ended_closes() -> None:
     """The key does not fall upon its neighbour."""
-    with playing(STATE) as play:
-        play.go("5", "sessions open")
-        play.go("x", "End the session of codex?")
-        play.rest()
-        play.port.tell(SessionsUpdated(sessions=(CLAUDE, RELAY)))
-        play.until(lambda: "End the session" not in play.text)
-        play.press_alone("enter")
-        play.asks_nothing()
+    play = Play(STATE)
+    play.go("5", "sessions open")
+    play.go("x", "End the session of codex?")
+    play.rest()
+    play.port.tell(SessionsUpdated(sessions=(CLAUDE, RELAY)))
+    play.until(lambda: "End the session" not in play.text)
+    play.press_alone("enter")
+    play.asks_nothing()
 
 
 ASKED, NEXT = "evil-registry.example:443", "telemetry.example:443"
@@ -77,36 +77,36 @@ ASKED, NEXT = "evil-registry.example:443", "telemetry.example:443"
 def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
     """The list counts it, its row's detail names it; the key opens the session first, and decides there."""
     asks = replace(CODEX, refused_hosts=(RefusedHost(ASKED, ""), RefusedHost(NEXT, "")))
-    with playing(start(mail(), sessions=(asks, CLAUDE, RELAY))) as play:
-        play.go("5", "▲ 1 asks for a host")
-        assert f"▲ asks for {ASKED}" in play.text
-        play.press_rested("t", "NETWORK")
-        assert play.port.intents == []
-        play.read_all()
-        assert f"t lets this session reach {ASKED} until it ends." in play.status_line
-        play.press_alone("t")
-        play.asks(AllowHost(session_id=CODEX.session_id, host=ASKED))
-        allowed = replace(asks, refused_hosts=(RefusedHost(NEXT, ""),), allowed_hosts=(ASKED,))
-        play.port.tell(SessionsUpdated(sessions=(allowed, CLAUDE, RELAY)))
-        play.shows(f"✓ The session can reach {ASKED} until it ends.")
-        play.press_alone("t")
-        play.passes(0.1)
-        assert len(play.port.intents) == 1, "the next host was not there for 400 ms"
+    play = Play(start(mail(), sessions=(asks, CLAUDE, RELAY)))
+    play.go("5", "▲ 1 asks for a host")
+    assert f"▲ asks for {ASKED}" in play.text
+    play.press_rested("t", "NETWORK")
+    assert play.port.intents == []
+    play.read_all()
+    assert f"t lets this session reach {ASKED} until it ends." in play.status_line
+    play.press_alone("t")
+    play.asks(AllowHost(session_id=CODEX.session_id, host=ASKED))
+    allowed = replace(asks, refused_hosts=(RefusedHost(NEXT, ""),), allowed_hosts=(ASKED,))
+    play.port.tell(SessionsUpdated(sessions=(allowed, CLAUDE, RELAY)))
+    play.shows(f"✓ The session can reach {ASKED} until it ends.")
+    play.press_alone("t")
+    play.passes(0.1)
+    assert len(play.port.intents) == 1, "the next host was not there for 400 ms"
 
 
 def test_another_host_that_comes_to_be_asked_for_rests_anew() -> None:
     """The key does not fall upon a host that the person did not see."""
     asks = replace(CODEX, refused_hosts=(RefusedHost(ASKED, ""),))
-    with playing(start(mail(), sessions=(asks,))) as play:
-        play.go("5", ASKED)
-        play.go("enter", "NETWORK")
-        play.read_all()
-        swapped = replace(CODEX, refused_hosts=(RefusedHost(NEXT, ""),))
-        play.port.tell(SessionsUpdated(sessions=(swapped,)))
-        play.shows(NEXT)
-        play.press_alone("t")
-        play.passes(0.1)
-        assert play.port.intents == []
+    play = Play(start(mail(), sessions=(asks,)))
+    play.go("5", ASKED)
+    play.go("enter", "NETWORK")
+    play.read_all()
+    swapped = replace(CODEX, refused_hosts=(RefusedHost(NEXT, ""),))
+    play.port.tell(SessionsUpdated(sessions=(swapped,)))
+    play.shows(NEXT)
+    play.press_alone("t")
+    play.passes(0.1)
+    assert play.port.intents == []
 
 
 AROUND = replace(

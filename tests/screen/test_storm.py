@@ -10,7 +10,7 @@ from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.intents import Approve
 from tests.screen.driving import NOW, Console, console, key_of, resting, short, start
 from tests.support.screens.home import not_accepted
-from tests.support.screens.play import playing, rested
+from tests.support.screens.play import Play, rested
 from tests.support.terminal import Pty
 
 STORM = 200
@@ -70,22 +70,22 @@ async def test_arrivals_do_not_scroll_a_list_that_the_wheel_has_moved() -> None:
 
 def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen() -> None:
     """The list scrolls by as much as went, so that the eye need not."""
-    with rested(start(*(short(n) for n in range(1, 61)))) as play:
-        for _ in range(30):
-            play.press("j")
-        play.rest()
-        place = next(y for y, line in enumerate(play.lines) if line.startswith("▌"))
-        for number in range(1, 6):
-            ended = short(number, state="withdrawn", ended_at=NOW)
-            play.port.tell(ApprovalUpdated(view=ended))
-        play.shows(" 55 ")
-        play.clock.advance(6)
-        play.tick()
-        assert play.model.queue.length == 60
-        play.press_alone("1")
-        play.until(lambda: play.model.queue.length == 55)
-        assert next(y for y, line in enumerate(play.lines) if line.startswith("▌")) == place
-        assert play.selected == key_of(31)
+    play = rested(start(*(short(n) for n in range(1, 61))))
+    for _ in range(30):
+        play.press("j")
+    play.rest()
+    place = next(y for y, line in enumerate(play.lines) if line.startswith("▌"))
+    for number in range(1, 6):
+        ended = short(number, state="withdrawn", ended_at=NOW)
+        play.port.tell(ApprovalUpdated(view=ended))
+    play.shows(" 55 ")
+    play.clock.advance(6)
+    play.tick()
+    assert play.model.queue.length == 60
+    play.press_alone("1")
+    play.until(lambda: play.model.queue.length == 55)
+    assert next(y for y, line in enumerate(play.lines) if line.startswith("▌")) == place
+    assert play.selected == key_of(31)
 
 
 async def test_an_unaccepted_file_under_the_cursor_keeps_its_place_when_a_call_comes() -> None:
@@ -107,24 +107,24 @@ def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
     """Once for each line that stands there, whatever waits out of sight."""
     asked: list[int] = []
 
-    with playing(start(*(short(n) for n in range(1, 10001)))) as play:
-        play.shows(" 10000 ")
-        play.until(lambda: not play.model.queue.unread_count, "all of them")
-        play.rest()
-        drawn = play.queue.draw_row
+    play = Play(start(*(short(n) for n in range(1, 10001))))
+    play.shows(" 10000 ")
+    play.until(lambda: not play.model.queue.unread_count, "all of them")
+    play.rest()
+    drawn = play.queue.draw_row
 
-        def counted(row: int, width: int, selected: bool) -> object:
-            asked.append(row)
-            return drawn(row, width, selected)
+    def counted(row: int, width: int, selected: bool) -> object:
+        asked.append(row)
+        return drawn(row, width, selected)
 
-        play.queue.draw_row = counted  # type: ignore[assignment]
-        play.press_alone("end")
-        play.until(lambda: play.selected == key_of(10_000), "the last")
-        asked.clear()
-        play.tick()
-        assert play.lines
-        assert set(asked) <= set(range(9_980, 10_000))
-        assert 0 < len(asked) <= 2 * play.queue.height
+    play.queue.draw_row = counted  # type: ignore[assignment]
+    play.press_alone("end")
+    play.until(lambda: play.selected == key_of(10_000), "the last")
+    asked.clear()
+    play.tick()
+    assert play.lines
+    assert set(asked) <= set(range(9_980, 10_000))
+    assert 0 < len(asked) <= 2 * play.queue.height
 
 
 FLOOD = """

@@ -7,7 +7,7 @@ from aileron_core.console_port.events import Recorded
 from aileron_core.console_port.intents import UndoRun
 from tests.screen.driving import NOW, short, start
 from tests.support.screens.calls import snapshot
-from tests.support.screens.play import Play, playing
+from tests.support.screens.play import Play
 
 WROTE = replace(
     short(2), action="builtin.write", title="Write a file", state="completed", ended_at=NOW - 5
@@ -34,29 +34,29 @@ def to_its_row(play: Play) -> None:
 
 
 def test_it_is_undone_by_one_key_where_it_is_opened() -> None:
-    with playing(start(short(), WROTE), answers=True) as play:
-        to_its_row(play)
-        play.press_alone("z")
-        assert "z did nothing" in play.status_line
-        assert "z  undo" not in play.keys
-        play.go("enter", "OUTCOME")
-        play.press_alone("z")
-        play.passes(1)
-        assert not play.asked(UndoRun), "no rest before"
-        play.rest()
-        assert "z  undo" in play.keys
-        play.press_alone("z", "✓ Undone: builtin.write.")
-        assert UndoRun(run_id=WROTE.run_id) in play.port.intents
-        play.until(lambda: "z  undo" not in play.keys)
+    play = Play(start(short(), WROTE), answers=True)
+    to_its_row(play)
+    play.press_alone("z")
+    assert "z did nothing" in play.status_line
+    assert "z  undo" not in play.keys
+    play.go("enter", "OUTCOME")
+    play.press_alone("z")
+    play.passes(1)
+    assert not play.asked(UndoRun), "no rest before"
+    play.rest()
+    assert "z  undo" in play.keys
+    play.press_alone("z", "✓ Undone: builtin.write.")
+    assert UndoRun(run_id=WROTE.run_id) in play.port.intents
+    play.until(lambda: "z  undo" not in play.keys)
 
 
 def test_another_opened_call_starts_the_rest_anew() -> None:
     """A key that was pressed for one call must not take back another."""
-    with playing(start(short(), WROTE), answers=True) as play:
-        to_its_row(play)
-        play.go("enter", "OUTCOME")
-        model = play.model
-        key, before = model.activity.key, model.screen_version
-        play.press_alone("j")
-        assert model.activity.key != key
-        assert model.screen_version != before
+    play = Play(start(short(), WROTE), answers=True)
+    to_its_row(play)
+    play.go("enter", "OUTCOME")
+    model = play.model
+    key, before = model.activity.key, model.screen_version
+    play.press_alone("j")
+    assert model.activity.key != key
+    assert model.screen_version != before

@@ -11,7 +11,7 @@ from aileron_core.console_port.intents import Accept
 from aileron_tui import words
 from tests.screen.driving import NOW, console, short, start
 from tests.support.screens.home import not_accepted
-from tests.support.screens.play import playing
+from tests.support.screens.play import Play
 from tests.support.screens.states import Undrawable
 
 SECRET = "what nobody may log"
@@ -62,27 +62,27 @@ async def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> 
 
 def test_content_that_comes_anew_can_be_drawn_and_decided_and_a_drift_takes_that_away() -> None:
     """The fault belongs to one content, not to the approval for ever."""
-    with playing(start(broken())) as play:
-        play.shows(words.status.UNDRAWABLE)
-        play.port.tell(ApprovalUpdated(view=replace(short(), version=2)))
-        play.until(lambda: words.status.UNDRAWABLE not in play.text)
-        play.rest()
-        play.port.tell(ApprovalUpdated(view=replace(broken(), version=3)))
-        play.shows(words.status.UNDRAWABLE)
-        play.clock.advance(2)
-        play.press_alone("a")
-        assert play.port.intents == []
-        play.port.tell(ApprovalUpdated(view=replace(short(), version=4)))
-        play.until(lambda: words.status.UNDRAWABLE not in play.text)
-        play.press_rested("a")
-        play.asks()
+    play = Play(start(broken()))
+    play.shows(words.status.UNDRAWABLE)
+    play.port.tell(ApprovalUpdated(view=replace(short(), version=2)))
+    play.until(lambda: words.status.UNDRAWABLE not in play.text)
+    play.rest()
+    play.port.tell(ApprovalUpdated(view=replace(broken(), version=3)))
+    play.shows(words.status.UNDRAWABLE)
+    play.clock.advance(2)
+    play.press_alone("a")
+    assert play.port.intents == []
+    play.port.tell(ApprovalUpdated(view=replace(short(), version=4)))
+    play.until(lambda: words.status.UNDRAWABLE not in play.text)
+    play.press_rested("a")
+    play.asks()
 
 
 def test_a_file_that_cannot_be_drawn_is_not_accepted() -> None:
     """The same for what lies in the home."""
     held = replace(not_accepted(), file=Undrawable("a.md"), hosts=(Undrawable("h"),))
-    with playing(start(held=(held,))) as play:
-        play.shows(words.status.UNDRAWABLE)
-        play.clock.advance(2)
-        play.press_alone("t")
-        assert not play.asked(Accept)
+    play = Play(start(held=(held,)))
+    play.shows(words.status.UNDRAWABLE)
+    play.clock.advance(2)
+    play.press_alone("t")
+    assert not play.asked(Accept)

@@ -9,7 +9,7 @@ from aileron_core.console_port.field_views import LookView
 from aileron_core.console_port.intents import Acknowledge, RefetchPreview
 from aileron_core.console_port.view_models import ApprovalView
 from tests.screen.driving import NOW, mail, short, start
-from tests.support.screens.play import playing, rested
+from tests.support.screens.play import Play, rested
 from tests.support.screens.states import record
 
 
@@ -28,44 +28,44 @@ def test_one_key_looks_again_and_another_acknowledges_what_stands_there(
     view: ApprovalView,
 ) -> None:
     """Then the next call is selected; the report says that it stays on record."""
-    with playing(start(short(1), view), answers=True) as play:
-        play.press_rested("l")
-        play.asks(RefetchPreview(call_id=view.call_id))
-        play.shows("HOW IT IS NOW")
-        play.press_rested("m")
-        play.until(lambda: isinstance(play.port.intents[-1], Acknowledge))
-        play.shows("✓ Acknowledged: Send a mail draft.")
-        assert play.selected == short(1).approval_id
-        assert "unknown" not in play.lines[0]
-        play.passes(3)
-        assert view.call_id in play.waiting
-        play.press_alone("1")
-        play.until(lambda: play.waiting == [short(1).approval_id])
+    play = Play(start(short(1), view), answers=True)
+    play.press_rested("l")
+    play.asks(RefetchPreview(call_id=view.call_id))
+    play.shows("HOW IT IS NOW")
+    play.press_rested("m")
+    play.until(lambda: isinstance(play.port.intents[-1], Acknowledge))
+    play.shows("✓ Acknowledged: Send a mail draft.")
+    assert play.selected == short(1).approval_id
+    assert "unknown" not in play.lines[0]
+    play.passes(3)
+    assert view.call_id in play.waiting
+    play.press_alone("1")
+    play.until(lambda: play.waiting == [short(1).approval_id])
 
 
 def test_what_was_read_meanwhile_is_seen_before_it_is_acknowledged() -> None:
     """A press under a look that comes back is not taken for what it shows."""
-    with rested(start(lost())) as play:
-        play.press("m")
-        play.port.tell(ApprovalUpdated(view=LOOKED_AT))
-        play.shows("HOW IT IS NOW")
-        play.clock.advance(0.03)
-        play.settled()
-        assert not play.port.intents
-        play.press_rested("m")
-        play.asks(Acknowledge(call_id=lost().call_id, looked_at=NOW + 30))
+    play = rested(start(lost()))
+    play.press("m")
+    play.port.tell(ApprovalUpdated(view=LOOKED_AT))
+    play.shows("HOW IT IS NOW")
+    play.clock.advance(0.03)
+    play.settled()
+    assert not play.port.intents
+    play.press_rested("m")
+    play.asks(Acknowledge(call_id=lost().call_id, looked_at=NOW + 30))
 
 
 def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
     """Where there is nothing to look through, the key asks for nothing."""
     view = lost()
     asked = record(1, "run.unknown", run_id=view.run_id, session_id=view.session_id)
-    with playing(start(view, records=(asked,))) as play:
-        play.go("2", "this is record 1")
-        play.go("enter", "OUTCOME  unknown")
-        play.press_alone("l")
-        play.asks(RefetchPreview(call_id=view.call_id))
-        play.port.tell(ApprovalUpdated(view=replace(view, can_fetch_again=False, version=9)))
-        play.until(lambda: "look again" not in play.keys)
-        play.press_alone("l")
-        assert len(play.port.intents) == 1
+    play = Play(start(view, records=(asked,)))
+    play.go("2", "this is record 1")
+    play.go("enter", "OUTCOME  unknown")
+    play.press_alone("l")
+    play.asks(RefetchPreview(call_id=view.call_id))
+    play.port.tell(ApprovalUpdated(view=replace(view, can_fetch_again=False, version=9)))
+    play.until(lambda: "look again" not in play.keys)
+    play.press_alone("l")
+    assert len(play.port.intents) == 1

@@ -1,7 +1,6 @@
 """The vault and the accounts of calls: what waits for them says so, a key unlocks, a person picks."""
 
 import gc
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,7 @@ from aileron_core.console_port.intents import (
 )
 from aileron_core.console_port.view_models import AccountView
 from tests.screen.driving import NOW, console, short, start
-from tests.support.screens.play import Play, playing, rested
+from tests.support.screens.play import Play, rested
 from tests.support.screens.states import FQN, HOME, WORK, held, need
 
 PASSPHRASE = "a canary"
@@ -33,13 +32,12 @@ UNLOCKED = VaultStatus(state="unlocked", entries=2)
 SMALL = (80, 24)
 
 
-@contextmanager
-def asking(**vault: Any):
+def asking(**vault: Any) -> Play:
     """A console that asks for the passphrase, for one call."""
     state = start(held(need("locked", WORK)), vault=replace(LOCKED, **vault))
-    with playing(state) as play:
-        ask_passphrase(play)
-        yield play
+    play = Play(state)
+    ask_passphrase(play)
+    return play
 
 
 def ask_passphrase(play: Play) -> None:
@@ -64,141 +62,141 @@ def given(play: Play, kind: type) -> list[bytes]:
 def test_the_passphrase_is_asked_for_after_a_key_alone_and_never_shown() -> None:
     """The panel names what waits; a dot stands for each character; the core gets it once."""
     views = (held(need("locked", WORK)), held(need("locked", HOME), 2, gated=False))
-    with rested(start(*views, vault=LOCKED), SMALL) as play:
-        assert "Passphrase" not in play.text
-        ask_passphrase(play)
-        play.shows("2 calls are waiting for it. 1 runs at once then, without asking.")
-        assert "┃ ana@example.com (api_key/mail/work)" in play.text
-        assert "┃ ana@home.example (api_key/mail/home)" in play.text
-        play.type(PASSPHRASE)
-        play.shows("•" * len(PASSPHRASE))
-        assert PASSPHRASE not in play.text
-        assert not given(play, UnlockVault)
-        play.press_alone("enter")
-        assert given(play, UnlockVault) == [PASSPHRASE.encode()]
-        play.shows("Checking …")
-        assert "•" not in play.text
-        play.port.tell(UNLOCKED, VaultUnlocked(failed_attempts=0, failed_since=None))
-        play.shows("✓ The vault is unlocked.")
-        assert "Passphrase" not in play.text
+    play = rested(start(*views, vault=LOCKED), SMALL)
+    assert "Passphrase" not in play.text
+    ask_passphrase(play)
+    play.shows("2 calls are waiting for it. 1 runs at once then, without asking.")
+    assert "┃ ana@example.com (api_key/mail/work)" in play.text
+    assert "┃ ana@home.example (api_key/mail/home)" in play.text
+    play.type(PASSPHRASE)
+    play.shows("•" * len(PASSPHRASE))
+    assert PASSPHRASE not in play.text
+    assert not given(play, UnlockVault)
+    play.press_alone("enter")
+    assert given(play, UnlockVault) == [PASSPHRASE.encode()]
+    play.shows("Checking …")
+    assert "•" not in play.text
+    play.port.tell(UNLOCKED, VaultUnlocked(failed_attempts=0, failed_since=None))
+    play.shows("✓ The vault is unlocked.")
+    assert "Passphrase" not in play.text
 
 
 def test_the_panel_drops_what_comes_with_its_key_and_enter_counts_at_rest_and_alone() -> None:
     """A pasted line that holds the key does not end up in the field, nor is it sent."""
-    with rested(start(held(need("locked", WORK)), vault=LOCKED)) as play:
-        play.press("U", *"pasted", "enter")
-        play.shows("Passphrase of the vault")
-        play.paste("pasted as well")
-        assert "•" not in play.text
-        assert not given(play, UnlockVault)
-        play.clock.advance(0.1)
-        play.press_alone("escape")
-        play.press_rested("U", "Passphrase of the vault")
-        play.clock.advance(0.1)
-        play.press("x")
-        play.shows(" •▏")
-        play.clock.advance(0.1)
-        play.press_alone("enter", "Too soon after the question appeared")
-        play.clock.advance(0.4)
-        play.press("y", "enter")
-        play.shows("Enter came together with other keys")
-        assert not given(play, UnlockVault)
-        play.clock.advance(0.1)
-        play.press_alone("enter")
-        assert given(play, UnlockVault) == [b"xy"]
+    play = rested(start(held(need("locked", WORK)), vault=LOCKED))
+    play.press("U", *"pasted", "enter")
+    play.shows("Passphrase of the vault")
+    play.paste("pasted as well")
+    assert "•" not in play.text
+    assert not given(play, UnlockVault)
+    play.clock.advance(0.1)
+    play.press_alone("escape")
+    play.press_rested("U", "Passphrase of the vault")
+    play.clock.advance(0.1)
+    play.press("x")
+    play.shows(" •▏")
+    play.clock.advance(0.1)
+    play.press_alone("enter", "Too soon after the question appeared")
+    play.clock.advance(0.4)
+    play.press("y", "enter")
+    play.shows("Enter came together with other keys")
+    assert not given(play, UnlockVault)
+    play.clock.advance(0.1)
+    play.press_alone("enter")
+    assert given(play, UnlockVault) == [b"xy"]
 
 
 def test_a_wrong_passphrase_is_said_and_waits_before_the_next() -> None:
-    with asking() as play:
-        give_passphrase(play)
-        play.port.tell(
-            replace(LOCKED, failed_attempts=3, failed_since=NOW),
-            VaultRefused(message="Wrong passphrase, 3 so far.", wait_seconds=2),
-        )
-        play.shows("Wrong passphrase, 3 so far.")
-        play.shows("3 wrong passphrases were given since 14:02.")
-        give_passphrase(play, "z")
-        play.shows("no passphrase is tried")
-        assert len(given(play, UnlockVault)) == 1
-        play.clock.advance(2)
-        play.press_alone("enter")
-        assert given(play, UnlockVault)[1:] == [b"z"]
-        play.port.tell(
-            UNLOCKED,
-            VaultUnlocked(failed_attempts=3, failed_since=NOW, problem="vault.json is damaged."),
-        )
-        play.shows("3 wrong passphrases were given since 14:02. vault.json is damaged.")
+    play = asking()
+    give_passphrase(play)
+    play.port.tell(
+        replace(LOCKED, failed_attempts=3, failed_since=NOW),
+        VaultRefused(message="Wrong passphrase, 3 so far.", wait_seconds=2),
+    )
+    play.shows("Wrong passphrase, 3 so far.")
+    play.shows("3 wrong passphrases were given since 14:02.")
+    give_passphrase(play, "z")
+    play.shows("no passphrase is tried")
+    assert len(given(play, UnlockVault)) == 1
+    play.clock.advance(2)
+    play.press_alone("enter")
+    assert given(play, UnlockVault)[1:] == [b"z"]
+    play.port.tell(
+        UNLOCKED,
+        VaultUnlocked(failed_attempts=3, failed_since=NOW, problem="vault.json is damaged."),
+    )
+    play.shows("3 wrong passphrases were given since 14:02. vault.json is damaged.")
 
 
 def test_the_panel_forgets_what_was_typed_and_ends_where_another_program_unlocked() -> None:
-    with asking() as play:
-        play.type("half of it")
-        play.press_alone("escape")
-        play.until(lambda: "Passphrase" not in play.text, "closed")
-        play.press_rested("C", "C did nothing: this waits for no choice of an account.")
-        ask_passphrase(play)
-        assert "•" not in play.text
-        assert not given(play, UnlockVault)
-        play.port.tell(UNLOCKED)
-        play.until(lambda: "Passphrase" not in play.text, "closed")
+    play = asking()
+    play.type("half of it")
+    play.press_alone("escape")
+    play.until(lambda: "Passphrase" not in play.text, "closed")
+    play.press_rested("C", "C did nothing: this waits for no choice of an account.")
+    ask_passphrase(play)
+    assert "•" not in play.text
+    assert not given(play, UnlockVault)
+    play.port.tell(UNLOCKED)
+    play.until(lambda: "Passphrase" not in play.text, "closed")
 
 
 def test_the_field_edits_whole_characters_and_takes_one_pasted_line() -> None:
-    with asking() as play:
-        play.type("wrong")
-        play.press_alone("ctrl+u")
-        assert "•" not in play.text
-        play.clock.advance(0.1)
-        play.paste("pässwörtß\nrm -rf")
-        play.shows(" " + "•" * 9 + "▏")
-        play.clock.advance(0.1)
-        play.press_alone("backspace", " " + "•" * 8 + "▏")
-        play.clock.advance(0.5)
-        play.press_alone("enter")
-        assert given(play, UnlockVault) == ["pässwört".encode()]
+    play = asking()
+    play.type("wrong")
+    play.press_alone("ctrl+u")
+    assert "•" not in play.text
+    play.clock.advance(0.1)
+    play.paste("pässwörtß\nrm -rf")
+    play.shows(" " + "•" * 9 + "▏")
+    play.clock.advance(0.1)
+    play.press_alone("backspace", " " + "•" * 8 + "▏")
+    play.clock.advance(0.5)
+    play.press_alone("enter")
+    assert given(play, UnlockVault) == ["pässwört".encode()]
 
 
 def test_the_passphrase_is_in_no_text_of_the_process() -> None:
     """No string of it is left: nothing that a log, an exception or a snapshot could print."""
-    with asking() as play:
-        give_passphrase(play)
-        assert len(given(play, UnlockVault)) == 1
-        for each in play.port.intents:
-            assert PASSPHRASE not in repr(each)
-        model = play.model
-        assert PASSPHRASE not in repr(vars(model))
-        holders = [
-            each
-            for each in gc.get_objects()
-            if str(type(each).__module__).startswith(("aileron_tui", "textual"))
-            and PASSPHRASE in str(getattr(each, "__dict__", ""))
-        ]
-        assert not holders
+    play = asking()
+    give_passphrase(play)
+    assert len(given(play, UnlockVault)) == 1
+    for each in play.port.intents:
+        assert PASSPHRASE not in repr(each)
+    model = play.model
+    assert PASSPHRASE not in repr(vars(model))
+    holders = [
+        each
+        for each in gc.get_objects()
+        if str(type(each).__module__).startswith(("aileron_tui", "textual"))
+        and PASSPHRASE in str(getattr(each, "__dict__", ""))
+    ]
+    assert not holders
 
 
 def test_the_keyring_is_asked_by_a_second_key_and_never_by_itself() -> None:
     """Enter alone, once the question has stood; what waits is named before. Without a keyring it does nothing."""
     for opens in (True, False):
         vault = replace(LOCKED, has_keyring=True, keyring_opens=opens)
-        with playing(start(held(need("locked", WORK)), vault=vault), SMALL) as play:
-            play.press_rested("U", "assphrase")
-            play.press_alone("enter")
-            assert not play.asked(*_UNLOCKS)
-            assert ("enter alone for the keyring" in play.text) is opens
-            assert "ana@example.com (api_key/mail/work)" in play.text
-            play.clock.advance(0.5)
-            play.press_alone("enter")
-            sent = [type(each) for each in play.asked(*_UNLOCKS)]
-            assert sent == ([UnlockVaultWithKeyring] if opens else [])
+        play = Play(start(held(need("locked", WORK)), vault=vault), SMALL)
+        play.press_rested("U", "assphrase")
+        play.press_alone("enter")
+        assert not play.asked(*_UNLOCKS)
+        assert ("enter alone for the keyring" in play.text) is opens
+        assert "ana@example.com (api_key/mail/work)" in play.text
+        play.clock.advance(0.5)
+        play.press_alone("enter")
+        sent = [type(each) for each in play.asked(*_UNLOCKS)]
+        assert sent == ([UnlockVaultWithKeyring] if opens else [])
 
 
 def test_where_the_keyring_fails_the_passphrase_is_typed_in_the_same_panel() -> None:
-    with asking(has_keyring=True, keyring_opens=True) as play:
-        play.press_alone("enter", "Checking …")
-        play.port.tell(VaultRefused(message="The keyring has no key of this vault."))
-        play.shows("The keyring has no key of this vault.")
-        give_passphrase(play)
-        assert len(given(play, UnlockVault)) == 1
+    play = asking(has_keyring=True, keyring_opens=True)
+    play.press_alone("enter", "Checking …")
+    play.port.tell(VaultRefused(message="The keyring has no key of this vault."))
+    play.shows("The keyring has no key of this vault.")
+    give_passphrase(play)
+    assert len(given(play, UnlockVault)) == 1
 
 
 async def test_hiding_the_items_forgets_what_was_typed() -> None:
@@ -218,25 +216,25 @@ async def test_hiding_the_items_forgets_what_was_typed() -> None:
 def test_a_vault_is_created_where_a_call_needs_one() -> None:
     """The same passphrase twice; two different ones, or a short one, create nothing."""
     absent = VaultStatus(state="absent")
-    with playing(start(short(), vault=absent)) as play:
-        play.press_rested("U", "U did nothing: there is no vault, and nothing waits for one.")
-    with playing(start(held(need("unbound")), vault=absent), SMALL) as play:
-        assert "U create the vault…" in play.keys
-        ask_passphrase(play)
-        assert "Nobody can reset it" in play.text
-        give_passphrase(play, "short")
-        play.shows("at least 8 characters, and")
-        give_passphrase(play)
-        play.shows("The same passphrase again:")
-        give_passphrase(play, "another one")
-        play.shows("The two passphrases differ.")
-        give_passphrase(play)
-        play.shows("The same passphrase again:")
-        assert not given(play, CreateVault)
-        give_passphrase(play)
-        assert given(play, CreateVault) == [PASSPHRASE.encode()]
-        play.port.tell(UNLOCKED, VaultUnlocked(failed_attempts=0, failed_since=None))
-        play.shows("✓ The vault is created and unlocked.")
+    play = Play(start(short(), vault=absent))
+    play.press_rested("U", "U did nothing: there is no vault, and nothing waits for one.")
+    play = Play(start(held(need("unbound")), vault=absent), SMALL)
+    assert "U create the vault…" in play.keys
+    ask_passphrase(play)
+    assert "Nobody can reset it" in play.text
+    give_passphrase(play, "short")
+    play.shows("at least 8 characters, and")
+    give_passphrase(play)
+    play.shows("The same passphrase again:")
+    give_passphrase(play, "another one")
+    play.shows("The two passphrases differ.")
+    give_passphrase(play)
+    play.shows("The same passphrase again:")
+    assert not given(play, CreateVault)
+    give_passphrase(play)
+    assert given(play, CreateVault) == [PASSPHRASE.encode()]
+    play.port.tell(UNLOCKED, VaultUnlocked(failed_attempts=0, failed_since=None))
+    play.shows("✓ The vault is created and unlocked.")
 
 
 # Locking
@@ -266,41 +264,41 @@ def pick(play: Play) -> None:
 def test_a_person_picks_the_account(keys: tuple[str, ...], picked: AccountView) -> None:
     """By the arrows or its number; `enter` counts at rest alone."""
     view = held(need("choice", WORK, HOME))
-    with playing(start(view, vault=UNLOCKED), SMALL) as play:
-        pick(play)
-        for key in keys:
-            play.clock.advance(0.1)
-            play.press_alone(key)
-        row = next(line for line in play.lines if line.startswith("▌") and "┃" in line)
-        assert picked.account in row
-        play.press_alone("enter")
-        assert "Too soon" in play.text
-        play.press_rested("enter")
-        wanted = ChooseAccount(approval_id=view.approval_id, connector=FQN, binding=picked.name)
-        play.until(lambda: wanted in play.port.intents, "picked")
+    play = Play(start(view, vault=UNLOCKED), SMALL)
+    pick(play)
+    for key in keys:
+        play.clock.advance(0.1)
+        play.press_alone(key)
+    row = next(line for line in play.lines if line.startswith("▌") and "┃" in line)
+    assert picked.account in row
+    play.press_alone("enter")
+    assert "Too soon" in play.text
+    play.press_rested("enter")
+    wanted = ChooseAccount(approval_id=view.approval_id, connector=FQN, binding=picked.name)
+    play.until(lambda: wanted in play.port.intents, "picked")
 
 
 def test_a_choice_is_remembered_by_a_key_of_its_own() -> None:
     """The question says for how long; as for enter, the key counts at rest alone."""
     view = held(need("choice", WORK, HOME))
-    with playing(start(view, vault=UNLOCKED), SMALL) as play:
-        pick(play)
-        assert "until the action's file" in " ".join(play.text.split())
-        play.press_alone("R")
-        assert "Too soon" in play.text
-        play.press_rested("R")
-        wanted = ChooseAccount(
-            approval_id=view.approval_id, connector=FQN, binding=WORK.name, remember=True
-        )
-        play.until(lambda: wanted in play.port.intents, "picked")
+    play = Play(start(view, vault=UNLOCKED), SMALL)
+    pick(play)
+    assert "until the action's file" in " ".join(play.text.split())
+    play.press_alone("R")
+    assert "Too soon" in play.text
+    play.press_rested("R")
+    wanted = ChooseAccount(
+        approval_id=view.approval_id, connector=FQN, binding=WORK.name, remember=True
+    )
+    play.until(lambda: wanted in play.port.intents, "picked")
 
 
 def test_a_choice_that_changes_is_asked_anew() -> None:
     """No account moves under the key."""
     view = held(need("choice", WORK, HOME))
-    with playing(start(view, vault=UNLOCKED)) as play:
-        pick(play)
-        other = held(need("choice", HOME, WORK))
-        play.port.tell(ApprovalUpdated(view=other))
-        play.until(lambda: "Which account" not in play.text, "closed")
-        assert not play.asked(ChooseAccount)
+    play = Play(start(view, vault=UNLOCKED))
+    pick(play)
+    other = held(need("choice", HOME, WORK))
+    play.port.tell(ApprovalUpdated(view=other))
+    play.until(lambda: "Which account" not in play.text, "closed")
+    assert not play.asked(ChooseAccount)

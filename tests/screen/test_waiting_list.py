@@ -13,7 +13,7 @@ from aileron_tui.state.model import Model
 from aileron_tui.state.queue import ELSEWHERE_SECONDS, Queue
 from tests.screen.driving import NOW, Console, key_of, resting, short, start
 from tests.support.screens.calls import drifted
-from tests.support.screens.play import Play, playing
+from tests.support.screens.play import Play
 
 
 def test_an_item_that_ends_elsewhere_keeps_its_place_while_the_cursor_is_on_it() -> None:
@@ -59,10 +59,10 @@ def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
 def test_the_cursor_moves_by_every_key_of_the_registry() -> None:
     """Letters, arrows, home, end and pages."""
     moves = {"j": 2, "down": 3, "k": 2, "up": 1, "end": 5, "home": 1, "pagedown": 5, "pageup": 1}
-    with playing(start(*(short(n) for n in range(1, 6)))) as play:
-        for pressed, expected in moves.items():
-            play.press_alone(pressed)
-            assert play.selected == key_of(expected), pressed
+    play = Play(start(*(short(n) for n in range(1, 6))))
+    for pressed, expected in moves.items():
+        play.press_alone(pressed)
+        assert play.selected == key_of(expected), pressed
 
 
 def test_refresh_asks_the_core_for_the_item_under_the_cursor(play: Play) -> None:
@@ -88,23 +88,23 @@ def test_a_preview_that_was_fetched_again_and_is_the_same_says_so(*, changed_bef
         play.settled()
         return replace(view, preview=preview)
 
-    with playing(start(view), size=(120, 36)) as play:
-        view = fetch(view, 10)
-        play.shows(sentence)
-        other = replace(drifted(NOW), same_count=9)
-        fetch(replace(view, drift=other), 20)
-        assert "Fetched again" not in play.text
+    play = Play(start(view), size=(120, 36))
+    view = fetch(view, 10)
+    play.shows(sentence)
+    other = replace(drifted(NOW), same_count=9)
+    fetch(replace(view, drift=other), 20)
+    assert "Fetched again" not in play.text
 
 
 def test_standing_warnings_are_on_screen_all_the_time() -> None:
     """That files were accepted unseen, and that nobody's key unlocked the vault, is never forgotten."""
     vault = VaultStatus(state="unlocked", entries=2, unattended=True)
     state = start(short(1), accepted_installed=True, vault=vault)
-    with playing(state, size=(80, 24)) as play:
-        for view in "123456":
-            play.clock.advance(1)
-            play.press_alone(view, "(--accept-installed)")
-            assert "not by your key" in play.text
+    play = Play(state, size=(80, 24))
+    for view in "123456":
+        play.clock.advance(1)
+        play.press_alone(view, "(--accept-installed)")
+        assert "not by your key" in play.text
 
 
 ROUTES = tuple(f"host-{n}.example:443 -> 127.0.0.1:900{n}" for n in range(6))

@@ -1,9 +1,8 @@
 """What the console shows and what a key does, without a terminal: the pages on a surface of plain text."""
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from rich.cells import cell_len, set_cell_size
 
@@ -485,19 +484,8 @@ def _listed(pane: RowsPane) -> list[str]:
     return _padded([_drawn(each, pane.width) for each in rows[skipped:]], pane.height)
 
 
-@contextmanager
-def playing(
-    start: Snapshot, size: tuple[int, int] = (120, 36), **options: object
-) -> Generator[Play]:
-    """Play a console on *start*."""
-    yield Play(start, size, **options)  # type: ignore[arg-type]
-
-
-@contextmanager
-def rested(
-    start: Snapshot, size: tuple[int, int] = (120, 36), **options: object
-) -> Generator[Play]:
+def rested(start: Snapshot, size: tuple[int, int] = (120, 36), **options: Any) -> Play:
     """Play a console on which what is selected is at rest: the next key counts."""
-    play = Play(start, size, **options)  # type: ignore[arg-type]
+    play = Play(start, size, **options)
     play.rest()
-    yield play
+    return play
