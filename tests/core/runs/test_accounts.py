@@ -154,7 +154,9 @@ async def heard(core: Core, view: ApprovalView) -> ApprovalView:
     return end
 
 
-async def pick(core: Core, view: ApprovalView, binding: Binding, *, remember: bool) -> None:
+async def choose_account(
+    core: Core, view: ApprovalView, binding: Binding, *, remember: bool
+) -> None:
     need = view.account_need
     await core.do(
         ChooseAccount(
@@ -174,7 +176,7 @@ async def test_a_choice_is_remembered_for_its_action_until_it_is_forgotten(
         await bind(core, "home", "canary-of-home")
         work = await bind(core)
         first = await waiting(core, "see", key="4")
-        await pick(core, first, work, remember=True)
+        await choose_account(core, first, work, remember=True)
         assert (await heard(core, first)).state == "completed"
         again = await core.call("see", {}, key="1")
         assert (again.row.state, again.attached) == ("completed", False)
@@ -208,12 +210,12 @@ async def test_a_remembered_choice_ends_with_the_file_or_the_account_that_it_was
         await bind(core, "home", "canary-of-home")
         work = await bind(core)
         first = await waiting(core, "see", key="6")
-        await pick(core, first, work, remember=True)
+        await choose_account(core, first, work, remember=True)
         await heard(core, first)
         user = core.user()
         await core.app.bindings.rebind(work.name, user)
         held = await waiting(core, "see", key="7")
-        await pick(core, held, work, remember=True)
+        await choose_account(core, held, work, remember=True)
         await heard(core, held)
         again = await core.call("see", {}, key="3")
         assert (again.row.state, again.attached) == ("completed", False)

@@ -27,20 +27,20 @@ async def asked_with(core: Core, mark: object, size: int = BIG) -> RunRecord:
     return (await core.call("change-draft", big(mark, size))).row
 
 
-async def withdrawn(core: Core, mark: object, size: int = BIG) -> RunRecord:
+async def withdraw_call(core: Core, mark: object, size: int = BIG) -> RunRecord:
     row = await asked_with(core, mark, size)
     assert row.approval_id is not None
     return await core.app.approvals.withdraw(core.session.session_id, row.approval_id, "")
 
 
-async def denied(core: Core, mark: object, size: int = BIG) -> RunRecord:
+async def deny_call(core: Core, mark: object, size: int = BIG) -> RunRecord:
     row = await asked_with(core, mark, size)
     assert row.approval_id is not None
     await core.app.approvals.deny(row.approval_id, "no")
     return row
 
 
-async def kept(core: Core) -> tuple[int, list[str]]:
+async def kept_arguments(core: Core) -> tuple[int, list[str]]:
     """Return the bytes that the rows keep of the session, and the runs that they are of."""
     query = "SELECT run_id, LENGTH(args) FROM runs WHERE session_id = ? AND args IS NOT NULL ORDER BY run_id"
     found = await core.app.database.read(
@@ -66,8 +66,8 @@ async def test_withdrawn_calls_keep_no_more_than_a_session_may(start: Start, hom
 
     async with start() as core:
         core.app.gate.argument_quota._max_bytes = most
-        rows = [await withdrawn(core, number) for number in range(40)]
-        size, runs = await kept(core)
+        rows = [await withdraw_call(core, number) for number in range(40)]
+        size, runs = await kept_arguments(core)
         assert 0 < size <= most
         assert in_memory(core) <= most
         gone = [row for row in rows if row.run_id not in runs]
@@ -88,8 +88,8 @@ async def test_withdrawn_calls_keep_no_more_than_a_session_may(start: Start, hom
     async with start() as core:
         core.session = session
         core.app.gate.argument_quota._max_bytes = most
-        await withdrawn(core, "after a restart")
-        assert (await kept(core))[0] <= most
+        await withdraw_call(core, "after a restart")
+        assert (await kept_arguments(core))[0] <= most
         assert all("tampered" not in record for record in await core.records())
 
 
@@ -97,12 +97,12 @@ async def test_withdrawn_calls_keep_no_more_than_a_session_may(start: Start, hom
 async def test_what_a_person_decided_and_what_waits_is_kept_and_more_is_refused(core: Core) -> None:
     """Never forgotten for room: the session hears `rate_limited`, and another one is not concerned."""
     core.app.gate.argument_quota._max_bytes = 100_000
-    rows = [await denied(core, number, 30_000) for number in range(2)]
+    rows = [await deny_call(core, number, 30_000) for number in range(2)]
     rows.append(await asked_with(core, "waits", 30_000))
     for action in ("change-draft", "update-draft"):
         with pytest.raises(RateLimited, match="MiB of arguments"):
             await core.call(action, big("more", 30_000))
-    assert (await kept(core))[1] == [row.run_id for row in rows]
+    assert (await kept_arguments(core))[1] == [row.run_id for row in rows]
     await core.app.gate.refused_calls.sweep(everything=True)
     assert [r["action"] for r in await core.records("call.refused")] == [
         "change-draft",
@@ -120,14 +120,14 @@ async def test_withdrawn_calls_go_before_ungated_ones_and_these_before_a_refusal
     """An agent that only reads is never stopped by what its earlier calls were."""
     core.app.gate.argument_quota._max_bytes = 100_000
     free = (await core.call("update-draft", big("free", 30_000))).row
-    gone = await withdrawn(core, "withdrawn", 30_000)
+    gone = await withdraw_call(core, "withdrawn", 30_000)
     waits = await asked_with(core, "waits", 30_000)
     later = await asked_with(core, "later", 30_000)
-    runs = (await kept(core))[1]
+    runs = (await kept_arguments(core))[1]
     assert gone.run_id not in runs
     for number in range(5):
         await core.call("update-draft", big(number, 30_000))
-    size, runs = await kept(core)
+    size, runs = await kept_arguments(core)
     assert size <= 100_000
     assert free.run_id not in runs
     assert {waits.run_id, later.run_id} <= set(runs)
@@ -152,6 +152,6 @@ async def test_calls_at_once_do_not_pass_the_bound_together(start: Start) -> Non
         refused = [each for each in answers if isinstance(each, BaseException)]
         assert len(refused) == 7
         assert {type(each) for each in refused} == {RateLimited}
-        assert (await kept(core))[0] <= 100_000
+        assert (await kept_arguments(core))[0] <= 100_000
         gc.collect()
         assert in_memory(core) <= 100_000

@@ -47,7 +47,7 @@ SENT = {
 }
 
 
-def dumping(envelope: str) -> str:
+def dumping_guest(envelope: str) -> str:
     """A guest that sends *envelope*, reads the answer, and returns all of its memory in hexadecimal."""
     data = '{"output":{"done":"' + '"}}' + "0123456789abcdef" + envelope
     text = "".join(f"\\{byte:02x}" for byte in data.encode())
@@ -137,7 +137,9 @@ class CanaryPlace:
 
 
 @pytest.fixture(params=KINDS)
-def place(home: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[CanaryPlace]:
+def canary_place(
+    home: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[CanaryPlace]:
     """Every kind in turn; the guest asks for the credential and returns its memory."""
     kind = request.param
     with tls_service(tmp_path) as service:
@@ -148,7 +150,9 @@ def place(home: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
             "headers": {"Accept": "*/*"},
         }
         more = f'[capabilities.credential]\nkind = "{kind}"\n{MANIFEST[kind]}'
-        furnish_guest(home, [], [service.place], more=more, module=dumping(json.dumps(envelope)))
+        furnish_guest(
+            home, [], [service.place], more=more, module=dumping_guest(json.dumps(envelope))
+        )
         yield CanaryPlace(home, service, kind)
 
 
@@ -168,21 +172,23 @@ def echo_key(request: Request) -> object:
 
 @pytest.mark.parametrize("status", [200, 401])
 async def test_the_canary_is_in_the_requests_and_nowhere_else(
-    place: CanaryPlace, status: int, caplog: pytest.LogCaptureFixture
+    canary_place: CanaryPlace, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Guest memory, files of the home, database, record, events of the screen, log, the agent's answers."""
     caplog.set_level(logging.DEBUG)
-    place.service.answer, place.service.status = echo_key, status
+    canary_place.service.answer, canary_place.service.status = echo_key, status
     said: list[str] = []
     memories: list[bytes] = []
-    async with Core.open(place.home, make_outgoing=place.service.client) as core:
-        bound = await place.bind(core)
+    async with Core.open(canary_place.home, make_outgoing=canary_place.service.client) as core:
+        bound = await canary_place.bind(core)
         answer = await core.call("act", {})
         assert answer.row.approval_id is not None
         shown = await core.looked(answer.row.approval_id)
         await core.run(shown)
         seen = (await core.call("see", {})).row
-        assert place.values == [SENT[place.kind][1]] * 4  # preview, recheck, effect, and `see`
+        assert (
+            canary_place.values == [SENT[canary_place.kind][1]] * 4
+        )  # preview, recheck, effect, and `see`
         for row in (await core.result(shown.approval_id), seen):
             output = row.output
             assert isinstance(output, dict)
@@ -190,7 +196,7 @@ async def test_the_canary_is_in_the_requests_and_nowhere_else(
         said += [repr(core.events), json.dumps(await core.records()), repr(seen)]
         said.append(for_agent(await core.result(shown.approval_id)))
         await core.app.vault_service.lock()
-        said += [text for _, text in place.files()]
+        said += [text for _, text in canary_place.files()]
         core.app.vault.unlock(Secret(PASSPHRASE))
         await core.app.bindings.revoke(bound.name)
         said += [repr(core.events), json.dumps(await core.records())]
@@ -199,24 +205,26 @@ async def test_the_canary_is_in_the_requests_and_nowhere_else(
     said += [memory.decode("latin-1") for memory in memories]
     signatures = [
         each.headers.get("authorization", "").rpartition("Signature=")[2]
-        for each in place.service.seen
+        for each in canary_place.service.seen
     ]
     for text in (*said, caplog.text):
         assert not leaked(text)
-        assert not any(each and each in text for each in signatures if place.kind == "aws_sigv4")
-    for path, text in place.files():
+        assert not any(
+            each and each in text for each in signatures if canary_place.kind == "aws_sigv4"
+        )
+    for path, text in canary_place.files():
         assert not leaked(text), path
 
 
 async def test_a_service_whose_certificate_is_not_trusted_gets_nothing(
-    place: CanaryPlace, caplog: pytest.LogCaptureFixture
+    canary_place: CanaryPlace, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    place.service.trust = ssl.create_default_context()
-    async with Core.open(place.home, make_outgoing=place.service.client) as core:
-        await place.bind(core)
+    canary_place.service.trust = ssl.create_default_context()
+    async with Core.open(canary_place.home, make_outgoing=canary_place.service.client) as core:
+        await canary_place.bind(core)
         row = (await core.call("see", {})).row
-        assert place.service.seen == []
+        assert canary_place.service.seen == []
         said = [repr(row), repr(core.events), json.dumps(await core.records()), caplog.text]
     assert "certificate" in repr(row)
     assert not any(map(leaked, said))

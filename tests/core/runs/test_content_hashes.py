@@ -27,7 +27,7 @@ GUESS = canonical({"draft_id": DRAFT})
 """The arguments of the call, as whoever guesses right writes them."""
 
 
-def found_in(home: Path) -> set[str]:
+def hashes_in(home: Path) -> set[str]:
     """Return whatever in the home's files may be a hash or a key, free pages and logs included."""
     found: set[str] = set()
     for file in home.rglob("*"):
@@ -39,7 +39,7 @@ def found_in(home: Path) -> set[str]:
 
 def confirmations(home: Path, guess: bytes) -> Iterator[str]:
     """Yield each key in the home under which a hash in the home is that of *guess*; "" for no key."""
-    found = found_in(home)
+    found = hashes_in(home)
     for key in (None, *found):
         if content_hash(guess, key) in found:
             yield key or ""
@@ -74,7 +74,7 @@ async def test_once_the_content_is_deleted_no_record_confirms_a_guess_of_it(
         assert (gone.row.content_key, gone.row.args_sha256) == (None, row.args_sha256)
         # Nor does whoever knows the passphrase learn the nonce, and from it what was previewed.
         assert core.app._nonce_of(gone.row) != nonce
-    assert row.args_sha256 in found_in(home)
+    assert row.args_sha256 in hashes_in(home)
     assert [*confirmations(home, GUESS)] == []
     assert problem_messages(home) == []
 
@@ -133,7 +133,7 @@ async def test_the_preview_is_in_no_file_and_neither_is_a_hash_of_it(
         run = core.live(view)
         hashes = {run.preview.fingerprint, content_hash(canonical(run.preview.output), None)}
         nonce = run.nonce
-    assert not hashes & found_in(home)
+    assert not hashes & hashes_in(home)
     assert not [*confirmations(home, canonical(run.preview.output))]
     assert not [
         each for each in home.rglob("*") if each.is_file() and nonce.encode() in each.read_bytes()

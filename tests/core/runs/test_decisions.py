@@ -18,7 +18,7 @@ from tests.support.core_harness import (
 from tests.support.frozen_clock import FrozenClock
 
 
-def outcome(caught: pytest.ExceptionInfo[Conflict]) -> object:
+def told_outcome(caught: pytest.ExceptionInfo[Conflict]) -> object:
     return caught.value.details.get("outcome")
 
 
@@ -37,10 +37,10 @@ async def test_the_second_answer_is_refused_and_names_the_first(
     for again in (core.approve(view), core.app.approvals.deny(view.approval_id, "")):
         with pytest.raises(Conflict) as caught:
             await again
-        assert outcome(caught) == "denied"
+        assert told_outcome(caught) == "denied"
     with pytest.raises(Conflict) as caught:
         await core.app.approvals.withdraw(core.session.session_id, view.approval_id, "")
-    assert outcome(caught) == "denied"
+    assert told_outcome(caught) == "denied"
     assert [r["state"] for r in await core.records("approval.denied")] == ["denied"]
     assert mailbox.state()["sent"] == []
 
@@ -63,7 +63,7 @@ async def test_a_no_while_it_is_checked_wins(core: Core, mailbox: Mailbox) -> No
         assert core.views(view.approval_id)[-1].state == "checking"
         with pytest.raises(Conflict) as caught:
             await core.approve(view)
-        assert outcome(caught) == "checking"
+        assert told_outcome(caught) == "checking"
         await reached()
         await core.app.approvals.deny(view.approval_id, "stop")
     # Served only once the carrier has let the connector go.
@@ -124,7 +124,7 @@ async def test_only_the_requester_withdraws_and_only_before_it_begins(
     assert (row.state, row.reason) == ("withdrawn", "a?b")
     with pytest.raises(Conflict) as caught:
         await core.approve(view)
-    assert outcome(caught) == "withdrawn"
+    assert told_outcome(caught) == "withdrawn"
     # Its answer told the agent, so an equal call asks anew.
     again = await core.call()
     assert not again.attached
@@ -151,7 +151,7 @@ async def test_a_deadline_ends_it_and_a_late_yes_does_nothing(
     clock.advance(0.1)
     with pytest.raises(Conflict) as caught:
         await core.approve(first)
-    assert outcome(caught) == "expired"
+    assert told_outcome(caught) == "expired"
     await core.app.approvals.expire_overdue()
     for view in (first, second):
         assert (await core.ended(view)).state == "expired"

@@ -37,15 +37,15 @@ def furnish_example(home: Path, connector: str) -> None:
 
 
 @pytest.fixture
-def hub(home: Path, tmp_path: Path) -> Iterator[GitHub]:
+def github(home: Path, tmp_path: Path) -> Iterator[GitHub]:
     furnish_example(home, "github")
     with github_service(tmp_path) as running:
         yield running
 
 
 @pytest.fixture
-def start(home: Path, hub: GitHub) -> Start:
-    return partial(Core.open, home, make_outgoing=hub.service.client)
+def start(home: Path, github: GitHub) -> Start:
+    return partial(Core.open, home, make_outgoing=github.service.client)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ async def ask_of_suite(core: Core, action: str, **args: Any) -> ApprovalView:
     return await core.ask_for(action, args)
 
 
-def shown(view: ApprovalView) -> dict[str, str]:
+def shown_fields(view: ApprovalView) -> dict[str, str]:
     assert view.preview.status == "ready", view.preview.reason
     return {each.label: each.value for each in view.preview.fields}
 
@@ -75,100 +75,102 @@ async def ran(core: Core, view: ApprovalView) -> ReadBack:
     return await core.read_back(view)
 
 
-async def test_a_comment_shows_what_it_lands_on_and_is_read_back(core: Core, hub: GitHub) -> None:
+async def test_a_comment_shows_what_it_lands_on_and_is_read_back(
+    core: Core, github: GitHub
+) -> None:
     view = await ask_of_suite(core, "github-comment", **ISSUE, body="Fixed.")
-    fields = shown(view)
+    fields = shown_fields(view)
     assert view.preview.gist == "It counts wrong in octo/app (private)"
     assert (fields["State"], fields["Kind"]) == ("open", "issue")
     assert fields["Last comments"].startswith("2 earlier comments are not shown.\nben, ")
     assert [each.account for each in view.accounts] == ["ana"]
-    assert hub.writes == []
+    assert github.writes == []
     read = await ran(core, view)
     assert (read.status, read.labels) == ("held", ())
-    assert hub.writes == ["POST /issues/1/comments"]
-    assert hub.comments[-1]["body"] == "Fixed."
+    assert github.writes == ["POST /issues/1/comments"]
+    assert github.comments[-1]["body"] == "Fixed."
     assert TOKEN not in repr(core.events)
 
 
 async def test_a_comment_is_not_made_on_an_issue_that_changed_since(
-    core: Core, hub: GitHub
+    core: Core, github: GitHub
 ) -> None:
     """Somebody answers between the look and the yes: the person is asked again."""
     view = await ask_of_suite(core, "github-comment", **ISSUE, body="Fixed.")
-    hub.comment(1, "It is not fixed at all")
+    github.comment(1, "It is not fixed at all")
     await core.approve(view)
     again = await core.back(view)
-    assert "It is not fixed at all" in shown(again)["Last comments"]
-    assert hub.writes == []
+    assert "It is not fixed at all" in shown_fields(again)["Last comments"]
+    assert github.writes == []
 
 
-async def test_an_edit_shows_before_and_after(core: Core, hub: GitHub) -> None:
+async def test_an_edit_shows_before_and_after(core: Core, github: GitHub) -> None:
     """What stays has no new value; what somebody else makes of it is found when it is read back."""
     view = await ask_of_suite(
         core, "github-edit-issue", **ISSUE, state="closed", title="Counts right"
     )
-    assert (shown(view)["Title"], shown(view)["State"]) == ("It counts wrong", "open")
+    assert (shown_fields(view)["Title"], shown_fields(view)["State"]) == ("It counts wrong", "open")
     wanted = {each.label: each.value for each in view.new_values}
     assert wanted == {"Title": "Counts right", "State": "closed"}
     read = await ran(core, view)
-    assert (read.status, hub.issues[1]["state"]) == ("held", "closed")
+    assert (read.status, github.issues[1]["state"]) == ("held", "closed")
 
-    comment = hub.comments[0]
+    comment = github.comments[0]
     asks = {"repo": REPO, "comment_id": comment["id"], "body": "Other"}
     view = await ask_of_suite(core, "github-edit-comment", **asks)
-    assert shown(view)["Comment"].startswith("Thought 0")
-    assert shown(view)["Issue"] == "Counts right"
+    assert shown_fields(view)["Comment"].startswith("Thought 0")
+    assert shown_fields(view)["Issue"] == "Counts right"
     assert (await ran(core, view)).status == "held"
     assert comment["body"] == "Other"
 
 
-async def test_an_issue_is_opened_and_read_back(core: Core, hub: GitHub) -> None:
+async def test_an_issue_is_opened_and_read_back(core: Core, github: GitHub) -> None:
     view = await ask_of_suite(core, "github-open-issue", repo=REPO, title="New", body="Text")
-    assert shown(view)["Newest issues"] == "#1 It counts wrong"
+    assert shown_fields(view)["Newest issues"] == "#1 It counts wrong"
     assert (await ran(core, view)).status == "held"
-    assert hub.issues[3]["title"] == "New"
+    assert github.issues[3]["title"] == "New"
 
 
-async def test_a_merge_shows_what_it_contains(core: Core, hub: GitHub) -> None:
+async def test_a_merge_shows_what_it_contains(core: Core, github: GitHub) -> None:
     """Commits, files, differences and checks; afterwards GitHub says that it is merged."""
     view = await ask_of_suite(core, "github-merge-pull", **PULL)
-    fields = shown(view)
+    fields = shown_fields(view)
     assert view.preview.gist == "Count what is left into main of octo/app (private)"
     assert fields["Checks"].splitlines()[0] == "failure: tests (GitHub Actions)"
     assert fields["Contains"] == "2 commits, 2 files, +3 -1"
     assert "Since nobody knew." in fields["Commits"]
     assert "+left = 0" in fields["Difference"]
     read = await ran(core, view)
-    assert (read.status, hub.pull["merged"]) == ("held", True)
+    assert (read.status, github.pull["merged"]) == ("held", True)
 
 
-async def test_a_branch_that_moved_on_is_not_merged(core: Core, hub: GitHub) -> None:
+async def test_a_branch_that_moved_on_is_not_merged(core: Core, github: GitHub) -> None:
     """What is fetched again has another head, beside the one that the agent named."""
     view = await ask_of_suite(core, "github-merge-pull", **PULL)
-    hub.pull["head"]["sha"] = "d" * 40
+    github.pull["head"]["sha"] = "d" * 40
     await core.approve(view)
     again = await core.back(view)
-    assert shown(again)["Head"] == "d" * 40
+    assert shown_fields(again)["Head"] == "d" * 40
     assert {each.label: each.value for each in again.new_values}["Head"] == HEAD
-    assert hub.writes == []
+    assert github.writes == []
 
 
-async def test_a_release_shows_the_commits_that_it_brings(core: Core, hub: GitHub) -> None:
+async def test_a_release_shows_the_commits_that_it_brings(core: Core, github: GitHub) -> None:
     asks = {"repo": REPO, "tag": "v2.0", "name": "Two", "body": "Notes"}
     view = await ask_of_suite(core, "github-release", **asks)
-    fields = shown(view)
+    fields = shown_fields(view)
     assert fields["Made from"].endswith("Count what is left")
     assert (fields["Release before"], fields["Name"]) == ("v1.0", "")
     assert "Since nobody knew." in fields["Commits"]
     assert (await ran(core, view)).status == "held"
-    assert hub.releases[-1]["tag_name"] == "v2.0"
+    assert github.releases[-1]["tag_name"] == "v2.0"
 
 
-async def test_what_only_reads_asks_nobody(core: Core, hub: GitHub) -> None:
+async def test_what_only_reads_asks_nobody(core: Core, github: GitHub) -> None:
     answer = await core.call("github-get-pull", {"repo": REPO, "number": 7})
     assert answer.row.state == "completed"
     assert answer.row.approval_id is None
-    assert hub.writes == []
+    assert github.writes == []
 
 
 @pytest.fixture
@@ -197,7 +199,10 @@ async def test_gmail_is_bound_by_a_login_and_sends_and_edits_drafts(
 
         args = {"draft_id": DRAFT, "to": "new@example.com", "subject": "Q4"}
         view = await ask_of_suite(core, "gmail-edit-draft", **args)
-        assert (shown(view)["Subject"], shown(view)["Cc"][:9]) == ("Q3 numbers", "Tom Weber")
+        assert (shown_fields(view)["Subject"], shown_fields(view)["Cc"][:9]) == (
+            "Q3 numbers",
+            "Tom Weber",
+        )
         assert {each.label: each.value for each in view.new_values} == {
             "To": "new@example.com",
             "Subject": "Q4",
@@ -208,7 +213,7 @@ async def test_gmail_is_bound_by_a_login_and_sends_and_edits_drafts(
 
         view = await ask_of_suite(core, "gmail-send-draft", draft_id=DRAFT)
         assert view.preview.gist == "Q4 to new@example.com"
-        assert shown(view)["From"] == "Jana Keller <jana.keller@nordlicht.example>"
+        assert shown_fields(view)["From"] == "Jana Keller <jana.keller@nordlicht.example>"
         assert (await core.run(view)).state == "completed"
         (sent,) = google.mailbox.state()["sent"]
         assert (sent["to"], sent["subject"]) == ("new@example.com", "Q4")

@@ -42,14 +42,14 @@ def send_draft(*, idempotent: bool) -> Action:
     return replace(send, steps=(replace(send.steps[0], idempotent=idempotent),))
 
 
-def plan_of(connector: Scripted, whole: Action, **more: Any) -> RunPlan:
+def run_plan(connector: Scripted, whole: Action, **more: Any) -> RunPlan:
     """Return a run of *whole* through *connector*."""
     args: JsonObject = {"draft_id": DRAFT}
     return RunPlan(action=whole, args=args, connectors={FQN: connector}, **more)
 
 
-def carried(connector: Scripted, *, idempotent: bool = False) -> RunOutcome:
-    plan = plan_of(connector, send_draft(idempotent=idempotent))
+def carried_out(connector: Scripted, *, idempotent: bool = False) -> RunOutcome:
+    plan = run_plan(connector, send_draft(idempotent=idempotent))
     clock = FrozenClock()
     return run(Executor(clock, sleep=passing_time(clock, [])).run(plan))
 
@@ -64,7 +64,7 @@ def passing_time(clock: FrozenClock, waits: list[float]) -> Callable[[float], Aw
     return sleep
 
 
-def failed(
+def failed_op(
     class_: str, writes: int = 0, *, lost: int = 0, own: bool = False, reads: int = 0
 ) -> OpResult:
     failure = Failure(
@@ -84,22 +84,26 @@ def failed(
 @pytest.mark.parametrize(
     ("result", "idempotent", "kind"),
     [
-        (failed("resource_limit_exceeded", 1, lost=1), False, "unknown"),
-        (failed("network_error", 1, lost=1), False, "unknown"),
-        (failed("unavailable", 1, lost=1), False, "unknown"),
-        (failed("connector_runtime_error", 1), False, "unknown"),  # it crashed after a 2xx answer
-        (failed("capability_denied", 1), False, "unknown"),  # its next request was refused
-        (failed("connector_runtime_error", 2, lost=1, own=True), False, "unknown"),
-        (failed("connector_runtime_error", 1, own=True), False, "failed"),
-        (failed("external_api_error", 1, own=True), False, "failed"),
-        (failed("resource_limit_exceeded"), False, "failed"),
-        (failed("network_error"), False, "failed"),
-        (failed("unavailable"), False, "failed"),
-        (failed("resource_limit_exceeded", reads=3), False, "failed"),
-        (failed("connector_runtime_error", reads=1), False, "failed"),
-        (failed("resource_limit_exceeded", 1, lost=1), True, "failed"),
-        (failed("connector_runtime_error", 1), True, "failed"),
-        (failed("capability_denied"), False, "failed"),
+        (failed_op("resource_limit_exceeded", 1, lost=1), False, "unknown"),
+        (failed_op("network_error", 1, lost=1), False, "unknown"),
+        (failed_op("unavailable", 1, lost=1), False, "unknown"),
+        (
+            failed_op("connector_runtime_error", 1),
+            False,
+            "unknown",
+        ),  # it crashed after a 2xx answer
+        (failed_op("capability_denied", 1), False, "unknown"),  # its next request was refused
+        (failed_op("connector_runtime_error", 2, lost=1, own=True), False, "unknown"),
+        (failed_op("connector_runtime_error", 1, own=True), False, "failed"),
+        (failed_op("external_api_error", 1, own=True), False, "failed"),
+        (failed_op("resource_limit_exceeded"), False, "failed"),
+        (failed_op("network_error"), False, "failed"),
+        (failed_op("unavailable"), False, "failed"),
+        (failed_op("resource_limit_exceeded", reads=3), False, "failed"),
+        (failed_op("connector_runtime_error", reads=1), False, "failed"),
+        (failed_op("resource_limit_exceeded", 1, lost=1), True, "failed"),
+        (failed_op("connector_runtime_error", 1), True, "failed"),
+        (failed_op("capability_denied"), False, "failed"),
     ],
 )
 def test_an_end_after_a_writing_request_is_unknown_unless_the_connector_heard_and_said_no(
@@ -107,7 +111,7 @@ def test_an_end_after_a_writing_request_is_unknown_unless_the_connector_heard_an
 ) -> None:
     """What may have changed something and was not heard out is not called failed."""
     connector = Scripted(*[result] * 4)
-    ending = carried(connector, idempotent=idempotent)
+    ending = carried_out(connector, idempotent=idempotent)
     assert ending.kind == kind
     assert ending.failure is not None
     assert result.failure is not None
@@ -127,8 +131,8 @@ def nested(levels: int) -> Json:
 
 def test_an_output_too_deep_to_store_is_a_failure_of_the_connector() -> None:
     """Regression: it could be read but not written, and the run went on trying for ever."""
-    assert carried(Scripted(OpResult(output=nested(200)))).kind == "completed"
-    ending = carried(Scripted(OpResult(output={"deep": nested(100_000)})))
+    assert carried_out(Scripted(OpResult(output=nested(200)))).kind == "completed"
+    ending = carried_out(Scripted(OpResult(output={"deep": nested(100_000)})))
     assert (ending.kind, ending.failure.class_) == ("failed", "connector_runtime_error")
 
 
@@ -139,7 +143,7 @@ def test_a_fault_of_the_host_during_a_call_is_unknown_and_not_a_crash() -> None:
         async def call(self, _op: str, _args: JsonObject, **_options: object) -> OpResult:
             raise RuntimeError("SECRET in a traceback")
 
-    ending = carried(Broken())
+    ending = carried_out(Broken())
     assert ending.kind == "unknown"
     assert "SECRET" not in str(ending)
 
@@ -152,7 +156,7 @@ async def test_a_cancelled_run_passes_the_cancellation_on(tmp_path: Path) -> Non
             await asyncio.Event().wait()
             raise AssertionError
 
-    plan = plan_of(Endless(), send_draft(idempotent=False))
+    plan = run_plan(Endless(), send_draft(idempotent=False))
     running = asyncio.ensure_future(Executor(FrozenClock()).run(plan))
     await asyncio.sleep(0)
     running.cancel()
@@ -174,13 +178,13 @@ def retried(
         steps=(replace(whole.steps[0], idempotent=idempotent),),
         limits=replace(whole.limits, wall_seconds=wall_seconds),
     )
-    plan = plan_of(connector, whole)
+    plan = run_plan(connector, whole)
     ending = run(Executor(clock, sleep=passing_time(clock, waits)).run(plan, before_retry=again))
     return ending, connector, waits
 
 
-BUSY = failed("external_api_error", own=True)
-LOST = failed("network_error", 1, lost=1)
+BUSY = failed_op("external_api_error", own=True)
+LOST = failed_op("network_error", 1, lost=1)
 DONE = OpResult(output={"done": True})
 
 
@@ -207,9 +211,9 @@ def test_a_retry_that_succeeds_completes_the_run(first: OpResult) -> None:
     [
         (BUSY, None),
         (BUSY, False),
-        (failed("external_api_error", 1, own=True), None),
-        (failed("connector_runtime_error"), True),
-        (failed("resource_limit_exceeded"), True),
+        (failed_op("external_api_error", 1, own=True), None),
+        (failed_op("connector_runtime_error"), True),
+        (failed_op("resource_limit_exceeded"), True),
         (replace(BUSY, failure=replace(BUSY.failure, retriable=False)), True),
     ],
 )
@@ -249,7 +253,7 @@ def test_each_call_gets_what_is_left_of_the_actions_own_limit() -> None:
             return await super().call(_op, _args)
 
     details = {"limit": "wall_time", "configured": f"{298.8:g}s"}
-    over = failed("resource_limit_exceeded")
+    over = failed_op("resource_limit_exceeded")
     assert over.failure is not None
     over = replace(over, failure=replace(over.failure, details=details))
     ending, _, waits = retried(BUSY, over, wall_seconds=300, on=Slow)
@@ -262,7 +266,7 @@ def test_each_call_gets_what_is_left_of_the_actions_own_limit() -> None:
 
 def test_a_run_whose_time_was_over_before_the_service_answered_says_which_service() -> None:
     """To raise the limit helps only where the service was not what was slow."""
-    over = failed("resource_limit_exceeded")
+    over = failed_op("resource_limit_exceeded")
     assert over.failure is not None
     limit = {"limit": "wall_time", "configured": "30s"}
     over = replace(
@@ -281,7 +285,7 @@ def test_an_op_outside_the_actions_subset_never_reaches_its_connector() -> None:
     connector = Scripted(DONE)
     whole = send_draft(idempotent=False)
     whole = replace(whole, steps=(replace(whole.steps[0], op="delete_everything"),))
-    plan = plan_of(connector, whole)
+    plan = run_plan(connector, whole)
     ending = run(Executor(FrozenClock()).run(plan))
     assert (ending.kind, connector.calls) == ("failed", 0)
     assert (ending.failure.class_, ending.failure.boundary) == ("capability_denied", "action")
@@ -296,7 +300,7 @@ def test_a_stop_while_a_retry_waits_ends_the_run() -> None:
         stop.make()
         await asyncio.Event().wait()
 
-    plan = plan_of(connector, send_draft(idempotent=True), stop=stop)
+    plan = run_plan(connector, send_draft(idempotent=True), stop=stop)
     ending = run(Executor(FrozenClock(), sleep=sleep).run(plan))
     assert (ending.kind, connector.calls) == ("failed", 1)
     assert ending.failure.details["outcome"] == "stopped"
@@ -316,7 +320,7 @@ def test_a_stop_during_a_step_keeps_the_next_from_beginning() -> None:
     whole = send_draft(idempotent=False)
     first = whole.steps[0]
     whole = replace(whole, steps=(first, replace(first, id="again")))
-    plan = plan_of(connector, whole, stop=stop)
+    plan = run_plan(connector, whole, stop=stop)
     ending = run(Executor(FrozenClock()).run(plan))
     assert (ending.kind, connector.calls) == ("failed", 1)
     assert ending.failure.details["completed_steps"] == [first.id]

@@ -21,7 +21,7 @@ ATHENA = "AmazonAthena.GetQueryExecution"
 TOKEN = "AmazonAthena.GetSessionToken"
 
 
-def graphql(query: str) -> dict[str, object]:
+def graphql_request(query: str) -> dict[str, object]:
     body = json.dumps({"query": query})
     headers = {"Content-Type": "application/json"}
     return {
@@ -37,7 +37,7 @@ def athena(operation: str) -> dict[str, object]:
     return {"method": "POST", "url": "https://api.example/", "headers": headers, "body": "{}"}
 
 
-QUERY = graphql("query { viewer { id } }")
+QUERY = graphql_request("query { viewer { id } }")
 READ = {
     "method": "POST",
     "url": "https://api.example/read",
@@ -122,7 +122,7 @@ async def test_a_mutation_is_never_offered(
     start: Start, service: ScriptedService, home: Path
 ) -> None:
     """Nothing of what a preview may not do can be accepted, and nothing of it reaches the service."""
-    furnish_guest(home, [graphql("mutation { close }")], HOSTS)
+    furnish_guest(home, [graphql_request("mutation { close }")], HOSTS)
 
     async with start() as core:
         view = await core.ask_for("act", {})

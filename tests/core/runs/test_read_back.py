@@ -36,7 +36,7 @@ def library(home: Path) -> None:
     install_examples(home, readdress=readdress(CHANGES))
 
 
-async def approved(core: Core) -> ApprovalView:
+async def ended_call(core: Core) -> ApprovalView:
     """Return the call at its end, as the agent has its answer."""
     view = await core.ask_for("readdress", ARGUMENTS)
     end = await core.run(view)
@@ -62,7 +62,7 @@ async def test_a_change_is_read_back_once_and_found_to_be_there(
     core: Core, mailbox: Mailbox
 ) -> None:
     """After the agent has its answer, which says nothing of it; the outcome is on record, no content."""
-    end = await approved(core)
+    end = await ended_call(core)
     answer = await core.result(end.approval_id)
     read = await core.read_back(end)
     assert (read.status, read.compared, read.differing) == ("held", 2, ())
@@ -115,7 +115,7 @@ async def test_a_difference_waits_over_restarts_until_a_person_saw_it(
     """However many calls ended after it; what differed is not on disk, but which fields did."""
     async with start() as core:
         meddle(mailbox, to="eve@evil.example")
-        end = await approved(core)
+        end = await ended_call(core)
         await core.read_back(end)
         await core.app.approvals.mark_delivered(end.approval_id)
         for number in range(4):
@@ -150,7 +150,7 @@ async def test_what_cannot_be_read_back_is_said_to_be_so(core: Core, mailbox: Ma
     """The service refuses; or the session's previews are used up, which no yes goes around."""
     failing = {"fail": {"op": "get", "status": 503, "times": 1}}
     run_on_request(mailbox, PUT, lambda: mailbox._state.apply(failing))
-    end = await approved(core)
+    end = await ended_call(core)
     read = await core.read_back(end)
     assert (read.status, read.waits_to_be_seen) == ("unavailable", False)
     assert "503" in read.reason
@@ -179,7 +179,7 @@ async def test_a_fault_of_our_own_ends_the_reading_and_is_on_record(
 
     async with start() as core:
         monkeypatch.setattr(core.app.previews, "read_back", fail)
-        read = await core.read_back(await approved(core))
+        read = await core.read_back(await ended_call(core))
         assert read.status == "unavailable"
         assert NEW not in read.reason
         (record,) = await outcomes(core)
@@ -192,7 +192,7 @@ async def test_nothing_is_asked_through_an_action_that_is_not_accepted_any_more(
     """The file is read again before the service is asked."""
     file = home / "actions" / "readdress.md"
     run_on_request(mailbox, PUT, lambda: file.write_text(file.read_text() + "\nchanged\n"))
-    end = await approved(core)
+    end = await ended_call(core)
     read = await core.read_back(end)
     assert read.status == "unavailable"
     assert "readdress" in read.reason
@@ -201,7 +201,7 @@ async def test_nothing_is_asked_through_an_action_that_is_not_accepted_any_more(
 
 async def test_a_restart_before_the_reading_claims_nothing(start: Start, mailbox: Mailbox) -> None:
     async with start() as core:
-        end = await approved(core)
+        end = await ended_call(core)
     async with start() as core:
         (view,) = await core.approvals()
         assert (view.run_id, view.state, view.read_back) == (end.run_id, "completed", None)
@@ -217,7 +217,7 @@ async def test_nothing_is_read_back_where_the_file_does_not_say_what_should_be_t
 ) -> None:
     install_examples(home, readdress=readdress(lines, effect), update_draft=UPDATE_DRAFT)
     async with Core.open(home, mailbox) as core:
-        end = await approved(core)
+        end = await ended_call(core)
         await core.call("update-draft", {"id": DRAFT, "to": NEW})
         run = core.live(end)
         assert run.read_back is None
@@ -231,7 +231,7 @@ async def test_what_was_created_is_read_back_by_what_the_run_returned(
     lines = f'{CHANGES}read_back = {{ id = "${{update.id}}" }}\n'
     install_examples(home, readdress=readdress(lines, "create"))
     async with Core.open(home, mailbox) as core:
-        end = await approved(core)
+        end = await ended_call(core)
         assert (await core.read_back(end)).status == "held"
         assert writes(mailbox)[-1] == GET
 
@@ -242,7 +242,7 @@ async def test_an_output_without_the_value_that_is_named_is_said_to_lack_it(
     lines = f'{CHANGES}read_back = {{ id = "${{update.nothing}}" }}\n'
     install_examples(home, readdress=readdress(lines))
     async with Core.open(home, mailbox) as core:
-        read = await core.read_back(await approved(core))
+        read = await core.read_back(await ended_call(core))
         assert read.status == "unavailable"
         assert "lacks a value" in read.reason
         assert writes(mailbox)[-1] == PUT

@@ -22,7 +22,7 @@ REASON = "because the salaries of 1984 are in it"
 MISSING = "no-draft-of-winston"
 
 
-def bytes_of(home: Path) -> bytes:
+def database_bytes(home: Path) -> bytes:
     """Return what the database and its log hold, byte by byte."""
     return b"".join(path.read_bytes() for path in sorted(home.glob("aileron.db*")))
 
@@ -34,12 +34,12 @@ async def test_what_is_old_is_deleted_for_real_and_the_audit_stays_whole(
     free = await core.call("get-draft", {"id": DRAFT}, key="once")
     view = await core.ask()
     await core.run(view)
-    assert DRAFT.encode() in bytes_of(home)
-    assert b"Q3 numbers" in bytes_of(home)
+    assert DRAFT.encode() in database_bytes(home)
+    assert b"Q3 numbers" in database_bytes(home)
     clock.advance(31 * DAY)
     await core.app.retention.sweep()
-    assert DRAFT.encode() not in bytes_of(home)
-    assert b"Q3 numbers" not in bytes_of(home)
+    assert DRAFT.encode() not in database_bytes(home)
+    assert b"Q3 numbers" not in database_bytes(home)
     (record,) = await core.records("arguments.forgotten")
     assert "2 old runs" in record["summary"]
     assert (await core.app.audit.verify()).problems == ()
@@ -54,7 +54,7 @@ async def test_what_is_not_old_enough_is_kept(core: Core, home: Path, clock: Fro
     await core.call("get-draft", {"id": DRAFT})
     clock.advance(29 * DAY)
     await core.app.retention.sweep()
-    assert b"Q3 numbers" in bytes_of(home)
+    assert b"Q3 numbers" in database_bytes(home)
     assert await core.records("arguments.forgotten") == []
 
 
@@ -76,15 +76,15 @@ async def test_failures_and_reasons_are_deleted_too_and_agents_still_read_the_st
     await core.app.approvals.deny(denied.approval_id, REASON)
     session = core.session.session_id
     await core.app.approvals.withdraw(session, withdrawn.approval_id, f"withdrawn {REASON}")
-    assert REASON.encode() in bytes_of(home)
-    assert failed.row.failure.message.encode() in bytes_of(home)
+    assert REASON.encode() in database_bytes(home)
+    assert failed.row.failure.message.encode() in database_bytes(home)
     asked = json.dumps(await core.records())
     assert REASON not in asked
     assert failed.row.failure.message not in asked
     clock.advance(31 * DAY)
     await core.app.retention.sweep()
     assert set(await contents(core)) == {(None,) * 6}
-    left = bytes_of(home)
+    left = database_bytes(home)
     for gone in (REASON, MISSING, failed.row.failure.message):
         assert gone.encode() not in left
     assert (await core.result(denied.approval_id)).state == "denied"
@@ -113,7 +113,7 @@ async def test_no_days_keep_nothing_of_a_call_whose_agent_has_its_answer(
     clock.advance(61)
     await core.app.retention.sweep()
     assert (await core.result(view.approval_id)).output is None
-    assert DRAFT.encode() not in bytes_of(home)
+    assert DRAFT.encode() not in database_bytes(home)
 
 
 @pytest.mark.core(settings=Settings(history_days=0))
@@ -129,7 +129,7 @@ async def test_no_days_keep_an_answer_for_an_hour_that_its_agent_does_not_have(
     clock.advance(61)
     await core.app.retention.sweep()
     assert (await core.result(view.approval_id)).output is None
-    assert DRAFT.encode() not in bytes_of(home)
+    assert DRAFT.encode() not in database_bytes(home)
 
 
 @pytest.mark.actions(send_draft=SHORT_OF_TIME)
@@ -196,8 +196,8 @@ async def test_a_file_begun_before_deletion_overwrote_is_cleaned_once(
         old.execute("DELETE FROM meta WHERE key = 'deleted_is_overwritten'")
         old.execute("INSERT INTO meta VALUES('long', ?)", (trace.decode(),))
         old.execute("DELETE FROM meta WHERE key = 'long'")
-    assert b"a trace of an argument" in bytes_of(home)
+    assert b"a trace of an argument" in database_bytes(home)
     async with start() as core:
-        assert b"a trace of an argument" not in bytes_of(home)
+        assert b"a trace of an argument" not in database_bytes(home)
         assert (await core.app.audit.verify()).problems == ()
         await core.call("get-draft", {"id": DRAFT})

@@ -26,7 +26,7 @@ async def core(start: Start, traced: Traced) -> AsyncIterator[Core]:
         yield running
 
 
-def calls(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+def logged_calls(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     """Return the log's lines of calls, by their fields."""
     lines = [vars(each) for each in caplog.records if vars(each).get("event") == "call"]
     fields = ("run", "session", "action", "decided", "state")
@@ -61,7 +61,7 @@ async def test_a_call_that_a_person_approves_is_one_trace_without_its_contents(
     for content in CONTENTS:
         assert content not in traced.text, content
     ended = {"run": view.run_id, "session": view.session_id, "action": "send-draft"}
-    assert calls(caplog) == [ended | {"decided": "person", "state": "completed"}]
+    assert logged_calls(caplog) == [ended | {"decided": "person", "state": "completed"}]
 
 
 async def test_a_call_that_fails_is_traced_without_why(
@@ -79,12 +79,12 @@ async def test_a_call_that_fails_is_traced_without_why(
         assert span.status.description is None
     with pytest.raises(NotFound):
         await core.call("no-such-action", {"id": "canary"})
-    assert [(each["decided"], each["state"]) for each in calls(caplog)] == [
+    assert [(each["decided"], each["state"]) for each in logged_calls(caplog)] == [
         ("ungated", "failed"),
         (None, "refused"),
     ]
     for content in CONTENTS:
-        assert content not in traced.text + str(calls(caplog)), content
+        assert content not in traced.text + str(logged_calls(caplog)), content
 
 
 async def test_a_call_is_in_the_trace_that_its_agent_names(core: Core, traced: Traced) -> None:

@@ -58,7 +58,7 @@ async def lost_unasked(core: Core, mailbox: Mailbox, clock: FrozenClock) -> Appr
     )
 
 
-async def lost(core: Core, mailbox: Mailbox, clock: FrozenClock) -> ApprovalView:
+async def lost_call(core: Core, mailbox: Mailbox, clock: FrozenClock) -> ApprovalView:
     """Return a call that was sent, and whose answer never came."""
     view = await core.ask()
     mailbox.control(hang="send")
@@ -73,7 +73,7 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(
     core: Core, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
     """What is read is on record as a person's look; the run stays unknown and is not repeated."""
-    end = await lost(core, mailbox, clock)
+    end = await lost_call(core, mailbox, clock)
     first_answer = await core.result(end.approval_id)
     mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
     clock.advance(1)
@@ -101,7 +101,7 @@ async def test_one_can_look_again_after_a_crash_too(
 ) -> None:
     """The console that asked is gone: what it had shown is lost, and how it is now can be read."""
     async with start() as core:
-        end = await lost(core, mailbox, clock)
+        end = await lost_call(core, mailbox, clock)
         assert end.can_fetch_again
     async with start() as core:
         recovered = await core.approvals()
@@ -121,7 +121,7 @@ async def test_a_service_that_does_not_answer_is_said_to_be_so(
     core: Core, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
     """The reason stands where the reading would."""
-    end = await lost(core, mailbox, clock)
+    end = await lost_call(core, mailbox, clock)
     mailbox.control(fail={"op": "get", "status": 503, "times": 1})
     await core.app.approvals.refetch_preview(end.approval_id)
     seen = core.views(end.approval_id)[-1]
@@ -140,7 +140,7 @@ async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_m
     view = await core.ask()
     with pytest.raises(Conflict, match="already known"):
         await core.app.approvals.refetch_preview(view.approval_id)
-    end = await lost(core, mailbox, clock)
+    end = await lost_call(core, mailbox, clock)
     library = (await core.app.console.snapshot()).library
     send = next(each for each in library if each.name == "send-draft")
     await core.do(WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest))
@@ -176,7 +176,7 @@ async def test_it_waits_for_a_person_over_restarts_until_they_acknowledge_it(
 ) -> None:
     """Delivered to the agent or not; the acknowledgement is a record of a person's, and verifies."""
     async with start() as core:
-        end = await lost(core, mailbox, clock)
+        end = await lost_call(core, mailbox, clock)
         assert end.awaits_acknowledgement
         await core.app.approvals.mark_delivered(end.approval_id)
     for _ in range(2):
@@ -209,7 +209,7 @@ async def test_it_waits_however_many_calls_ended_after_it(
 ) -> None:
     """And however long ago."""
     async with start() as core:
-        end = await lost(core, mailbox, clock)
+        end = await lost_call(core, mailbox, clock)
         await core.app.approvals.mark_delivered(end.approval_id)
         for number in range(4):
             other = await core.ask(f"r-{number}")
@@ -224,7 +224,7 @@ async def test_what_is_acknowledged_is_what_the_person_saw(
     core: Core, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
     """A look that came back meanwhile is seen first; what was read is on record."""
-    end = await lost(core, mailbox, clock)
+    end = await lost_call(core, mailbox, clock)
     clock.advance(1)
     await core.do(RefetchPreview(call_id=end.call_id))
     with pytest.raises(Conflict, match="fetched again"):
@@ -314,7 +314,7 @@ async def lost_change(core: Core, mailbox: Mailbox, *, took_effect: bool) -> App
     return end
 
 
-async def look(core: Core, view: ApprovalView) -> ApprovalView:
+async def look_again(core: Core, view: ApprovalView) -> ApprovalView:
     await core.do(RefetchPreview(call_id=view.call_id))
     return core.views(view.approval_id)[-1]
 
@@ -327,7 +327,7 @@ async def test_what_the_service_holds_as_approved_settles_it(
         end = await lost_change(core, mailbox, took_effect=True)
         answer = await core.result(end.approval_id)
         clock.advance(5)
-        seen = await look(core, end)
+        seen = await look_again(core, end)
         assert (seen.state, seen.is_settled) == ("unknown", True)
         assert (seen.awaits_acknowledgement, seen.can_fetch_again) == (False, False)
         read = look_of(seen).comparison
@@ -346,7 +346,7 @@ async def test_what_the_service_holds_as_approved_settles_it(
         again = await core.result(end.approval_id)
         assert replace(again, last_record=0) == replace(answer, last_record=0)
         with pytest.raises(Conflict, match="settled"):
-            await look(core, seen)
+            await look_again(core, seen)
         with pytest.raises(Conflict, match="need to be acknowledged"):
             await core.do(acknowledgement(seen))
     async with start() as core:
@@ -368,7 +368,7 @@ async def test_what_the_service_holds_as_approved_settles_it(
 async def test_what_differs_keeps_waiting_and_says_where(core: Core, mailbox: Mailbox) -> None:
     """A second look replaces the first; the field that was to stay is compared too."""
     end = await lost_change(core, mailbox, took_effect=False)
-    seen = await look(core, end)
+    seen = await look_again(core, end)
     read = look_of(seen).comparison
     assert (seen.is_settled, seen.awaits_acknowledgement) == (False, True)
     assert seen.can_fetch_again
@@ -378,7 +378,7 @@ async def test_what_differs_keeps_waiting_and_says_where(core: Core, mailbox: Ma
     (record,) = await core.records("outcome.looked_at")
     assert (record["fields"], record["compared"]) == (["To"], 2)
     mailbox.control(change={"id": DRAFT, "to": NEW, "subject": "other"})
-    second = await look(core, end)
+    second = await look_again(core, end)
     read = look_of(second).comparison
     assert read is not None
     assert (read.labels, look_of(second).is_unchanged) == (("Subject",), False)
@@ -393,7 +393,7 @@ async def test_after_a_restart_the_changed_fields_settle_it(start: Start, mailbo
     async with start() as core:
         end = await lost_change(core, mailbox, took_effect=True)
     async with start() as core:
-        seen = await look(core, end)
+        seen = await look_again(core, end)
         read = look_of(seen).comparison
         assert read is not None
         assert (seen.is_settled, read.compared) == (True, 1)
@@ -406,7 +406,7 @@ async def test_what_cannot_be_compared_is_settled_by_no_look(
     """The action file does not say what should be there: the look shows how it is, and no more."""
     install_examples(home, readdress=changing(changes, effect))
     async with start() as core:
-        seen = await look(core, await lost_change(core, mailbox, took_effect=True))
+        seen = await look_again(core, await lost_change(core, mailbox, took_effect=True))
         assert (look_of(seen).preview.status, look_of(seen).comparison) == ("ready", None)
         assert (seen.is_settled, seen.awaits_acknowledgement) == (False, True)
 
@@ -417,7 +417,7 @@ async def test_a_value_that_was_there_before_settles_nothing(
     """The service would hold the same whether the call took effect or not."""
     mailbox.control(change={"id": DRAFT, "to": NEW})
     async with start() as core:
-        seen = await look(core, await lost_change(core, mailbox, took_effect=True))
+        seen = await look_again(core, await lost_change(core, mailbox, took_effect=True))
         assert (look_of(seen).preview.status, look_of(seen).comparison) == ("ready", None)
         assert seen.awaits_acknowledgement
 
@@ -432,7 +432,7 @@ async def test_a_step_that_never_ran_is_not_taken_for_done(
     second = text[text.index(step) : text.index("[approval]")].replace('"update"', '"again"', 1)
     file.write_text(text.replace("[approval]", f"{second}\n[approval]", 1), encoding="utf-8")
     async with start() as core:
-        seen = await look(core, await lost_change(core, mailbox, took_effect=True))
+        seen = await look_again(core, await lost_change(core, mailbox, took_effect=True))
         assert (look_of(seen).preview.status, look_of(seen).comparison) == ("ready", None)
         assert seen.awaits_acknowledgement
 
@@ -443,7 +443,7 @@ async def test_what_is_gone_is_said_and_what_was_shown_stays(core: Core, mailbox
     mailbox.control(lose_answer="send")
     end = await core.run(view)
     assert end.state == "unknown"
-    seen = await look(core, end)
+    seen = await look_again(core, end)
     assert (seen.preview, bool(seen.preview.gist)) == (end.preview, True)
     assert (look_of(seen).preview.status, look_of(seen).preview.not_found) == (
         "unavailable",
