@@ -78,7 +78,7 @@ def test_nothing_is_mounted_into_what_an_agent_could_write() -> None:
         refuse_nested([kept], HOME / ".claude/projects/app")
 
 
-def conversation(home: Path, name: str, at: int) -> Path:
+def write_conversation(home: Path, name: str, at: int) -> Path:
     (mount,) = (
         each
         for each in state_mounts(home, HOME, CLAUDE, Path("/a/app"), "1-a")
@@ -96,7 +96,7 @@ def test_the_newest_conversation_leaves_or_the_one_that_is_named(tmp_path: Path)
     """A copy for the owner alone, in a folder that was empty; the rest stays."""
     make_state(tmp_path, CLAUDE, Path("/a/app"))
     for at, name in enumerate(("one-11.jsonl", "two-22.jsonl", "notes.txt"), 1000):
-        conversation(tmp_path, name, at)
+        write_conversation(tmp_path, name, at)
     out = tmp_path / "out"
     found = export_conversation(tmp_path, CLAUDE, Path("/a/app"), "", out)
     assert (found.path, found.count) == (out / "two-22.jsonl", 2)
@@ -118,8 +118,8 @@ def test_a_name_or_a_link_of_an_agents_brings_nothing_else_out(tmp_path: Path) -
     """The file's name is the agent's too: a plain one, or one of ours."""
     make_state(tmp_path, CLAUDE, Path("/a/app"))
     (tmp_path / "secret").write_text("a key")
-    conversation(tmp_path, "\x1b[2J.jsonl", 1000)
-    link = conversation(tmp_path, "link.jsonl", 2000)
+    write_conversation(tmp_path, "\x1b[2J.jsonl", 1000)
+    link = write_conversation(tmp_path, "link.jsonl", 2000)
     link.unlink()
     link.symlink_to(tmp_path / "secret")
     (link.parent.parent / "away").symlink_to(tmp_path)

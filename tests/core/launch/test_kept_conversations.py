@@ -65,7 +65,7 @@ class Place:
             return sorted(name for (name,) in database.execute(f"SELECT id FROM {table}"))
 
 
-def says(database: sqlite3.Connection, agent: str, name: str, text: str, at: int = 1) -> None:
+def write_turn(database: sqlite3.Connection, agent: str, name: str, text: str, at: int = 1) -> None:
     """Write a turn of the conversation *name*, which is changed at that second."""
     when = f"2026-01-01 00:00:{at:02}"
     if agent == "goose":
@@ -158,7 +158,7 @@ def test_a_conversation_and_nothing_else_reaches_the_next_launch(
     """No permission, server, recipe, login, mode, trigger or other table: those are the agent's own, empty."""
     place = Place(tmp_path, agent)
     with place.launch() as database:
-        says(database, agent, "ses_1", "xylophone")
+        write_turn(database, agent, "ses_1", "xylophone")
         database.executescript(PLANTED[agent])
         assert "planted" in dump(database)
     assert place.said == []
@@ -186,7 +186,7 @@ def test_a_version_with_other_columns_and_tables_keeps_its_conversations(tmp_pat
         "INSERT INTO schema_version (version) VALUES (99)"
     )
     with place.launch() as database:
-        says(database, "goose", "20260101_1", "xylophone")
+        write_turn(database, "goose", "20260101_1", "xylophone")
         database.executescript(changes)
     assert place.said == []
     with place.launch() as database:
@@ -195,7 +195,7 @@ def test_a_version_with_other_columns_and_tables_keeps_its_conversations(tmp_pat
     assert "(99," in found
 
 
-def runs(script: str) -> Callable[[Path], None]:
+def run_sql(script: str) -> Callable[[Path], None]:
     def spoil(path: Path) -> None:
         with closing(sqlite3.connect(path)) as database:
             database.executescript(script)
@@ -221,32 +221,32 @@ def waits(path: Path) -> None:
 
 SPOILED = {
     "view": (
-        runs("ALTER TABLE messages RENAME TO m; CREATE VIEW messages AS SELECT * FROM m"),
+        run_sql("ALTER TABLE messages RENAME TO m; CREATE VIEW messages AS SELECT * FROM m"),
         "has no table messages",
     ),
     "damaged": (damages, "cannot be read"),
     "fifo": (waits, "is no file"),
     "link": (links, "is no file"),
     "virtual": (
-        runs("DROP TABLE messages; CREATE VIRTUAL TABLE messages USING fts5(session_id)"),
+        run_sql("DROP TABLE messages; CREATE VIRTUAL TABLE messages USING fts5(session_id)"),
         "none with rows of its own",
     ),
     "generated": (
-        runs(
+        run_sql(
             "ALTER TABLE sessions DROP COLUMN recipe_json; ALTER TABLE sessions ADD COLUMN "
             "recipe_json TEXT AS (hex(zeroblob(10)))"
         ),
         "recipe_json of its table sessions is computed",
     ),
     "default": (
-        runs(
+        run_sql(
             "ALTER TABLE sessions DROP COLUMN recipe_json; "
             "ALTER TABLE sessions ADD COLUMN recipe_json TEXT DEFAULT 'planted'"
         ),
         "recipe_json of its table sessions has another default",
     ),
     "no JSON": (
-        runs(
+        run_sql(
             "INSERT INTO sessions (id, working_dir, extension_data) VALUES ('20260101_2', '/', '[')"
         ),
         "malformed JSON",
@@ -262,7 +262,7 @@ def test_a_file_that_is_not_the_agents_is_named_and_earlier_conversations_stay(
     spoil, reason = SPOILED[case]
     place = Place(tmp_path, "goose")
     with place.launch() as database:
-        says(database, "goose", "20260101_1", "xylophone")
+        write_turn(database, "goose", "20260101_1", "xylophone")
     with place.kept.lent_to("1-b"):
         spoil(place.path("1-b"))
     (said,) = place.said
@@ -278,7 +278,7 @@ def test_a_file_that_keeps_its_reader_busy_or_is_too_large_does_not_keep_the_lau
     """A check of its own that takes long for each of many rows, say."""
     place = Place(tmp_path, "goose")
     with place.launch() as database:
-        says(database, "goose", "20260101_1", "xylophone")
+        write_turn(database, "goose", "20260101_1", "xylophone")
     endless = (
         "CREATE TABLE slow (a CHECK (a OR length(replace(hex(zeroblob(5000000 + a)), '0', 'ab')))); "
         "PRAGMA ignore_check_constraints=ON; "
@@ -291,7 +291,7 @@ def test_a_file_that_keeps_its_reader_busy_or_is_too_large_does_not_keep_the_lau
     assert "took longer than 1 s" in place.said[-1]
     monkeypatch.setattr(kept_conversations_module, "_MAX_BYTES", 100)
     with place.launch() as database:
-        says(database, "goose", "20260101_3", "zither")
+        write_turn(database, "goose", "20260101_3", "zither")
     monkeypatch.undo()
     assert "returned more than" in place.said[-1]
     assert place.ids() == ["20260101_1"]
@@ -347,12 +347,12 @@ def test_two_launches_at_once_both_keep_their_conversations(agent: str, tmp_path
     """If both went on with one, what ended last counts and says so; Goose's may be two with one number."""
     place = Place(tmp_path, agent)
     with place.launch() as database:
-        says(database, agent, "ses_1", "xylophone")
+        write_turn(database, agent, "ses_1", "xylophone")
     with place.launch("1-a") as one, place.launch("2-b") as two:
-        says(one, agent, "ses_1", "more", at=2)
-        says(one, agent, "ses_2", "lute", at=2)
-        says(two, agent, "ses_1", "else", at=3)
-        says(two, agent, "ses_3", "zither", at=3)
+        write_turn(one, agent, "ses_1", "more", at=2)
+        write_turn(one, agent, "ses_2", "lute", at=2)
+        write_turn(two, agent, "ses_1", "else", at=3)
+        write_turn(two, agent, "ses_3", "zither", at=3)
     if agent == "goose":
         assert place.said == []
         assert place.ids() == ["ses_1", "ses_1_", "ses_2", "ses_3"]
@@ -372,12 +372,12 @@ def test_a_conversation_that_was_deleted_does_not_come_back(tmp_path: Path) -> N
     place = Place(tmp_path, "opencode")
     with place.launch() as database:
         for name in ("ses_1", "ses_2"):
-            says(database, "opencode", name, "xylophone")
+            write_turn(database, "opencode", name, "xylophone")
     with place.launch("1-a") as one:
         for each in ("part", "message", "session"):
             one.execute(f"DELETE FROM {each}")
         one.commit()
         with place.launch("2-b") as two:
-            says(two, "opencode", "ses_2", "zither", at=2)
+            write_turn(two, "opencode", "ses_2", "zither", at=2)
             assert two.execute("SELECT count(*) FROM session").fetchone() == (2,)
     assert place.ids() == ["ses_2"]

@@ -48,11 +48,11 @@ def plan(
     return plan_of(agent, env=env, settings=settings, args=args, gateway=GATEWAY)
 
 
-def all_of(plan: Plan) -> str:
+def plan_text(plan: Plan) -> str:
     return json.dumps([*plan.argv, {**plan.env}, {**plan.files}])
 
 
-def ready(agent: str) -> dict[str, str]:
+def passing_settings(agent: str) -> dict[str, str]:
     """Settings with which that agent's traffic passes."""
     return {"~/.gemini/settings.json": BY_KEY} if agent == "gemini" else {}
 
@@ -79,9 +79,9 @@ def test_each_agent_gets_the_base_url_that_it_completes_to_the_providers_path() 
 @pytest.mark.parametrize("agent", [name for name in AGENTS if name != "codex"])
 def test_the_gateway_token_is_in_no_command_line_but_codexs(agent: str) -> None:
     """In an argv only where an agent takes its base URL no other way."""
-    assert traffic(agent, ready(agent)).bypass_reasons == ()
-    assert GATEWAY in all_of(plan(agent, ready(agent)))
-    assert "/gw/" not in " ".join(plan(agent, ready(agent)).argv)
+    assert traffic(agent, passing_settings(agent)).bypass_reasons == ()
+    assert GATEWAY in plan_text(plan(agent, passing_settings(agent)))
+    assert "/gw/" not in " ".join(plan(agent, passing_settings(agent)).argv)
 
 
 BY_ACCOUNT = BY_KEY.replace("gemini-api-key", "vertex-ai")
@@ -115,12 +115,12 @@ def test_traffic_that_you_send_elsewhere_is_left_alone_and_named(
     agent: str, settings: dict[str, str], env: dict[str, str], args: tuple[str, ...], named: str
 ) -> None:
     """Never break an agent: what works goes on as it is. The sentence quotes no file."""
-    settings = {**ready(agent), **settings}
+    settings = {**passing_settings(agent), **settings}
     found = traffic(agent, settings, env=env, args=args)
     assert found.providers == frozenset()
     assert named in found.bypass_reasons[0]
     assert "https://" not in found.bypass_reasons[0]
-    assert GATEWAY not in all_of(plan(agent, settings, env, args))
+    assert GATEWAY not in plan_text(plan(agent, settings, env, args))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_settings_that_name_no_other_place_change_nothing(agent: str, path: str,
 def test_a_providers_own_address_is_no_other_place(agent: str, variable: str, value: str) -> None:
     """`goose configure` writes it down; the gateway leads there too, and takes its place."""
     assert traffic(agent, env={variable: value}) == traffic(agent)
-    assert f'"{value}"' not in all_of(plan(agent, env={variable: value}))
+    assert f'"{value}"' not in plan_text(plan(agent, env={variable: value}))
 
 
 def test_a_prompt_is_no_choice_of_a_provider() -> None:
@@ -213,7 +213,7 @@ def test_codexs_own_key_is_used_before_one_in_the_environment() -> None:
     assert "env_key" not in provider
     provider = next(word for word in plan("codex").argv if "base_url" in word)
     assert 'env_key = "OPENAI_API_KEY"' in provider
-    assert "sk-o" not in all_of(plan("codex", own))
+    assert "sk-o" not in plan_text(plan("codex", own))
 
 
 def test_codex_without_a_key_is_left_to_ask_for_its_login() -> None:
@@ -297,7 +297,7 @@ def test_another_provider_that_is_chosen_is_reported(
 def test_goose_configure_is_given_no_address_that_it_would_keep() -> None:
     """It offers to write what it finds in the environment into the person's own configuration."""
     made = AGENTS["goose"].plan(context(KEYS, {}, ("configure",), gateway=GATEWAY))
-    assert GATEWAY not in all_of(made)
+    assert GATEWAY not in plan_text(made)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -355,7 +355,7 @@ def placed(
     **env: str,
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the agent's environment then, and why keys are not used."""
-    texts = {**ready(agent), **(settings or {})}
+    texts = {**passing_settings(agent), **(settings or {})}
     given = context({**KEYS, **env}, texts, args)
     own = AgentSettings(texts=texts)
     after, _, unused = with_placeholder(AGENTS[agent], given, own, PLACEHOLDER, providers)

@@ -213,18 +213,18 @@ def test_what_is_missing_is_said_with_what_follows(home: Path) -> None:
     assert missing_checks_digest("claude", [found[0], found[3]]) is None
 
 
-def named(agent: str, home: Path, project: str = "/p") -> tuple[NamedProgram, ...]:
+def programs_named(agent: str, home: Path, project: str = "/p") -> tuple[NamedProgram, ...]:
     """Return what an agent's settings in *home* name."""
     settings = HomeSettings(home)
     found = settings_programs(AGENTS[agent], settings, PurePosixPath(project), {})
     return settings.complete(found)
 
 
-def names(agent: str, home: Path) -> dict[str, tuple[str, bool]]:
+def commands_named(agent: str, home: Path) -> dict[str, tuple[str, bool]]:
     """Return what an agent's settings in *home* name: where -> command, and whether it is a check."""
     return {
         f"{each.file} {each.key}".strip(): (each.shown_command, each.check)
-        for each in named(agent, home)
+        for each in programs_named(agent, home)
     }
 
 
@@ -269,7 +269,7 @@ def test_claude_code(home: Path) -> None:
     write(home, ".claude/skills/y/SKILL.md", text.replace("own", "skilled"))
     write(home, ".claude/commands/none.md", "---\n: [\n---\n")
     plugin = "~/.claude/plugins/cache/shop/on/1"
-    assert names("claude", home) == {
+    assert commands_named("claude", home) == {
         "~/.claude/settings.json hooks.PreToolUse": ("~/bin/check", True),
         "~/.claude/settings.json hooks.UserPromptSubmit": ("later", False),
         "~/.claude/settings.json hooks.PermissionRequest": ("exec a b", True),
@@ -307,7 +307,7 @@ def test_codex(home: Path) -> None:
         "~/.codex/config.toml hooks.PreToolUse": ("check", True),
         "~/.codex/hooks.json hooks.SessionStart": ("hello", False),
     }
-    assert names("codex", home) == expected | hooks
+    assert commands_named("codex", home) == expected | hooks
 
 
 def test_opencode(home: Path) -> None:
@@ -325,10 +325,10 @@ def test_opencode(home: Path) -> None:
     write(home, ".config/opencode/plugins/c.ts", "")
     write(home, ".config/opencode/plugins/readme.md", "")
     file = "~/.config/opencode/opencode.json"
-    plugins = [each.command[0] for each in named("opencode", home) if each.module]
+    plugins = [each.command[0] for each in programs_named("opencode", home) if each.module]
     own = home / ".config/opencode"
     assert plugins == [f"{own}/dev/a.ts", f"{home}/b.ts", f"{own}/plugins/c.ts"]
-    found = names("opencode", home)
+    found = commands_named("opencode", home)
     assert found[f"{file} mcp.one"] == ("npx x", False)
     assert found[f"{file} formatter.black"] == ("black $FILE", False)
     assert found[f"{file} lsp.mine"] == ("ls", False)
@@ -348,7 +348,7 @@ def test_goose(home: Path) -> None:
         ".agents/plugins/p/hooks/hooks.json",
         {"hooks": {"PreToolUse": hook("${PLUGIN_ROOT}/c")}},
     )
-    assert names("goose", home) == {
+    assert commands_named("goose", home) == {
         "~/.config/goose/config.yaml extensions.one": ("npx -y x", False),
         "~/.agents/plugins/p/hooks/hooks.json hooks.PreToolUse": (
             f"{home}/.agents/plugins/p/c",
@@ -368,7 +368,7 @@ def test_pi(home: Path) -> None:
     write(home, ".pi/agent/extensions/b.ts", "")
     write(home, ".pi/agent/auth.json", {"anthropic": {"type": "api_key", "key": "!pass show x"}})
     write(home, ".pi/agent/models.json", {"providers": {"mine": {"apiKey": "!get key"}}})
-    found = [(each.check, each.shown_command) for each in named("pi", home)]
+    found = [(each.check, each.shown_command) for each in programs_named("pi", home)]
     assert sorted(found) == [
         (False, "get key"),
         (False, "mise npm"),
@@ -397,7 +397,7 @@ def test_gemini_cli(home: Path) -> None:
     write(home, ".gemini/extensions/b/.gemini-extension-install.json", install)
     inner = {"hooks": {"BeforeModel": hook("${extensionPath}/c")}}
     write(home, ".gemini/extensions/a/hooks/hooks.json", inner)
-    assert names("gemini", home) == {
+    assert commands_named("gemini", home) == {
         "~/.gemini/settings.json hooks.BeforeTool": ("check", True),
         "~/.gemini/settings.json hooks.AfterTool": ("fmt", False),
         "~/.gemini/settings.json mcpServers.one": ("npx x", False),
@@ -431,7 +431,7 @@ def test_settings_that_cannot_be_parsed_are_named(agent: str, text: str, home: P
     path = home / MAIN[agent]
     path.parent.mkdir(parents=True)
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    (found,) = named(agent, home)
+    (found,) = programs_named(agent, home)
     assert found.file == f"~/{MAIN[agent]}"
     assert found.check
     assert found.problem
@@ -462,7 +462,7 @@ def test_settings_of_any_shape_are_read(
         write(
             home, MAIN[agent], {"hooks": value, "mcpServers": value, "plugin": value, "mcp": value}
         )
-    names(agent, home)
+    commands_named(agent, home)
 
 
 @pytest.mark.parametrize(
@@ -473,9 +473,9 @@ def test_settings_of_any_shape_are_read(
 def test_a_token_or_a_cache_may_have_any_form(agent: str, name: str, home: Path) -> None:
     """None of them names a check: a half-written or encrypted one asks nobody."""
     write(home, name, "---\n: [\n---\n{")
-    assert named(agent, home) == ()
+    assert programs_named(agent, home) == ()
     (home / name).write_bytes(b"\xff")
-    assert named(agent, home) == ()
+    assert programs_named(agent, home) == ()
 
 
 def test_settings_behind_a_link_bring_nothing_in_and_are_named(home: Path) -> None:
@@ -484,7 +484,7 @@ def test_settings_behind_a_link_bring_nothing_in_and_are_named(home: Path) -> No
     (home / ".claude").mkdir()
     (home / ".claude/settings.json").symlink_to("../dotfiles/settings.json")
     program(home / "bin" / "check")
-    (found,) = named("claude", home)
+    (found,) = programs_named("claude", home)
     assert "link" in found.problem
     assert found.check
 
@@ -556,4 +556,4 @@ def test_a_project_brings_nothing_in(home: Path) -> None:
         write(project, name, {"hooks": {"PreToolUse": hook(str(key))}})
     (home / ".codex/config.toml").unlink()
     for agent in AGENTS:
-        assert named(agent, home, str(project)) == ()
+        assert programs_named(agent, home, str(project)) == ()

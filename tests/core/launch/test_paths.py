@@ -43,7 +43,7 @@ def checker(tmp_path: Path) -> PathChecker:
     )
 
 
-def typed(checker: PathChecker, **paths: str) -> CheckedPaths:
+def typed_paths(checker: PathChecker, **paths: str) -> CheckedPaths:
     options = LaunchPaths(**{how: (path,) for how, path in paths.items()})
     return checker.check(LaunchPaths(), options, ())
 
@@ -128,7 +128,7 @@ def test_what_is_refused_says_why(
         finally:
             os.chdir(here)
         with pytest.raises(Forbidden, match=why.replace("(", r"\(").replace(")", r"\)")):
-            typed(checker, **{how: path})
+            typed_paths(checker, **{how: path})
         if path.startswith(("~/", "/")):
             with pytest.raises(Forbidden):
                 checker.check(LaunchPaths(**{how: (path,)}), LaunchPaths(), ())
@@ -138,7 +138,7 @@ def test_a_folder_of_credentials_is_read_only_where_it_was_typed_by_name(
     checker: PathChecker,
 ) -> None:
     """For one launch, and the launch says so; a line of config.toml would be forgotten."""
-    found = typed(checker, read="~/.aws")
+    found = typed_paths(checker, read="~/.aws")
     assert [each.path for each in found.mounts] == [checker.home / ".aws"]
     assert found.notices == (
         f"The agent can read {checker.home}/.aws, where credentials are kept.",
@@ -150,7 +150,7 @@ def test_a_folder_of_credentials_is_read_only_where_it_was_typed_by_name(
 def test_a_path_that_is_missing_stops_the_launch_only_if_it_was_typed(checker: PathChecker) -> None:
     """A disk that is not connected does not stop every launch; it is said."""
     with pytest.raises(NotFound, match="does not exist"):
-        typed(checker, read="~/gone")
+        typed_paths(checker, read="~/gone")
     found = checker.check(LaunchPaths(write=("~/gone",)), LaunchPaths(), ())
     assert found.notices == (
         f"{checker.home}/gone does not exist, so it is not in the sandbox (`write` in config.toml).",
@@ -164,7 +164,7 @@ def test_a_home_that_is_a_link_is_the_home(checker: PathChecker, tmp_path: Path)
     moved = PathChecker(
         home=link, project=checker.project, aileron_home=link / ".aileron", env={}, tools=()
     )
-    (mount,) = typed(moved, read="~/notes").mounts
+    (mount,) = typed_paths(moved, read="~/notes").mounts
     assert (mount.path, mount.source) == (link / "notes", checker.home / "notes")
     with pytest.raises(Forbidden, match="Aileron's home"):
-        typed(moved, read=str(checker.home / ".aileron"))
+        typed_paths(moved, read=str(checker.home / ".aileron"))

@@ -43,7 +43,7 @@ def started_worker(folder: Path, kind: str, program: str = WORKER) -> ToolWorker
 
 
 @pytest.fixture
-def console(tmp_path: Path) -> Iterator[ToolConsole]:
+def peer(tmp_path: Path) -> Iterator[ToolConsole]:
     home = tmp_path / "h"
     home.mkdir(mode=0o700)
     with tool_console(home) as serving:
@@ -51,13 +51,13 @@ def console(tmp_path: Path) -> Iterator[ToolConsole]:
 
 
 @pytest.fixture
-def relay(console: ToolConsole, tmp_path: Path) -> Iterator[ToolRelay]:
+def tool_relay(peer: ToolConsole, tmp_path: Path) -> Iterator[ToolRelay]:
     workers = [started_worker(tmp_path, kind) for kind in ("files", "commands")]
-    made = ToolRelay(console.home, SESSION, workers, contained=False)
+    made = ToolRelay(peer.home, SESSION, workers, contained=False)
     try:
         made.open()
         assert (
-            console.attached.is_set()
+            peer.attached.is_set()
         )  # before anything may be asked, and so before the agent starts
         made.start()
         yield made
@@ -66,54 +66,56 @@ def relay(console: ToolConsole, tmp_path: Path) -> Iterator[ToolRelay]:
 
 
 def test_calls_and_answers_pass_and_nothing_that_a_worker_makes_up(
-    console: ToolConsole, relay: ToolRelay
+    peer: ToolConsole, tool_relay: ToolRelay
 ) -> None:
-    assert console.features == {kind: {"worker": kind} for kind in ("files", "commands")}
+    assert peer.features == {kind: {"worker": kind} for kind in ("files", "commands")}
     large = "é" * 500_000
     for kind in ("files", "commands"):
-        frame = console.ask(kind, "echo", text=large)
+        frame = peer.ask(kind, "echo", text=large)
         assert frame == {"id": frame["id"], "result": {"text": large}}
-    console.send("files", {"id": 901, "op": "wait", "args": {}})
-    assert console.ask("files", "waiting")["result"] == {"waiting": 1}
-    assert console.ask("commands", "forge")["result"] == {}
-    assert console.ask("commands", "echo", text="next")["result"] == {"text": "next"}
-    assert console.ask("files", "echo", text="next")["result"] == {"text": "next"}
-    assert console.connections == 3  # the stream, and one for each worker's answers
-    pid = console.ask("commands", "pid")["result"]
+    peer.send("files", {"id": 901, "op": "wait", "args": {}})
+    assert peer.ask("files", "waiting")["result"] == {"waiting": 1}
+    assert peer.ask("commands", "forge")["result"] == {}
+    assert peer.ask("commands", "echo", text="next")["result"] == {"text": "next"}
+    assert peer.ask("files", "echo", text="next")["result"] == {"text": "next"}
+    assert peer.connections == 3  # the stream, and one for each worker's answers
+    pid = peer.ask("commands", "pid")["result"]
     assert pid["pid"] == pid["group"] != os.getpgrp()  # no key of the terminal reaches it
 
 
-def test_a_call_is_ended_alone_and_with_its_console(console: ToolConsole, relay: ToolRelay) -> None:
+def test_a_call_is_ended_alone_and_with_its_console(
+    peer: ToolConsole, tool_relay: ToolRelay
+) -> None:
     """A number of the next console's means another call: it gets no answer to one that it did not make."""
     for number in (901, 902):
-        console.send("commands", {"id": number, "op": "wait", "args": {}})
-    console.send("commands", {"cancel": 901})
-    by, frame = console.results.get(timeout=SECONDS)
+        peer.send("commands", {"id": number, "op": "wait", "args": {}})
+    peer.send("commands", {"cancel": 901})
+    by, frame = peer.results.get(timeout=SECONDS)
     assert (by, frame["id"], frame["error"]["class"]) == ("commands", 901, "stopped")
-    assert console.ask("commands", "waiting")["result"] == {"waiting": 1}
-    console.break_stream()
-    assert console.attached.wait(SECONDS)
-    assert console.ask("commands", "waiting")["result"] == {"waiting": 0}
-    assert console.results.empty()
+    assert peer.ask("commands", "waiting")["result"] == {"waiting": 1}
+    peer.break_stream()
+    assert peer.attached.wait(SECONDS)
+    assert peer.ask("commands", "waiting")["result"] == {"waiting": 0}
+    assert peer.results.empty()
 
 
 def test_a_worker_that_ends_is_reported_and_the_other_goes_on(
-    console: ToolConsole, relay: ToolRelay
+    peer: ToolConsole, tool_relay: ToolRelay
 ) -> None:
-    console.send("commands", {"id": 901, "op": "end", "args": {}})
-    by, frame = console.results.get(timeout=SECONDS)
+    peer.send("commands", {"id": 901, "op": "end", "args": {}})
+    by, frame = peer.results.get(timeout=SECONDS)
     assert (by, list(frame)) == ("commands", ["ended"])
     assert "worker of the built-in tools for commands has ended" in frame["ended"]
-    assert console.ask("commands", "echo")["error"]["class"] == "io"
-    assert console.ask("files", "echo")["result"] == {}
-    console.break_stream()
-    assert console.results.get(timeout=SECONDS) == ("commands", frame)
+    assert peer.ask("commands", "echo")["error"]["class"] == "io"
+    assert peer.ask("files", "echo")["result"] == {}
+    peer.break_stream()
+    assert peer.results.get(timeout=SECONDS) == ("commands", frame)
 
 
-def test_they_end_with_the_session(console: ToolConsole, relay: ToolRelay) -> None:
-    pids = [console.ask(kind, "pid")["result"]["pid"] for kind in ("files", "commands")]
-    console.gone = True
-    console.break_stream()
+def test_they_end_with_the_session(peer: ToolConsole, tool_relay: ToolRelay) -> None:
+    pids = [peer.ask(kind, "pid")["result"]["pid"] for kind in ("files", "commands")]
+    peer.gone = True
+    peer.break_stream()
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
 
 

@@ -60,7 +60,7 @@ class Launched:
         return found
 
 
-def environment(folder: Path) -> dict[str, str]:
+def tool_environment(folder: Path) -> dict[str, str]:
     return {
         "PATH": f"{folder}/person/bin:{folder}/person/.local/bin:/usr/bin:/bin",
         "HOME": f"{folder}/person", "LANG": "C.UTF-8", "OPENAI_API_KEY": "a key",
@@ -98,7 +98,7 @@ def launched(sandbox: str) -> Iterator[Launched]:
             each.chmod(0o755)
         give(folder)
         (folder / "aileron").chmod(0o700)
-        env = {**environment(folder), OWNS: str(folder)}
+        env = {**tool_environment(folder), OWNS: str(folder)}
         with tool_console(folder / "aileron") as console:
             process = subprocess.Popen(
                 [*AS_ORDINARY, sys.executable, str(CHILD), str(folder), sandbox],
@@ -128,14 +128,14 @@ def dry_run(folder: Path, *words: str) -> str:
             "launch", "codex", "--dry-run", "--builtins", "--read", "~/notes", "--no-gateway",
             "--allow-abstract-sockets", *words,
         ],
-        env=environment(folder), cwd=folder / "project", capture_output=True, text=True, check=False,
+        env=tool_environment(folder), cwd=folder / "project", capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
-def there() -> Iterator[Launched]:
+def sandboxed() -> Iterator[Launched]:
     with launched("on") as launch:
         yield launch
 
@@ -162,55 +162,57 @@ def there() -> Iterator[Launched]:
     ],
 )
 def test_both_have_what_the_session_may_use_and_nothing_of_its_agents(
-    there: Launched, kind: str, script: str, output: str
+    sandboxed: Launched, kind: str, script: str, output: str
 ) -> None:
-    found = there.run(kind, script.replace("{folder}", str(there.folder)))
-    assert found == output.replace("{name}", there.folder.name)
+    found = sandboxed.run(kind, script.replace("{folder}", str(sandboxed.folder)))
+    assert found == output.replace("{name}", sandboxed.folder.name)
 
 
-def test_a_dry_run_lists_what_each_has(there: Launched) -> None:
+def test_a_dry_run_lists_what_each_has(sandboxed: Launched) -> None:
     """Links too, which bubblewrap makes in no home that has them."""
-    sandboxes = json.loads(dry_run(there.folder, "--json"))["tool_sandboxes"]
-    table = dry_run(there.folder).partition("both have:")[2].partition("  command ")[0]
+    sandboxes = json.loads(dry_run(sandboxed.folder, "--json"))["tool_sandboxes"]
+    table = dry_run(sandboxed.folder).partition("both have:")[2].partition("  command ")[0]
     for kind in KINDS:
         planned = {
             (each["path"], each["how"] == "link")
             for each in sandboxes[kind]["mounts"]
-            if each["path"].startswith(f"{there.folder}/")
+            if each["path"].startswith(f"{sandboxed.folder}/")
         }
-        assert (f"{there.folder}/person/.local/bin/mytool", True) in planned
-        mounted = there.run(kind, "cut -d ' ' -f 5 /proc/self/mountinfo | sort -u").splitlines()
-        links = there.run(kind, "find ~ -xdev -type l").splitlines()
+        assert (f"{sandboxed.folder}/person/.local/bin/mytool", True) in planned
+        mounted = sandboxed.run(kind, "cut -d ' ' -f 5 /proc/self/mountinfo | sort -u").splitlines()
+        links = sandboxed.run(kind, "find ~ -xdev -type l").splitlines()
         found = {*((each, False) for each in mounted), *((each, True) for each in links)}
         assert planned <= found
         if kind == "files":  # the worker of commands lays more over what it has, for rehearsals
-            assert planned == {each for each in found if each[0].startswith(f"{there.folder}/")}
-        assert all(path.replace(f"{there.folder}/person", "~") in table for path, _ in planned)
+            assert planned == {each for each in found if each[0].startswith(f"{sandboxed.folder}/")}
+        assert all(path.replace(f"{sandboxed.folder}/person", "~") in table for path, _ in planned)
 
 
-def test_only_commands_have_a_network(there: Launched) -> None:
+def test_only_commands_have_a_network(sandboxed: Launched) -> None:
     outside = Path("/proc/net/dev").read_text().count(":")
-    assert [there.run(kind, "grep -c : /proc/net/dev") for kind in KINDS] == ["1", str(outside)]
+    assert [sandboxed.run(kind, "grep -c : /proc/net/dev") for kind in KINDS] == ["1", str(outside)]
 
 
-def test_git_goes_on_in_a_repository_that_a_command_makes(there: Launched) -> None:
+def test_git_goes_on_in_a_repository_that_a_command_makes(sandboxed: Launched) -> None:
     """It is hidden from the person's git meanwhile, as one of the agent's is, but from no command."""
-    hidden = there.project / "hidden"
+    hidden = sandboxed.project / "hidden"
     script = "git init -q sub; cd sub; git commit -qm one --allow-empty; until [ -e ../hidden ]; do sleep 0.02; done"
     command = f"{script}; git commit -qm two --allow-empty"
-    there.console.send("commands", {"id": 902, "op": "run", "args": {"command": command}})
-    until(lambda: {each.name for each in (there.project / "sub" / ".git").glob("*")} == {README})
+    sandboxed.console.send("commands", {"id": 902, "op": "run", "args": {"command": command}})
+    until(
+        lambda: {each.name for each in (sandboxed.project / "sub" / ".git").glob("*")} == {README}
+    )
     hidden.touch()
-    by, frame = there.console.results.get(timeout=30)
+    by, frame = sandboxed.console.results.get(timeout=30)
     assert (by, frame["result"]["exit_code"]) == ("commands", 0)
-    assert there.run("commands", "cd sub; git log --format=%s%an") == "twoAda\noneAda"
+    assert sandboxed.run("commands", "cd sub; git log --format=%s%an") == "twoAda\noneAda"
 
 
-def test_a_command_runs_until_the_launcher_is_gone(there: Launched) -> None:
+def test_a_command_runs_until_the_launcher_is_gone(sandboxed: Launched) -> None:
     """It is killed at the end of these tests, and all processes are looked for then."""
-    command = f"sleep 999; : {there.project}"
-    there.console.send("commands", {"id": 901, "op": "run", "args": {"command": command}})
-    until(lambda: there.pids("sleep 999"))
+    command = f"sleep 999; : {sandboxed.project}"
+    sandboxed.console.send("commands", {"id": 901, "op": "run", "args": {"command": command}})
+    until(lambda: sandboxed.pids("sleep 999"))
 
 
 def test_without_a_sandbox_the_workers_are_processes_with_nothing_of_aileron() -> None:
