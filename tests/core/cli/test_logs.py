@@ -40,14 +40,14 @@ def tell(
     log.handle(record)
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
+def log_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
 
 
 def test_a_line_says_when_what_and_where_to_look_further(log: LogFile, tmp_path: Path) -> None:
     """One JSON object: time, level, source, message, and the names of what it is about."""
     tell(log, "recorded", event="run.completed", seq=12, run="run-x", session=None, action="send")
-    (line,) = lines(tmp_path / "aileron.log")
+    (line,) = log_lines(tmp_path / "aileron.log")
     assert line.pop("at").endswith("Z")
     assert line == {
         "level": "info", "logger": OURS, "message": "recorded", "event": "run.completed",
@@ -61,7 +61,7 @@ def test_the_text_of_an_exception_stays_out(log: LogFile, tmp_path: Path) -> Non
         raise ValueError("the secret argument")
     except ValueError:
         tell(log, "it failed", exc_info=sys.exc_info(), stack_info="the secret stack")
-    (line,) = lines(tmp_path / "aileron.log")
+    (line,) = log_lines(tmp_path / "aileron.log")
     assert line["error"] == "ValueError"
     assert "secret" not in json.dumps(line)
 
@@ -71,7 +71,7 @@ def test_of_a_library_only_the_place_is_kept(log: LogFile, tmp_path: Path) -> No
     for name in ("httpx", "mcp.server", "asyncio", "aileron.connector", "aileron_core_not"):
         tell(log, "GET https://x/?q=secret", name=name)
         tell(log, "failed on %s", "secret", name=name, level=logging.WARNING)
-    found = lines(tmp_path / "aileron.log")
+    found = log_lines(tmp_path / "aileron.log")
     assert [line["logger"] for line in found] == [
         "httpx", "mcp.server", "asyncio", "aileron.connector", "aileron_core_not",
     ]  # fmt: skip
@@ -87,7 +87,7 @@ def test_no_text_ends_its_line_or_reaches_a_terminal(log: LogFile, tmp_path: Pat
     data = (tmp_path / "aileron.log").read_bytes()
     assert data.count(b"\n") == 1
     assert data.rstrip(b"\n").decode("ascii").isprintable()
-    (line,) = lines(tmp_path / "aileron.log")
+    (line,) = log_lines(tmp_path / "aileron.log")
     assert (line["message"], line["action"]) == (hostile, hostile)
 
 
@@ -105,7 +105,7 @@ def test_the_file_is_the_owners_alone_and_is_set_aside_when_it_grows(tmp_path: P
     for file in files:
         assert file.stat().st_mode & 0o777 == 0o600
         assert file.stat().st_size <= 1000
-    assert lines(path)[-1]["message"] == "line 59"
+    assert log_lines(path)[-1]["message"] == "line 59"
 
 
 def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_lines_that_a_full_disk_takes_are_counted(
     log.close()
     for descriptor in (real, full):
         os.close(descriptor)
-    messages = [line["message"] for line in lines(tmp_path / "aileron.log")]
+    messages = [line["message"] for line in log_lines(tmp_path / "aileron.log")]
     assert "3 lines could not be written" in messages
     assert messages[-1] == "kept too"
     assert capfd.readouterr() == ("", "")

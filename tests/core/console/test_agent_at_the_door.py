@@ -37,7 +37,9 @@ async def url(core: Core) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def agent(core: Core, url: str, era: str, **options: Any) -> AsyncGenerator[Client, None]:
+async def agent_client(
+    core: Core, url: str, era: str, **options: Any
+) -> AsyncGenerator[Client, None]:
     bearer = {"Authorization": f"Bearer {core.token}"}
     async with (
         httpx2.AsyncClient(headers=bearer, timeout=30) as http,
@@ -63,7 +65,7 @@ async def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
 ) -> None:
     """From `_meta` and `clientInfo` to the approval and the session, bounded, on record."""
     info = Implementation(name="codex-mcp-client", version="0.169.0")
-    async with agent(core, url, era, client_info=info) as client:
+    async with agent_client(core, url, era, client_info=info) as client:
         call = asyncio.get_running_loop().create_task(
             client.call_tool("send_draft", {"draft_id": DRAFT}, meta=CODEX)  # type: ignore[arg-type]
         )
@@ -85,7 +87,7 @@ async def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
 
 async def test_a_client_that_lists_nothing_is_known_by_its_first_call(core: Core, url: str) -> None:
     """The tools are known from another agent's list, so the call alone says who it is."""
-    async with agent(core, url, "2026-07-28") as first:
+    async with agent_client(core, url, "2026-07-28") as first:
         await first.list_tools()
     other = await open_session(core.app)
     headers = {
@@ -169,7 +171,7 @@ async def test_a_held_tool_call_that_ends_undecided_has_stopped_waiting(
     core: Core, url: str
 ) -> None:
     """The agent got its pending message; asking for the status is waiting again."""
-    async with agent(core, url, "legacy") as client:
+    async with agent_client(core, url, "legacy") as client:
         loop = asyncio.get_running_loop()
         call = loop.create_task(client.call_tool("send_draft", {"draft_id": DRAFT}))
         view = await first_call(core)

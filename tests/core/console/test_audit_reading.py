@@ -17,12 +17,12 @@ from tests.support.core_harness import Core, Start, change_rows
 from tests.support.frozen_clock import FrozenClock
 
 
-async def page(core: Core, before: int | None, limit: int = 4) -> RecordsRead:
+async def read_page(core: Core, before: int | None, limit: int = 4) -> RecordsRead:
     await core.do(ReadRecords(before_seq=before, limit=limit))
     return core.last(RecordsRead)
 
 
-async def verified(core: Core) -> AuditVerified:
+async def verify(core: Core) -> AuditVerified:
     await core.do(VerifyAudit())
     return core.last(AuditVerified)
 
@@ -35,7 +35,7 @@ async def test_pages_follow_each_other_to_the_first_record_without_gap_or_repeti
     seen: list[int] = []
     before: int | None = None
     while True:
-        found = await page(core, before)
+        found = await read_page(core, before)
         assert (found.before_seq, found.total) == (before, len(everything))
         if not found.records:
             break
@@ -44,10 +44,10 @@ async def test_pages_follow_each_other_to_the_first_record_without_gap_or_repeti
         seen = numbers + seen
         before = numbers[0]
     assert seen == list(range(1, len(everything) + 1))
-    first = (await page(core, 2)).records[0]
+    first = (await read_page(core, 2)).records[0]
     assert (first.event, first.actor) == (everything[0]["event"], everything[0]["actor"])
     for limit, got in ((0, 1), (-5, 1), (10**9, len(everything))):
-        assert len((await page(core, None, limit)).records) == got
+        assert len((await read_page(core, None, limit)).records) == got
 
 
 async def test_one_record_comes_whole_as_it_is_stored(core: Core) -> None:
@@ -64,13 +64,13 @@ async def test_one_record_comes_whole_as_it_is_stored(core: Core) -> None:
 
 async def test_a_whole_audit_is_verified_and_an_edited_one_is_named(core: Core, home: Path) -> None:
     """Our own sentences, how many records, how long it took."""
-    good = await verified(core)
+    good = await verify(core)
     assert good.problems == ()
     assert good.records == len(await core.records())
     assert good.seconds >= 0
     change_rows(home, "UPDATE audit SET body = replace(body, 'console', 'konsole') WHERE seq = 1")
-    assert "does not match its hash" in (await verified(core)).problems[0]
-    await page(core, None)  # and it is read all the same
+    assert "does not match its hash" in (await verify(core)).problems[0]
+    await read_page(core, None)  # and it is read all the same
     await core.do(ReadRecord(seq=1))
     assert "konsole" in json.dumps(core.events[-1].body)  # type: ignore[union-attr]
 
@@ -82,7 +82,7 @@ async def test_an_audit_that_somebody_rewrote_is_not_reported_record_by_record(
     for _ in range(300):
         await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
     change_rows(home, "UPDATE audit SET body = '{}'")
-    problems = (await verified(core)).problems
+    problems = (await verify(core)).problems
     assert len(problems) == 201
     assert "more; `aileron audit verify` lists them all" in problems[-1]
 
@@ -93,10 +93,10 @@ async def test_verifying_runs_beside_the_core_and_once_at_a_time(
     """Calls are answered meanwhile; a second wish is refused; a stop does not wait for it."""
     for _ in range(50):
         await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
-    first = asyncio.get_running_loop().create_task(verified(core))
+    first = asyncio.get_running_loop().create_task(verify(core))
     await asyncio.sleep(0)
     with pytest.raises(Conflict, match="already"):
-        await verified(core)
+        await verify(core)
     await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Written meanwhile")
     assert (await first).problems == ()
     many = "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n LIMIT 30000) "
@@ -108,7 +108,7 @@ async def test_verifying_runs_beside_the_core_and_once_at_a_time(
 
     monkeypatch.setattr(audit_reader, "verify_home", closing)
     with pytest.raises(Unavailable):
-        await verified(core)
+        await verify(core)
 
 
 async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alone(

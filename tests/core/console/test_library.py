@@ -15,21 +15,21 @@ from tests.support.core_harness import Core, Mailbox, Start
 CONNECTOR = "local://aileron/mail-drafts@0.1.0"
 
 
-def item(library: tuple[LibraryItemView, ...], name: str) -> LibraryItemView:
+def item_named(library: tuple[LibraryItemView, ...], name: str) -> LibraryItemView:
     return next(each for each in library if each.name == name)
 
 
-async def listed(core: Core) -> tuple[LibraryItemView, ...]:
+async def items_of(core: Core) -> tuple[LibraryItemView, ...]:
     return (await core.app.console.snapshot()).library
 
 
 async def withdraw(core: Core, name: str) -> None:
-    found = item(await listed(core), name)
+    found = item_named(await items_of(core), name)
     await core.do(WithdrawAcceptance(kind=found.kind, name=name, digest=found.digest))
 
 
 async def accept_by_name(core: Core, name: str) -> None:
-    found = item(await listed(core), name)
+    found = item_named(await items_of(core), name)
     await core.do(Accept(kind=found.kind, name=name, digest=found.digest))
 
 
@@ -46,7 +46,7 @@ async def test_what_a_person_withdraws_is_gone_for_agents_at_once_and_comes_back
         await withdraw(core, "get-draft")
         assert seen(core) == ["list-drafts"]  # send-draft's preview asks what get-draft may ask
         update = core.last(LibraryUpdated)
-        shown = item(update.library, "get-draft")
+        shown = item_named(update.library, "get-draft")
         assert (shown.state, shown.reason) == ("held_back", "You withdrew its acceptance.")
         assert (shown.accepted_at, shown.accepted_by) == (None, "")
         assert [each.name for each in update.not_accepted] == ["get-draft"]
@@ -65,9 +65,11 @@ async def test_what_a_person_withdraws_is_gone_for_agents_at_once_and_comes_back
         with pytest.raises(Conflict, match="Nothing changed"):
             await withdraw(core, "get-draft")
     async with start(accept=False) as core:  # over a restart too
-        assert item(await listed(core), "get-draft").reason == "You withdrew its acceptance."
+        assert (
+            item_named(await items_of(core), "get-draft").reason == "You withdrew its acceptance."
+        )
         await accept_by_name(core, "get-draft")
-        shown = item(await listed(core), "get-draft")
+        shown = item_named(await items_of(core), "get-draft")
         assert (shown.state, shown.reason, shown.accepted_by) == ("ready", "", "person")
         assert shown.accepted_at is not None
         assert seen(core) == ["get-draft", "list-drafts", "send-draft"]
@@ -86,11 +88,11 @@ async def test_a_withdrawn_connector_takes_its_actions_with_it(core: Core, home:
     """Agents see none of them, and each says which connector is missing."""
     await withdraw(core, CONNECTOR)
     assert seen(core) == []
-    shown = await listed(core)
-    assert item(shown, CONNECTOR).state == "held_back"
+    shown = await items_of(core)
+    assert item_named(shown, CONNECTOR).state == "held_back"
     (held,) = (await core.app.console.snapshot()).not_accepted
     assert (home / held.file / "manifest.toml").is_file(), "one can look at what is asked"
-    broken = item(shown, "get-draft")
+    broken = item_named(shown, "get-draft")
     assert broken.state == "error"
     assert f"{CONNECTOR} is not accepted" in broken.reason
     await accept_by_name(core, CONNECTOR)
@@ -137,7 +139,7 @@ async def test_a_row_that_is_put_back_takes_nothing_in(
     rows("INSERT OR REPLACE INTO pins VALUES(?, ?, ?, ?, ?, ?)", *old)
     async with start(accept=False) as core:
         assert "get-draft" not in seen(core)
-        assert item(await listed(core), "get-draft").state == "held_back"
+        assert item_named(await items_of(core), "get-draft").state == "held_back"
 
 
 async def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_it(

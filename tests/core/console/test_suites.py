@@ -31,7 +31,7 @@ def add(home: Path, *paths: Path) -> int:
 
 
 @pytest.fixture
-def suite(home: Path, tmp_path: Path) -> Path:
+def large_suite(home: Path, tmp_path: Path) -> Path:
     """A home with the connector in it, and a suite of 515 beside it."""
     install_examples(home)
     for file in (home / "actions").iterdir():
@@ -50,7 +50,7 @@ def accept_suite(*files: NotAcceptedView) -> AcceptSuite:
 
 
 def test_515_files_are_added_in_one_pass(
-    home: Path, suite: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, large_suite: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store is read once, not once a file: to hash a large connector each time took half a minute."""
     scans: list[int] = []
@@ -62,12 +62,12 @@ def test_515_files_are_added_in_one_pass(
 
     monkeypatch.setattr(ConnectorStore, "scan", counted)
     begun = time.process_time()
-    assert add(home, suite) == 0
+    assert add(home, large_suite) == 0
     assert time.process_time() - begun < 3
     assert len(scans) == 1
     assert len(list((home / "actions").iterdir())) == ALL
     (found,) = read_suites(home / "suites")
-    assert found.source == str(suite)
+    assert found.source == str(large_suite)
     assert len(found.files) == ALL
     text = (home / "actions" / "first-511.md").read_text()
     (installed,) = ConnectorStore(home).list()
@@ -75,10 +75,10 @@ def test_515_files_are_added_in_one_pass(
 
 
 async def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
-    home: Path, suite: Path
+    home: Path, large_suite: Path
 ) -> None:
     """515 records in one transaction, in under a second; then nothing is left of the suite."""
-    add(home, suite)
+    add(home, large_suite)
     async with Core.open(home, accept=False) as core:
         (connector,) = (
             each

@@ -123,11 +123,11 @@ async def test_a_vault_does_not_stay_unlocked_unrecorded(core: Core) -> None:
     core.app.database._stopped = None
 
 
-def settings(minutes: int) -> Settings:
+def lock_settings(minutes: int) -> Settings:
     return Settings(vault=VaultSettings(lock_minutes=minutes))
 
 
-@pytest.mark.core(settings=settings(60))
+@pytest.mark.core(settings=lock_settings(60))
 async def test_it_is_locked_when_nobody_uses_it(core: Core, clock: FrozenClock) -> None:
     await core.app.vault_service.create(Secret(PHRASE), way="console")
     clock.advance(59 * 60)
@@ -149,7 +149,7 @@ async def test_it_is_locked_when_nobody_uses_it(core: Core, clock: FrozenClock) 
     assert "60 minutes" in record["summary"]
 
 
-@pytest.mark.core(settings=settings(0))
+@pytest.mark.core(settings=lock_settings(0))
 async def test_it_is_not_locked_by_itself_with_0_minutes(core: Core, clock: FrozenClock) -> None:
     await core.app.vault_service.create(Secret(PHRASE), way="console")
     clock.advance(86400)
@@ -157,7 +157,7 @@ async def test_it_is_not_locked_by_itself_with_0_minutes(core: Core, clock: Froz
     assert core.app.vault.state == "unlocked"
 
 
-@pytest.mark.core(settings=settings(1))
+@pytest.mark.core(settings=lock_settings(1))
 async def test_it_is_not_locked_in_the_middle_of_a_run(
     start: Start, home: Path, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
@@ -177,7 +177,7 @@ async def test_it_is_not_locked_in_the_middle_of_a_run(
         assert core.app.vault.state == "locked"
 
 
-@pytest.mark.core(settings=settings(1))
+@pytest.mark.core(settings=lock_settings(1))
 async def test_runs_put_it_off_for_ten_minutes_and_no_longer(
     start: Start, home: Path, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
@@ -197,7 +197,7 @@ async def test_runs_put_it_off_for_ten_minutes_and_no_longer(
             assert core.app.vault.state == "locked"
 
 
-@pytest.mark.core(settings=settings(1))
+@pytest.mark.core(settings=lock_settings(1))
 async def test_it_is_not_locked_while_a_session_uses_a_key_from_it(
     start: Start, clock: FrozenClock
 ) -> None:

@@ -35,7 +35,7 @@ def ungate(home: Path) -> tuple[str, str]:
     return before, after
 
 
-async def offered(core: Core, name: str) -> NotAcceptedView:
+async def offered_file(core: Core, name: str) -> NotAcceptedView:
     await core.app.library.poll()
     (found,) = [each for each in core.app.library.not_accepted() if each.name == name]
     return found
@@ -44,10 +44,10 @@ async def offered(core: Core, name: str) -> NotAcceptedView:
 async def test_a_new_file_is_offered_with_all_of_its_text(home: Path) -> None:
     install_examples(home)
     async with Core.open(home, accept=False) as core:
-        view = await offered(core, "send-draft")
+        view = await offered_file(core, "send-draft")
         assert view.content.text == file(home).read_text("utf-8")
         assert (view.change, view.before) == ("new", None)
-        connector = await offered(core, CONNECTOR)
+        connector = await offered_file(core, CONNECTOR)
         (manifest,) = (home / "store" / "connectors").glob("sha256/*/manifest.toml")
         module = manifest.with_name("connector.wasm")
         assert connector.content.text == manifest.read_text("utf-8")
@@ -63,11 +63,11 @@ async def test_a_changed_file_stands_beside_what_was_accepted(home: Path, restar
     async with Core.open(home) as core:
         if not restart:
             before, after = ungate(home)
-            view = await offered(core, "send-draft")
+            view = await offered_file(core, "send-draft")
     if restart:
         before, after = ungate(home)
         async with Core.open(home, accept=False) as core:
-            view = await offered(core, "send-draft")
+            view = await offered_file(core, "send-draft")
     assert view.content is not None
     assert view.before is not None
     assert (view.content.text, view.before.text) == (after, before)
@@ -86,7 +86,7 @@ async def test_copies_are_private_and_go_with_what_they_were_kept_for(home: Path
 
         old = digest(file(home))
         ungate(home)
-        view = await offered(core, "send-draft")
+        view = await offered_file(core, "send-draft")
         assert old in kept_copies(home)
         await core.app.console.carry_out(Accept(kind=view.kind, name=view.name, digest=view.digest))
         assert (old in kept_copies(home), view.digest in kept_copies(home)) == (False, True)
@@ -109,7 +109,7 @@ async def test_what_was_accepted_before_copies_were_kept_is_said_to_be_missing(h
     shutil.rmtree(home / "store" / "accepted")
     ungate(home)
     async with Core.open(home, accept=False) as core:
-        view = await offered(core, "send-draft")
+        view = await offered_file(core, "send-draft")
         assert (view.before.text, view.before.changes) == (None, ())
         assert len(kept_copies(home)) == 2, "of the other two"
 
@@ -131,7 +131,7 @@ async def test_a_damaged_copy_is_not_shown_as_what_was_accepted(home: Path, dama
         copy.mkdir()
     ungate(home)
     async with Core.open(home, accept=False) as core:
-        view = await offered(core, "send-draft")
+        view = await offered_file(core, "send-draft")
         assert view.before is not None
         assert view.before.text is None
 
@@ -150,7 +150,7 @@ async def test_a_connector_with_another_manifest_stands_beside_the_accepted_one(
         source = shutil.copytree(folder, tmp_path / "changed")
         (source / "manifest.toml").write_text(new, "utf-8")
         core.app.library._store.install(source)  # pyright: ignore[reportPrivateUsage]
-        view = await offered(core, f"local://aileron/mail-drafts@{version}")
+        view = await offered_file(core, f"local://aileron/mail-drafts@{version}")
         assert view.change == ("changed" if version == "0.1.0" else "new")
         assert (view.content.text, view.before.text) == (new, old)
         assert [(each.kind, each.after) for each in view.before.wider] == [

@@ -17,7 +17,7 @@ LATER = 2**62
 """Nanoseconds: every file is older than this."""
 
 
-def look(home: Path, now_ns: int = LATER) -> FileStamps:
+def stamps_of(home: Path, now_ns: int = LATER) -> FileStamps:
     store = home / "store" / "connectors" / "sha256"
     return read_stamps(home / "actions", store, home / "suites", now_ns=now_ns)
 
@@ -97,10 +97,10 @@ async def test_a_changed_file_counts_no_more(
 def test_every_change_shows_without_the_bytes(home: Path, change: Callable[[Path], None]) -> None:
     """Twice a second only the file system is asked; what it says must differ after any change."""
     install_examples(home)
-    before = look(home)
+    before = stamps_of(home)
     assert before.stamps
     change(home / "actions" / "list-drafts.md")
-    assert look(home).stamps != before.stamps
+    assert stamps_of(home).stamps != before.stamps
 
 
 @pytest.mark.parametrize("change", [append, rewrite_with_its_old_times, replace, Path.unlink])
@@ -109,19 +109,19 @@ def test_a_change_in_the_store_shows_too(home: Path, change: Callable[[Path], No
     install_examples(home)
     for name in ("connector.wasm", "manifest.toml"):
         (path,) = (home / "store" / "connectors" / "sha256").glob(f"*/{name}")
-        before = look(home)
+        before = stamps_of(home)
         change(path)
-        assert look(home).stamps != before.stamps
+        assert stamps_of(home).stamps != before.stamps
 
 
 def test_changes_within_one_tick_of_the_clock_are_not_missed(home: Path) -> None:
     """They have one time: until the newest is older than any tick, the bytes are read."""
     install_examples(home)
-    newest = max(stamp[-1] for stamp in look(home).stamps)
-    assert not look(home, newest).settled
-    assert not look(home, newest + 100_000_000).settled
-    assert look(home, newest + 2_000_000_000).settled
-    assert not look(home, newest - 10_000_000_000).settled  # the clock was set back
+    newest = max(stamp[-1] for stamp in stamps_of(home).stamps)
+    assert not stamps_of(home, newest).settled
+    assert not stamps_of(home, newest + 100_000_000).settled
+    assert stamps_of(home, newest + 2_000_000_000).settled
+    assert not stamps_of(home, newest - 10_000_000_000).settled  # the clock was set back
 
 
 async def test_young_files_are_read_whatever_the_file_system_says_of_them(
@@ -141,7 +141,7 @@ async def test_young_files_are_read_whatever_the_file_system_says_of_them(
             await library.poll()
             assert "list-drafts" in [action.name for action in library.ready()]
             append(file)
-            library._files.stamps = FileStamps(stamps=look(home).stamps, settled=settled)
+            library._files.stamps = FileStamps(stamps=stamps_of(home).stamps, settled=settled)
             await library.poll()
             assert ("list-drafts" in [action.name for action in library.ready()]) is offered
 

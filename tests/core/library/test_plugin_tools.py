@@ -35,7 +35,7 @@ async def launched_with(core: Core, *ops: str) -> Session:
     return opened.session
 
 
-def listed(core: Core, session: Session) -> dict[str, Json]:
+def listed_tools(core: Core, session: Session) -> dict[str, Json]:
     items = AgentApi(core.app).list_actions(session)["items"]
     return {each["tool"]: each["gated"] for each in items}
 
@@ -47,11 +47,11 @@ async def test_a_session_has_the_exposed_ops_as_tools_and_no_other_session_has(
     install_examples(home)
     async with Core.open(home, mailbox) as core:
         mine = await launched_with(core, *OPS)
-        tools = listed(core, mine)
+        tools = listed_tools(core, mine)
         assert {name: tools[f"{PLUGIN}_{name}"] for name in OPS} == {
             "get_draft": False, "list_drafts": False, "send_draft": True,
         }  # fmt: skip
-        assert not any(name.startswith(PLUGIN) for name in listed(core, core.session))
+        assert not any(name.startswith(PLUGIN) for name in listed_tools(core, core.session))
         (item,) = (
             each
             for each in AgentApi(core.app).list_actions(mine)["items"]
@@ -91,7 +91,7 @@ async def test_a_connector_that_is_withdrawn_ends_its_tools_and_what_waits(
         await core.app.console.carry_out(
             WithdrawAcceptance(kind="connector", name=whose.ref, digest=whose.hash)
         )
-        assert f"{PLUGIN}_send_draft" not in listed(core, mine)
+        assert f"{PLUGIN}_send_draft" not in listed_tools(core, mine)
         with pytest.raises(Conflict, match="no accepted connector is named 'mail-drafts'"):
             await core.call(name, {"draft_id": "r-1"}, session=mine)
         await core.approve(view)
@@ -119,7 +119,7 @@ async def test_an_op_is_asked_unless_an_action_lets_the_agent_call_it_with_the_s
     assert before in text
     file.write_text(text.replace(before, after))
     async with Core.open(home) as core:
-        assert listed(core, await launched_with(core, "list_drafts"))[f"{PLUGIN}_list_drafts"]
+        assert listed_tools(core, await launched_with(core, "list_drafts"))[f"{PLUGIN}_list_drafts"]
 
 
 async def test_an_op_without_a_schema_takes_any_arguments_says_so_and_is_asked(

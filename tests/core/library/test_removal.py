@@ -36,7 +36,7 @@ def seen(core: Core) -> list[str]:
     return [action.name for action in core.app.library.ready()]
 
 
-def states(core: Core) -> dict[str, str]:
+def item_states(core: Core) -> dict[str, str]:
     return {each.name: each.state for each in core.app.library.items()}
 
 
@@ -87,12 +87,12 @@ async def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
         assert (record["actor"], record["name"]) == ("aileron", recorded)
         put_back(kept, path)
         await core.app.library.poll()
-        assert states(core)[name] == "held_back"
+        assert item_states(core)[name] == "held_back"
         assert "get-draft" not in seen(core)
         with pytest.raises((Conflict, NotFound)):
             await core.call("get-draft", {"id": "r-1"})
     async with Core.open(home, accept=False) as core:
-        assert states(core)[name] == "held_back"
+        assert item_states(core)[name] == "held_back"
         (held,) = [each for each in core.app.library.not_accepted() if each.name == name]
         await core.app.console.carry_out(Accept(kind=held.kind, name=name, digest=held.digest))
         assert "get-draft" in seen(core)
@@ -207,7 +207,7 @@ async def test_a_row_put_back_after_a_removal_takes_nothing_in(home: Path) -> No
     put_back(kept, path)
     rows("INSERT INTO pins VALUES(?, ?, ?, ?, ?, ?)", *old)
     async with Core.open(home, accept=False) as core:
-        assert states(core)["get-draft"] == "held_back"
+        assert item_states(core)["get-draft"] == "held_back"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ async def accept_shown(core: Core, name: str = "long-work") -> None:
     )
 
 
-def allowed(core: Core, name: str = "long-work") -> int:
+def seconds_allowed(core: Core, name: str = "long-work") -> int:
     return core.app.library.find(name).action.limits.wall_seconds
 
 
@@ -70,7 +70,7 @@ async def test_a_longer_time_is_shown_and_given_with_the_acceptance(
         await accept_shown(core, CONNECTOR)
         await accept_shown(core)
         usual = 10 if "wall_seconds" in limits else 30
-        assert allowed(core) == (usual if named is None else named[0])
+        assert seconds_allowed(core) == (usual if named is None else named[0])
         records = await core.records("library.accepted")
         given = [each for each in records if each["kind"] == "run_time"]
         assert [each["digest"].split()[1] for each in given] == ([str(named[0])] if named else [])
@@ -113,7 +113,7 @@ async def test_a_time_named_after_the_acceptance_is_not_given(home: Path) -> Non
         await accept_shown(core, CONNECTOR)
         item = next(each for each in core.app.library.items() if each.name == "long-work")
         assert (item.run_time.seconds, item.run_time.accepted) == (120, False)
-        assert allowed(core) == 30
+        assert seconds_allowed(core) == 30
     with closing(sqlite3.connect(home / "aileron.db")) as database, database:
         database.execute(
             "INSERT INTO pins(kind, name, digest, taken_at, taken_by, last_record) "
@@ -122,10 +122,10 @@ async def test_a_time_named_after_the_acceptance_is_not_given(home: Path) -> Non
         )
     async with Core.open(home, accept=False) as core:
         await core.until(lambda: core.app.library.ready() or None)
-        assert allowed(core) == 30
+        assert seconds_allowed(core) == 30
         await core.app.library.withdraw_acceptance("action", "long-work", item.digest)
         await accept_shown(core)
-        assert allowed(core) == 120
+        assert seconds_allowed(core) == 120
 
 
 async def test_the_time_goes_with_the_acceptance(home: Path) -> None:
@@ -137,7 +137,7 @@ async def test_the_time_goes_with_the_acceptance(home: Path) -> None:
         await accept_shown(core)
     async with Core.open(home, accept=False) as core:
         await core.until(lambda: core.app.library.ready() or None)
-        assert allowed(core) == 120
+        assert seconds_allowed(core) == 120
         digest = next(e.digest for e in core.app.library.items() if e.name == "long-work")
         await core.app.library.withdraw_acceptance("action", "long-work", digest)
         withdrawn = await core.records("library.withdrawn")
@@ -146,7 +146,7 @@ async def test_the_time_goes_with_the_acceptance(home: Path) -> None:
         long_action(home, hash_, limits="[limits]\nwall_seconds = 40\n")
         await core.until(lambda: (path.read_text() and core.app.library.not_accepted()) or None)
         await accept_shown(core)
-        assert allowed(core) == 40
+        assert seconds_allowed(core) == 40
         long_action(home, hash_)
         view = await proposed(core)
         changes = view.before.changes if view.before is not None else ()
@@ -173,5 +173,5 @@ async def test_of_files_added_together_each_gets_the_time_that_was_shown(home: P
                     run_seconds=((views[0].file, 120),),
                 )
             )
-        assert allowed(core) == 120
+        assert seconds_allowed(core) == 120
         assert (await proposed(core, "more-work")).run_time is not None

@@ -18,7 +18,7 @@ def page_of(home: Path, *words: str) -> str:
 
 
 @pytest.fixture
-def changed(home: Path) -> Path:
+def changed_home(home: Path) -> Path:
     """A home in which everything was accepted, and one action file then overwritten."""
     install_examples(home)
 
@@ -33,8 +33,8 @@ def changed(home: Path) -> Path:
     return home
 
 
-def test_a_changed_action_is_printed_with_what_it_allows_more(changed: Path) -> None:
-    page = page_of(changed, "action", "show", "send-draft")
+def test_a_changed_action_is_printed_with_what_it_allows_more(changed_home: Path) -> None:
+    page = page_of(changed_home, "action", "show", "send-draft")
     for part in (
         "▲ allows more than before: no longer asks you",
         "ALLOWS MORE  than the version accepted on",
@@ -48,22 +48,22 @@ def test_a_changed_action_is_printed_with_what_it_allows_more(changed: Path) -> 
     assert "\x1b" not in page
 
 
-def test_programs_get_the_texts_and_the_changes(changed: Path) -> None:
-    body = json.loads(page_of(changed, "action", "show", "send-draft", "--json"))
+def test_programs_get_the_texts_and_the_changes(changed_home: Path) -> None:
+    body = json.loads(page_of(changed_home, "action", "show", "send-draft", "--json"))
     assert (body["state"], body["module"]) == ("held_back", None)
     assert "\x1b[2JSends" in body["text"]
     assert "required = true" in body["before"]["text"]
     assert body["before"]["changes"][0] == {
         "direction": "wider", "kind": "asks_no_more", "name": "", "before": "", "after": "",
     }  # fmt: skip
-    body = json.loads(page_of(changed, "connector", "show", "mail-drafts", "--json"))
+    body = json.loads(page_of(changed_home, "connector", "show", "mail-drafts", "--json"))
     assert (body["state"], body["before"]) == ("ready", None)
     assert "sha256:" in body["module"]
 
 
-def test_a_name_that_is_nearly_one_is_suggested(changed: Path) -> None:
-    assert "Did you mean send-draft?" in page_of(changed, "action", "show", "send-darft")
-    assert "Did you mean mail-drafts?" in page_of(changed, "connector", "show", "mail-draft")
+def test_a_name_that_is_nearly_one_is_suggested(changed_home: Path) -> None:
+    assert "Did you mean send-draft?" in page_of(changed_home, "action", "show", "send-darft")
+    assert "Did you mean mail-drafts?" in page_of(changed_home, "connector", "show", "mail-draft")
 
 
 def test_a_home_that_no_console_has_opened_shows_its_files_too(home: Path) -> None:
