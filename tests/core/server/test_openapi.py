@@ -71,7 +71,7 @@ def hold_to_schema(name: str, body: object) -> None:
     Draft202012Validator(reference).validate(json.loads(json.dumps(body)))
 
 
-def record(state: RunState, **more: Any) -> RunRecord:
+def run_record(state: RunState, **more: Any) -> RunRecord:
     return RunRecord(
         run_id="run-1", session_id="ses-1", action="a", action_sha256="", args={}, args_sha256="",
         gated=True, state=state, requested_at=0.0, approval_id="act-1", **more,
@@ -92,12 +92,12 @@ def test_every_way_in_which_an_approval_may_stand_is_described(
         "reason": "not today",
         "failure": Failure(class_="network_error", message="down", details={"host": "x"}),
     }
-    body = result_body(record(state, **more))
+    body = result_body(run_record(state, **more))
     assert "completed_steps" in body
     hold_to_schema("Result", body)
-    hold_to_schema("Result", result_body(record(state)))
-    hold_to_schema("Pending", pending_body(record(state), "http://127.0.0.1:1", attached=True))
-    hold_to_schema("Completed", completed_body(record(state, **more)))
+    hold_to_schema("Result", result_body(run_record(state)))
+    hold_to_schema("Pending", pending_body(run_record(state), "http://127.0.0.1:1", attached=True))
+    hold_to_schema("Completed", completed_body(run_record(state, **more)))
 
 
 def test_what_is_sent_is_bounded_as_the_document_says() -> None:

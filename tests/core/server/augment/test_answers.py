@@ -17,7 +17,7 @@ from tests.core.server.augment.scripted_model import (
 )
 
 
-def names(request: dict[str, Any]) -> list[str]:
+def tool_names(request: dict[str, Any]) -> list[str]:
     return [tool.get("name") or tool["function"]["name"] for tool in request["tools"]]
 
 
@@ -39,7 +39,7 @@ async def test_a_call_of_ours_runs_and_the_agent_sees_one_answer(wire: str, stre
         assert reply.output_tokens == 14
         assert reply.id.endswith("0")
         first, second = model.requests
-        assert names(first) == [
+        assert tool_names(first) == [
             "own_tool",
             "read_inbox",
             "send_draft",
@@ -191,22 +191,22 @@ async def test_in_a_mixed_turn_ours_run_and_the_agent_gets_its_own(wire: str, st
 
 
 @pytest.fixture
-async def plain() -> Any:
+async def plain_answer() -> Any:
     model = ScriptedModel([Text("Hi.")])
     async with augmenting(model) as made:
         yield made
 
 
-async def test_what_does_not_change_passes_byte_for_byte(plain: Augmented) -> None:
+async def test_what_does_not_change_passes_byte_for_byte(plain_answer: Augmented) -> None:
     """A stream without a call of ours is the model's own bytes."""
     import http.client
 
     def ask() -> bytes:
-        connection = http.client.HTTPConnection("127.0.0.1", plain.port)
+        connection = http.client.HTTPConnection("127.0.0.1", plain_answer.port)
         body = json.dumps(
             {"model": "m", "stream": True, "messages": [{"role": "user", "content": "x"}]}
         )
-        connection.request("POST", f"/gw/{plain.session.gateway_token}/v1/messages", body)
+        connection.request("POST", f"/gw/{plain_answer.session.gateway_token}/v1/messages", body)
         found = connection.getresponse().read()
         connection.close()
         return found
@@ -229,6 +229,6 @@ async def test_what_does_not_change_in_a_request_says_the_same(size: int) -> Non
         head, _ = await made.post(b"/v1/messages", body=body.encode())
     assert head.startswith(b"HTTP/1.1 200 ")
     sent, said = json.loads(model.seen[0].body), json.loads(body)
-    assert names(sent)[0] == "own_tool"
+    assert tool_names(sent)[0] == "own_tool"
     sent["tools"] = sent["tools"][:1]
     assert json.dumps(sent) == json.dumps(said)

@@ -21,7 +21,7 @@ from aileron_core.server.augment.room import AugmentRoom
 from aileron_core.server.shares import Shares
 from tests.core.server.augment.harness import Augmented, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
-from tests.core.server.augment.test_ends import MESSAGES, PATHS, read_head, request
+from tests.core.server.augment.test_ends import MESSAGES, PATHS, read_head, model_request
 from tests.support.core_harness import records
 
 LARGE = "x" * 12_000_000
@@ -63,7 +63,7 @@ async def test_what_ran_is_known_when_the_agent_hangs_up_on_its_answer() -> None
     last = [Text(LARGE), Call("own", {}), Call("read_inbox", {"text": "twice"})]
     model = ScriptedModel([Call("read_inbox", {"text": "once"})], last, [Text("again")])
     async with augmenting(model) as made:
-        body = request(stream=False, tools=OWN)
+        body = model_request(stream=False, tools=OWN)
         gone = await made.client()
         await gone.send(b"POST", b"/v1/messages", body=body)
         await read_head(gone.reader)
@@ -87,14 +87,14 @@ async def test_equal_requests_that_ran_beside_each_other_are_both_known() -> Non
     async with augmenting(model) as made:
         both = [await made.client(), await made.client()]
         for each in both:
-            await each.send(b"POST", b"/v1/messages", body=request())
+            await each.send(b"POST", b"/v1/messages", body=model_request())
             await read_head(each.reader)
         await made.until(lambda: len(made.app.publisher.approvals()) == 2)
         for each in both:
             each.hang_up()
         await all_over(made)
         later = await made.client()
-        await later.ask(b"POST", b"/v1/messages", body=request())
+        await later.ask(b"POST", b"/v1/messages", body=model_request())
         told = json.dumps(model.requests[2]["messages"])
         assert '"one"' in told
         assert '"two"' in told
@@ -127,14 +127,14 @@ async def test_a_request_that_is_refused_loses_nothing_of_what_ran() -> None:
     )
     async with augmenting(model) as made:
         gone = await made.client()
-        await gone.send(b"POST", b"/v1/messages", body=request())
+        await gone.send(b"POST", b"/v1/messages", body=model_request())
         await read_head(gone.reader)
         await made.waiting()
         gone.hang_up()
         await all_over(made)
         later = await made.client()
-        await later.ask(b"POST", b"/v1/messages", body=request(tools=[{"name": 5}]))
-        await later.ask(b"POST", b"/v1/messages", body=request())
+        await later.ask(b"POST", b"/v1/messages", body=model_request(tools=[{"name": 5}]))
+        await later.ask(b"POST", b"/v1/messages", body=model_request())
         assert [len(each["messages"]) for each in model.requests] == [1, 1, 3]
 
 
@@ -170,7 +170,7 @@ async def test_no_tool_has_the_name_of_another(wire: str) -> None:
     }[wire]  # fmt: skip
     model = ScriptedModel([Text("Nothing.")])
     async with augmenting(model) as made:
-        await made.post(PATHS[wire], body=request(wire, tools=tools))
+        await made.post(PATHS[wire], body=model_request(wire, tools=tools))
     names = [
         each.get("name") or (each.get("function") or each["custom"])["name"]
         for each in model.requests[0]["tools"]
@@ -201,7 +201,7 @@ async def test_a_request_of_too_many_values_passes_as_it_is(more: dict[str, Any]
     model = ScriptedModel([Text("Hi.")], [Text("Passed.")])
     async with augmenting(model) as made:
         agent = await made.client()
-        await agent.ask(b"POST", b"/v1/messages", body=request(thread={"type": "create"}))
+        await agent.ask(b"POST", b"/v1/messages", body=model_request(thread={"type": "create"}))
         body = json.dumps({"model": "m", "messages": MESSAGES, **more}).encode()
         await agent.ask(b"POST", b"/v1/messages", body=body)
     assert model.seen[1].body == body
@@ -211,7 +211,7 @@ async def test_a_request_passes_only_once_it_is_on_record_that_it_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = ScriptedModel([Text("Passed.")])
-    forced = request(tool_choice={"type": "any"})
+    forced = model_request(tool_choice={"type": "any"})
     async with augmenting(model) as made:
 
         async def unavailable(*_: Any) -> None:
@@ -246,7 +246,7 @@ async def test_no_call_begins_once_the_agent_has_hung_up(monkeypatch: pytest.Mon
         monkeypatch.setattr(exchange_module, "read_turn", read_turn)
         monkeypatch.setattr(made.agents, "run", run)
         agent = await made.client()
-        await agent.send(b"POST", b"/v1/messages", body=request())
+        await agent.send(b"POST", b"/v1/messages", body=model_request())
         await model.asked.wait()
         await all_over(made)
     assert called == []
@@ -257,7 +257,7 @@ async def test_bodies_that_wait_are_bounded_over_all_requests() -> None:
     async with augmenting(model) as made:
         room = cast("AugmentRoom", made.handler.augment_room)
         room._buffered = Shares(2000)
-        head, _ = await made.post(b"/v1/messages", body=request() + b" " * 1000)
+        head, _ = await made.post(b"/v1/messages", body=model_request() + b" " * 1000)
         assert head.startswith(b"HTTP/1.1 429 ")
         assert model.requests == []
 
@@ -278,7 +278,7 @@ async def test_a_session_with_unfinished_bodies_has_no_other_one_refused(
         while not head.startswith(b"HTTP/1.1 429 "):  # so it has all that it can have
             head, _ = await (await made.client()).ask(b"POST", b"/v1/messages", body=b" " * 210_000)
         made.session = await made.another_session()
-        large = request() + b" " * 300_000
+        large = model_request() + b" " * 300_000
         head, _ = await (await made.client()).ask(b"POST", b"/v1/messages", body=large)
         assert head.startswith(b"HTTP/1.1 200 ")
     assert len(model.requests) == 1
@@ -324,7 +324,7 @@ async def test_other_requests_go_on_while_a_long_answer_is_read() -> None:
 
     async with augmenting(newlines) as made:  # type: ignore[arg-type]
         agent = await made.client()
-        await agent.send(b"POST", b"/v1/messages", body=request())
+        await agent.send(b"POST", b"/v1/messages", body=model_request())
         await read_head(agent.reader)
         turns = 0
         while made.handler._open:
@@ -337,7 +337,7 @@ async def test_no_request_of_the_loop_repeats_a_key_of_the_agents() -> None:
     """Who honours it would give the first answer again, and the call would run again."""
     model = ScriptedModel([Call("read_inbox", {"text": "x"})], [Text("Read.")])
     async with augmenting(model) as made:
-        await made.post(b"/v1/messages", b"Idempotency-Key: 4711", body=request())
+        await made.post(b"/v1/messages", b"Idempotency-Key: 4711", body=model_request())
     assert len(model.seen) == 2
     assert not any(b"4711" in seen.head for seen in model.seen)
 
@@ -353,20 +353,20 @@ async def test_a_hang_up_while_earlier_calls_are_awaited_loses_none_of_them() ->
         begun, may_end = made.hold_runs()
         both = [await made.client(), await made.client()]
         for each in both:
-            await each.send(b"POST", b"/v1/messages", body=request())
+            await each.send(b"POST", b"/v1/messages", body=model_request())
             await begun.acquire()
         for each in both:
             each.hang_up()
         await all_over(made)
         unfinished = conversations(made)._unfinished.values
         third = await made.client()
-        await third.send(b"POST", b"/v1/messages", body=request())
+        await third.send(b"POST", b"/v1/messages", body=model_request())
         await made.until(lambda: not unfinished)
         third.hang_up()
         await all_over(made)
         may_end.set()
         last = await made.client()
-        await last.ask(b"POST", b"/v1/messages", body=request())
+        await last.ask(b"POST", b"/v1/messages", body=model_request())
         last.hang_up()
         told = json.dumps(model.requests[-1]["messages"])
         assert '"one"' in told
@@ -388,7 +388,7 @@ async def test_what_ran_is_kept_in_the_moment_of_the_hang_up(
 
         monkeypatch.setattr(ClientAnswer, "client_gone", client_gone)
         agent = await made.client()
-        await agent.send(b"POST", b"/v1/messages", body=request())
+        await agent.send(b"POST", b"/v1/messages", body=model_request())
         await made.waiting()
         agent.hang_up()
         await all_over(made)
@@ -400,12 +400,12 @@ async def test_a_thread_whose_tool_is_forced_shows_no_call_of_ours() -> None:
     model = ScriptedModel([Text("Hi.")], [Call("read_inbox", {"text": "x"})], [Text("Read.")])
     async with augmenting(model) as made:
         agent = await made.client()
-        await agent.ask(b"POST", b"/v1/messages", body=request(thread={"type": "create"}))
+        await agent.ask(b"POST", b"/v1/messages", body=model_request(thread={"type": "create"}))
         more: dict[str, Any] = {
             "tool_choice": {"type": "any"},
             "thread": {"type": "continue", "previous_message_id": "msg_0"},
         }
-        _, answer = await agent.ask(b"POST", b"/v1/messages", body=request(**more))
+        _, answer = await agent.ask(b"POST", b"/v1/messages", body=model_request(**more))
         agent.hang_up()
         assert b"ad." in answer
         assert b"read_inbox" not in answer
@@ -424,7 +424,7 @@ async def test_a_choice_that_nobody_asked_for_shows_no_call_of_ours() -> None:
 
     async with augmenting(model) as made:  # type: ignore[arg-type]
         agent = await made.client()
-        asked = request("chat", stream=False)
+        asked = model_request("chat", stream=False)
         _, answer = await agent.ask(b"POST", PATHS["chat"], body=asked)
     assert b"Hi." in answer
     assert b"read_inbox" not in answer
@@ -440,7 +440,7 @@ async def test_an_answer_that_has_no_body_gets_none(status: int) -> None:
     async with augmenting(empty) as made:  # type: ignore[arg-type]
         agent = await made.client()
         for _ in range(2):
-            await agent.send(b"POST", b"/v1/messages", body=request())
+            await agent.send(b"POST", b"/v1/messages", body=model_request())
             assert (await read_head(agent.reader)).startswith(b"HTTP/1.1 %d " % status)
         await all_over(made)
         assert not bytes(agent.reader._buffer)  # type: ignore[attr-defined]
@@ -468,7 +468,7 @@ async def test_nothing_is_sent_for_a_session_that_ended_while_its_request_was_re
         monkeypatch.setattr(room_module, "read_request", read_request)
         monkeypatch.setattr(limits_module, "_AT_ONCE", 0)
         agent = await made.client()
-        await agent.send(b"POST", b"/v1/chat/completions", body=request(**more))
+        await agent.send(b"POST", b"/v1/chat/completions", body=model_request(**more))
         with pytest.raises(ConnectionError):
             await agent.reader.read()
         await all_over(made)
@@ -481,7 +481,7 @@ async def test_a_body_that_says_it_is_not_compressed_is_read() -> None:
     async with augmenting(model) as made:
         agent = await made.client()
         plain = b"Content-Encoding: identity"
-        await agent.ask(b"POST", b"/v1/messages", plain, body=request())
+        await agent.ask(b"POST", b"/v1/messages", plain, body=model_request())
         assert await records(made.app, "session.not_augmented") == []
     assert model.requests[0]["tools"]
 
@@ -504,7 +504,7 @@ async def test_nothing_of_a_request_outlives_its_answer(
         agent = await made.client()
         gc.disable()
         try:
-            await agent.ask(b"POST", b"/v1/messages", body=request(stream=stream))
+            await agent.ask(b"POST", b"/v1/messages", body=model_request(stream=stream))
             await all_over(made)
             await made.until(lambda: [each() for each in read] == [None])
         finally:

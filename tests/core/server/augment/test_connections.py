@@ -19,7 +19,7 @@ from tests.core.server.augment.scripted_model import (
     events_of,
     path_of,
 )
-from tests.core.server.augment.test_ends import PATHS, request
+from tests.core.server.augment.test_ends import PATHS, model_request
 from tests.core.server.gateway.harness import (
     PATIENCE,
     Seen,
@@ -59,7 +59,7 @@ async def test_an_agent_that_does_not_read_makes_its_model_wait_and_nobody_else(
         gateway: Any = made
         slow = await slow_client(gateway)
         narrow(gateway)
-        await slow.send(b"POST", PATHS[wire], body=request(wire))
+        await slow.send(b"POST", PATHS[wire], body=model_request(wire))
         await made.until(lambda: wrote)
         await wait_until_stable(lambda: wrote)
         assert wrote < 24 * MB
@@ -82,7 +82,7 @@ async def test_an_agent_of_http_1_0_gets_a_body_without_chunks_and_its_end(
     model = ScriptedModel([Text("I look. "), Call("read_inbox", {})], [Text("It says hello.")])
     async with augmenting(model) as made:
         agent = await made.client()
-        await send_1_0(agent, PATHS[wire], request(wire, stream=stream))
+        await send_1_0(agent, PATHS[wire], model_request(wire, stream=stream))
         answer = await agent.reader.read()
         head, _, body = answer.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 ")
@@ -113,7 +113,7 @@ async def test_a_stream_that_breaks_off_breaks_for_an_agent_of_http_1_0_too(wire
     model = ScriptedModel([Call("read_inbox", {})], BrokenOff([Text("Half of it.")]))
     async with augmenting(model) as made:
         agent = await made.client()
-        await send_1_0(agent, PATHS[wire], request(wire))
+        await send_1_0(agent, PATHS[wire], model_request(wire))
         with pytest.raises(ConnectionResetError):
             await agent.reader.read()
 
@@ -149,7 +149,7 @@ async def test_an_agent_that_hangs_up_in_the_middle_ends_the_models_answer_too(
     model.hold = asyncio.Event()
     async with augmenting(model) as made:
         agent = await made.client()
-        await agent.send(b"POST", PATHS[wire], body=request(wire, stream=stream))
+        await agent.send(b"POST", PATHS[wire], body=model_request(wire, stream=stream))
         if stream:
             await read_head(agent.reader)
         await model.asked.wait()

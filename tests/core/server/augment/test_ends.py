@@ -31,7 +31,7 @@ PATHS = {
 }
 
 
-def request(wire: str = "messages", **more: Any) -> bytes:
+def model_request(wire: str = "messages", **more: Any) -> bytes:
     history = {"input": MESSAGES} if wire == "responses" else {"messages": MESSAGES}
     return json.dumps({"model": "m", "max_tokens": 9, "stream": True, **history, **more}).encode()
 
@@ -51,7 +51,7 @@ async def test_a_stream_is_kept_alive_in_the_providers_own_way_while_a_person_th
     async with augmenting(model) as made:
         made.limit(keep_alive_seconds=0.01)
         agent = await made.client()
-        await agent.send(b"POST", PATHS[wire], body=request(wire))
+        await agent.send(b"POST", PATHS[wire], body=model_request(wire))
         await read_head(agent.reader)
         sign = b"event: ping" if wire == "messages" else b": keep-alive\n\n"
         await until_chunk(agent, begins=sign)
@@ -69,7 +69,7 @@ async def test_text_reaches_the_agent_before_the_model_has_said_the_rest(wire: s
     model.hold = asyncio.Event()
     async with augmenting(model) as made:
         agent = await made.client()
-        await agent.send(b"POST", PATHS[wire], body=request(wire))
+        await agent.send(b"POST", PATHS[wire], body=model_request(wire))
         await read_head(agent.reader)
         while b"At o" not in await read_chunk(agent.reader):
             pass
@@ -85,7 +85,7 @@ async def test_a_run_that_began_before_the_agent_hung_up_is_told_and_not_repeate
     async with augmenting(model) as made:
         begun, may_end = made.hold_runs()
         agent = await made.client()
-        await agent.send(b"POST", b"/v1/messages", body=request())
+        await agent.send(b"POST", b"/v1/messages", body=model_request())
         await begun.acquire()
         agent.hang_up()
         await made.until(lambda: not made.handler._open)
@@ -104,7 +104,7 @@ async def test_an_agent_that_hangs_up_ends_the_loop_and_an_equal_request_goes_on
     model = ScriptedModel([Call("send_draft", {"text": "x"})])
     async with augmenting(model) as made:
         agent = await made.client()
-        await agent.send(b"POST", b"/v1/messages", body=request())
+        await agent.send(b"POST", b"/v1/messages", body=model_request())
         await read_head(agent.reader)
         view = await made.waiting()
         agent.hang_up()
@@ -112,7 +112,7 @@ async def test_an_agent_that_hangs_up_ends_the_loop_and_an_equal_request_goes_on
         assert len(model.requests) == 1
         model.answers.append([Text("It waits.")])
         again = await made.client()
-        _, body = await again.ask(b"POST", b"/v1/messages", body=request())
+        _, body = await again.ask(b"POST", b"/v1/messages", body=model_request())
         assert b"It waits" in body.replace(
             b'"}}\n\nevent: content_block_delta\ndata: {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "',
             b"",
@@ -199,7 +199,7 @@ async def test_the_end_of_a_session_cuts_its_answer(wire: str, stop: bool) -> No
     model = ScriptedModel([Call("send_draft", {"text": "x"})])
     async with augmenting(model) as made:
         agent = await made.client()
-        await agent.send(b"POST", PATHS[wire], body=request(wire, stream=stop))
+        await agent.send(b"POST", PATHS[wire], body=model_request(wire, stream=stop))
         await made.waiting()
         session_id = made.session.session.session_id
         intent = StopEverything() if stop else EndSession(session_id=session_id)
@@ -210,7 +210,7 @@ async def test_the_end_of_a_session_cuts_its_answer(wire: str, stop: bool) -> No
         assert len(model.requests) == 1
         assert await made.runs() == [("send-draft", "denied" if stop else "pending")]
         again = await made.client()
-        head, _ = await again.ask(b"POST", PATHS[wire], body=request(wire))
+        head, _ = await again.ask(b"POST", PATHS[wire], body=model_request(wire))
         assert head.startswith(b"HTTP/1.1 401 ")
         assert len(model.requests) == 1
 
@@ -225,7 +225,7 @@ async def test_a_call_that_needs_no_approval_waits_while_a_person_holds_all_call
         made.limit(keep_alive_seconds=0.01)
         await made.app.console.carry_out(SetPause(paused=True))
         agent = await made.client()
-        await agent.send(b"POST", PATHS[wire], body=request(wire))
+        await agent.send(b"POST", PATHS[wire], body=model_request(wire))
         await read_head(agent.reader)
         sign = b"event: ping" if wire == "messages" else b": keep-alive\n\n"
         await until_chunk(agent, begins=sign)
@@ -269,7 +269,7 @@ async def test_where_the_vault_is_locked_in_the_middle_the_model_is_not_asked_ag
         agent = await made.client()
         provider = "anthropic" if wire == "messages" else "openai"
         line = made.line(provider, b"sk-own" if required else None)
-        body = request(wire, stream=stream)
+        body = model_request(wire, stream=stream)
         head, answer = await agent.ask(b"POST", PATHS[wire], line, body=body)
         assert head.startswith(b"HTTP/1.1 %d " % (200 if stream else 503))
         error = next(each for each in answer.split(b"\n") if b"The vault is locked" in each)

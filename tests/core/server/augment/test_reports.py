@@ -9,7 +9,7 @@ from aileron_core.models.sse import EventSplitter
 from aileron_core.sessions import session_table
 from tests.core.server.augment.harness import Augmented, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
-from tests.core.server.augment.test_ends import PATHS, read_head, request, until_chunk
+from tests.core.server.augment.test_ends import PATHS, read_head, model_request, until_chunk
 
 WORD = b"0123456789abcdef" * 2
 ASKS = b"Aileron-Calls: %b\r\nConnection: keep-alive, aileron-calls" % WORD
@@ -23,7 +23,7 @@ def told(answer: bytes) -> list[tuple[str, str]]:
     return [(each["action"], each["status"]) for each in said]
 
 
-def pending(made: Augmented) -> int:
+def pending_count(made: Augmented) -> int:
     """Return how many calls wait for a person."""
     return sum(view.state == "pending" for view in made.app.publisher.approvals())
 
@@ -31,7 +31,7 @@ def pending(made: Augmented) -> int:
 async def held_client(made: Augmented, *lines: bytes) -> Any:
     """Return a client whose request has a call that waits for a person."""
     agent = await made.client()
-    await agent.send(b"POST", PATHS["chat"], *lines, body=request("chat"))
+    await agent.send(b"POST", PATHS["chat"], *lines, body=model_request("chat"))
     await read_head(agent.reader)
     return agent
 
@@ -43,7 +43,9 @@ async def test_calls_are_told_to_who_asks_for_it_and_to_nobody_else() -> None:
     )
     async with augmenting(model, hold_seconds=0.0) as made:
         agent = await made.client()
-        asking = asyncio.create_task(agent.ask(b"POST", PATHS["chat"], ASKS, body=request("chat")))
+        asking = asyncio.create_task(
+            agent.ask(b"POST", PATHS["chat"], ASKS, body=model_request("chat"))
+        )
         await made.approve()
         _, answer = await asking
         assert told(answer) == [
@@ -53,7 +55,7 @@ async def test_calls_are_told_to_who_asks_for_it_and_to_nobody_else() -> None:
         assert len(model.requests) == 3
         assert not [seen for seen in model.seen if b"aileron-calls" in seen.head.lower()]
         model.answers += [[Call("read_inbox", {"text": "c"})], [Text("Read.")]]
-        _, answer = await agent.ask(b"POST", PATHS["chat"], body=request("chat", user="u"))
+        _, answer = await agent.ask(b"POST", PATHS["chat"], body=model_request("chat", user="u"))
         assert b"run-" not in answer
 
 
@@ -67,9 +69,9 @@ async def test_what_is_told_is_withdrawn_once_nobody_reads_the_answer() -> None:
         await made.waiting()
         agent = await held_client(made, ASKS)
         await until_chunk(agent, begins=b": %b {" % WORD)
-        await made.until(lambda: pending(made) == 2)
+        await made.until(lambda: pending_count(made) == 2)
         agent.hang_up()
-        await made.until(lambda: pending(made) == 1)
+        await made.until(lambda: pending_count(made) == 1)
         other.hang_up()
         assert sorted(await made.runs()) == [("send-draft", "pending"), ("send-draft", "withdrawn")]
 
@@ -91,7 +93,7 @@ async def test_a_call_that_comes_to_wait_after_its_session_has_ended_is_withdraw
         agent.hang_up()
         await made.app.console.carry_out(EndSession(session_id=made.session.session.session_id))
         may_end.set()
-        await made.until(lambda: pending(made) == 0)
+        await made.until(lambda: pending_count(made) == 0)
         assert await made.runs() == [("send-draft", "withdrawn")]
 
 
@@ -102,7 +104,7 @@ async def test_what_is_told_is_withdrawn_where_the_console_stops() -> None:
         await held_client(made, ASKS)
         await made.waiting()
         made.agents.draining.set()
-        await made.until(lambda: pending(made) == 0)
+        await made.until(lambda: pending_count(made) == 0)
         assert await made.runs() == [("send-draft", "withdrawn")]
 
 
@@ -114,7 +116,7 @@ async def test_a_session_with_an_address_of_its_own_goes_nowhere_else() -> None:
         made.session = await made.another_session(base_url=base)
         agent = await made.client()
         for wire in ("chat", "messages"):
-            await agent.ask(b"POST", PATHS[wire], body=request(wire))
+            await agent.ask(b"POST", PATHS[wire], body=model_request(wire))
         lines = [seen.line.split()[1] for seen in model.seen]
         assert lines == [b"/own/v9/chat/completions", b"/own/v9/v1/messages"]
         found = await made.app.database.read(lambda c: session_table.open_sessions(c, 0.0))

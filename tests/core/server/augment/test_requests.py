@@ -18,7 +18,7 @@ from tests.core.server.augment.harness import (
     echoing_action,
 )
 from tests.core.server.augment.scripted_model import Call, ScriptedModel, Text
-from tests.core.server.augment.test_answers import history, names
+from tests.core.server.augment.test_answers import history, tool_names
 from tests.core.server.gateway.test_model_keys import KEY as VAULT_KEY
 from tests.core.server.gateway.test_model_keys import keyed
 from tests.support.core_harness import DRAFT, install_examples, records
@@ -42,7 +42,7 @@ async def test_names_that_meet_are_told_apart_towards_the_model_and_back(
         assert reply.calls == (("c-1", "read_inbox"), ("c-2", "aileron_x"))
         assert await made.runs() == []
         assert (await agent.answer_call(reply, "own")).text == "Done."
-        assert names(model.requests[0])[:3] == [
+        assert tool_names(model.requests[0])[:3] == [
             "read_inbox",
             "agent_aileron_x",
             "aileron_read_inbox",
@@ -127,7 +127,7 @@ async def test_a_session_in_the_normal_mode_is_not_read() -> None:
     model = ScriptedModel([Text("Hi.")])
     async with augmenting(model, augment=False) as made:
         await made.agent("messages", tools=("own_tool",)).ask("hello")
-        assert names(model.requests[0]) == ["own_tool"]
+        assert tool_names(model.requests[0]) == ["own_tool"]
         assert made.handler._room is None
 
 
@@ -195,7 +195,7 @@ async def test_tools_stay_the_same_for_a_conversation() -> None:
         await made.app.library.accept_all()
         await agent.ask("hello again")
         await made.agent("chat").ask("another conversation")
-        first, second, third = (names(each) for each in model.requests)
+        first, second, third = (tool_names(each) for each in model.requests)
         assert "new_one" not in first
         assert first == second
         assert "new_one" in third
@@ -266,7 +266,7 @@ async def test_a_request_that_forces_a_tool_still_goes_on_from_what_the_provider
         last = model.requests[2]
         assert last["previous_response_id"] == "resp_1"
         assert [each["call_id"] for each in last["input"]] == ["ours", "own"]
-        assert names(last) == ["own_tool"]
+        assert tool_names(last) == ["own_tool"]
 
 
 @EACH_WIRE

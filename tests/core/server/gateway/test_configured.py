@@ -9,7 +9,7 @@ from aileron_core.server.gateway.upstreams import upstreams
 from aileron_core.settings import GatewaySettings, load_settings
 
 
-def written(folder: Path, text: str) -> Path:
+def write_config(folder: Path, text: str) -> Path:
     path = folder / "config.toml"
     path.write_text(text, encoding="utf-8")
     return path
@@ -30,7 +30,7 @@ def test_without_a_word_in_config_each_provider_is_its_own() -> None:
 def test_an_upstream_of_ones_own_has_scheme_port_and_base_path(tmp_path: Path) -> None:
     """The others stay the providers'."""
     text = '[gateway]\nopenai = "http://[::1]:8080/base/"\nanthropic = "https://x.example"\n'
-    found = upstreams(load_settings(written(tmp_path, text)).gateway)
+    found = upstreams(load_settings(write_config(tmp_path, text)).gateway)
     openai, anthropic = found["openai"], found["anthropic"]
     assert (openai.scheme, openai.host, openai.port, openai.base_path) == (
         "http",
@@ -70,6 +70,6 @@ def test_an_upstream_of_ones_own_has_scheme_port_and_base_path(tmp_path: Path) -
 def test_what_cannot_be_meant_is_refused_with_its_key(tmp_path: Path, line: str) -> None:
     """The console does not start on half of what a person wrote."""
     with pytest.raises(FileProblems) as raised:
-        load_settings(written(tmp_path, f"[gateway]\n{line}\n"))
+        load_settings(write_config(tmp_path, f"[gateway]\n{line}\n"))
     (problem,) = raised.value.problems
     assert problem.key == f"gateway.{line.partition(' ')[0]}"

@@ -29,7 +29,7 @@ from tests.core.server.gateway.harness import (
     passing,
     read_head,
 )
-from tests.core.server.gateway.test_tunnel import echo, opened
+from tests.core.server.gateway.test_tunnel import echo_back, open_tunnel
 from tests.support import scripted_answers as scripted
 from tests.support.core_harness import open_session, records
 
@@ -41,14 +41,14 @@ def event(data: dict[str, Any]) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (data["type"].encode(), json.dumps(data).encode())
 
 
-def messages(*tools: str) -> bytes:
+def message_stream(*tools: str) -> bytes:
     """Return a stream of Anthropic's that says something and calls *tools*."""
     calls = (scripted.call(name, {"command": CANARY}, f"t{n}") for n, name in enumerate(tools, 1))
     said = scripted.Said("text", (f"{CANARY} \u00e9\u2028",))
     return scripted.stream("anthropic_messages", scripted.Turn(1, (said, *calls)))
 
 
-def responses(*items: dict[str, Any]) -> bytes:
+def responses_stream(*items: dict[str, Any]) -> bytes:
     """Return a stream of OpenAI's Responses with *items*."""
     events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "r"}}]
     for n, item in enumerate(items):
@@ -143,7 +143,7 @@ def joined(answers: Sequence[bytes]) -> list[bytes]:
 
 async def test_a_stream_split_anywhere_is_the_same_and_read_the_same() -> None:
     """Also byte by byte, in the middle of a letter, of a line end and of a name."""
-    stream = messages("Bash", "Read")
+    stream = message_stream("Bash", "Read")
     splits = [[stream[:n], stream[n:]] for n in range(1, len(stream), 11)]
     splits.append([stream[n : n + 1] for n in range(len(stream))])
     with_it, without = [await raw_answers(each, splits) for each in (True, False)]
@@ -155,8 +155,8 @@ async def test_a_stream_split_anywhere_is_the_same_and_read_the_same() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"data: {broken\n\n" + messages("Bash"),
-        messages("Bash")[:-40] + b"\xff\xfe\n\n",
+        b"data: {broken\n\n" + message_stream("Bash"),
+        message_stream("Bash")[:-40] + b"\xff\xfe\n\n",
         b"data: " + b"x" * 300_000,
         b"data: []\n\n",
         b'event: content_block_stop\ndata: {"type": "content_block_stop", "index": 9}\n\n',
@@ -177,7 +177,7 @@ async def test_what_is_not_of_the_format_passes_unchanged_and_is_counted_as_not_
 async def test_a_call_of_a_tool_that_was_switched_off_marks_the_session() -> None:
     """Once for each tool, with the time, on record, and its own counts at its end."""
     tools = ("Bash", "mcp__aileron__Read", "WebFetch", "Bash")
-    async with inspecting(says([messages(*tools)], SSE)) as gateway:
+    async with inspecting(says([message_stream(*tools)], SSE)) as gateway:
         before = gateway.app.clock.now()
         for _ in range(2):
             await ask_model(await gateway.client())
@@ -200,7 +200,7 @@ async def test_a_call_of_a_tool_that_was_switched_off_marks_the_session() -> Non
 
 
 async def test_a_session_that_calls_only_what_is_through_the_gate_is_not_marked() -> None:
-    async with inspecting(says([messages("mcp__aileron__Bash", "WebFetch")], SSE)) as gateway:
+    async with inspecting(says([message_stream("mcp__aileron__Bash", "WebFetch")], SSE)) as gateway:
         await ask_model(await gateway.client())
         seen = await until_seen(gateway, by_name=(("WebFetch", 1), ("mcp__aileron__Bash", 1)))
         assert seen.went_around == ()
@@ -218,7 +218,7 @@ async def test_codex_calls_of_every_kind_are_seen() -> None:
         {"type": "custom_tool_call", "call_id": "e", "name": "apply_patch", "namespace": "mcp__x"},
     )
     whole = json.dumps({"id": "r", "status": "completed", "output": items}).encode()
-    for body, kind in ((responses(*items), SSE), (whole, JSON)):
+    for body, kind in ((responses_stream(*items), SSE), (whole, JSON)):
         async with inspecting(says([body], kind), "codex") as gateway:
             assert (await ask_model(await gateway.client(), b"/v1/responses"))[1] == body
             seen = await until_seen(
@@ -258,13 +258,13 @@ async def test_calls_of_chat_completions_are_seen_whole_and_streamed() -> None:
 
 async def test_an_answer_that_is_not_read_is_counted_with_the_reason() -> None:
     """Compressed, of a format without a reader, without a type that says what it is; errors are none."""
-    packed = gzip.compress(messages("Bash"))
+    packed = gzip.compress(message_stream("Bash"))
     async with inspecting(says([packed], SSE, b"Content-Encoding: gzip")) as gateway:
         client = await gateway.client()
         assert (await ask_model(client))[1] == packed
         gateway.upstream.answering = says([b"data: {}\n\n"], SSE)
         await ask_model(client, b"/v1beta/models/g:streamGenerateContent?alt=sse")
-        gateway.upstream.answering = says([messages("Bash")])
+        gateway.upstream.answering = says([message_stream("Bash")])
         await ask_model(client)
         await ask_model(client, b"/v1/models", b"GET")
         await ask_model(client, b"/v1/messages/count_tokens")
@@ -273,8 +273,8 @@ async def test_an_answer_that_is_not_read_is_counted_with_the_reason() -> None:
 
 
 async def test_what_comes_over_a_websocket_is_counted_as_not_read() -> None:
-    async with inspecting(echo, "codex") as gateway:
-        client = await opened(gateway)
+    async with inspecting(echo_back, "codex") as gateway:
+        client = await open_tunnel(gateway)
         await until_seen(gateway, unread=(("websocket", 1),))
         client.writer.write(b"\x81\x05again")
         assert await client.reader.readexactly(7) == b"\x81\x05again"
@@ -282,8 +282,8 @@ async def test_what_comes_over_a_websocket_is_counted_as_not_read() -> None:
 
 async def test_a_session_in_augment_mode_is_not_inspected() -> None:
     """Nobody knows what the tools of such a program do. Here by a request that passes as it is."""
-    async with inspecting(echo, "codex", augment=True) as gateway:
-        await opened(gateway)
+    async with inspecting(echo_back, "codex", augment=True) as gateway:
+        await open_tunnel(gateway)
         assert seen_of(gateway) == ToolCallsView()
 
 
@@ -296,7 +296,7 @@ async def test_a_reader_that_is_slow_delays_nothing(monkeypatch: pytest.MonkeyPa
         return feed(self, data)
 
     monkeypatch.setattr(StreamReader, "feed", slow)
-    stream = messages("Bash")
+    stream = message_stream("Bash")
     try:
         async with inspecting(says([stream[:50], stream[50:]], SSE)) as gateway:
             for _ in range(3):
@@ -311,7 +311,7 @@ async def test_a_reader_that_is_slow_delays_nothing(monkeypatch: pytest.MonkeyPa
 async def test_what_waits_to_be_read_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond that an answer is given up, and counted; the next one is read again, and another session's always."""
     go_on, feed = threading.Event(), StreamReader.feed
-    stream = messages("Bash")
+    stream = message_stream("Bash")
 
     def slow(self: StreamReader, data: bytes) -> Any:
         go_on.wait(PATIENCE)
@@ -349,7 +349,7 @@ async def test_whatever_fails_in_it_the_stream_goes_on(
         raise RuntimeError(CANARY)
 
     monkeypatch.setattr(inspection.AnswerReading, method, fails)
-    stream = messages("Bash")
+    stream = message_stream("Bash")
     async with inspecting(says([stream[:9], stream[9:]], SSE)) as gateway:
         client = await gateway.client()
         for _ in range(2):
@@ -361,7 +361,7 @@ async def test_whatever_fails_in_it_the_stream_goes_on(
 
 
 async def test_a_client_that_hangs_up_leaves_nothing_unread_and_calls_so_far_count() -> None:
-    stream = messages("Bash")
+    stream = message_stream("Bash")
     began = stream[: stream.index(b"input_json_delta")]
 
     async def answering(
@@ -389,7 +389,7 @@ async def test_nothing_of_arguments_or_text_is_kept(caplog: pytest.LogCaptureFix
     """Searched in the home, the log and the screen's state; a name that is none is not kept either."""
     name = f"Bash {CANARY}!"
     with caplog.at_level("DEBUG"):
-        async with inspecting(says([messages("Bash", name)], SSE)) as gateway:
+        async with inspecting(says([message_stream("Bash", name)], SSE)) as gateway:
             assert CANARY.encode() in (await ask_model(await gateway.client()))[1]
             await until_seen(gateway, by_name=(("Bash", 1),), others=1)
             await gateway.app.traffic.sweep(everything=True)

@@ -27,7 +27,7 @@ from tests.core.server.gateway.harness import (
     read_head,
 )
 from tests.core.server.gateway.test_dialling import Names, certificates, dialling
-from tests.core.server.gateway.test_tunnel import SWITCHED, UPGRADE, echo
+from tests.core.server.gateway.test_tunnel import SWITCHED, UPGRADE, echo_back
 from tests.support.core_harness import records
 
 PHRASE = "the passphrase of a test"
@@ -387,7 +387,7 @@ async def test_a_websocket_ends_when_the_vault_is_locked_where_config_requires_i
     """Each frame in it may be another request; one without a key of the vault as well."""
     for required in (True, False):
         (tmp_path / str(required)).mkdir()
-        async with keyed(tmp_path / str(required), echo, require_unlocked=required) as made:
+        async with keyed(tmp_path / str(required), echo_back, require_unlocked=required) as made:
             client = await made.client()
             await client.send(b"GET", b"/v1/responses", *UPGRADE)
             assert await read_head(client.reader) == SWITCHED

@@ -64,7 +64,7 @@ async def test_no_byte_of_ours_goes_up_and_none_of_theirs_is_kept(
             for secret in (gateway.session.gateway_token, gateway.session.token, "aileron"):
                 assert secret.encode() not in gateway.upstream.raw.lower()
                 assert secret.encode() not in bytes(gateway.upstream.raw)
-            kept = b"".join(_files(gateway.app.home.path))
+            kept = b"".join(_contents(gateway.app.home.path))
             assert b"gateway.passed" in kept
             assert CANARY not in kept
             assert gateway.session.gateway_token.encode() not in kept
@@ -72,7 +72,7 @@ async def test_no_byte_of_ours_goes_up_and_none_of_theirs_is_kept(
             assert CANARY.decode() not in repr(gateway.app.publisher.sessions())
 
 
-def _files(folder: Path) -> list[bytes]:
+def _contents(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
 
 

@@ -31,7 +31,9 @@ SWITCHED = (
 MB = 1024 * 1024
 
 
-async def echo(_seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def echo_back(
+    _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     """Switch, say hello with the head, then send back whatever comes."""
     writer.write(SWITCHED + b"\x81\x05hello")
     while data := await reader.read(65536):
@@ -39,7 +41,7 @@ async def echo(_seen: Seen, reader: asyncio.StreamReader, writer: asyncio.Stream
         await writer.drain()
 
 
-async def opened(gateway: Gateway) -> Client:
+async def open_tunnel(gateway: Gateway) -> Client:
     """Return a client whose upgrade has been answered, hello included."""
     client = await gateway.client()
     await client.send(b"GET", b"/v1/responses?x=1", *UPGRADE)
@@ -53,8 +55,8 @@ async def test_an_upgrade_passes_with_its_head_and_then_byte_for_byte() -> None:
     """Today's Codex asks for one; 8 MB of anything, counted, and a clean end both ways."""
     sent = bytes(range(256)) * (8 * MB // 256)
 
-    async with passing(echo) as gateway:
-        client = await opened(gateway)
+    async with passing(echo_back) as gateway:
+        client = await open_tunnel(gateway)
         assert gateway.upstream.seen[0].lines[1:] == list(UPGRADE)
         came = bytearray()
 
@@ -181,7 +183,7 @@ async def test_a_tunnel_ends_on_both_sides_when_one_hangs_up_or_its_session_ends
         writer.transport.abort()
 
     async with passing(stream) as gateway:
-        client = await opened(gateway)
+        client = await open_tunnel(gateway)
         if who == "client":
             client.hang_up()
         elif who == "upstream":
