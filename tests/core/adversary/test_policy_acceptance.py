@@ -31,12 +31,12 @@ async def unlock_rules(core: Core) -> None:
     await core.until(lambda: core.app.accepted_policy.count or core.app.accepted_policy.problem)
 
 
-def offered(core: Core) -> list[NotAcceptedView]:
+def offered_policies(core: Core) -> list[NotAcceptedView]:
     return [each for each in core.app.library.not_accepted() if each.kind == "policy"]
 
 
 async def accept_policy(core: Core) -> None:
-    (item,) = offered(core)
+    (item,) = offered_policies(core)
     await core.do(Accept(kind="policy", name=item.name, digest=item.digest))
 
 
@@ -61,7 +61,7 @@ async def test_it_only_restricts_until_it_is_accepted_and_then_counts_after_a_re
 ) -> None:
     """Also with `--accept-installed`, which the harness sets: rules are not installed."""
     async with with_policy(home, NOTES + NO_GREP + ANY_PEM) as core:
-        (item,) = offered(core)
+        (item,) = offered_policies(core)
         assert (item.name, item.change, item.before) == ("policy.toml", "new", None)
         assert decisions(core) == RESTRICTED
         assert await core.records("library.unverified") == []
@@ -70,23 +70,23 @@ async def test_it_only_restricts_until_it_is_accepted_and_then_counts_after_a_re
             await core.until_record("library.authenticated", 3)
             assert decisions(core) == RESTRICTED  # a vault accepts nothing by being made
         await accept_policy(core)
-        assert (offered(core), decisions(core)) == ([], IN_FORCE)
+        assert (offered_policies(core), decisions(core)) == ([], IN_FORCE)
         assert "of policy.toml" in (await core.records("library.accepted"))[-1]["summary"]
     async with with_policy(home) as core:
         if vault:
-            assert (offered(core), decisions(core)) == ([], RESTRICTED)
+            assert (offered_policies(core), decisions(core)) == ([], RESTRICTED)
             await unlock_rules(core)
-        assert (offered(core), decisions(core)) == ([], IN_FORCE)
+        assert (offered_policies(core), decisions(core)) == ([], IN_FORCE)
 
 
 async def test_without_the_file_there_is_nothing_to_accept(home: Path) -> None:
     async with with_policy(home) as core:
         core.app.vault.create(Secret(PASSPHRASE))
         await core.until_record("library.authenticated", 3)
-        assert (offered(core), decisions(core)) == ([], UNCHANGED)
+        assert (offered_policies(core), decisions(core)) == ([], UNCHANGED)
     async with with_policy(home) as core:
         await unlock_rules(core)
-        assert (offered(core), core.app.accepted_policy.count) == ([], True)
+        assert (offered_policies(core), core.app.accepted_policy.count) == ([], True)
 
 
 async def test_what_was_accepted_before_a_vault_is_under_its_key_afterwards(home: Path) -> None:
@@ -99,7 +99,7 @@ async def test_what_was_accepted_before_a_vault_is_under_its_key_afterwards(home
     async with with_policy(home) as core:
         await unlock_rules(core)
         assert decisions(core) == UNCHANGED
-        assert len(offered(core)) == 1
+        assert len(offered_policies(core)) == 1
         assert len(await core.records("library.unverified")) == 1
 
 
@@ -116,7 +116,7 @@ async def test_a_change_is_shown_beside_what_was_accepted_whose_restrictions_sta
     async with with_policy(home, NOTES) as core:
         if vault:
             await unlock_rules(core)
-        (item,) = offered(core)
+        (item,) = offered_policies(core)
         assert item.before is not None
         assert (item.change, item.before.text) == ("changed", NO_GREP)
         assert [(each.kind, each.after or each.before) for each in item.before.wider] == [
@@ -130,7 +130,7 @@ async def test_a_change_is_shown_beside_what_was_accepted_whose_restrictions_sta
             await unlock_rules(core)
         assert decisions(core) == RESTRICTED
         await accept_policy(core)
-        assert (offered(core), decisions(core)) == ([], UNCHANGED)
+        assert (offered_policies(core), decisions(core)) == ([], UNCHANGED)
 
 
 async def test_an_older_copy_is_not_shown_as_accepted(home: Path) -> None:
@@ -140,7 +140,7 @@ async def test_an_older_copy_is_not_shown_as_accepted(home: Path) -> None:
             await accept_policy(core)
     (home / "store" / "accepted-policy.toml").write_text(ANY_PEM, encoding="utf-8")
     async with with_policy(home, NOTES) as core:
-        (item,) = offered(core)
+        (item,) = offered_policies(core)
         assert item.before is not None
         assert item.before.text is None
 

@@ -34,7 +34,7 @@ def sent(step: StepView) -> dict[str, str]:
     return {field.label: field.value for field in step.inputs}
 
 
-def drawn(args: Mapping[str, Json]) -> dict[str, str]:
+def as_drawn(args: Mapping[str, Json]) -> dict[str, str]:
     """Return the op's arguments as a person would have to read them: a list of texts line by line."""
 
     def as_text(value: Json) -> str:
@@ -82,7 +82,7 @@ async def all_the_way(
     return views, row
 
 
-def put(home: Path, *steps: Chain, says: bytes = b"{}", more: str = "") -> None:
+def put_chain(home: Path, *steps: Chain, says: bytes = b"{}", more: str = "") -> None:
     """Furnish *home* with the action `chain` of *steps*."""
     install_examples(home)
     inputs: Sequence[tuple[str, str, bool]] = (("bcc", "string", False), ("trick", "string", False))
@@ -93,14 +93,14 @@ def put(home: Path, *steps: Chain, says: bytes = b"{}", more: str = "") -> None:
 @pytest.mark.parametrize("given", _SEND.values(), ids=_SEND)
 async def test_what_the_last_question_shows_is_what_the_op_is_given(home: Path, given: str) -> None:
     """The resolved arguments, wherever in the inputs an earlier output stands."""
-    put(home, FIRST, (LAST, ECHO, False, given))
+    put_chain(home, FIRST, (LAST, ECHO, False, given))
 
     async with Core.open(home) as core:
         trick = "${a.args.x} ${args.bcc} ${"
         (first, second), row = await all_the_way(core, {"trick": trick}, 2)
         got = received(row, LAST)
         assert step(second, LAST).status == "asked"
-        assert sent(step(second, LAST)) == drawn(got)
+        assert sent(step(second, LAST)) == as_drawn(got)
         assert "${a." in json.dumps(sent(step(first, LAST)))
         assert "${a." not in json.dumps(list(got.values())).replace("${a.args.x} ${args", "")
         assert second.digest != first.digest
@@ -134,13 +134,13 @@ async def test_ids_with_dots_are_read_alike_in_the_question_and_in_the_run(
     home: Path, steps: tuple[Chain, ...], asked: int
 ) -> None:
     """A reference means the longest id among the steps before it, also while a later one is open."""
-    put(home, *steps)
+    put_chain(home, *steps)
 
     async with Core.open(home) as core:
         views, row = await all_the_way(core, {}, asked)
         for view in views[1:]:
             now = next(each for each in view.steps if each.status == "asked")
-            assert sent(now) == drawn(received(row, now.step_id))
+            assert sent(now) == as_drawn(received(row, now.step_id))
         assert len({view.digest for view in views}) == len(views)
 
 
@@ -175,7 +175,7 @@ async def test_a_hostile_output_is_shown_and_covered_as_it_is_or_ends_the_run(
     home: Path, output: bytes, text: str | None
 ) -> None:
     """What no digest can cover is never run; what can be is shown whole."""
-    put(home, ("a", SAYS, True, None), (LAST, ECHO, False, 'y = "${a.v}"'), says=output)
+    put_chain(home, ("a", SAYS, True, None), (LAST, ECHO, False, 'y = "${a.v}"'), says=output)
 
     async with Core.open(home) as core:
         answer = await core.call("chain", {})
@@ -193,14 +193,14 @@ async def test_a_hostile_output_is_shown_and_covered_as_it_is_or_ends_the_run(
         over = await answered(core, second)
         assert over.state == "completed"
         row = await core.result(second.approval_id)
-        assert sent(step(second, LAST)) == drawn(received(row, LAST))
+        assert sent(step(second, LAST)) == as_drawn(received(row, LAST))
 
 
 async def test_seven_mebibytes_of_output_are_covered_whole(home: Path) -> None:
     """A large answer in a question is neither cut nor in the way of the end."""
     size = 7 * 2**20
     output = b'{"v":"' + b"x" * size + b'"}'
-    put(home, ("a", SAYS, True, None), (LAST, ECHO, False, 'y = "${a.v}"'), says=output)
+    put_chain(home, ("a", SAYS, True, None), (LAST, ECHO, False, 'y = "${a.v}"'), says=output)
 
     async with Core.open(home) as core:
         (_, second), row = await all_the_way(core, {}, 2)
@@ -212,14 +212,14 @@ async def test_thirty_steps_ask_thirty_times_and_each_runs_once(home: Path) -> N
     """Each question is about one step, with what all before it returned."""
     steps: list[Chain] = [("s0", ECHO, False, 'x = "0"')]
     steps += [(f"s{n}", ECHO, False, f'x = "{n} after ${{s{n - 1}.args.x}}"') for n in range(1, 30)]
-    put(home, *steps)
+    put_chain(home, *steps)
 
     async with Core.open(home) as core:
         views, row = await all_the_way(core, {}, 30)
         for number, view in enumerate(views[1:], start=1):
             now = step(view, f"s{number}")
             assert now.status == "asked"
-            assert sent(now) == drawn(received(row, now.step_id))
+            assert sent(now) == as_drawn(received(row, now.step_id))
             done = [each.step_id for each in view.steps if each.status == "done"]
             assert done == [f"s{n}" for n in range(number)]
         assert len({view.digest for view in views}) == 30
@@ -229,7 +229,7 @@ async def test_a_step_without_inputs_gets_the_arguments_of_the_call_and_asks_not
     home: Path,
 ) -> None:
     """Without a table of inputs the op gets the call's arguments; the first yes has seen them."""
-    put(home, FIRST, (LAST, ECHO, False, None), ("end", ECHO, False, ""))
+    put_chain(home, FIRST, (LAST, ECHO, False, None), ("end", ECHO, False, ""))
 
     async with Core.open(home) as core:
         _, row = await all_the_way(core, {"bcc": "${a.args.x}"}, 1)

@@ -16,7 +16,7 @@ RECORD = AuditRecord(
 )
 
 
-async def recorded(home: Path, address: Path, times: int) -> list[str]:
+async def journaled(home: Path, address: Path, times: int) -> list[str]:
     """Write records, whose heads go to the journal at *address*; return the hashes of these."""
     journal = SystemJournal(home, address)
     database = Database(address.parent / "aileron.db")
@@ -36,7 +36,7 @@ def test_each_commit_sends_its_head_in_the_native_protocol(home: Path) -> None:
         address = home / "journal"
         server.bind(str(address))
         server.settimeout(5)
-        for number, digest in enumerate(run(recorded(home, address, 2)), start=1):
+        for number, digest in enumerate(run(journaled(home, address, 2)), start=1):
             lines = server.recv(65536).decode().splitlines()
             fields = dict(line.split("=", 1) for line in lines)
             assert fields["SYSLOG_IDENTIFIER"] == "aileron"
@@ -50,11 +50,11 @@ def test_each_commit_sends_its_head_in_the_native_protocol(home: Path) -> None:
 
 def test_a_journal_that_is_gone_or_full_stops_nothing(home: Path) -> None:
     """The journal is a second witness, not a condition."""
-    assert len(run(recorded(home, home / "nothing-here", 1))) == 1
+    assert len(run(journaled(home, home / "nothing-here", 1))) == 1
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
         # Bound and never read: its queue fills up.
         server.bind(str(home / "journal"))
-        assert len(run(recorded(home, home / "journal", 600))) == 600
+        assert len(run(journaled(home, home / "journal", 600))) == 600
 
 
 def test_a_home_whose_name_holds_a_line_break_forges_no_field(home: Path) -> None:
@@ -64,6 +64,6 @@ def test_a_home_whose_name_holds_a_line_break_forges_no_field(home: Path) -> Non
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
         server.bind(str(home / "journal"))
         server.settimeout(5)
-        run(recorded(strange, home / "journal", 1))
+        run(journaled(strange, home / "journal", 1))
         lines = server.recv(65536).decode().splitlines()
         assert [line for line in lines if line.startswith("PRIORITY")] == ["PRIORITY=6"]

@@ -23,7 +23,7 @@ ARGS = '{"draft_id":"r-1"}'
 ARGS_HASH = hashlib.sha256(ARGS.encode()).hexdigest()
 
 
-def record(number: int) -> AuditRecord:
+def numbered_record(number: int) -> AuditRecord:
     return AuditRecord(
         at=f"2026-10-08T14:02:{number:02d}.000Z",
         event=AuditEvent.RUN_COMPLETED if number == 10 else AuditEvent.STORAGE_MENDED,
@@ -64,10 +64,10 @@ def _unit(tx: Tx, number: int) -> None:
         )
     if number == 1:
         tx.execute("INSERT INTO pins VALUES('action', 'send.md', 'x', 1.0, 'person', 1)")
-    tx.record(record(number))
+    tx.record(numbered_record(number))
 
 
-def verified(home: Path) -> ChainReport:
+def verify_report(home: Path) -> ChainReport:
     connection = open_reader(home / "aileron.db")
     try:
         return verify_home(connection, home)
@@ -83,13 +83,13 @@ def change(home: Path, *statements: str) -> None:
     connection.close()
 
 
-def problems_of(home: Path) -> list[tuple[str, int]]:
-    return [(problem.kind, problem.seq) for problem in verified(home).problems]
+def chain_problems(home: Path) -> list[tuple[str, int]]:
+    return [(problem.kind, problem.seq) for problem in verify_report(home).problems]
 
 
 def test_a_whole_chain_is_as_wire_describes_it(home: Path) -> None:
     """JCS bodies, `hash = SHA-256(prev || body)`, first prev 32 zero bytes, no gaps."""
-    report = verified(home)
+    report = verify_report(home)
     assert report.ok
     assert report.records == 10
     connection = sqlite3.connect(home / "aileron.db")
@@ -177,7 +177,7 @@ def test_each_kind_of_damage_is_found_and_named(
         change(home, damage)
     else:
         damage(home)
-    report = verified(home)
+    report = verify_report(home)
     assert not report.ok
     assert expected in [(problem.kind, problem.seq) for problem in report.problems]
     assert all(problem.message for problem in report.problems)
@@ -186,7 +186,7 @@ def test_each_kind_of_damage_is_found_and_named(
 def test_one_edit_is_not_reported_as_damage_to_its_neighbours(home: Path) -> None:
     """A person must find the place: the neighbours of an edited record are named by nobody."""
     change(home, "UPDATE audit SET body=replace(body,'number 3','number 8') WHERE seq=3")
-    assert problems_of(home) == [("edited", 3)]
+    assert chain_problems(home) == [("edited", 3)]
 
 
 def test_a_head_behind_the_table_is_no_problem(home: Path) -> None:
@@ -197,20 +197,20 @@ def test_a_head_behind_the_table_is_no_problem(home: Path) -> None:
     connection.close()
     head = json.loads(text) | {"seq": 7, "count": 7, "hash": digest.hex()}
     (home / "audit.head").write_text(json.dumps(head), encoding="utf-8")
-    assert problems_of(home) == []
+    assert chain_problems(home) == []
 
 
 @pytest.mark.parametrize("text", ["", "null", '{"seq":"x"}', "\x00" * 256])
 def test_an_unreadable_head_is_named(home: Path, text: str) -> None:
     """The head's file is part of what is verified."""
     (home / "audit.head").write_text(text, encoding="utf-8")
-    assert ("edited", 0) in problems_of(home)
+    assert ("edited", 0) in chain_problems(home)
 
 
 def test_a_missing_head_is_named(home: Path) -> None:
     """Without it a cut would not be seen, so its absence is a problem."""
     (home / "audit.head").unlink()
-    assert problems_of(home) == [("cut", 10)]
+    assert chain_problems(home) == [("cut", 10)]
 
 
 def test_a_rewritten_chain_is_found_by_the_head_alone(home: Path) -> None:
@@ -226,9 +226,9 @@ def test_a_rewritten_chain_is_found_by_the_head_alone(home: Path) -> None:
             )
             prev = digest
     connection.close()
-    assert problems_of(home) == [("edited", 10)]
+    assert chain_problems(home) == [("edited", 10)]
     (home / "audit.head").unlink()
-    assert [kind for kind, _ in problems_of(home)] == ["cut"]
+    assert [kind for kind, _ in chain_problems(home)] == ["cut"]
 
 
 def test_the_head_is_one_short_line_however_often_it_is_written(home: Path) -> None:

@@ -29,7 +29,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def plain(tmp_path: Path) -> Iterator[Worker]:
+def unsandboxed(tmp_path: Path) -> Iterator[Worker]:
     with Worker("commands", tmp_path) as worker:
         assert "Without a sandbox" in worker.features["why_not"]
         yield worker
@@ -132,11 +132,13 @@ def test_nothing_outlives_the_worker(killed: str) -> None:
 def _workers(sandbox: Sandbox) -> list[int]:
     outermost = sandbox.worker.process.pid
     return [
-        each for each in processes_of(str(sandbox.project)) if _parent(_parent(each)) == outermost
+        each
+        for each in processes_of(str(sandbox.project))
+        if _parent_of(_parent_of(each)) == outermost
     ]
 
 
-def _parent(process: int) -> int:
+def _parent_of(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
@@ -228,17 +230,17 @@ def test_no_command_puts_anything_in_the_place_of_what_later_ones_run(sandbox: S
     assert sandbox.prints(f"{sandbox.folder}/home/.tool/bin/tool") == "a tool\n"
 
 
-def test_nothing_outlives_a_plain_command(plain: Worker, tmp_path: Path) -> None:
+def test_nothing_outlives_a_plain_command(unsandboxed: Worker, tmp_path: Path) -> None:
     """Without a sandbox what is left behind is looked for, however it has left."""
-    done = plain.call("run", command=ORPHANS + "pwd")
+    done = unsandboxed.call("run", command=ORPHANS + "pwd")
     assert done["stdout"] == f"started\n{tmp_path}\n"
     assert processes_of() == []
 
 
-def test_no_plain_command_runs_where_the_project_was(plain: Worker, tmp_path: Path) -> None:
+def test_no_plain_command_runs_where_the_project_was(unsandboxed: Worker, tmp_path: Path) -> None:
     tmp_path.rmdir()
     with pytest.raises(WorkerError, match="so it did not run"):
-        plain.call("run", command="pwd")
+        unsandboxed.call("run", command="pwd")
 
 
 @pytest.mark.parametrize("killed", ["standard input", "worker"])
@@ -253,11 +255,11 @@ def test_nothing_outlives_a_plain_worker(killed: str, tmp_path: Path) -> None:
         until(lambda: processes_of() == [])
 
 
-def test_what_is_asked_wrongly_is_said(plain: Worker) -> None:
+def test_what_is_asked_wrongly_is_said(unsandboxed: Worker) -> None:
     for args in ({}, {"command": "a", "argv": ["b"]}, {"command": " "}, {"command": "a\0b"},
                  {"argv": ["x" * 200_000]}, {"command": "a", "timeout_ms": 600_001}):  # fmt: skip
         with pytest.raises(WorkerError) as failure:
-            plain.call("run", **args)
+            unsandboxed.call("run", **args)
         assert failure.value.class_ == "invalid_arguments"
     with pytest.raises(WorkerError, match="no operation"):
-        plain.call("walk")
+        unsandboxed.call("walk")

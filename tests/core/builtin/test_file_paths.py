@@ -44,7 +44,7 @@ file_worker.serve(Path(sys.argv[-1]))
 """
 
 
-def outcome(worker: Worker, op: str, **args: Any) -> tuple[str, dict[str, Any]]:
+def outcome_of(worker: Worker, op: str, **args: Any) -> tuple[str, dict[str, Any]]:
     try:
         return "done", worker.call(op, **args)
     except WorkerError as error:
@@ -101,11 +101,11 @@ def test_no_exchange_of_a_file_for_a_link_leads_out(
     with Worker("files", project, prefix) as worker, exchanging(project, outside):
         until = time.monotonic() + SECONDS
         while time.monotonic() < until or not all(seen[each] for each in BOTH_WAYS):
-            how, result = outcome(worker, "read", **approved)
+            how, result = outcome_of(worker, "read", **approved)
             assert how in ("done", "conflict"), result
             assert how == "conflict" or "secret" in result["text"]
             for op, args in asked:
-                how, result = outcome(worker, op, **args)
+                how, result = outcome_of(worker, op, **args)
                 seen[op, how] += 1
                 if how == "done":
                     assert "secret" not in (result.get("text") or result.get("diff") or "")
@@ -198,7 +198,7 @@ def test_a_path_that_leaves_the_project_is_refused_with_its_target(
         ("grep", {"path": given, "pattern": "s"}),
         ("glob", {"path": given, "pattern": "*"}),
     ):
-        how, details = outcome(worker, op, file_path=given, **args)
+        how, details = outcome_of(worker, op, file_path=given, **args)
         assert how == "forbidden", (op, details)
         assert details["target"] == facts["target"]
     if target == "/proc/":

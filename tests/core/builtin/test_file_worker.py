@@ -35,7 +35,7 @@ def fresh_folder(shared_project: Path, request: pytest.FixtureRequest) -> Path:
     return folder
 
 
-def refused(worker: Worker, op: str, **args: Any) -> tuple[str, str]:
+def refusal_of(worker: Worker, op: str, **args: Any) -> tuple[str, str]:
     error = worker.refused(op, **args)
     return error.class_, error.message
 
@@ -51,7 +51,7 @@ def test_read_numbers_lines_and_says_what_is_left_out(worker: Worker, fresh_fold
     assert (read["lines"], read["truncated"]) == (4, False)
     part = worker.call("read", file_path=str(file), offset=2, limit=1)
     assert (part["text"], part["lines"], part["truncated"]) == ("     2\ttwo\x0c", 4, True)
-    assert refused(worker, "read", file_path=str(file), offset=5)[0] == "invalid_arguments"
+    assert refusal_of(worker, "read", file_path=str(file), offset=5)[0] == "invalid_arguments"
     file.write_bytes(b"")
     assert worker.call("read", file_path=str(file))["lines"] == 0
     file.write_text("é" * 400_000)
@@ -80,7 +80,7 @@ def test_what_is_no_text_is_told_by_type_size_and_hash(
     name = str(file.relative_to(file.parents[1]))
     assert worker.call("read", file_path=str(file)) == {"path": name, **facts}
     change = {"file_path": str(file), "old_string": "a", "new_string": "b"}
-    assert refused(worker, "preview_edit", **change)[0] in ("unsupported", "too_large")
+    assert refusal_of(worker, "preview_edit", **change)[0] in ("unsupported", "too_large")
     shown = worker.call("preview_write", file_path=str(file), content="a\n")
     assert (shown["diff"], shown["binary"]["before"]) == ("", facts)
     written = worker.call("write", file_path=str(file), content="a\n", expect=shown["base"])
@@ -117,7 +117,7 @@ def test_only_regular_files_are_opened(
         ("write", {"content": ""}),
         ("preview_edit", {"old_string": "a", "new_string": "b"}),
     ):
-        class_, message = refused(worker, op, file_path=str(fresh_folder / "a"), **args)
+        class_, message = refusal_of(worker, op, file_path=str(fresh_folder / "a"), **args)
         assert class_ == "invalid_arguments"
         assert "is a folder" in message or "is a device, a pipe or a socket" in message
     found = worker.call("grep", pattern="", path=str(fresh_folder))
@@ -139,7 +139,7 @@ def test_write_makes_folders_and_undo_removes_them(worker: Worker, fresh_folder:
     (fresh_folder / "a/other").touch()
     worker.call("undo", undo=written["undo"])
     assert [each.name for each in (fresh_folder / "a").iterdir()] == ["other"]
-    assert refused(worker, "undo", undo=written["undo"])[0] == "not_found"
+    assert refusal_of(worker, "undo", undo=written["undo"])[0] == "not_found"
 
 
 def test_write_keeps_mode_and_owner_and_leaves_other_names_of_the_file(
@@ -165,8 +165,8 @@ def test_write_keeps_mode_and_owner_and_leaves_other_names_of_the_file(
     assert (file.read_text(), file.stat().st_mode) == ("old\n", before.st_mode)
     assert {each.name for each in fresh_folder.iterdir()} == {"a", "other name"}
     file.chmod(0o444)
-    assert refused(worker, "preview_write", file_path=str(file), content="")[0] == "forbidden"
-    assert refused(worker, "write", file_path=str(file), content="")[0] == "forbidden"
+    assert refusal_of(worker, "preview_write", file_path=str(file), content="")[0] == "forbidden"
+    assert refusal_of(worker, "write", file_path=str(file), content="")[0] == "forbidden"
 
 
 def _replaced_by_its_copy(file: Path) -> None:
@@ -200,7 +200,7 @@ def test_what_changed_since_the_preview_is_not_overwritten(
     shown = worker.call(f"preview_{op}", file_path=str(file), **change)
     meanwhile(file)
     there = file.read_text() if file.exists() else None
-    class_, message = refused(worker, op, file_path=str(file), **change, expect=shown["base"])
+    class_, message = refusal_of(worker, op, file_path=str(file), **change, expect=shown["base"])
     assert (class_, "Read it and try again" in message) == ("conflict", True)
     assert (file.read_text() if file.exists() else None) == there
 
@@ -212,7 +212,7 @@ def test_a_file_that_came_since_the_preview_is_not_overwritten(
     shown = worker.call("preview_write", file_path=str(file), content="ours\n")
     file.write_text("theirs\n")
     change = {"file_path": str(file), "content": "ours\n"}
-    assert refused(worker, "write", **change, expect=shown["base"])[0] == "conflict"
+    assert refusal_of(worker, "write", **change, expect=shown["base"])[0] == "conflict"
     assert file.read_text() == "theirs\n"
 
 
@@ -238,7 +238,7 @@ def test_undo_leaves_what_somebody_changed_since(
         file.write_text("old\n")
     written = worker.call("write", file_path=str(file), content="ours\n")
     file.write_text("theirs\n")
-    assert refused(worker, "undo", undo=written["undo"])[0] == "conflict"
+    assert refusal_of(worker, "undo", undo=written["undo"])[0] == "conflict"
     assert file.read_text() == "theirs\n"
     file.write_text("ours\n")
     worker.call("undo", undo=written["undo"])
@@ -300,7 +300,7 @@ def test_edit_says_what_the_agent_has_to_change(
     file.write_text(text)
     change = {"old_string": old, "new_string": new, "replace_all": every}
     for op in ("edit", "preview_edit"):
-        class_, message = refused(worker, op, file_path=str(file), **change)
+        class_, message = refusal_of(worker, op, file_path=str(file), **change)
         assert class_ in ("invalid_arguments", "too_large")
         assert why.format(path=f"{fresh_folder.name}/a") in message
     assert file.read_text() == text
@@ -331,12 +331,12 @@ def test_as_an_ordinary_user() -> None:
             assert (memory.st_uid, USER != 0) == (0, True)
             for name in ("closed/file", "closed/new"):
                 for op in ("preview_write", "write"):
-                    class_, message = refused(worker, op, file_path=name, content="")
+                    class_, message = refusal_of(worker, op, file_path=name, content="")
                     assert (class_, "cannot be written" in message) == ("forbidden", True)
             if os.getuid() == 0:
                 os.chown(folder / "theirs", 0, 0)
                 (folder / "theirs").chmod(0o666)
-                class_, message = refused(worker, "write", file_path="theirs", content="")
+                class_, message = refusal_of(worker, "write", file_path="theirs", content="")
                 assert (class_, "another user" in message) == ("forbidden", True)
                 assert (folder / "theirs").stat().st_uid == 0
                 assert (folder / "theirs").read_text() == "a\n"
@@ -355,10 +355,10 @@ def test_as_an_ordinary_user() -> None:
 
 
 def test_an_unknown_op_and_a_wrong_type_end_nothing(worker: Worker) -> None:
-    assert refused(worker, "format")[0] == "unsupported"
-    assert refused(worker, "read", file_path=3)[0] == "invalid_arguments"
-    assert refused(worker, "write", file_path="a", content="\ud800")[0] == "invalid_arguments"
-    assert refused(worker, "read", file_path="missing") == (
+    assert refusal_of(worker, "format")[0] == "unsupported"
+    assert refusal_of(worker, "read", file_path=3)[0] == "invalid_arguments"
+    assert refusal_of(worker, "write", file_path="a", content="\ud800")[0] == "invalid_arguments"
+    assert refusal_of(worker, "read", file_path="missing") == (
         "not_found",
         "missing does not exist.",
     )

@@ -38,7 +38,7 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Sandbox]:
+def shared_sandbox() -> Iterator[Sandbox]:
     with sandboxed_worker(FILES, hidden=["secret"], git=True) as made:
         why_not = made.worker.features["why_not"]
         if "Linux" in why_not:
@@ -51,26 +51,26 @@ def shared() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def box(shared: Sandbox) -> Iterator[Sandbox]:
+def box(shared_sandbox: Sandbox) -> Iterator[Sandbox]:
     """With the files as they were at first."""
-    yield shared
-    shared.discard_all()
-    for each in shared.project.iterdir():
+    yield shared_sandbox
+    shared_sandbox.discard_all()
+    for each in shared_sandbox.project.iterdir():
         if each.name not in (".git", ".envrc", "secret"):
             shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
     for name, text in FILES.items():
         if name not in (".envrc", "secret"):
-            path = shared.project / name
+            path = shared_sandbox.project / name
             path.parent.mkdir(exist_ok=True, parents=True)
             path.write_text(text)
-    give(shared.project)
+    give(shared_sandbox.project)
 
 
-def kinds(done: dict[str, Any]) -> dict[str, str]:
+def change_kinds(done: dict[str, Any]) -> dict[str, str]:
     return {each["path"]: each["kind"] for each in done["changes"] if not each.get("git")}
 
 
-def commit(box: Sandbox, done: dict[str, Any]) -> dict[str, Any]:
+def commit_rehearsal(box: Sandbox, done: dict[str, Any]) -> dict[str, Any]:
     return box.worker.call("commit", rehearsal=done["rehearsal"])
 
 
@@ -86,7 +86,7 @@ def test_a_yes_makes_what_was_shown_and_nothing_else(box: Sandbox) -> None:
     before = box.tree()
     done = box.rehearse(CHANGES)
     assert (done["exit_code"], done["stdout"], done["stderr"]) == (3, "out\n", "err\n")
-    assert kinds(done) == {
+    assert change_kinds(done) == {
         "a.txt": "changed", "b.txt": "deleted", "n": "made", "n/m": "made", "n/m/x": "made",
         "n/link": "link", "d/f": "changed", "d/g": "deleted", "bin": "made", "many/0": "changed",
         "e": "made", "e/h": "deleted", "e/i": "deleted", "e/i/j": "deleted",
@@ -100,7 +100,7 @@ def test_a_yes_makes_what_was_shown_and_nothing_else(box: Sandbox) -> None:
     assert box.tree() == before
     assert box.run("cat /tmp/of-mine")["exit_code"] == 1
 
-    committed = commit(box, done)
+    committed = commit_rehearsal(box, done)
     assert (committed["exit_code"], committed["stdout"]) == (3, "out\n")
     kept = {
         name: text
@@ -116,7 +116,7 @@ def test_a_yes_makes_what_was_shown_and_nothing_else(box: Sandbox) -> None:
     assert (box.project / "many/0").stat().st_mtime < 1e9
     assert box.prints("cat /tmp/of-mine") == "kept\n"
     with pytest.raises(WorkerError, match="no rehearsal"):
-        commit(box, done)
+        commit_rehearsal(box, done)
 
     box.worker.call("undo", undo=committed["undo"])
     assert box.tree() == before
@@ -149,7 +149,7 @@ def test_a_file_that_is_no_text_is_told_as_it_will_be_and_as_it_is(box: Sandbox)
 
 
 def test_a_commit_is_taken_back_only_while_its_files_are_as_it_made_them(box: Sandbox) -> None:
-    done = commit(box, box.rehearse("echo more >> a.txt; rm -r e; mkdir n; echo x > n/x"))
+    done = commit_rehearsal(box, box.rehearse("echo more >> a.txt; rm -r e; mkdir n; echo x > n/x"))
     (box.project / "n/theirs").write_text("theirs\n")
     before = box.tree()
     with pytest.raises(WorkerError, match="n is not as it was"):
@@ -161,10 +161,10 @@ def test_a_git_commit_has_the_hash_that_was_shown(box: Sandbox) -> None:
     """Run again, it would have another: with the same content at another second."""
     done = box.rehearse("git add a.txt d && git commit -qm first && git rev-parse HEAD")
     assert done["exit_code"] == 0, done
-    assert kinds(done) == {}
+    assert change_kinds(done) == {}
     assert {each["path"].split("/")[0] for each in done["changes"]} == {".git"}
     assert box.run("git rev-parse --verify -q HEAD")["exit_code"] == 1
-    commit(box, done)
+    commit_rehearsal(box, done)
     assert box.prints("git rev-parse HEAD") == done["stdout"]
     assert box.prints("git fsck 2>&1; git status --porcelain a.txt d") == ""
 
@@ -211,7 +211,7 @@ def test_nothing_is_made_where_something_has_changed_since(
     meanwhile(box)
     before = box.tree()
     with pytest.raises(WorkerError) as failure:
-        commit(box, done)
+        commit_rehearsal(box, done)
     assert failure.value.class_ == "conflict"
     assert box.tree() == before
     assert [each.name for each in (box.folder / "home").iterdir()] == [".tool"]
@@ -263,7 +263,7 @@ def test_what_cannot_be_rehearsed_says_why_and_changes_nothing(
 def test_a_link_within_the_project_is_kept(box: Sandbox, target: str) -> None:
     """Its target counts as the kernel finds it once the command has ended, also in what the command made."""
     target = str(box.project / "a.txt") if "{" in target else target
-    commit(box, box.rehearse(f"mkdir made; echo x > made/x; ln -s {target} made/link"))
+    commit_rehearsal(box, box.rehearse(f"mkdir made; echo x > made/x; ln -s {target} made/link"))
     assert str((box.project / "made/link").readlink()) == target
 
 
@@ -295,7 +295,7 @@ def test_the_deadline_ends_the_reading_of_what_a_command_left(box: Sandbox) -> N
     request = box.worker.send("rehearse", command="truncate -s 1000M sparse")
     os.kill(helper_reading(box, request), signal.SIGALRM)
     assert "longer than the 60 s of a rehearsal" in box.worker.answer(request)["fallback"]
-    assert kinds(box.rehearse("echo x > x")) == {"x": "made"}
+    assert change_kinds(box.rehearse("echo x > x")) == {"x": "made"}
 
 
 def test_the_rehearsals_of_a_session_share_their_memory(box: Sandbox) -> None:
@@ -375,7 +375,7 @@ def test_extended_attributes_are_left_out(box: Sandbox) -> None:
     )
     done = box.rehearse(f'echo x >> a.txt; echo y > n; python3 -c "{set_one}"')
     assert done["exit_code"] == 0
-    commit(box, done)
+    commit_rehearsal(box, done)
     assert [os.listxattr(box.project / each) for each in ("a.txt", "n")] == [[], []]
 
 
@@ -474,8 +474,8 @@ def test_what_a_command_leaves_running_writes_nothing_more(box: Sandbox) -> None
     done = box.rehearse(
         "(setsid sh -c 'sleep 0.5; echo late > late; echo late >> a.txt' &); echo x > x"
     )
-    assert kinds(done) == {"x": "made"}
-    commit(box, done)
+    assert change_kinds(done) == {"x": "made"}
+    commit_rehearsal(box, done)
     box.prints("sleep 0.6")
     assert not (box.project / "late").exists()
     assert (box.project / "a.txt").read_text() == "one\n"

@@ -83,7 +83,7 @@ def service() -> Iterator[Service]:
 
 
 @pytest.fixture
-def tls_service(service: Service, tmp_path: Path) -> tuple[Service, ssl.SSLContext]:
+def service_over_tls(service: Service, tmp_path: Path) -> tuple[Service, ssl.SSLContext]:
     """The service behind TLS as api.example and also.example, and a trust store that knows it."""
     path = certificate(tmp_path, "api.example", "also.example")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

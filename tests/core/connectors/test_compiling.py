@@ -39,22 +39,22 @@ def bomb(variables: int, loops: int) -> bytes:
 WRONG = COMMAND.replace("(memory", '(import "aileron_host" "log" (func (param i64))) (memory', 1)
 
 
-def check(text: str | bytes) -> ModuleCheck:
+def check_module(text: str | bytes) -> ModuleCheck:
     return Compiler().check(text if isinstance(text, bytes) else bytes(wasmtime.wat2wasm(text)))
 
 
 def test_a_module_that_compiles_has_no_problem() -> None:
     """In a process of its own, which leaves nothing behind and says what the module imports."""
-    assert check(COMMAND) == ModuleCheck(imports=())
+    assert check_module(COMMAND) == ModuleCheck(imports=())
     asking = '(import "aileron_host" "log" (func (param i32 i32 i32 i32))) (memory'
-    assert check(COMMAND.replace("(memory", asking, 1)) == ModuleCheck(imports=("log",))
+    assert check_module(COMMAND.replace("(memory", asking, 1)) == ModuleCheck(imports=("log",))
 
 
 def test_a_module_that_is_none_or_asks_for_what_is_not_there_is_reported() -> None:
     """The compiler's word, also for an import whose type is another."""
-    (problem,) = check(b"\0asm\1\0\0\0\xff").problems
+    (problem,) = check_module(b"\0asm\1\0\0\0\xff").problems
     assert "not a module that can run here" in problem
-    (problem,) = check(WRONG).problems
+    (problem,) = check_module(WRONG).problems
     assert "incompatible import type" in problem
 
 

@@ -96,9 +96,9 @@ def setting(
     make_client: Callable[..., OutgoingClient],
     resolver: Any,
     loopback_guard: Any,
-    tls_service: Any,
+    service_over_tls: Any,
 ) -> Setting:
-    service, trust = tls_service
+    service, trust = service_over_tls
     resolver.table |= {"api.example": ["127.0.0.1"], "127.0.0.1": ["127.0.0.1"]}
     client = make_client(resolver=resolver, guard=loopback_guard, ssl_context=trust)
     service.reply("/x")
@@ -107,7 +107,7 @@ def setting(
     return Setting(service, guest, make_engine(client), place, other)
 
 
-def sent(secret: str = SECRET) -> str:
+def as_header(secret: str = SECRET) -> str:
     """What the service's own reading of a header makes of it."""
     return secret.encode("latin-1").decode("latin-1")
 
@@ -120,7 +120,7 @@ def test_it_is_added_where_the_request_names_it(setting: Setting) -> None:
     )
     assert result.failure is None
     first, second = setting.seen
-    assert first["x-api-key"] == sent()
+    assert first["x-api-key"] == as_header()
     assert first["accept-encoding"] == "identity"
     assert "x-api-key" not in second
 
@@ -130,12 +130,12 @@ def test_it_follows_a_redirect_to_the_same_host_and_no_other(setting: Setting) -
     setting.service.reply("/same", status=307, Location="/x")
     key = Key(hosts=(setting.place, setting.other))
     assert setting.run(setting.request("/same"), key=key).failure is None
-    assert [headers.get("x-api-key") for headers in setting.seen] == [sent(), sent()]
+    assert [headers.get("x-api-key") for headers in setting.seen] == [as_header(), as_header()]
 
     setting.service.seen.clear()
     setting.service.reply("/away", status=302, Location=f"https://{setting.other}/x")
     result = setting.run(setting.request("/away"), key=key)
-    assert [headers.get("x-api-key") for headers in setting.seen] == [sent(), None]
+    assert [headers.get("x-api-key") for headers in setting.seen] == [as_header(), None]
     assert result.hosts_asked == (setting.place, setting.other)
 
 

@@ -109,7 +109,7 @@ SLEEP = """
 GROW = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable"
 
 
-def hostile(guest: Guest, on: WasmEngine) -> list[WasmConnector]:
+def hostile_guests(guest: Guest, on: WasmEngine) -> list[WasmConnector]:
     """One guest of each kind, each with an end of its own."""
     ask = "(drop (call $request (i32.const 1024) (i32.const 30)))"
     bodies = [
@@ -142,7 +142,7 @@ def test_two_hundred_calls_from_sixteen_threads_leave_nothing_behind(
     def round_of_calls() -> None:
         engine = make_engine()
         good = guest(printing('{"output": {"fine": true}}'), on=engine)
-        bad = hostile(guest, engine)
+        bad = hostile_guests(guest, engine)
         mixed = [good if n % 2 else bad[n // 2 % len(bad)] for n in range(200)]
 
         async def some(mine: list[WasmConnector]) -> list[OpResult]:

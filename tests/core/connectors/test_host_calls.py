@@ -33,7 +33,7 @@ def envelope(path: str = "/x", **more: Any) -> str:
 
 
 @pytest.fixture
-def ask(guest: Guest, routed: WasmEngine, service: Any) -> Callable[..., OpResult]:
+def call_guest(guest: Guest, routed: WasmEngine, service: Any) -> Callable[..., OpResult]:
     """Call a guest that makes requests of the routed service and then says something."""
     service.reply("/x")
 
@@ -47,11 +47,13 @@ def ask(guest: Guest, routed: WasmEngine, service: Any) -> Callable[..., OpResul
 Ask = Callable[..., OpResult]
 
 
-def test_a_request_is_counted_announced_and_answered(ask: Ask, service: Any) -> None:
+def test_a_request_is_counted_announced_and_answered(call_guest: Ask, service: Any) -> None:
     """on_request comes before the request, once for each."""
     service.reply("/x", status=201)
     seen_at: list[int] = []
-    result = ask(envelope(), envelope(), on_request=lambda: seen_at.append(len(service.seen)))
+    result = call_guest(
+        envelope(), envelope(), on_request=lambda: seen_at.append(len(service.seen))
+    )
     place = HOSTS[0]
     assert result == OpResult(
         output={"done": True},
@@ -72,32 +74,32 @@ def test_an_unlisted_host_wins_over_whatever_was_printed(guest: Guest) -> None:
     assert (result.output, result.requests_sent) == (None, 0)
 
 
-def test_a_later_success_clears_what_failed_before(ask: Ask) -> None:
+def test_a_later_success_clears_what_failed_before(call_guest: Ask) -> None:
     """A connector that tries something else and gets through has succeeded."""
-    result = ask(json.dumps({"url": "https://evil.example/"}), envelope())
+    result = call_guest(json.dumps({"url": "https://evil.example/"}), envelope())
     assert (result.failure, result.requests_sent) == (None, 1)
 
 
 @pytest.mark.parametrize("method", ["POST", "put", "OPTIONS", "X"])
-def test_a_preview_only_reads(ask: Ask, service: Any, method: str) -> None:
+def test_a_preview_only_reads(call_guest: Ask, service: Any, method: str) -> None:
     """Anything but GET and HEAD is refused before it leaves."""
-    result = ask(envelope(method=method), read_only=True)
+    result = call_guest(envelope(method=method), read_only=True)
     assert failed(result).class_ == "capability_denied"
     assert "a preview may only read" in failed(result).message
     assert (result.requests_sent, service.seen) == (0, [])
 
 
 @pytest.mark.parametrize("method", ["GET", "head"])
-def test_a_preview_may_get_and_head(ask: Ask, method: str) -> None:
+def test_a_preview_may_get_and_head(call_guest: Ask, method: str) -> None:
     """Reading is what it is for."""
-    assert ask(envelope(method=method), read_only=True).failure is None
+    assert call_guest(envelope(method=method), read_only=True).failure is None
 
 
-def test_a_preview_that_is_redirected_still_only_reads(ask: Ask, service: Any) -> None:
+def test_a_preview_that_is_redirected_still_only_reads(call_guest: Ask, service: Any) -> None:
     """No redirect turns a GET into anything else."""
     service.reply("/x", status=307, Location="/y")
     service.reply("/y")
-    assert ask(envelope(), read_only=True).failure is None
+    assert call_guest(envelope(), read_only=True).failure is None
     assert [method for method, *_ in service.seen] == ["GET", "GET"]
 
 
@@ -112,10 +114,10 @@ def test_a_credential_that_nobody_bound_is_required(guest: Guest) -> None:
 
 @pytest.mark.parametrize("more", ["", API_KEY])
 def test_a_route_opens_no_kind_that_the_manifest_does_not_declare(
-    ask: Ask, service: Any, more: str
+    call_guest: Ask, service: Any, more: str
 ) -> None:
     """Who tries a connector against a service of their own finds that out."""
-    failure = failed(ask(envelope(credential="oauth2"), more=more))
+    failure = failed(call_guest(envelope(credential="oauth2"), more=more))
     assert (failure.class_, failure.boundary) == ("capability_denied", "connector_manifest")
     assert service.seen == []
 
@@ -134,10 +136,12 @@ def test_a_route_opens_no_kind_that_the_manifest_does_not_declare(
         '{"url": "file:///etc/passwd"}',
     ],
 )
-def test_a_malformed_request_is_the_connectors_fault(ask: Ask, service: Any, text: str) -> None:
+def test_a_malformed_request_is_the_connectors_fault(
+    call_guest: Ask, service: Any, text: str
+) -> None:
     """Nothing leaves, and the message says what is wrong with it."""
     service.reply("/")
-    result = ask(text)
+    result = call_guest(text)
     assert failed(result).class_ == "connector_runtime_error"
     assert "cannot be sent" in failed(result).message
     assert (result.requests_sent, service.seen) == (0, [])
@@ -145,20 +149,20 @@ def test_a_malformed_request_is_the_connectors_fault(ask: Ask, service: Any, tex
 
 @pytest.mark.parametrize(("status", "retriable"), [(404, False), (429, True), (503, True)])
 def test_an_external_error_carries_the_status_that_the_host_saw(
-    ask: Ask, service: Any, status: int, retriable: bool
+    call_guest: Ask, service: Any, status: int, retriable: bool
 ) -> None:
     """429 and 5xx are worth another try; the number is the host's, not the guest's word."""
     service.reply("/x", status=status)
     say = '{"error": {"class": "external_api_error", "message": "no", "status": 200}}'
-    failure = failed(ask(envelope(), say=say))
+    failure = failed(call_guest(envelope(), say=say))
     assert (failure.class_, failure.retriable) == ("external_api_error", retriable)
     assert failure.details == {"status": status}
 
 
-def test_a_service_that_breaks_off_counts_as_reached(ask: Ask, service: Any) -> None:
+def test_a_service_that_breaks_off_counts_as_reached(call_guest: Ask, service: Any) -> None:
     """Whether it did anything is not known, so the request counts."""
     service.hang_up("/x")
-    result = ask(envelope(method="POST"))
+    result = call_guest(envelope(method="POST"))
     assert (failed(result).class_, failed(result).retriable) == ("network_error", True)
     assert (result.requests_sent, result.last_status) == (1, None)
 
@@ -176,31 +180,36 @@ def test_a_service_that_breaks_off_counts_as_reached(ask: Ask, service: Any) -> 
     ],
 )
 def test_requests_that_may_change_something_are_counted_apart(
-    ask: Ask, service: Any, method: str, status: int, location: str, counts: tuple[int, int, int]
+    call_guest: Ask,
+    service: Any,
+    method: str,
+    status: int,
+    location: str,
+    counts: tuple[int, int, int],
 ) -> None:
     """Each hop by the method that it really had."""
     service.reply("/x", status=status, **({"Location": location} if location else {}))
     service.reply("/y")
-    result = ask(envelope(method=method))
+    result = call_guest(envelope(method=method))
     assert (result.requests_sent, result.writes_sent, result.writes_unanswered) == counts
 
 
-def test_a_crash_after_an_answered_write_is_not_the_connectors_own_word(ask: Ask) -> None:
+def test_a_crash_after_an_answered_write_is_not_the_connectors_own_word(call_guest: Ask) -> None:
     """What the host saw of its end and what the connector said are told apart."""
-    crash = ask(envelope(method="POST"), say="{")
+    crash = call_guest(envelope(method="POST"), say="{")
     assert (failed(crash).class_, crash.reported_by_connector) == ("connector_runtime_error", False)
     assert (crash.writes_sent, crash.writes_unanswered) == (1, 0)
-    answered = ask(envelope(method="POST"), say='{"error": {"message": "no such draft"}}')
+    answered = call_guest(envelope(method="POST"), say='{"error": {"message": "no such draft"}}')
     assert (failed(answered).message, answered.reported_by_connector) == ("no such draft", True)
 
 
 def test_a_write_whose_answer_did_not_come_stays_lost_after_another_that_did(
-    ask: Ask, service: Any
+    call_guest: Ask, service: Any
 ) -> None:
     """The later success clears the error for the guest, not what nobody knows."""
     service.hang_up("/x")
     service.reply("/y")
-    result = ask(envelope(method="POST"), envelope("/y"))
+    result = call_guest(envelope(method="POST"), envelope("/y"))
     assert result.failure is None
     assert (result.requests_sent, result.writes_sent, result.writes_unanswered) == (2, 1, 1)
 
@@ -225,10 +234,10 @@ def test_the_wall_limit_includes_a_silent_service(
     assert time.monotonic() - began < 15
 
 
-def test_a_request_has_a_limit_of_its_own(ask: Ask, service: Any) -> None:
+def test_a_request_has_a_limit_of_its_own(call_guest: Ask, service: Any) -> None:
     """Shorter than the run's, it is a network error and not wall time."""
     service.hold("/x")
-    result = ask(envelope(), limits=Limits(wall_seconds=20, http_seconds=0.3))
+    result = call_guest(envelope(), limits=Limits(wall_seconds=20, http_seconds=0.3))
     assert failed(result).class_ == "network_error"
 
 
@@ -247,21 +256,21 @@ async def test_cancelling_breaks_a_hanging_request(
     assert time.monotonic() - began < 15
 
 
-def test_an_answer_that_is_too_large_is_a_limit(ask: Ask, service: Any) -> None:
+def test_an_answer_that_is_too_large_is_a_limit(call_guest: Ask, service: Any) -> None:
     """The guest never sees a truncated body."""
     service.reply("/x", b"x" * 5000)
-    result = ask(envelope(), limits=Limits(response_bytes=4000))
+    result = call_guest(envelope(), limits=Limits(response_bytes=4000))
     assert failed(result).details["limit"] == "response_body"
     assert result.requests_sent == 1
 
 
-def test_a_listener_that_fails_stops_the_request(ask: Ask, service: Any) -> None:
+def test_a_listener_that_fails_stops_the_request(call_guest: Ask, service: Any) -> None:
     """What cannot be announced does not leave; the failure is ours and quotes nothing."""
 
     def refuse() -> None:
         raise RuntimeError("s3cret detail")
 
-    failure = failed(ask(envelope(), on_request=refuse))
+    failure = failed(call_guest(envelope(), on_request=refuse))
     assert "bug in Aileron" in failure.message
     assert "s3cret" not in failure.message
     assert service.seen == []

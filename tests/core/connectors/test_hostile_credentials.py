@@ -54,7 +54,7 @@ def credential(kind: str, host: str, secret: str = CANARY) -> AccountCredential:
             )
 
 
-def declared(kind: str) -> str:
+def declared_kind(kind: str) -> str:
     more = {
         "api_key": 'header = "X-Api-Key"\nformat = "{key}"\n',
         "aws_sigv4": 'service = "athena"\n',
@@ -80,7 +80,7 @@ class Attempt(Setting):
 
 
 def attempt(setting: Setting, kind: str) -> Attempt:
-    return Attempt(**{**vars(setting), "kind": kind, "declared": declared(kind)})
+    return Attempt(**{**vars(setting), "kind": kind, "declared": declared_kind(kind)})
 
 
 @pytest.fixture(params=KINDS)

@@ -137,7 +137,7 @@ def test_host_functions_bear_wild_pointers(guest: Guest) -> None:
     assert "cannot be sent" in failed(result).message
 
 
-async def begun(
+async def running_calls(
     connector: WasmConnector, *, calls: int = 1, seconds: float = 100
 ) -> list[asyncio.Task[OpResult]]:
     """Call a guest that does not end by itself, and wait until it runs."""
@@ -153,7 +153,7 @@ async def test_a_cancelled_call_has_stopped_its_guest(guest: Guest) -> None:
     """CancelledError comes when the guest is gone, not before."""
     connector = guest(wat(SPIN))
     began = time.monotonic()
-    (task,) = await begun(connector)
+    (task,) = await running_calls(connector)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -166,7 +166,7 @@ async def test_a_spinning_guest_shares_the_processor(make_engine: MakeEngine, gu
     engine = make_engine(max_guests=1)
     quick = guest(printing('{"output": 1}'), on=engine)
     await quick.prepare()
-    (spinning,) = await begun(guest(wat(SPIN), on=engine), seconds=20)
+    (spinning,) = await running_calls(guest(wat(SPIN), on=engine), seconds=20)
     assert (await quick.call("x", {}, limits=Limits())).output == 1
     assert not spinning.done()
     spinning.cancel()
@@ -181,7 +181,7 @@ async def test_a_call_whose_time_is_over_before_its_turn_does_nothing(
     late = guest(printing('{"output": "too late"}'), on=engine)
     await late.prepare()
     sleeper = guest(wat(SLEEP.format(nanoseconds=100_000_000_000)), on=engine)
-    sleeping = await begun(sleeper, calls=32)
+    sleeping = await running_calls(sleeper, calls=32)
     failure = failed(await late.call("x", {}, limits=SHORT))
     assert failure.details["limit"] == "wall_time"
     assert "did not get to run within 0.3s" in failure.message
@@ -197,7 +197,7 @@ async def test_closing_the_engine_stops_guests_and_leaves_no_thread(
     """close() comes back with every guest ended and every thread of ours gone."""
     before = {thread.ident for thread in threading.enumerate()}
     engine = make_engine()
-    (task,) = await begun(guest(wat(SPIN), on=engine))
+    (task,) = await running_calls(guest(wat(SPIN), on=engine))
     await asyncio.to_thread(engine.close)
     assert failed(await task).class_ == "unavailable"
     ours = [t.name for t in threading.enumerate() if t.ident not in before and "aileron" in t.name]

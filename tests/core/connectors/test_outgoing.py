@@ -69,37 +69,39 @@ def open_client(make_client: Make, resolver: Any, loopback_guard: AddressGuard) 
 
 @pytest.fixture
 def tls_client(
-    make_client: Make, resolver: Any, loopback_guard: AddressGuard, tls_service: Tls
+    make_client: Make, resolver: Any, loopback_guard: AddressGuard, service_over_tls: Tls
 ) -> OutgoingClient:
     """A client that trusts the certificate of `tls_service`."""
     resolver.table["api.example"] = ["127.0.0.1"]
-    return make_client(resolver=resolver, guard=loopback_guard, ssl_context=tls_service[1])
+    return make_client(resolver=resolver, guard=loopback_guard, ssl_context=service_over_tls[1])
 
 
 @pytest.fixture
-def place(service: Any) -> str:
+def service_place(service: Any) -> str:
     """The service, under the name of a host."""
     return f"api.example:{service.port}"
 
 
 @pytest.fixture
-def send(open_client: OutgoingClient, place: str, sender: Sender) -> Send:
+def send(open_client: OutgoingClient, service_place: str, sender: Sender) -> Send:
     """Send to a path of the service, which is listed."""
 
     def to_service(path: str, **options: Any) -> OutgoingResponse:
-        return sender.send(open_client, f"http://{place}{path}", [place], **options)
+        return sender.send(open_client, f"http://{service_place}{path}", [service_place], **options)
 
     return to_service
 
 
-def test_a_listed_host_answers(send: Send, service: Any, sender: Sender, place: str) -> None:
+def test_a_listed_host_answers(
+    send: Send, service: Any, sender: Sender, service_place: str
+) -> None:
     """Name in the Host header, the guest's own headers, the body as it came."""
     service.reply("/x", b"\x00\xff", status=418)
     headers = {"X-Mine": "1", "Host": "evil", "Cookie": "c"}
     answer = send("/x?y=1", method="POST", headers=headers, body=b"hi")
     assert (answer.status, answer.body, sender.sent) == (418, b"\x00\xff", 1)
     ((method, path, seen, body),) = service.seen
-    assert (method, path, body, seen["Host"]) == ("POST", "/x?y=1", b"hi", place)
+    assert (method, path, body, seen["Host"]) == ("POST", "/x?y=1", b"hi", service_place)
     assert seen["X-Mine"] == "1"
     assert "Cookie" not in seen
 
@@ -137,17 +139,26 @@ def test_a_method_for_proxies_or_none_at_all_does_not_leave(
     "addresses", [["127.0.0.1"], ["169.254.169.254"], ["::ffff:127.0.0.1"], ["1.1.1.1", "10.0.0.1"]]
 )
 def test_a_name_that_leads_inside_is_denied(
-    make_client: Make, resolver: Any, sender: Sender, service: Any, place: str, addresses: list[str]
+    make_client: Make,
+    resolver: Any,
+    sender: Sender,
+    service: Any,
+    service_place: str,
+    addresses: list[str],
 ) -> None:
     """One inner address among them is enough, and no byte is sent."""
     resolver.table["api.example"] = addresses
     with pytest.raises(CapabilityDenied, match="no connector may reach"):
-        sender.send(make_client(resolver=resolver), f"http://{place}/", [place])
+        sender.send(make_client(resolver=resolver), f"http://{service_place}/", [service_place])
     assert (sender.sent, service.seen) == (0, [])
 
 
 def test_the_address_that_was_checked_is_the_one_connected_to(
-    make_client: Make, sender: Sender, service: Any, loopback_guard: AddressGuard, place: str
+    make_client: Make,
+    sender: Sender,
+    service: Any,
+    loopback_guard: AddressGuard,
+    service_place: str,
 ) -> None:
     """A name that leads elsewhere the second time it is asked is asked once."""
 
@@ -155,12 +166,12 @@ def test_the_address_that_was_checked_is_the_one_connected_to(
     rebinding = SimpleNamespace(resolve=lambda host, port: answers.pop(0))
     service.reply("/")
     client = make_client(resolver=rebinding, guard=loopback_guard)
-    assert sender.send(client, f"http://{place}/", [place]).status == 200
+    assert sender.send(client, f"http://{service_place}/", [service_place]).status == 200
     assert answers == [["127.0.0.2"]]
 
 
 def test_a_connection_that_ends_on_this_machine_carries_no_request(
-    make_client: Make, resolver: Any, sender: Sender, service: Any, place: str
+    make_client: Make, resolver: Any, sender: Sender, service: Any, service_place: str
 ) -> None:
     """A public address may be our own: no list of ranges knows it, the connection itself does."""
 
@@ -170,7 +181,11 @@ def test_a_connection_that_ends_on_this_machine_carries_no_request(
 
     resolver.table["api.example"] = ["127.0.0.1"]
     with pytest.raises(CapabilityDenied, match="an address of this machine"):
-        sender.send(make_client(resolver=resolver, guard=NoRanges()), f"http://{place}/", [place])
+        sender.send(
+            make_client(resolver=resolver, guard=NoRanges()),
+            f"http://{service_place}/",
+            [service_place],
+        )
     assert (sender.sent, service.seen) == (0, [])
 
 
@@ -182,11 +197,11 @@ def test_a_literal_loopback_is_denied(make_client: Make, sender: Sender, service
 
 
 def test_a_redirect_is_followed_within_the_list(
-    send: Send, service: Any, sender: Sender, place: str
+    send: Send, service: Any, sender: Sender, service_place: str
 ) -> None:
     """POST becomes GET after 302 and stays POST after 307, as browsers have it."""
     service.reply("/a", status=302, Location="/b")
-    service.reply("/c", status=307, Location=f"http://{place}/b")
+    service.reply("/c", status=307, Location=f"http://{service_place}/b")
     service.reply("/b", b"there")
     for path in ("/a", "/c"):
         answer = send(path, method="POST", body=b"x")
@@ -251,14 +266,14 @@ def test_a_redirect_out_of_the_list_is_not_followed(
 
 
 def test_a_listed_host_that_turns_inside_by_redirect_is_denied(
-    open_client: OutgoingClient, resolver: Any, service: Any, sender: Sender, place: str
+    open_client: OutgoingClient, resolver: Any, service: Any, sender: Sender, service_place: str
 ) -> None:
     """The address of each hop is checked too."""
     resolver.table["inner.example"] = ["127.0.0.2"]
     inner = f"inner.example:{service.port}"
     service.reply("/a", status=302, Location=f"http://{inner}/secret")
     with pytest.raises(CapabilityDenied, match=r"inner\.example"):
-        sender.send(open_client, f"http://{place}/a", [place, inner])
+        sender.send(open_client, f"http://{service_place}/a", [service_place, inner])
 
 
 def test_endless_redirects_end(send: Send, service: Any, sender: Sender) -> None:
@@ -271,14 +286,14 @@ def test_endless_redirects_end(send: Send, service: Any, sender: Sender) -> None
 
 
 def test_authorization_does_not_follow_to_another_host(
-    open_client: OutgoingClient, resolver: Any, service: Any, sender: Sender, place: str
+    open_client: OutgoingClient, resolver: Any, service: Any, sender: Sender, service_place: str
 ) -> None:
     """What was meant for one host stays there."""
     resolver.table["b.example"] = ["127.0.0.1"]
-    places, headers = [place, f"b.example:{service.port}"], {"Authorization": "Bearer x"}
+    places, headers = [service_place, f"b.example:{service.port}"], {"Authorization": "Bearer x"}
     service.reply("/a", status=307, Location=f"http://{places[1]}/b")
     service.reply("/b")
-    sender.send(open_client, f"http://{place}/a", places, headers=headers)
+    sender.send(open_client, f"http://{service_place}/a", places, headers=headers)
     assert ["Authorization" in seen for _, _, seen, _ in service.seen] == [True, False]
 
 
@@ -338,7 +353,11 @@ def test_a_waiting_request_can_be_stopped(send: Send, service: Any, sender: Send
 
 
 def test_a_name_that_hangs_holds_up_no_other_name(
-    make_client: Make, sender: Sender, service: Any, loopback_guard: AddressGuard, place: str
+    make_client: Make,
+    sender: Sender,
+    service: Any,
+    loopback_guard: AddressGuard,
+    service_place: str,
 ) -> None:
     """However many calls of one agent ask for it: they wait for one look-up."""
     release = threading.Event()
@@ -357,7 +376,7 @@ def test_a_name_that_hangs_holds_up_no_other_name(
             with pytest.raises(NetworkError, match="did not answer in time"):
                 sender.send(client, "http://hangs.example/", ["hangs.example:80"], seconds=0.01)
         assert sender.sent == 0
-        assert sender.send(client, f"http://{place}/", [place]).status == 200
+        assert sender.send(client, f"http://{service_place}/", [service_place]).status == 200
         assert asked == ["hangs.example", "api.example"]
     finally:
         release.set()
@@ -402,12 +421,12 @@ def test_a_routed_host_is_plain_http_with_its_own_name(
 
 
 def test_tls_goes_by_name_although_the_address_was_given(
-    tls_client: OutgoingClient, resolver: Any, service: Any, sender: Sender, place: str
+    tls_client: OutgoingClient, resolver: Any, service: Any, sender: Sender, service_place: str
 ) -> None:
     """The certificate is checked for the name; another name at the same address is refused."""
     resolver.table["other.example"] = ["127.0.0.1"]
-    places = [place, f"other.example:{service.port}"]
-    assert sender.send(tls_client, f"https://{place}/x", places).body == b"secure"
+    places = [service_place, f"other.example:{service.port}"]
+    assert sender.send(tls_client, f"https://{service_place}/x", places).body == b"secure"
     # The first connection is still open and trusted, for its own name only.
     with pytest.raises(NetworkError, match="certificate is not trusted"):
         sender.send(tls_client, f"https://{places[1]}/x", places)
@@ -415,21 +434,21 @@ def test_tls_goes_by_name_although_the_address_was_given(
 
 
 def test_an_unknown_certificate_is_refused(
-    open_client: OutgoingClient, tls_service: Tls, sender: Sender, place: str
+    open_client: OutgoingClient, service_over_tls: Tls, sender: Sender, service_place: str
 ) -> None:
     """The default trust store does not know the test's authority, and no request leaves."""
     with pytest.raises(NetworkError, match="certificate is not trusted"):
-        sender.send(open_client, f"https://{place}/x", [place])
-    assert (sender.sent, tls_service[0].seen) == (0, [])
+        sender.send(open_client, f"https://{service_place}/x", [service_place])
+    assert (sender.sent, service_over_tls[0].seen) == (0, [])
 
 
 def test_a_downgrade_by_redirect_is_refused(
-    tls_client: OutgoingClient, service: Any, sender: Sender, place: str
+    tls_client: OutgoingClient, service: Any, sender: Sender, service_place: str
 ) -> None:
     """From https to http is not followed, listed or not."""
     service.reply("/down", status=302, Location="http://api.example:80/x")
     with pytest.raises(CapabilityDenied, match="plain HTTP"):
-        sender.send(tls_client, f"https://{place}/down", [place, "api.example:80"])
+        sender.send(tls_client, f"https://{service_place}/down", [service_place, "api.example:80"])
 
 
 def test_proxies_of_the_environment_are_ignored(

@@ -144,7 +144,7 @@ class Counting(ConnectorStore):
         return super().read(hash_)
 
 
-def settled(tmp_path: Path) -> tuple[Counting, str, Path]:
+def settled_store(tmp_path: Path) -> tuple[Counting, str, Path]:
     """A store whose files have been left alone for longer than a file system's clock ticks."""
     store = Counting(tmp_path / "home")
     hash_ = store.install_bytes(MODULE, MANIFEST).identity.hash
@@ -159,7 +159,7 @@ def test_files_are_read_once_unless_they_changed_a_moment_ago(
     tmp_path: Path, changed_now: bool, reads: int
 ) -> None:
     """No call of a 7 MB module hashes them; two changes within one tick of a clock would look like one."""
-    store, hash_, module = settled(tmp_path)
+    store, hash_, module = settled_store(tmp_path)
     if changed_now:
         store._clock = FrozenClock(module.stat().st_ctime)
     for _ in range(3):
@@ -169,7 +169,7 @@ def test_files_are_read_once_unless_they_changed_a_moment_ago(
 
 def test_a_change_of_the_same_length_and_time_is_seen_after_a_check(tmp_path: Path) -> None:
     """Whoever sets the time of modification back cannot set the time of change."""
-    store, hash_, module = settled(tmp_path)
+    store, hash_, module = settled_store(tmp_path)
     store.verify(hash_)
     before = module.stat()
     data = bytearray(module.read_bytes())

@@ -29,7 +29,7 @@ def vectors(*parts: tuple[int, int]) -> str:
     )
 
 
-def written(fd: int, count: int, into: int = 8) -> str:
+def written_by(fd: int, count: int, into: int = 8) -> str:
     return (
         f"(call $fd_write (i32.const {fd}) (i32.const 256) (i32.const {count}) (i32.const {into}))"
     )
@@ -69,7 +69,7 @@ def test_nothing_that_a_program_keeps_is_there_in_the_next_call(guest: Guest) ->
 def test_parts_of_output_are_one_output(guest: Guest) -> None:
     """A libc flushes a buffer and what did not fit it in one call; an empty part is a part."""
     text = '{"output": "one, two"}'
-    body = vectors((1024, 10), (1, 0), (1034, len(text) - 10)) + is_(written(1, 3), 0)
+    body = vectors((1024, 10), (1, 0), (1034, len(text) - 10)) + is_(written_by(1, 3), 0)
     body += is_("(i32.load (i32.const 8))", len(text))
     assert output(call(guest(wat(body, data=escaped(text))))) == "one, two"
 
@@ -88,7 +88,7 @@ def test_parts_of_output_are_one_output(guest: Guest) -> None:
 )
 def test_output_with_wild_numbers_is_an_error_number(guest: Guest, fd: int, parts: tuple[tuple[int, int], ...], count: int, into: int, error: int) -> None:  # fmt: skip
     """A descriptor nobody opened, a part outside memory, a result that has no room: an errno each."""
-    output(call(guest(wat(vectors(*parts) + is_(written(fd, count, into), error)))))
+    output(call(guest(wat(vectors(*parts) + is_(written_by(fd, count, into), error)))))
 
 
 def test_parts_that_overlap_cost_no_more_than_there_is_room(guest: Guest) -> None:
@@ -111,7 +111,7 @@ def test_parts_that_overlap_cost_no_more_than_there_is_room(guest: Guest) -> Non
 
 def test_what_fits_is_taken_before_what_does_not(guest: Guest) -> None:
     """The number of bytes taken is told, as of any write."""
-    body = vectors((1024, 30), (1024, 100)) + is_(written(1, 2), NOSPC)
+    body = vectors((1024, 30), (1024, 100)) + is_(written_by(1, 2), NOSPC)
     body += is_("(i32.load (i32.const 8))", 30)
     result = call(guest(wat(body)), limits=Limits(stdout_bytes=120))
     assert failed(result).details["limit"] == "stdout"

@@ -18,7 +18,7 @@ BWRAP = shutil.which("bwrap", path="/usr/bin:/bin")
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 
 
-def put(path: Path, text: str = "secret\n") -> None:
+def put_file(path: Path, text: str = "secret\n") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
@@ -45,7 +45,7 @@ class Person:
         own = self.folder / "own"
         own.mkdir(exist_ok=True)
         for name, text in tools.files.items():
-            put(own / name, text)
+            put_file(own / name, text)
         spec = SandboxSpec(
             bwrap=BWRAP, project=self.project, home=self.home, private_home=own,
             launch_dir=self.folder / "private", socket=None, mounts=tools.mounts,
@@ -59,132 +59,134 @@ class Person:
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Person:
+def owner(tmp_path: Path) -> Person:
     if BWRAP is None:
         pytest.skip("needs bubblewrap")
     return Person(tmp_path)
 
 
 def test_toolchains_and_programs_run_and_what_lies_beside_them_does_not_exist(
-    person: Person,
+    owner: Person,
 ) -> None:
     """By the table: the parts of each toolchain, and programs with what they need; no credential, no cache."""
-    home = person.home
+    home = owner.home
     node = program(
         home / ".nvm/versions/node/v22.1.0/bin/node", "#!/bin/sh\necho nvm-node\n"
     ).parent
-    put(home / ".nvm/.cache/x")
+    put_file(home / ".nvm/.cache/x")
     program(home / ".rustup/toolchains/stable/bin/cargo", "#!/bin/sh\necho real-cargo\n")
     program(
         home / ".cargo/bin/rustup",
         '#!/bin/sh\nexec "$HOME/.rustup/toolchains/stable/bin/$(basename "$0")"\n',
     )
     (home / ".cargo/bin/cargo").symlink_to("rustup")
-    put(home / ".cargo/credentials.toml")
+    put_file(home / ".cargo/credentials.toml")
     venv = home / ".local/share/uv/tools/demo"
     subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", venv], check=True)
     (site,) = venv.glob("lib/python3*/site-packages")
-    put(site / "demo.py", "WORD = 'uv-tool'\n")
+    put_file(site / "demo.py", "WORD = 'uv-tool'\n")
     program(venv / "bin/demo", f"#!{venv}/bin/python\nimport demo; print(demo.WORD)\n")
     (home / ".local/bin").mkdir(parents=True)
     (home / ".local/bin/demo").symlink_to(venv / "bin/demo")
-    put(home / ".local/lib" / site.parent.name / "site-packages/of_user.py", "WORD = 'pip-user'\n")
+    put_file(
+        home / ".local/lib" / site.parent.name / "site-packages/of_user.py", "WORD = 'pip-user'\n"
+    )
     program(
         home / ".local/bin/of-user", "#!/usr/bin/python3\nimport of_user; print(of_user.WORD)\n"
     )
-    put(home / ".local/share/keyrings/login.keyring")
+    put_file(home / ".local/share/keyrings/login.keyring")
     package = home / ".npm-global/lib/node_modules/tool"
-    put(package / "word", "npm-package\n")
+    put_file(package / "word", "npm-package\n")
     program(package / "cli", '#!/bin/sh\ncat "$(dirname "$(readlink -f "$0")")/word"\n')
     (home / ".npm-global/bin").mkdir()
     (home / ".npm-global/bin/tool").symlink_to("../lib/node_modules/tool/cli")
     program(home / "bin/mine", "#!/bin/sh\necho mine\n")
-    put(home / "bin/passwords.txt")
-    program(person.project / ".venv/bin/of-project", "#!/bin/sh\necho of-project\n")
-    person.path = [str(person.project / ".venv/bin"), str(home / "bin"), str(node)]
-    person.path += [str(home / each) for each in (".local/bin", ".cargo/bin", ".npm-global/bin")]
-    tools = person.tools()
-    assert tools.path == (*person.path, *SYSTEM.split(":"))
+    put_file(home / "bin/passwords.txt")
+    program(owner.project / ".venv/bin/of-project", "#!/bin/sh\necho of-project\n")
+    owner.path = [str(owner.project / ".venv/bin"), str(home / "bin"), str(node)]
+    owner.path += [str(home / each) for each in (".local/bin", ".cargo/bin", ".npm-global/bin")]
+    tools = owner.tools()
+    assert tools.path == (*owner.path, *SYSTEM.split(":"))
     assert tools.left_out == ()
     names = "node cargo demo of-user tool mine of-project"
-    printed = person.inside(tools, f"for name in {names}; do $name; done")
+    printed = owner.inside(tools, f"for name in {names}; do $name; done")
     assert printed.split() == [
         "nvm-node", "real-cargo", "uv-tool", "pip-user", "npm-package", "mine", "of-project"
     ]  # fmt: skip
-    assert person.inside(tools, 'grep -rsl secret "$HOME"; echo >> "$(which mine)"').endswith(
+    assert owner.inside(tools, 'grep -rsl secret "$HOME"; echo >> "$(which mine)"').endswith(
         "Read-only file system"
     )
 
 
-def test_a_shim_finds_the_versions_that_the_person_chose(person: Person) -> None:
+def test_a_shim_finds_the_versions_that_the_person_chose(owner: Person) -> None:
     """mise's settings choose versions and may hold secrets: only the versions are in the sandbox."""
-    home = person.home
+    home = owner.home
     program(home / ".local/bin/mise", '#!/bin/sh\ncat "$HOME/.config/mise/config.toml"\n')
     (home / ".local/share/mise/installs/node/22/bin").mkdir(parents=True)
     (home / ".local/share/mise/shims").mkdir()
     (home / ".local/share/mise/shims/node").symlink_to(home / ".local/bin/mise")
-    put(
+    put_file(
         home / ".config/mise/config.toml",
         '[env]\nTOKEN = "secret"\n[tools]\nnode = "22"\npython = ["3.12", "3.11"]\n'
         'go = { version = "1.22", postinstall = "secret" }\n"odd\\"" = "1"\n',
     )
-    person.path = [str(home / ".local/share/mise/shims"), str(home / ".local/bin")]
-    printed = person.inside(person.tools(), "node; echo $MISE_TRUSTED_CONFIG_PATHS")
+    owner.path = [str(home / ".local/share/mise/shims"), str(home / ".local/bin")]
+    printed = owner.inside(owner.tools(), "node; echo $MISE_TRUSTED_CONFIG_PATHS")
     assert printed.split("\n") == [
         "[tools]", '"node" = ["22"]', '"python" = ["3.12", "3.11"]', '"go" = ["1.22"]',
-        str(person.project),
+        str(owner.project),
     ]  # fmt: skip
 
 
 def test_a_toolchain_that_a_variable_moved_is_found_and_a_variable_brings_in_nothing_else(
-    person: Person,
+    owner: Person,
 ) -> None:
     """A project's `.envrc` can set these: a folder that is none of that tool's shows nothing."""
-    elsewhere = person.folder / "data"
+    elsewhere = owner.folder / "data"
     program(elsewhere / "cpython-3.12.1-linux/bin/python3.12", "#!/bin/sh\necho moved\n")
-    put(person.home / ".ssh/id_ed25519")
-    (person.home / ".ssh/id_ed25519").chmod(0o600)
-    tools = person.tools(UV_PYTHON_INSTALL_DIR=str(elsewhere))
+    put_file(owner.home / ".ssh/id_ed25519")
+    (owner.home / ".ssh/id_ed25519").chmod(0o600)
+    tools = owner.tools(UV_PYTHON_INSTALL_DIR=str(elsewhere))
     script = "$UV_PYTHON_INSTALL_DIR/cpython-3.12.1-linux/bin/python3.12"
-    assert person.inside(tools, script) == "moved"
-    person.path = [str(person.home / ".ssh"), str(person.home)]
-    secret = str(person.home / ".ssh")
+    assert owner.inside(tools, script) == "moved"
+    owner.path = [str(owner.home / ".ssh"), str(owner.home)]
+    secret = str(owner.home / ".ssh")
     names = ("UV_PYTHON_INSTALL_DIR", "NVM_DIR", "PYENV_ROOT", "MISE_DATA_DIR", "ASDF_DATA_DIR",
              "RUSTUP_HOME", "XDG_DATA_HOME", "VIRTUAL_ENV", "GOROOT")  # fmt: skip
-    tools = person.tools(**dict.fromkeys(names, secret))
+    tools = owner.tools(**dict.fromkeys(names, secret))
     assert tools.mounts == ()
     assert dict(tools.env) == {}
     assert tools.path == tuple(SYSTEM.split(":"))
 
 
-def test_no_folder_beside_credentials_is_mounted_as_a_whole(person: Person) -> None:
+def test_no_folder_beside_credentials_is_mounted_as_a_whole(owner: Person) -> None:
     """An npm whose prefix is `~/.local` looks like an installation; so may the home itself."""
-    home = person.home
-    put(home / ".local/lib/node_modules/npm/package.json")
-    put(home / "lib/node_modules/npm/package.json")
-    put(home / ".local/share/keyrings/login.keyring")
+    home = owner.home
+    put_file(home / ".local/lib/node_modules/npm/package.json")
+    put_file(home / "lib/node_modules/npm/package.json")
+    put_file(home / ".local/share/keyrings/login.keyring")
     one = program(home / ".local/bin/one", "#!/bin/sh\necho one\n")
     two = program(home / "bin/two", "#!/bin/sh\necho two\n")
-    person.path = [str(one.parent), str(two.parent)]
-    tools = person.tools()
+    owner.path = [str(one.parent), str(two.parent)]
+    tools = owner.tools()
     assert [each.path for each in tools.mounts] == [one, two]
-    assert person.inside(tools, "one; two") == "one\ntwo"
+    assert owner.inside(tools, "one; two") == "one\ntwo"
 
 
-def test_nothing_comes_in_from_the_project_or_from_aileron(person: Person) -> None:
+def test_nothing_comes_in_from_the_project_or_from_aileron(owner: Person) -> None:
     """By a link on PATH, say. What is left out is named, and so is a folder with too many programs."""
-    key = program(person.aileron / "vault.json", "secret\n")
-    inside = program(person.project / "evil", "#!/bin/sh\n")
-    bin_ = person.home / "bin"
+    key = program(owner.aileron / "vault.json", "secret\n")
+    inside = program(owner.project / "evil", "#!/bin/sh\n")
+    bin_ = owner.home / "bin"
     bin_.mkdir()
     (bin_ / "a").symlink_to(key)
     (bin_ / "b").symlink_to(inside)
-    many = person.home / "many"
+    many = owner.home / "many"
     many.mkdir()
     for number in range(601):
         program(many / f"p{number}", "")
-    person.path = [str(bin_), str(many), str(person.aileron)]
-    tools = person.tools()
+    owner.path = [str(bin_), str(many), str(owner.aileron)]
+    tools = owner.tools()
     assert tools.left_out == (
         f"{bin_ / 'a'} (it is in {key})",
         f"{many} (601 programs, more than fit)",
@@ -192,19 +194,19 @@ def test_nothing_comes_in_from_the_project_or_from_aileron(person: Person) -> No
     assert [each.path for each in tools.mounts] == [
         bin_ / "b"
     ]  # a link; the project has its target
-    assert person.inside(tools, f"ls {person.aileron} {many}").count("No such file") == 2
+    assert owner.inside(tools, f"ls {owner.aileron} {many}").count("No such file") == 2
 
 
-def test_a_link_in_a_folder_that_is_mounted_for_it_is_not_made_once_more(person: Person) -> None:
+def test_a_link_in_a_folder_that_is_mounted_for_it_is_not_made_once_more(owner: Person) -> None:
     """`node_modules/.bin` on PATH: its links lead into the packages, which are mounted as a whole."""
-    packages = person.home / "apps" / "node_modules"
+    packages = owner.home / "apps" / "node_modules"
     for name in ("one", "two"):
         program(packages / name / "cli", f"#!/bin/sh\necho {name}\n")
         (packages / ".bin").mkdir(exist_ok=True)
         (packages / ".bin" / name).symlink_to(f"../{name}/cli")
-    person.path = [str(packages / ".bin")]
-    tools = person.tools()
-    assert person.inside(tools, "one; two") == "one\ntwo"
+    owner.path = [str(packages / ".bin")]
+    tools = owner.tools()
+    assert owner.inside(tools, "one; two") == "one\ntwo"
 
 
 def unreadable(kind: str, folder: Path) -> str:
@@ -213,7 +215,7 @@ def unreadable(kind: str, folder: Path) -> str:
         folder.symlink_to(folder.name)
         return "Too many levels of symbolic links"
     if kind == "a file":
-        put(folder)
+        put_file(folder)
         return "Not a directory"
     folder.mkdir()
     (folder if kind == "no right to read" else folder.parent).chmod(0)

@@ -63,14 +63,14 @@ def vault(tmp_path: Path) -> Vault:
 
 
 @pytest.fixture
-def records() -> Records:
+def noted() -> Records:
     return Records()
 
 
 @pytest.fixture
-def bindings(vault: Vault, records: Records) -> BindingService:
+def bindings(vault: Vault, noted: Records) -> BindingService:
     clock = FrozenClock()
-    return BindingService(vault, clock, records, TokenEndpoint(OutgoingClient, clock))
+    return BindingService(vault, clock, noted, TokenEndpoint(OutgoingClient, clock))
 
 
 def account_key(value: str = KEY, **more: str) -> AccountSecret:
@@ -78,12 +78,12 @@ def account_key(value: str = KEY, **more: str) -> AccountSecret:
 
 
 async def test_an_account_is_stored_under_its_name_and_on_record(
-    bindings: BindingService, records: Records, vault: Vault
+    bindings: BindingService, noted: Records, vault: Vault
 ) -> None:
     """Listed while locked; used only when unlocked."""
     bound = await bindings.setup(USER, "work", "ana@example.com", account_key())
     assert bound.name == "api_key/mail/work"
-    ((event, members),) = records.kept
+    ((event, members),) = noted.kept
     assert event == "binding.created"
     assert (members["binding"], members["hosts"]) == (bound.name, ["api.example:443"])
     credential = await bindings.credential_for(bound, USER)
@@ -96,7 +96,7 @@ async def test_an_account_is_stored_under_its_name_and_on_record(
 
 
 async def test_an_account_of_one_region_is_sent_to_no_other_regions_hosts(
-    bindings: BindingService, records: Records
+    bindings: BindingService, noted: Records
 ) -> None:
     """What a new version adds in another region needs no new yes; what it adds in this one does."""
     west, east, all_regions = (
@@ -107,7 +107,7 @@ async def test_an_account_of_one_region_is_sent_to_no_other_regions_hosts(
     given = account_key(user="AKIDEXAMPLE", region="eu-west-2")
     bound = await bindings.setup(user, "work", "", given)
     assert (bound.region, set(bound.hosts)) == ("eu-west-2", {all_regions, west})
-    assert records.kept[0][1]["region"] == "eu-west-2"
+    assert noted.kept[0][1]["region"] == "eu-west-2"
     credential = await bindings.credential_for(bound, user)
     assert credential.hosts == {all_regions, west}
     unnamed = replace(REQUEST, host="athena.amazonaws.com")
@@ -153,7 +153,7 @@ async def test_no_other_connector_gets_it(
 
 
 async def test_a_person_lets_a_changed_connector_use_it(
-    bindings: BindingService, records: Records
+    bindings: BindingService, noted: Records
 ) -> None:
     bound = await bindings.setup(USER, "work", "ana", account_key())
     newer = replace(
@@ -168,7 +168,7 @@ async def test_a_person_lets_a_changed_connector_use_it(
     assert (await bindings.credential_for(again, newer)).headers(REQUEST) == {"X-Key": KEY}
     with pytest.raises(BindingFailed, match="bound again meanwhile"):
         await bindings.credential_for(bound, newer)
-    assert records.kept[-1][0] == "binding.rebound"
+    assert noted.kept[-1][0] == "binding.rebound"
 
 
 async def test_no_account_is_moved_to_another_connector(bindings: BindingService) -> None:
@@ -186,12 +186,12 @@ async def test_no_account_is_moved_to_another_connector(bindings: BindingService
 
 
 async def test_a_revoked_account_is_gone_from_every_file(
-    bindings: BindingService, records: Records, vault: Vault, tmp_path: Path
+    bindings: BindingService, noted: Records, vault: Vault, tmp_path: Path
 ) -> None:
     bound = await bindings.setup(USER, "work", "", account_key())
     await bindings.revoke(bound.name)
     assert bindings.all() == ()
-    assert records.kept[-1][0] == "binding.revoked"
+    assert noted.kept[-1][0] == "binding.revoked"
     with pytest.raises(BindingFailed, match="not bound any more"):
         await bindings.credential_for(bound, USER)
     with pytest.raises(NotFound):
@@ -201,15 +201,15 @@ async def test_a_revoked_account_is_gone_from_every_file(
 
 
 async def test_what_cannot_be_recorded_is_not_bound(
-    bindings: BindingService, records: Records
+    bindings: BindingService, noted: Records
 ) -> None:
-    records.full = True
+    noted.full = True
     with pytest.raises(StorageUnavailable):
         await bindings.setup(USER, "work", "", account_key())
     assert bindings.all() == ()
-    records.full = False
+    noted.full = False
     bound = await bindings.setup(USER, "work", "", account_key())
-    records.full = True
+    noted.full = True
     changed = replace(USER, hosts=("also.example:443",))
     with pytest.raises(StorageUnavailable):
         await bindings.rebind(bound.name, changed)

@@ -50,7 +50,7 @@ def bytes_of(home: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file())
 
 
-async def opened(core: Core, run_id: str) -> CallView:
+async def opened_call(core: Core, run_id: str) -> CallView:
     await core.app.console.carry_out(ReadCall(run_id=run_id))
     call = [event for event in core.events if isinstance(event, CallRead)][-1].call
     assert call is not None

@@ -11,7 +11,7 @@ from aileron_core.console_port.view_models import CallView
 from aileron_core.history.sealing import SealLabel, day_of, seal
 from aileron_core.settings import Settings
 from tests.core.adversary.test_under_the_vaults_key import protected_home, unlock
-from tests.core.history.kept import DAY, Kept, bytes_of, opened
+from tests.core.history.kept import DAY, Kept, bytes_of, opened_call
 from tests.support.core_harness import (
     DRAFT,
     Core,
@@ -33,7 +33,7 @@ async def sealed_later(core: Core, clock: FrozenClock) -> None:
         await core.app.contents.sweep()
 
 
-def text_of(call: CallView) -> str:
+def call_text(call: CallView) -> str:
     """Return every argument, result, failure and reason of *call* in one text."""
     fields = [*call.approval.arguments, *call.result]
     return " ".join(
@@ -74,19 +74,19 @@ async def test_with_a_vault_nothing_of_an_ended_call_is_plain_text_in_any_file_o
         for each in (*contained.values(), "r-8842190312"):
             assert each.encode() not in bytes_of(home)
         for run_id, each in contained.items():
-            assert each in text_of(await opened(core, run_id))
+            assert each in call_text(await opened_call(core, run_id))
         assert (await core.app.audit.verify()).problems == ()
     assert not [each for each in contained.values() if each.encode() in bytes_of(home)]
     async with Core.open(home, mailbox, accept=False, clock=clock) as core:
         for run_id in contained:
-            call = await opened(core, run_id)
+            call = await opened_call(core, run_id)
             assert (call.approval.arguments, call.result, call.edited) == ((), (), False)
             assert "Unlock the vault to read it" in call.approval.sealed
             assert not call.approval.forgotten
         await unlock(core)
         for run_id, each in contained.items():
-            call = await opened(core, run_id)
-            assert (each in text_of(call), call.approval.sealed, call.edited) == (True, "", False)
+            call = await opened_call(core, run_id)
+            assert (each in call_text(call), call.approval.sealed, call.edited) == (True, "", False)
         assert (await core.app.audit.verify()).problems == ()
 
 
@@ -172,13 +172,13 @@ async def test_it_is_deleted_in_its_time_and_no_old_copy_brings_it_back(
     async with kept.open() as core:
         await core.app.screens.sweep()
         for run_id in contained:
-            call = await opened(core, run_id)
+            call = await opened_call(core, run_id)
             assert (call.approval.forgotten, call.approval.sealed) == (True, "")
         assert (await core.app.audit.verify()).problems == ()
     assert kept.count("sealed_contents") == 0
     async with kept.open(home=tmp_path / "copy", clock=FrozenClock()) as core:
         for run_id in contained:
-            assert "was destroyed" in (await opened(core, run_id)).approval.sealed
+            assert "was destroyed" in (await opened_call(core, run_id)).approval.sealed
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ async def test_what_another_program_changed_is_not_shown(kept: Kept, spoil: str,
         read = (await core.call("get-draft", {"id": DRAFT})).row.run_id
         await sealed_later(core, kept.clock)
         kept.edit(spoil, read)
-        call = await opened(core, read)
+        call = await opened_call(core, read)
         assert (call.approval.arguments, call.result) == ((), ())
         assert said in call.approval.sealed.replace("gone: another", "another")
         found = (await core.app.audit.verify()).problems
@@ -228,7 +228,7 @@ async def test_arguments_that_another_program_sealed_are_not_shown(kept: Kept) -
                 seal(forged, label, public),
                 row.run_id,
             )
-            call = await opened(core, row.run_id)
+            call = await opened_call(core, row.run_id)
             assert call.approval.arguments == ()
             assert "Another program changed it" in call.approval.sealed
 

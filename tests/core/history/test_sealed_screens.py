@@ -12,7 +12,7 @@ from aileron_core.history.sealed_screens import view_from_json, view_to_json
 from aileron_core.history.sealing import SealLabel, seal
 from aileron_core.settings import Settings
 from tests.core.adversary.test_under_the_vaults_key import protected_home, unlock
-from tests.core.history.kept import DAY, Kept, bytes_of, opened
+from tests.core.history.kept import DAY, Kept, bytes_of, opened_call
 from tests.support.core_harness import DRAFT, Core, Mailbox
 from tests.support.frozen_clock import FrozenClock
 
@@ -22,7 +22,7 @@ SHOWN = "Q3 numbers"
 """The subject of the draft: fetched for the person, and in no argument or result of `send-draft`."""
 
 
-async def decided(core: Core, *, approve: bool = True) -> str:
+async def decide_call(core: Core, *, approve: bool = True) -> str:
     """Decide a call as the console does, and return its run's id once that is over."""
     view = await core.ask()
     assert SHOWN in [field.value for field in view.preview.fields]
@@ -37,7 +37,7 @@ async def decided(core: Core, *, approve: bool = True) -> str:
 
 
 async def screen(core: Core, run_id: str) -> DecidedScreenView:
-    (found,) = (await opened(core, run_id)).screens
+    (found,) = (await opened_call(core, run_id)).screens
     return found
 
 
@@ -54,7 +54,7 @@ async def test_it_is_written_while_locked_and_read_once_unlocked_after_a_restart
     """All of it comes back: fields, arguments, words, session."""
     kept.keys.locked = True
     async with kept.open() as core:
-        run_id = await decided(core, approve=approve)
+        run_id = await decide_call(core, approve=approve)
         sealed = await screen(core, run_id)
         assert sealed.approval is None
         assert "locked" in sealed.problem
@@ -76,12 +76,12 @@ async def test_it_is_written_while_locked_and_read_once_unlocked_after_a_restart
 async def test_what_was_shown_is_nowhere_in_the_homes_files(kept: Kept, has_keys: bool) -> None:
     """Neither while the console runs nor after it; without a key there is no row either."""
     async with kept.open(history_keys=kept.keys if has_keys else None) as core:
-        run_id = await decided(core)
+        run_id = await decide_call(core)
         await core.app.console.carry_out(ExportAudit())
         assert any((kept.home / "exports").iterdir())
         assert kept.holds(DRAFT), "what an agent sent is looked for as well"
         assert not kept.holds(SHOWN)
-        assert bool((await opened(core, run_id)).screens) is has_keys
+        assert bool((await opened_call(core, run_id)).screens) is has_keys
         assert bool(await core.records("history.sealed")) is has_keys
     assert not kept.holds(SHOWN)
     assert kept.count("sealed_screens") == has_keys
@@ -108,9 +108,9 @@ async def test_a_row_that_was_changed_is_refused_with_a_sentence(
 ) -> None:
     """The rest of the call is shown as ever."""
     async with kept.open() as core:
-        run_id = await decided(core)
+        run_id = await decide_call(core)
         kept.edit(f"UPDATE sealed_screens {spoil}")
-        call = await opened(core, run_id)
+        call = await opened_call(core, run_id)
     (found,) = call.screens
     assert found.approval is None
     assert said in found.problem
@@ -121,9 +121,9 @@ async def test_a_row_that_was_changed_is_refused_with_a_sentence(
 async def test_a_row_moved_to_another_call_or_day_is_refused(kept: Kept) -> None:
     """Each with a key that is there: it is the record itself that says what it is of."""
     async with kept.open() as core:
-        first = await decided(core, approve=False)
+        first = await decide_call(core, approve=False)
         kept.clock.advance(DAY)
-        second = await decided(core, approve=False)
+        second = await decide_call(core, approve=False)
         query = "SELECT day, approval_id FROM sealed_screens ORDER BY decided_at"
         (_, of_first), (tomorrow, _) = kept.rows(query)
         kept.edit("UPDATE sealed_screens SET day = ? WHERE run_id = ?", tomorrow, first)
@@ -135,15 +135,15 @@ async def test_a_row_moved_to_another_call_or_day_is_refused(kept: Kept) -> None
             of_first,
             second,
         )
-        for found in (await opened(core, first)).screens:
+        for found in (await opened_call(core, first)).screens:
             assert "moved here" in found.problem
-        assert (await opened(core, second)).screens == ()
+        assert (await opened_call(core, second)).screens == ()
 
 
 async def test_a_record_that_another_program_sealed_is_refused(kept: Kept) -> None:
     """The public key is no secret: what counts is what the audit names."""
     async with kept.open() as core:
-        run_id = await decided(core)
+        run_id = await decide_call(core)
         real = await screen(core, run_id)
         label = SealLabel(day=TODAY, subject=real.approval.approval_id, kind="approved", at=real.at)
         public = kept.keys.public_key(TODAY)
@@ -164,7 +164,7 @@ async def test_a_day_is_erased_with_its_key_and_no_old_copy_brings_it_back(
 ) -> None:
     """After 30 whole days; the audit says so and still verifies."""
     async with kept.open() as core:
-        run_id = await decided(core)
+        run_id = await decide_call(core)
         assert subject(await screen(core, run_id)) == [SHOWN]
     copy = tmp_path / "copy"
     shutil.copytree(kept.home, copy)
@@ -174,7 +174,7 @@ async def test_a_day_is_erased_with_its_key_and_no_old_copy_brings_it_back(
         assert subject(await screen(core, run_id)) == [SHOWN], "30 days are kept"
         kept.clock.advance(DAY)
         await core.app.screens.sweep()
-        assert (await opened(core, run_id)).screens == ()
+        assert (await opened_call(core, run_id)).screens == ()
         (record,) = await core.records("history.erased")
         assert record["days"] == [TODAY]
         assert (await core.app.audit.verify()).problems == ()
@@ -189,7 +189,7 @@ async def test_a_day_is_erased_with_its_key_and_no_old_copy_brings_it_back(
 
 async def test_the_bytes_of_an_erased_day_are_overwritten(kept: Kept) -> None:
     async with kept.open() as core:
-        await decided(core)
+        await decide_call(core)
         ((sealed,),) = kept.rows("SELECT sealed FROM sealed_screens")
         piece = sealed[100:400]
         assert kept.holds(piece)
@@ -201,7 +201,7 @@ async def test_the_bytes_of_an_erased_day_are_overwritten(kept: Kept) -> None:
 async def test_an_end_between_key_and_rows_leaves_what_nobody_can_read(kept: Kept) -> None:
     """The next start finishes it."""
     async with kept.open() as core:
-        run_id = await decided(core)
+        run_id = await decide_call(core)
         kept.keys.ends_the_process = True
         kept.clock.advance(31 * DAY)
         with pytest.raises(sqlite3.OperationalError):
@@ -213,7 +213,7 @@ async def test_an_end_between_key_and_rows_leaves_what_nobody_can_read(kept: Kep
     kept.keys.ends_the_process = False
     async with kept.open() as core:
         await core.app.screens.sweep()
-        assert (await opened(core, run_id)).screens == ()
+        assert (await opened_call(core, run_id)).screens == ()
     assert kept.count("sealed_screens") == 0
 
 
@@ -221,7 +221,7 @@ async def test_a_key_that_cannot_be_destroyed_is_not_forgotten(kept: Kept) -> No
     """Its rows stay, for they name the day; an hour later it is tried again."""
     kept.keys.refuses_to_destroy = True
     async with kept.open() as core:
-        await decided(core)
+        await decide_call(core)
         kept.clock.advance(31 * DAY)
         await core.app.screens.sweep()
         assert kept.count("sealed_screens") == 1
@@ -239,7 +239,7 @@ async def test_a_key_that_cannot_be_destroyed_is_not_forgotten(kept: Kept) -> No
 async def test_no_edit_of_the_rows_saves_a_key(kept: Kept, edited: str) -> None:
     """A copy of the file from before could be read for as long as the key is there."""
     async with kept.open() as core:
-        await decided(core)
+        await decide_call(core)
         kept.edit(edited)
         kept.clock.advance(31 * DAY)
         await core.app.screens.sweep()
@@ -250,7 +250,7 @@ async def test_no_edit_of_the_rows_saves_a_key(kept: Kept, edited: str) -> None:
 async def test_no_days_keep_nothing(kept: Kept) -> None:
     """What was kept before goes at once, and nothing new comes."""
     async with kept.open() as core:
-        await decided(core, approve=False)
+        await decide_call(core, approve=False)
     assert kept.count("sealed_screens") == 1
     none = Settings(history_days=0)
     async with kept.open(settings=none) as core:
@@ -258,7 +258,7 @@ async def test_no_days_keep_nothing(kept: Kept) -> None:
         assert kept.count("sealed_screens") == 0
         assert kept.keys.destroyed == {TODAY}
         kept.clock.advance(DAY)
-        await decided(core, approve=False)
+        await decide_call(core, approve=False)
         assert kept.count("sealed_screens") == 0
         assert kept.keys.days() == []
 
@@ -268,7 +268,7 @@ async def test_what_was_not_on_screen_is_not_kept(kept: Kept) -> None:
     async with kept.open() as core:
         view = await core.ask()
         await core.app.console.carry_out(Deny(approval_id=view.approval_id, on_screen=False))
-        assert (await opened(core, view.run_id)).screens == ()
+        assert (await opened_call(core, view.run_id)).screens == ()
     assert kept.count("sealed_screens") == 0
 
 

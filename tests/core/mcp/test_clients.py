@@ -23,22 +23,22 @@ EACH_WAY = pytest.mark.parametrize(("how", "era"), [("http", NEW), ("relay", OLD
 """For what says the same in every era: each way and each era once."""
 
 
-async def until(check: Any) -> None:
+async def until_true(check: Any) -> None:
     with anyio.fail_after(60):
         while not check():
             await anyio.sleep(0.02)
 
 
-def approval(console: ThreadConsole, id_: str) -> dict[str, Any]:
+def approval_of(console: ThreadConsole, id_: str) -> dict[str, Any]:
     return next(a for a in console.control.state()["approvals"] if a["approval_id"] == id_)
 
 
 @WAYS
 async def test_a_client_lists_the_actions_and_is_promised_list_changes(
-    console: ThreadConsole, how: str, era: str
+    mcp_console: ThreadConsole, how: str, era: str
 ) -> None:
     """Every action is a tool, and `listChanged` is true in every era."""
-    async with official_client(console, how, era) as client:
+    async with official_client(mcp_console, how, era) as client:
         tools = (await client.list_tools()).tools
         if era == NEW:  # a pinned version asks nothing at connect; ask here what it would be told
             capability = (await client.session.send_discover(NEW))["capabilities"]["tools"]
@@ -53,19 +53,19 @@ async def test_a_client_lists_the_actions_and_is_promised_list_changes(
 
 @WAYS
 async def test_an_ungated_call_runs_as_the_session_of_its_own_token(
-    console: ThreadConsole, how: str, era: str
+    mcp_console: ThreadConsole, how: str, era: str
 ) -> None:
     """The run is made in the name of the session that the request proved."""
-    async with official_client(console, how, era) as client:
+    async with official_client(mcp_console, how, era) as client:
         result = await client.call_tool("read_inbox", {"text": "hello"})
     assert not result.is_error
     assert result.structured_content["output"]["args"] == {"text": "hello"}
-    assert console.control.state()["runs"][-1]["session"] == console.session_of(TOKEN)
+    assert mcp_console.control.state()["runs"][-1]["session"] == mcp_console.session_of(TOKEN)
 
 
 @WAYS
 async def test_a_decision_during_the_hold_is_the_calls_result(
-    patient: ThreadConsole, how: str, era: str
+    patient_console: ThreadConsole, how: str, era: str
 ) -> None:
     """The client sees progress while a person thinks, then what came of it."""
     seen: list[float] = []
@@ -73,9 +73,9 @@ async def test_a_decision_during_the_hold_is_the_calls_result(
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
         seen.append(progress)
         if len(seen) == 1:
-            await anyio.to_thread.run_sync(patient.control.approve)
+            await anyio.to_thread.run_sync(patient_console.control.approve)
 
-    async with official_client(patient, how, era) as client:
+    async with official_client(patient_console, how, era) as client:
         arguments = {"text": f"x {how} {era}"}
         result = await client.call_tool("send_draft", arguments, progress_callback=on_progress)
     assert seen
@@ -87,14 +87,14 @@ async def test_a_decision_during_the_hold_is_the_calls_result(
 
 @EACH_WAY
 async def test_a_decision_after_the_hold_is_found_by_its_id(
-    console: ThreadConsole, how: str, era: str
+    mcp_console: ThreadConsole, how: str, era: str
 ) -> None:
     """The hold ends with a pending message; the decision is fetched later and nothing is lost."""
-    async with official_client(console, how, era) as client:
+    async with official_client(mcp_console, how, era) as client:
         pending = await client.call_tool("send_draft", {"text": f"later {how} {era}"})
         assert not pending.is_error
         assert pending.structured_content["status"] == "pending_approval"
-        console.control.approve()
+        mcp_console.control.approve()
         arguments = {
             "approval_id": pending.structured_content["approval_id"],
             "wait_seconds": 5,
@@ -105,7 +105,7 @@ async def test_a_decision_after_the_hold_is_found_by_its_id(
 
 @EACH_WAY
 async def test_progress_grows_and_is_complete_when_the_hold_is_over(
-    console: ThreadConsole, how: str, era: str
+    mcp_console: ThreadConsole, how: str, era: str
 ) -> None:
     """The protocol wants each greater than the one before; the last one says that the wait is done."""
     seen: list[tuple[float, float | None]] = []
@@ -113,7 +113,7 @@ async def test_progress_grows_and_is_complete_when_the_hold_is_over(
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
         seen.append((progress, total))
 
-    async with official_client(console, how, era) as client:
+    async with official_client(mcp_console, how, era) as client:
         arguments = {"text": f"slow {how} {era}"}
         await client.call_tool("send_draft", arguments, progress_callback=on_progress)
     assert len(seen) > 1
@@ -123,18 +123,21 @@ async def test_progress_grows_and_is_complete_when_the_hold_is_over(
 
 @EACH_WAY
 async def test_a_denial_reaches_the_agent_with_its_reason(
-    patient: ThreadConsole, how: str, era: str
+    patient_console: ThreadConsole, how: str, era: str
 ) -> None:
     """It is an error result that says who, why and what not to do."""
-    async with official_client(patient, how, era) as client, anyio.create_task_group() as group:
+    async with (
+        official_client(patient_console, how, era) as client,
+        anyio.create_task_group() as group,
+    ):
         result: list[Any] = []
 
         async def ask() -> None:
             result.append(await client.call_tool("send_draft", {"text": f"no {how} {era}"}))
 
         group.start_soon(ask)
-        await until(lambda: patient.control.state()["polls"])
-        patient.control.deny("not today")
+        await until_true(lambda: patient_console.control.state()["polls"])
+        patient_console.control.deny("not today")
     assert result[0].is_error
     assert result[0].structured_content["status"] == "denied"
     assert "not today" in result[0].content[0].text
@@ -142,17 +145,17 @@ async def test_a_denial_reaches_the_agent_with_its_reason(
 
 @WAYS
 async def test_a_cancelled_call_ends_the_hold_and_leaves_the_approval(
-    patient: ThreadConsole, how: str, era: str
+    patient_console: ThreadConsole, how: str, era: str
 ) -> None:
     """Whoever waited is gone at once; what waits for a person still does."""
-    async with official_client(patient, how, era) as client:
-        before = len(patient.control.state()["approvals"])
+    async with official_client(patient_console, how, era) as client:
+        before = len(patient_console.control.state()["approvals"])
         async with anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "send_draft", {"text": f"cancelled {how} {era}"})
-            await until(lambda: patient.control.state()["polls"] == 1)
+            await until_true(lambda: patient_console.control.state()["polls"] == 1)
             group.cancel_scope.cancel()
-        await until(lambda: patient.control.state()["polls"] == 0)
-        (left,) = patient.control.state()["approvals"][before:]
+        await until_true(lambda: patient_console.control.state()["polls"] == 0)
+        (left,) = patient_console.control.state()["approvals"][before:]
         assert left["status"] == "pending_approval"
         again = await client.call_tool("read_inbox", {"text": "still here"})
         assert not again.is_error
@@ -160,27 +163,27 @@ async def test_a_cancelled_call_ends_the_hold_and_leaves_the_approval(
 
 @WAYS
 async def test_a_client_that_leaves_ends_the_hold_and_leaves_the_approval(
-    patient: ThreadConsole, how: str, era: str
+    patient_console: ThreadConsole, how: str, era: str
 ) -> None:
     """A dropped connection is no withdrawal either."""
-    before = len(patient.control.state()["approvals"])
+    before = len(patient_console.control.state()["approvals"])
 
     async def hold() -> None:
-        async with official_client(patient, how, era) as client:
+        async with official_client(patient_console, how, era) as client:
             await client.call_tool("send_draft", {"text": f"gone {how} {era}"})
 
     async with anyio.create_task_group() as group:
         group.start_soon(hold)
-        await until(lambda: patient.control.state()["polls"] == 1)
+        await until_true(lambda: patient_console.control.state()["polls"] == 1)
         group.cancel_scope.cancel()
-    await until(lambda: patient.control.state()["polls"] == 0)
-    (left,) = patient.control.state()["approvals"][before:]
+    await until_true(lambda: patient_console.control.state()["polls"] == 0)
+    (left,) = patient_console.control.state()["approvals"][before:]
     assert left["status"] == "pending_approval"
 
 
 @pytest.mark.parametrize("how", ["http", "relay"])
 async def test_an_old_era_client_hears_of_a_changed_tool_list(
-    console: ThreadConsole, how: str
+    mcp_console: ThreadConsole, how: str
 ) -> None:
     """The standing stream brings the notification, and the list has the new tool."""
     heard = anyio.Event()
@@ -189,14 +192,14 @@ async def test_an_old_era_client_hears_of_a_changed_tool_list(
         if getattr(message, "method", "") == "notifications/tools/list_changed":
             heard.set()
 
-    async with official_client(console, how, OLD, message_handler=on_message) as client:
+    async with official_client(mcp_console, how, OLD, message_handler=on_message) as client:
         await client.list_tools()
         with anyio.fail_after(60):
             number = 0
             # The stream is opened beside the first requests; until it is there, nothing is heard.
             while not heard.is_set():
                 number += 1
-                console.control.add_action(f"late-{how}-{number}")
+                mcp_console.control.add_action(f"late-{how}-{number}")
                 with anyio.move_on_after(0.3):
                     await heard.wait()
         names = {tool.name for tool in (await client.list_tools()).tools}
@@ -205,12 +208,12 @@ async def test_an_old_era_client_hears_of_a_changed_tool_list(
 
 @pytest.mark.parametrize("how", ["http", "relay"])
 async def test_a_new_era_client_hears_of_a_changed_tool_list(
-    console: ThreadConsole, how: str
+    mcp_console: ThreadConsole, how: str
 ) -> None:
     """`subscriptions/listen` stays open and brings the event."""
-    async with official_client(console, how, NEW) as client:
+    async with official_client(mcp_console, how, NEW) as client:
         async with client.listen(tools_list_changed=True) as events:
-            console.control.add_action(f"newer-{how}")
+            mcp_console.control.add_action(f"newer-{how}")
             with anyio.fail_after(60):
                 await anext(aiter(events))
         names = {tool.name for tool in (await client.list_tools()).tools}
@@ -219,27 +222,27 @@ async def test_a_new_era_client_hears_of_a_changed_tool_list(
 
 @WAYS
 async def test_a_request_can_be_withdrawn_while_it_waits_and_not_twice(
-    console: ThreadConsole, how: str, era: str
+    mcp_console: ThreadConsole, how: str, era: str
 ) -> None:
     """The agent may take back what it asked for; afterwards it is told that it is over."""
-    async with official_client(console, how, era) as client:
+    async with official_client(mcp_console, how, era) as client:
         pending = await client.call_tool("send_draft", {"text": f"oops {how} {era}"})
         id_ = pending.structured_content["approval_id"]
         gone = await client.call_tool("withdraw_action", {"approval_id": id_})
         twice = await client.call_tool("withdraw_action", {"approval_id": id_})
         state = await client.call_tool("check_action_status", {"approval_id": id_})
     assert not gone.is_error
-    assert approval(console, id_)["status"] == "withdrawn"
+    assert approval_of(mcp_console, id_)["status"] == "withdrawn"
     assert twice.structured_content["error"]["class"] == "conflict"
     assert state.structured_content["status"] == "withdrawn"
 
 
 @EACH_WAY
 async def test_wrong_calls_are_results_that_say_what_was_wrong(
-    console: ThreadConsole, how: str, era: str
+    mcp_console: ThreadConsole, how: str, era: str
 ) -> None:
     """The model can read them and correct itself; no protocol error, no success."""
-    async with official_client(console, how, era) as client:
+    async with official_client(mcp_console, how, era) as client:
         invalid = await client.call_tool("read_inbox", {"nonsense": 1})
         unknown = await client.call_tool("no_such_tool", {})
         bad_id = await client.call_tool("check_action_status", {"approval_id": "../sessions"})
@@ -254,16 +257,21 @@ async def test_wrong_calls_are_results_that_say_what_was_wrong(
 
 
 @EACH_WAY
-async def test_calls_do_not_wait_for_a_held_one(patient: ThreadConsole, how: str, era: str) -> None:
+async def test_calls_do_not_wait_for_a_held_one(
+    patient_console: ThreadConsole, how: str, era: str
+) -> None:
     """While a person thinks, the agent's other calls go on."""
-    async with official_client(patient, how, era) as client, anyio.create_task_group() as group:
+    async with (
+        official_client(patient_console, how, era) as client,
+        anyio.create_task_group() as group,
+    ):
         group.start_soon(client.call_tool, "send_draft", {"text": f"held {how} {era}"})
-        await until(lambda: patient.control.state()["polls"] == 1)
+        await until_true(lambda: patient_console.control.state()["polls"] == 1)
         for _ in range(5):
             assert not (await client.call_tool("read_inbox", {})).is_error
         # Between one long poll and the next there is none for an instant.
-        await until(lambda: patient.control.state()["polls"] == 1)
-        patient.control.approve()
+        await until_true(lambda: patient_console.control.state()["polls"] == 1)
+        patient_console.control.approve()
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])

@@ -47,9 +47,12 @@ async def greeted(agent: httpx.AsyncClient) -> dict[str, str]:
     return mine
 
 
-async def test_one_token_may_not_use_the_mcp_session_of_another(console: ThreadConsole) -> None:
+async def test_one_token_may_not_use_the_mcp_session_of_another(mcp_console: ThreadConsole) -> None:
     """To a second token the first one's session id does not exist, whatever the method."""
-    async with http_client(console, TOKEN) as first, http_client(console, OTHER_TOKEN) as second:
+    async with (
+        http_client(mcp_console, TOKEN) as first,
+        http_client(mcp_console, OTHER_TOKEN) as second,
+    ):
         theirs = await greeted(first)
         for method, body in (("POST", LIST), ("GET", None), ("DELETE", None)):
             refused = await second.request(method, "/mcp", json=body, headers=theirs)
@@ -60,13 +63,13 @@ async def test_one_token_may_not_use_the_mcp_session_of_another(console: ThreadC
 
 
 async def test_what_changed_before_a_client_had_its_stream_open_is_announced_once_it_is(
-    console: ThreadConsole,
+    mcp_console: ThreadConsole,
 ) -> None:
     """The client lists the tools while it opens the stream: else it never hears of a change then."""
-    async with http_client(console, TOKEN) as agent, asyncio.timeout(20):
+    async with http_client(mcp_console, TOKEN) as agent, asyncio.timeout(20):
         mine = await greeted(agent)
         assert "in_between" not in (await agent.post("/mcp", json=LIST, headers=mine)).text
-        await asyncio.to_thread(console.control.add_action, "in-between")
+        await asyncio.to_thread(mcp_console.control.add_action, "in-between")
         async with agent.stream("GET", "/mcp", headers=mine) as stream:
             async for line in stream.aiter_lines():
                 if "notifications/tools/list_changed" in line:
@@ -76,10 +79,10 @@ async def test_what_changed_before_a_client_had_its_stream_open_is_announced_onc
 @pytest.mark.parametrize("token", [None, "wrong"])
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
 async def test_without_a_session_token_the_door_stays_shut(
-    console: ThreadConsole, token: str | None, path: str
+    mcp_console: ThreadConsole, token: str | None, path: str
 ) -> None:
     """401 in the one error body, before any protocol, in both eras and for every method."""
-    async with http_client(console, token) as stranger:
+    async with http_client(mcp_console, token) as stranger:
         answers = [
             await stranger.post(path, json=INITIALIZE),
             await stranger.post(path, json=DISCOVER, headers=NEW_HEADERS),
@@ -93,12 +96,12 @@ async def test_without_a_session_token_the_door_stays_shut(
 
 
 async def test_what_the_package_refuses_without_a_word_is_refused_in_the_one_error_body(
-    console: ThreadConsole,
+    mcp_console: ThreadConsole,
 ) -> None:
     """A wrong method, media type or Accept: JSON with a sentence on what to do, and Allow kept."""
     new = {"MCP-Protocol-Version": "2026-07-28"}
     plain = {"Content-Type": "text/plain"}
-    async with http_client(console, TOKEN) as agent:
+    async with http_client(mcp_console, TOKEN) as agent:
         answers = [
             (400, await agent.post("/mcp", content="{}", headers=plain), "application/json"),
             (405, await agent.get("/mcp", headers=new), "POST"),
@@ -112,7 +115,7 @@ async def test_what_the_package_refuses_without_a_word_is_refused_in_the_one_err
     assert answers[1][1].headers["allow"] == "POST"
 
 
-def _said(**client: Any) -> dict[str, Any]:
+def _initialize(**client: Any) -> dict[str, Any]:
     info = {**INITIALIZE["params"]["clientInfo"], **client}
     return {**INITIALIZE, "params": {**INITIALIZE["params"], "clientInfo": info}}
 
@@ -130,21 +133,21 @@ ICONS = [{"src": ""}] * 2_000
 @pytest.mark.parametrize(
     "message",
     [
-        _said(name="x" * MUCH),
-        _said(version="x" * MUCH),
-        _said(title="x" * MUCH),
-        _said(icons=ICONS),
-        _said(anything=[{}] * MUCH),
+        _initialize(name="x" * MUCH),
+        _initialize(version="x" * MUCH),
+        _initialize(title="x" * MUCH),
+        _initialize(icons=ICONS),
+        _initialize(anything=[{}] * MUCH),
         {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": {"a": "x" * MUCH}}},
         {**INITIALIZE, "params": {**INITIALIZE["params"], "arguments": "x" * MUCH}},
         {**LIST, "params": {"_meta": {"a": "x" * MUCH}}},
     ],
 )
 async def test_what_a_client_says_of_itself_is_bounded(
-    console: ThreadConsole, message: dict[str, Any]
+    mcp_console: ThreadConsole, message: dict[str, Any]
 ) -> None:
     """The package would keep it as objects for half an hour; on a session that is open as well."""
-    async with http_client(console, TOKEN) as agent:
+    async with http_client(mcp_console, TOKEN) as agent:
         mine = await greeted(agent)
         for headers in ({}, mine):
             refused = await agent.post("/mcp", json=message, headers=headers)
@@ -155,12 +158,12 @@ async def test_what_a_client_says_of_itself_is_bounded(
 
 
 async def test_a_call_of_the_new_era_is_bounded_but_for_its_arguments(
-    console: ThreadConsole,
+    mcp_console: ThreadConsole,
 ) -> None:
     """There each call says who the client is, anew."""
     headers = {**NEW_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": "read_inbox"}
     info = {"io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1", "icons": ICONS}}
-    async with http_client(console, TOKEN) as agent:
+    async with http_client(mcp_console, TOKEN) as agent:
         refused = await agent.post("/mcp", json=_new(info), headers=headers)
         assert refused.status_code == 413
         answered = await agent.post("/mcp", json=_new({}, text="x" * MUCH), headers=headers)
@@ -169,7 +172,7 @@ async def test_a_call_of_the_new_era_is_bounded_but_for_its_arguments(
 
 @pytest.mark.parametrize("tool", ["read_inbox", "send_draft"])
 async def test_a_call_with_an_idempotency_key_is_one_call_however_often_it_is_sent(
-    console: ThreadConsole, tool: str
+    mcp_console: ThreadConsole, tool: str
 ) -> None:
     """Gated or not; a key that no record could show is refused, and only a relay is told of the approval at once."""
     headers = {**NEW_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": tool}
@@ -177,7 +180,7 @@ async def test_a_call_with_an_idempotency_key_is_one_call_however_often_it_is_se
     message["params"]["name"] = tool
     other = _new({}, text="else")
     other["params"]["name"] = tool
-    async with http_client(console, TOKEN) as agent:
+    async with http_client(mcp_console, TOKEN) as agent:
 
         async def call(key: str, sent: dict[str, Any] = message, **more: str) -> str:
             asked = {**headers, "Idempotency-Key": key, "Aileron-Waited": "1000", **more}
@@ -193,16 +196,16 @@ async def test_a_call_with_an_idempotency_key_is_one_call_however_often_it_is_se
         assert "aileron.relay" not in await call(f"k-{tool}", **{"Aileron-Waited": "soon"})
 
 
-async def test_both_spellings_of_the_path_serve(console: ThreadConsole) -> None:
+async def test_both_spellings_of_the_path_serve(mcp_console: ThreadConsole) -> None:
     """`/mcp` and `/mcp/` are the same place; what lies below is nowhere."""
-    async with http_client(console, TOKEN) as agent:
+    async with http_client(mcp_console, TOKEN) as agent:
         for path, status in (("/mcp", 200), ("/mcp/", 200), ("/mcp/x", 404)):
             assert (await agent.post(path, json=INITIALIZE)).status_code == status
 
 
-async def test_a_session_that_its_socket_proves_needs_no_token(console: ThreadConsole) -> None:
+async def test_a_session_that_its_socket_proves_needs_no_token(mcp_console: ThreadConsole) -> None:
     """The socket of a contained session is the session, and the home's own socket is nobody's."""
-    home = httpx.AsyncHTTPTransport(uds=str(console.home / "run" / "console.sock"))
+    home = httpx.AsyncHTTPTransport(uds=str(mcp_console.home / "run" / "console.sock"))
     asked = {"agent": "a-test", "cwd": "/", "launched": True, "contained": True}
     async with httpx.AsyncClient(transport=home, base_url="http://aileron") as person:
         opened = (await person.post("/v1/sessions", json=asked)).json()
@@ -216,7 +219,7 @@ async def test_a_session_that_its_socket_proves_needs_no_token(console: ThreadCo
 
 
 async def test_a_fault_of_ours_is_a_result_and_its_message_is_neither_sent_nor_logged(
-    console: ThreadConsole, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    mcp_console: ThreadConsole, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The exception's text may quote arguments."""
 
@@ -225,7 +228,7 @@ async def test_a_fault_of_ours_is_a_result_and_its_message_is_neither_sent_nor_l
 
     monkeypatch.setattr(AgentApi, "run", run)
     headers = {**NEW_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": "read_inbox"}
-    async with http_client(console, TOKEN) as agent:
+    async with http_client(mcp_console, TOKEN) as agent:
         answer = await agent.post("/mcp", json=_new({}), headers=headers)
     assert "internal_error" in answer.text
     assert "RuntimeError" in caplog.text
@@ -233,7 +236,7 @@ async def test_a_fault_of_ours_is_a_result_and_its_message_is_neither_sent_nor_l
 
 
 async def test_a_list_that_cannot_be_made_is_an_error_and_not_empty(
-    console: ThreadConsole, monkeypatch: pytest.MonkeyPatch
+    mcp_console: ThreadConsole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An agent would take an empty one for "there are no actions"."""
 
@@ -241,7 +244,7 @@ async def test_a_list_that_cannot_be_made_is_an_error_and_not_empty(
         raise RuntimeError("secret argument")
 
     monkeypatch.setattr(AgentApi, "list_actions", list_actions)
-    async with http_client(console, TOKEN) as agent:
+    async with http_client(mcp_console, TOKEN) as agent:
         mine = await greeted(agent)
         answer = await agent.post("/mcp", json=LIST, headers=mine)
     assert "could not list its actions (HTTP 500)" in answer.text
@@ -249,7 +252,7 @@ async def test_a_list_that_cannot_be_made_is_an_error_and_not_empty(
 
 
 async def test_a_tool_call_is_one_pass_through_the_application(
-    console: ThreadConsole, monkeypatch: pytest.MonkeyPatch
+    mcp_console: ThreadConsole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the MCP server asks of the core it asks as values, not over HTTP again."""
     passes: list[str] = []
@@ -261,27 +264,27 @@ async def test_a_tool_call_is_one_pass_through_the_application(
 
     monkeypatch.setattr(Starlette, "__call__", counted)
     headers = {**NEW_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": "read_inbox"}
-    async with http_client(console, TOKEN) as agent:
+    async with http_client(mcp_console, TOKEN) as agent:
         answer = await agent.post("/mcp", json=_new({}, text="once"), headers=headers)
     assert '"isError":false' in answer.text
     assert passes == ["/mcp"]
 
 
 async def test_the_first_request_waits_for_the_import_and_none_is_served_outside_run(
-    console: ThreadConsole,
+    mcp_console: ThreadConsole,
 ) -> None:
     """Before and after `run` the answer is 503; within it the first request is answered in full."""
 
     async def story() -> list[int]:
-        lazy = LazyMcpApp(AgentApi(console.served.app))
-        door = create_app(console.served.app, {"/mcp": lazy.app})
-        state = {"app": console.served.app, "agents": AgentApi(console.served.app)}
+        lazy = LazyMcpApp(AgentApi(mcp_console.served.app))
+        door = create_app(mcp_console.served.app, {"/mcp": lazy.app})
+        state = {"app": mcp_console.served.app, "agents": AgentApi(mcp_console.served.app)}
 
         async def ask(token: str) -> int:
             bearer = {"Authorization": f"Bearer {token}"}
             async with httpx.AsyncClient(
                 transport=httpx.ASGITransport(_with_state(door, state)),
-                base_url=f"http://127.0.0.1:{console.port}",
+                base_url=f"http://127.0.0.1:{mcp_console.port}",
                 headers={**ACCEPT, **NEW_HEADERS, **bearer},
             ) as agent:
                 return (await agent.post("/mcp", json=DISCOVER)).status_code
@@ -291,7 +294,7 @@ async def test_the_first_request_waits_for_the_import_and_none_is_served_outside
             listings += [await ask(TOKEN), await ask("other")]
         return [*listings, await ask(TOKEN)]
 
-    assert await asyncio.to_thread(console.on_loop, story()) == [503, 200, 401, 503]
+    assert await asyncio.to_thread(mcp_console.on_loop, story()) == [503, 200, 401, 503]
 
 
 def _with_state(app: Any, state: dict[str, Any]) -> Any:

@@ -25,9 +25,9 @@ from tests.support.mcp_harness import (
 
 
 @pytest.fixture
-def relay(console: ThreadConsole) -> Iterator[RawRelay]:
+def relay(mcp_console: ThreadConsole) -> Iterator[RawRelay]:
     """A relay that greeted the console; in the end it ends without a word."""
-    running = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    running = RawRelay(mcp_console.home, AILERON_TOKEN=TOKEN)
     running.handshake()
     yield running
     assert running.end() == (0, "")
@@ -59,10 +59,10 @@ def test_bad_lines_are_answered_and_do_not_end_the_relay(relay: RawRelay) -> Non
 
 
 def test_what_the_console_refuses_comes_back_with_the_requests_own_id(
-    console: ThreadConsole,
+    mcp_console: ThreadConsole,
 ) -> None:
     """The server answers some mistakes without an id; the client still learns which request it was."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(mcp_console.home, AILERON_TOKEN=TOKEN)
     relay.send("tools/list", "too early")
     assert relay.answer("too early")["error"]["message"]
     relay.handshake()
@@ -77,9 +77,9 @@ def test_what_the_console_refuses_comes_back_with_the_requests_own_id(
     assert relay.end() == (0, "")
 
 
-def test_a_batch_of_the_oldest_era_is_served_one_by_one(console: ThreadConsole) -> None:
+def test_a_batch_of_the_oldest_era_is_served_one_by_one(mcp_console: ThreadConsole) -> None:
     """Every request in it is answered; what is no request in it is an error of its own."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(mcp_console.home, AILERON_TOKEN=TOKEN)
     relay.handshake("2025-03-26")
     batch = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in (1, 2)]
     relay.send_line(json.dumps([*batch, 3]).encode())
@@ -100,7 +100,9 @@ def test_a_message_over_four_mebibytes_is_refused_by_its_id(relay: RawRelay) -> 
     assert relay.answer(6)["result"] == {}
 
 
-def test_large_arguments_and_results_pass_whole(relay: RawRelay, console: ThreadConsole) -> None:
+def test_large_arguments_and_results_pass_whole(
+    relay: RawRelay, mcp_console: ThreadConsole
+) -> None:
     """Almost a megabyte each way, which is all that the console takes, with every kind of character."""
     text = "é\u2028\n\x00\U0001f600" * 30_000
     relay.send("tools/call", 1, name="read_inbox", arguments={"text": text})
@@ -109,16 +111,16 @@ def test_large_arguments_and_results_pass_whole(relay: RawRelay, console: Thread
 
 
 def test_an_id_that_is_in_use_is_refused_and_the_first_request_goes_on(
-    patient: ThreadConsole,
+    patient_console: ThreadConsole,
 ) -> None:
     """Two answers with one id would be a riddle."""
-    relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(patient_console.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     relay.send("tools/call", 1, name="send_draft", arguments={})
-    eventually(lambda: patient.control.state()["polls"] == 1, "the call is held")
+    eventually(lambda: patient_console.control.state()["polls"] == 1, "the call is held")
     relay.send("ping", 1)
     assert "already uses this id" in relay.read()["error"]["message"]
-    patient.control.approve()
+    patient_console.control.approve()
     assert relay.answer(1)["result"]["structuredContent"]["status"] == "completed"
     assert relay.end() == (0, "")
 
@@ -137,61 +139,66 @@ def test_cancelling_what_is_long_answered_or_was_never_asked_is_ignored(relay: R
 @pytest.mark.parametrize("era", [None, NEW])
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_relay_that_ends_while_a_call_is_held_ends_at_once_and_leaves_the_approval(
-    patient: ThreadConsole, era: dict[str, Any] | None, killed: bool
+    patient_console: ThreadConsole, era: dict[str, Any] | None, killed: bool
 ) -> None:
     """Nothing keeps it: no hold, no stream; where nobody said goodbye, the console sees the connection drop."""
-    relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(patient_console.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     relay.send("tools/call", 1, name="send_draft", arguments={}, **({"_meta": era} if era else {}))
-    eventually(lambda: patient.control.state()["polls"] == 1, "the call is held")
+    eventually(lambda: patient_console.control.state()["polls"] == 1, "the call is held")
     if killed:
         relay.process.kill()
         assert relay.outcome() == (-signal.SIGKILL, "")
     else:
         assert relay.end() == (0, "")
-    eventually(lambda: patient.control.state()["polls"] == 0, "the hold has ended")
-    assert patient.control.state()["approvals"][-1]["status"] == "pending_approval"
+    eventually(lambda: patient_console.control.state()["polls"] == 0, "the hold has ended")
+    assert patient_console.control.state()["approvals"][-1]["status"] == "pending_approval"
 
 
 @pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT"])
 def test_without_a_token_the_relay_opens_a_session_of_its_own_and_ends_it(
-    console: ThreadConsole, how: str
+    mcp_console: ThreadConsole, how: str
 ) -> None:
     """It says who it is, keeps the session's stream open while it lives, and ends it when it ends."""
-    relay = RawRelay(console.home)
+    relay = RawRelay(mcp_console.home)
     relay.handshake()
-    opened = console.control.state()["opened"][-1]
+    opened = mcp_console.control.state()["opened"][-1]
     assert opened["label"] == Path.cwd().name
     assert opened["pid"] == os.getpid()
     assert opened["agent"] == "a-test"
     assert opened["cwd"] == str(Path.cwd())
     session = opened["session_id"]
-    eventually(lambda: session in console.control.state()["holding"], "the session is held")
+    eventually(lambda: session in mcp_console.control.state()["holding"], "the session is held")
     if how == "eof":
         assert relay.end() == (0, "")
     else:
         relay.process.send_signal(getattr(signal, how))
         assert relay.outcome() == (0 if how == "SIGTERM" else 130, "")
     # The relay waits a second for the answer to its farewell, the console may take longer.
-    eventually(lambda: session in console.control.state()["ended"], "it was ended")
-    eventually(lambda: session not in console.control.state()["holding"], "its stream is closed")
+    eventually(lambda: session in mcp_console.control.state()["ended"], "it was ended")
+    eventually(
+        lambda: session not in mcp_console.control.state()["holding"], "its stream is closed"
+    )
 
 
-def test_a_session_that_the_console_forgot_is_opened_anew(console: ThreadConsole) -> None:
+def test_a_session_that_the_console_forgot_is_opened_anew(mcp_console: ThreadConsole) -> None:
     """The agent notices nothing: a 401 means that nothing ran, so the request goes again."""
-    relay = RawRelay(console.home, AILERON_AGENT="named")
+    relay = RawRelay(mcp_console.home, AILERON_AGENT="named")
     relay.handshake()
-    console.control.forget()
+    mcp_console.control.forget()
     try:
         relay.send("tools/call", 1, name="read_inbox", arguments={})
         assert not relay.answer(1)["result"]["isError"]
-        assert [s["agent"] for s in console.control.state()["opened"][-2:]] == ["named", "named"]
+        assert [s["agent"] for s in mcp_console.control.state()["opened"][-2:]] == [
+            "named",
+            "named",
+        ]
         assert relay.end() == (0, "")
     finally:
-        console.control.know(TOKEN)
+        mcp_console.control.know(TOKEN)
 
 
-def test_a_session_is_named_by_what_its_client_calls_itself(console: ThreadConsole) -> None:
+def test_a_session_is_named_by_what_its_client_calls_itself(mcp_console: ThreadConsole) -> None:
     """Several agents that nobody launched were all the program that runs them, such as python3.11."""
     new_era = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -199,64 +206,64 @@ def test_a_session_is_named_by_what_its_client_calls_itself(console: ThreadConso
     }
     old_era = {"protocolVersion": "2025-11-25", "capabilities": {}}
     for name, expected in (("my-agent", "my-agent"), ("x" * 90, "x" * 64)):
-        relay = RawRelay(console.home)
+        relay = RawRelay(mcp_console.home)
         relay.send("initialize", 1, **old_era, clientInfo={"name": name, "version": "1"})
         assert "result" in relay.answer(1)
-        assert console.control.state()["opened"][-1]["agent"] == expected
+        assert mcp_console.control.state()["opened"][-1]["agent"] == expected
         assert relay.end() == (0, "")
-    relay = RawRelay(console.home)
+    relay = RawRelay(mcp_console.home)
     relay.send("tools/list", 1, _meta=new_era)
     relay.answer(1)
-    assert console.control.state()["opened"][-1]["agent"] == "new-agent"
+    assert mcp_console.control.state()["opened"][-1]["agent"] == "new-agent"
     assert relay.end() == (0, "")
 
 
 def test_a_given_token_that_opens_nothing_is_an_error_with_the_next_step(
-    console: ThreadConsole,
+    mcp_console: ThreadConsole,
 ) -> None:
     """The relay does not slip into a session of its own when it was given one."""
-    before = len(console.control.state()["opened"])
-    relay = RawRelay(console.home, AILERON_TOKEN="of-an-ended-session")
+    before = len(mcp_console.control.state()["opened"])
+    relay = RawRelay(mcp_console.home, AILERON_TOKEN="of-an-ended-session")
     answer = relay.handshake()
     assert "Start the agent again" in answer["error"]["message"]
     assert "of-an-ended-session" not in json.dumps(answer)
     assert relay.end() == (0, "")
-    assert len(console.control.state()["opened"]) == before
+    assert len(mcp_console.control.state()["opened"]) == before
 
 
 def test_a_token_file_is_read_again_when_its_token_has_been_renewed(
-    console: ThreadConsole, tmp_path: Path
+    mcp_console: ThreadConsole, tmp_path: Path
 ) -> None:
     """The launcher may write a new token; a file that is gone is an ended session."""
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
-    relay = RawRelay(console.home, AILERON_TOKEN_FILE=str(file))
+    relay = RawRelay(mcp_console.home, AILERON_TOKEN_FILE=str(file))
     assert "result" in relay.handshake()
     file.write_text("renewed\n")  # before the standing stream can be refused and have it read
-    console.control.know("renewed")
-    console.control.forget(TOKEN)
+    mcp_console.control.know("renewed")
+    mcp_console.control.forget(TOKEN)
     try:
         relay.send("ping", 1)
         assert relay.answer(1)["result"] == {}
         assert relay.end() == (0, "")
     finally:
-        console.control.know(TOKEN)
+        mcp_console.control.know(TOKEN)
     file.unlink()
-    relay = RawRelay(console.home, AILERON_TOKEN_FILE=str(file))
+    relay = RawRelay(mcp_console.home, AILERON_TOKEN_FILE=str(file))
     assert "session has ended" in relay.handshake()["error"]["message"]
     assert relay.end() == (0, "")
 
 
-def test_a_console_that_opens_no_session_says_why(console: ThreadConsole) -> None:
+def test_a_console_that_opens_no_session_says_why(mcp_console: ThreadConsole) -> None:
     """Its own words reach the client, and the relay stays for the next try."""
-    relay = RawRelay(console.home, AILERON_AGENT="a" * 65)
+    relay = RawRelay(mcp_console.home, AILERON_AGENT="a" * 65)
     assert "1 to 64 characters" in relay.handshake()["error"]["message"]
     assert relay.end() == (0, "")
 
 
-def test_nobody_reading_its_answers_ends_the_relay(console: ThreadConsole) -> None:
+def test_nobody_reading_its_answers_ends_the_relay(mcp_console: ThreadConsole) -> None:
     """A closed stdout is the agent's end too; no traceback, no signal."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(mcp_console.home, AILERON_TOKEN=TOKEN)
     relay.process.stdout.close()
     relay.send("initialize", 1, protocolVersion="2025-11-25", capabilities={}, clientInfo={})
     assert relay.outcome() == (0, "")

@@ -68,13 +68,13 @@ class HttpAgent:
 
     def _greet(self, token: bytes) -> bytes:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})
-        reply = self.post(body.encode(), [*fields(token)])
+        reply = self.post(body.encode(), [*header_fields(token)])
         assert reply.session is not None, reply
         return reply.session.encode()
 
     def post(self, body: bytes, headers: list[tuple[bytes, bytes]]) -> HttpReply:
         head = [*headers, (b"Content-Length", b"%d" % len(body))]
-        reply = self.exchange(request(b"POST", b"/mcp", self.host(), head) + body, whole=True)
+        reply = self.exchange(http_request(b"POST", b"/mcp", self.host(), head) + body, whole=True)
         assert reply is not None
         return reply
 
@@ -114,11 +114,11 @@ class HttpAgent:
         """Fail unless both eras are served and nothing was said that a person would have to read."""
         listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": NEW}}
         new = [(b"MCP-Protocol-Version", b"2026-07-28"), (b"Mcp-Method", b"tools/list")]
-        reply = self.post(json.dumps(listing).encode(), [*fields(self.token), *new])
+        reply = self.post(json.dumps(listing).encode(), [*header_fields(self.token), *new])
         assert (reply.status, b"list_drafts" in reply.body) == (200, True), reply
         ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
         for token, session in ((self.token, self.session), (self.other, self.foreign)):
-            reply = self.post(ping, [*fields(token), (b"Mcp-Session-Id", session)])
+            reply = self.post(ping, [*header_fields(token), (b"Mcp-Session-Id", session)])
             if reply.status == 404:  # the example ended it, as it may: it had the token too
                 self.renew()
             else:
@@ -133,7 +133,7 @@ class HttpAgent:
             assert "ERROR" not in said, said
 
 
-def fields(token: bytes) -> list[tuple[bytes, bytes]]:
+def header_fields(token: bytes) -> list[tuple[bytes, bytes]]:
     return [
         (b"Authorization", b"Bearer " + token),
         (b"Accept", b"application/json, text/event-stream"),
@@ -141,14 +141,16 @@ def fields(token: bytes) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def request(method: bytes, path: bytes, host: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+def http_request(
+    method: bytes, path: bytes, host: bytes, headers: list[tuple[bytes, bytes]]
+) -> bytes:
     lines = [method + b" " + path + b" HTTP/1.1", b"Host: " + host]
     lines += [name + b": " + value for name, value in headers]
     return b"\r\n".join([*lines, b"", b""])
 
 
 @pytest.fixture(scope="module")
-def agent() -> Iterator[HttpAgent]:
+def http_agent() -> Iterator[HttpAgent]:
     """A real console with the examples in it, that holds no call."""
     with tempfile.TemporaryDirectory(prefix="ail-") as folder, Mailbox() as mailbox:
         home = Path(folder) / "home"
@@ -217,7 +219,7 @@ def judge(reply: HttpReply | None, method: bytes) -> None:
         assert error.get("code") != -32603, reply
 
 
-def answers(reply: HttpReply) -> Iterator[Any]:
+def messages_of(reply: HttpReply) -> Iterator[Any]:
     """Yield the JSON-RPC messages of an answer's body."""
     if reply.media.startswith("text/event-stream"):
         for line in io.BytesIO(reply.body):
@@ -249,19 +251,19 @@ def answers(reply: HttpReply) -> Iterator[Any]:
     "length",
 )
 def test_whatever_comes_to_the_mcp_mount_is_answered(
-    agent: HttpAgent, method: bytes, path: bytes, era: str, headers: list[tuple[bytes, bytes]],
+    http_agent: HttpAgent, method: bytes, path: bytes, era: str, headers: list[tuple[bytes, bytes]],
     body: bytes, framing: str,
 ) -> None:  # fmt: skip
     """Both eras, any header, any body, any framing: JSON-RPC or an HTTP error that says what."""
-    own: dict[bytes, bytes] = dict(fields(agent.token))
+    own: dict[bytes, bytes] = dict(header_fields(http_agent.token))
     if era == "old":
-        own[b"Mcp-Session-Id"] = agent.session
+        own[b"Mcp-Session-Id"] = http_agent.session
     elif era == "new":
         own[b"MCP-Protocol-Version"] = b"2026-07-28"
         with contextlib.suppress(ValueError, RecursionError, AttributeError):
             own[b"Mcp-Method"] = str(json.loads(body).get("method")).encode("ascii", "replace")
             own[b"Mcp-Method"] = own[b"Mcp-Method"].translate(None, b"\r\n")
-    marks = {b"@session": agent.session, b"@foreign": agent.foreign, b"@token": agent.token, b"@other": agent.other}  # fmt: skip
+    marks = {b"@session": http_agent.session, b"@foreign": http_agent.foreign, b"@token": http_agent.token, b"@other": http_agent.other}  # fmt: skip
     for name, value in headers:
         for mark, known in marks.items():
             value = value.replace(mark, known)
@@ -269,20 +271,20 @@ def test_whatever_comes_to_the_mcp_mount_is_answered(
     length, data, complete = framed(body, framing)
     # These stand for as long as the client wants: their head has to come, not their end.
     standing = method == b"GET" or b"subscriptions" in body
-    reply = agent.exchange(
-        request(method, path, agent.host(), [*own.items(), *length]) + data,
+    reply = http_agent.exchange(
+        http_request(method, path, http_agent.host(), [*own.items(), *length]) + data,
         whole=not standing, ended=not complete,
     )  # fmt: skip
     if complete:
         judge(reply, method)
     if reply is not None and reply.status == 200 and path.startswith(b"/mcp"):
-        for message in answers(reply):
+        for message in messages_of(reply):
             assert message["jsonrpc"] == "2.0"
             if "error" in message:
                 event(f"JSON-RPC {message['error']['code']}")
                 # -32603 is what the package says where a handler of ours breaks.
                 assert message["error"]["code"] != -32603, message
-    agent.well()
+    http_agent.well()
 
 
 APPROVAL = "act-20260101T000000-0123456789abcdef"
@@ -331,17 +333,17 @@ BODIES = st.one_of(
     "chunked",
 )
 def test_whatever_comes_to_a_route_is_answered(
-    agent: HttpAgent, method: bytes, path: str, headers: list[tuple[bytes, bytes]], body: bytes,
+    http_agent: HttpAgent, method: bytes, path: str, headers: list[tuple[bytes, bytes]], body: bytes,
     framing: str,
 ) -> None:  # fmt: skip
     """The one error body, or the answer of the route; bodies of every framing."""
-    own = {**dict(fields(agent.token)), **dict(headers)}
+    own = {**dict(header_fields(http_agent.token)), **dict(headers)}
     length, data, complete = framed(body, framing)
-    head = request(method, path.encode(), agent.host(), [*own.items(), *length])
-    reply = agent.exchange(head + data, whole=not path.endswith("/hold"), ended=not complete)
+    head = http_request(method, path.encode(), http_agent.host(), [*own.items(), *length])
+    reply = http_agent.exchange(head + data, whole=not path.endswith("/hold"), ended=not complete)
     if complete:
         judge(reply, method)
-    agent.well()
+    http_agent.well()
 
 
 @FEWER
@@ -350,14 +352,14 @@ def test_whatever_comes_to_a_route_is_answered(
 @example(b"POST /mcp HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n")
 @example(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 def test_any_bytes_on_the_port_end_in_an_answer_or_a_closed_connection(
-    agent: HttpAgent, data: bytes
+    http_agent: HttpAgent, data: bytes
 ) -> None:
     """Half a head that goes on is somebody's right for ten seconds; then the connection ends."""
-    with socket.create_connection(("127.0.0.1", agent.console.port), SECONDS) as peer:
+    with socket.create_connection(("127.0.0.1", http_agent.console.port), SECONDS) as peer:
         with contextlib.suppress(OSError):
             peer.sendall(data)
             peer.shutdown(socket.SHUT_WR)
         with contextlib.suppress(OSError):
             while peer.recv(65536):
                 pass
-    agent.well()
+    http_agent.well()

@@ -24,9 +24,9 @@ PATHS = ("a", "b", "a.b", "b.a")
 LEAF = st.one_of(st.integers(0, 9), st.text(alphabet="ab${}.", max_size=6))
 
 
-def tree(depth: int, leaf: Json) -> Json:
+def nested(depth: int, leaf: Json) -> Json:
     """Return an output in which every path of `a` and `b` leads somewhere."""
-    return {name: tree(depth - 1, leaf) for name in "ab"} if depth else leaf
+    return {name: nested(depth - 1, leaf) for name in "ab"} if depth else leaf
 
 
 def inputs(earlier: tuple[str, ...]) -> st.SearchStrategy[dict[str, Json]]:
@@ -50,7 +50,7 @@ def chains(draw: st.DrawFn) -> tuple[Action, dict[str, Json]]:
         given_ = draw(inputs(earlier))
         assume(not list(template_problems(given_, declared=ACTION.input_names, steps=earlier)))
         steps.append(replace(ACTION.steps[0], id=each, inputs=given_, idempotent=False))
-    return replace(ACTION, steps=tuple(steps)), {each: tree(4, draw(LEAF)) for each in ids}
+    return replace(ACTION, steps=tuple(steps)), {each: nested(4, draw(LEAF)) for each in ids}
 
 
 def run_at(action: Action, progress: Progress | None) -> LiveRun:
@@ -93,7 +93,7 @@ def longer_id_later() -> tuple[Action, dict[str, Json]]:
         replace(ACTION.steps[0], id=each, inputs=given_, idempotent=False)
         for each, given_ in templates.items()
     )
-    return replace(ACTION, steps=steps), {each: tree(4, each) for each in templates}
+    return replace(ACTION, steps=steps), {each: nested(4, each) for each in templates}
 
 
 @given(chains())

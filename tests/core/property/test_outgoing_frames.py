@@ -75,7 +75,7 @@ def babbler() -> Iterator[Babbler]:
 
 
 @pytest.fixture(scope="module")
-def client(babbler: Babbler) -> Iterator[OutgoingClient]:
+def outgoing(babbler: Babbler) -> Iterator[OutgoingClient]:
     route = Route(host="api.example:443", address="127.0.0.1", port=babbler.port)
     with pytest.MonkeyPatch.context() as patch:
         # Longer than this machine may stand still between two requests.
@@ -85,7 +85,7 @@ def client(babbler: Babbler) -> Iterator[OutgoingClient]:
     client.close()
 
 
-def ask(
+def send_once(
     client: OutgoingClient, seconds: float = 20.0, method: str = "GET"
 ) -> OutgoingResponse | str:
     """Return the answer, or the words of the failure, which quote nothing of the request."""
@@ -142,27 +142,27 @@ TAILS = st.one_of(
 @example(b"HTTP/1.1 200 OK\r\n", b"X: a\r\n" * 50_000 + b"\r\n", [])
 @example(b"HTTP/1.1 100 Continue\r\n\r\n" * 2_000, b"HTTP/1.1 200 OK\r\n\r\n", [])
 def test_any_answer_of_a_service_is_a_response_or_an_error_of_ours(
-    babbler: Babbler, client: OutgoingClient, head: bytes, tail: bytes, sizes: list[int]
+    babbler: Babbler, outgoing: OutgoingClient, head: bytes, tail: bytes, sizes: list[int]
 ) -> None:
     """Bounded, with a status, or a failure that names host and kind; and the next answer is whole."""
     babbler.pause = 0.0
     babbler.says = [*filter(None, cut(head + tail, sizes))]
-    event("failed" if isinstance(ask(client), str) else "answered")
+    event("failed" if isinstance(send_once(outgoing), str) else "answered")
     babbler.says = [GOOD]
-    answer = ask(client)
+    answer = send_once(outgoing)
     assert isinstance(answer, OutgoingResponse)
     assert answer.body == b"good"
 
 
 @given(st.binary(max_size=MAX_BODY) | st.just(BOMB), st.sampled_from([b"gzip", b"deflate", b"br"]))
 def test_what_was_packed_comes_back_packed(
-    babbler: Babbler, client: OutgoingClient, body: bytes, coding: bytes
+    babbler: Babbler, outgoing: OutgoingClient, body: bytes, coding: bytes
 ) -> None:
     """Nothing unfolds behind the count: the body is the bytes that came."""
     babbler.pause = 0.0
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n"
     babbler.says = [head % (coding, len(body)) + body]
-    answer = ask(client)
+    answer = send_once(outgoing)
     assert isinstance(answer, OutgoingResponse)
     assert answer.body == body
 
@@ -172,24 +172,24 @@ def test_what_was_packed_comes_back_packed(
 @example(b"HTTP/1.1 100 Continue\r\n\r\n" * 100, b"")
 @example(b"HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n", b"x" * 200)
 def test_an_answer_that_trickles_ends_with_the_time_of_the_request(
-    babbler: Babbler, client: OutgoingClient, head: bytes, tail: bytes
+    babbler: Babbler, outgoing: OutgoingClient, head: bytes, tail: bytes
 ) -> None:
     """A byte now and then keeps nobody longer than the limit."""
     babbler.says = [bytes([byte]) for byte in head + tail]
     babbler.pause = 0.01
     begun = time.monotonic()
-    ask(client, seconds=0.1)
+    send_once(outgoing, seconds=0.1)
     assert time.monotonic() - begun < 15  # the limit, and a busy machine
 
 
 @pytest.mark.parametrize(("method", "again"), [("GET", True), ("HEAD", True), ("POST", False)])
 def test_a_kept_connection_that_the_service_ends_is_no_failure_of_what_only_reads(
-    babbler: Babbler, client: OutgoingClient, method: str, again: bool
+    babbler: Babbler, outgoing: OutgoingClient, method: str, again: bool
 ) -> None:
     """It is asked again on a new connection; what may change something is not."""
     babbler.pause = 0.0
     babbler.says = [b"HTTP/1.1 204 No Content\r\n\r\n"]
-    ask(client)  # served after everybody who gave up before, so that the next one is kept
+    send_once(outgoing)  # served after everybody who gave up before, so that the next one is kept
     babbler.keeps = True
-    assert isinstance(ask(client), OutgoingResponse)
-    assert isinstance(ask(client, method=method), OutgoingResponse) is again
+    assert isinstance(send_once(outgoing), OutgoingResponse)
+    assert isinstance(send_once(outgoing, method=method), OutgoingResponse) is again

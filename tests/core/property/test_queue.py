@@ -266,7 +266,7 @@ TestLists = Lists.TestCase
 TestLists.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-def filled(count: int) -> Queue:
+def queue_of(count: int) -> Queue:
     queue = Queue()
     queue.load((approval(n, 1000.0, expires_at=2000.0 + n) for n in range(count)), ())
     return queue
@@ -289,13 +289,13 @@ def test_nothing_per_key_arrival_or_second_walks_over_all_that_wait() -> None:
         queue.update(approval(3, 1000.0, state="completed", ended_at=1000.0), 1000.0)
         queue.sweep(1100.0)
 
-    small, large = filled(100), filled(2_000)
+    small, large = queue_of(100), queue_of(2_000)
     assert calls(lambda: work(large, 2_000)) <= calls(lambda: work(small, 100)) + 10
 
 
 def test_an_answered_call_under_the_cursor_stays_until_a_key_leaves_it() -> None:
     """Its outcome can be read for as long as one likes; then the screen becomes calm."""
-    queue = filled(1)
+    queue = queue_of(1)
     queue.mark_decided_here(queue.selected or "")
     queue.update(approval(0, 1000.0, state="denied", ended_at=1000.0), 1000.0)
     assert not queue.sweep(1000.0 + 100 * DECIDED_HERE_SECONDS)
@@ -307,7 +307,7 @@ def test_an_answered_call_under_the_cursor_stays_until_a_key_leaves_it() -> None
 
 def test_a_thousand_that_end_at_once_are_passed_over_without_a_walk() -> None:
     """After `stop everything` the cursor goes to the one that still waits, wherever it stands."""
-    queue = filled(1_000)
+    queue = queue_of(1_000)
     for number in range(999):
         queue.update(approval(number, 1000.0, state="denied", ended_at=1000.0), 1000.0)
     assert calls(queue.advance) < 20

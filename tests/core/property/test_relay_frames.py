@@ -81,7 +81,7 @@ class Line:
         """Have one good request served; return the ids answered before, and its result."""
         self._number += 1
         id_ = f"\U0001f6a9 {self._number}"
-        self.write(request("tools/list", id_, _meta=NEW) + b"\n")
+        self.write(rpc_request("tools/list", id_, _meta=NEW) + b"\n")
         answered: Counter[str] = Counter()
         while (message := self.read()).get("id") != id_ or "method" in message:
             if "method" not in message:
@@ -96,7 +96,7 @@ def _no_json(word: str) -> Any:
     raise ValueError(f"{word} is no JSON")
 
 
-def request(method: str, id_: Any, **params: Any) -> bytes:
+def rpc_request(method: str, id_: Any, **params: Any) -> bytes:
     message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
     return json.dumps(message).encode()
 
@@ -106,7 +106,7 @@ def request(method: str, id_: Any, **params: Any) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadConsole]:
+def mcp_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadConsole]:
     """The real MCP server; it holds no call."""
     running = ThreadConsole(tmp_path_factory.mktemp("fuzz") / "home", hold_seconds=0.0)
     yield running
@@ -114,8 +114,8 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadConsole]
 
 
 @pytest.fixture(scope="module")
-def client(console: ThreadConsole) -> Iterator[Line]:
-    line = Line(console.home)
+def client(mcp_server: ThreadConsole) -> Iterator[Line]:
+    line = Line(mcp_server.home)
     yield line
     line.close()
 
@@ -146,7 +146,7 @@ def may_go_unanswered(frame: bytes) -> bool:
 @example([deep(levels) for levels in range(960, 1000)], [])
 @example([b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":NaN}}'], [])
 @example([b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a":1e999}}'], [])
-@example([request("tools/call", 1, name="read_inbox", arguments={"text": "x" * 1_200_000})], [])
+@example([rpc_request("tools/call", 1, name="read_inbox", arguments={"text": "x" * 1_200_000})], [])
 @example([b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}'] * 2, [])
 def test_whatever_a_client_sends_each_request_is_answered_once(
     client: Line, frames: list[bytes], sizes: list[int]
@@ -200,25 +200,27 @@ class HostileConsole:
         if "id" not in asked:
             return http_answer(202)
         result = {"tools": [1], "protocolVersion": "2025-11-25", "capabilities": {}}
-        return whole({"jsonrpc": "2.0", "id": asked["id"], "result": result}, "Mcp-Session-Id: s")
+        return whole_answer(
+            {"jsonrpc": "2.0", "id": asked["id"], "result": result}, "Mcp-Session-Id: s"
+        )
 
 
-def whole(value: Any, *headers: str) -> bytes:
+def whole_answer(value: Any, *headers: str) -> bytes:
     return http_answer(200, value, *headers)
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostileConsole]:
+def hostile_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostileConsole]:
     console = HostileConsole(tmp_path_factory.mktemp("hostile") / "home")
     with scripted_console(console.home, console.answer):
         yield console
 
 
 @pytest.fixture(scope="module")
-def agent(hostile: HostileConsole) -> Iterator[Line]:
+def agent(hostile_console: HostileConsole) -> Iterator[Line]:
     line = Line(
-        hostile.home,
-        request("initialize", 0, protocolVersion="2025-11-25"),
+        hostile_console.home,
+        rpc_request("initialize", 0, protocolVersion="2025-11-25"),
         b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
     )
     yield line
@@ -238,9 +240,9 @@ REPLIES = {
     "a session that is no text": b"HTTP/1.1 200 OK\r\nMcp-Session-Id: \xff\xfe\r\n\r\n{}",
     "no session": b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
     "a fault": b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\noops",
-    "neither result nor error": whole({"jsonrpc": "2.0"}),
-    "an error that is none": whole({"jsonrpc": "2.0", "id": 7, "error": 5}),
-    "another's answer": whole(json.loads(FORGED)),
+    "neither result nor error": whole_answer({"jsonrpc": "2.0"}),
+    "an error that is none": whole_answer({"jsonrpc": "2.0", "id": 7, "error": 5}),
+    "another's answer": whole_answer(json.loads(FORGED)),
     "two answers": SSE + b"data: " + FORGED + b"\n\ndata: " + FORGED.replace(b"6", b"7") + b"\n\n",
     "a number that is none": SSE + b'data: {"jsonrpc":"2.0","result":1e999}\n\n',
     "methods that are none": SSE
@@ -254,14 +256,14 @@ REPLIES = {
 @pytest.mark.parametrize("stateless", [False, True])
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
 def test_whatever_the_console_answers_the_call_ends_and_the_next_is_served(
-    hostile: HostileConsole, agent: Line, reply: bytes, stateless: bool
+    hostile_console: HostileConsole, agent: Line, reply: bytes, stateless: bool
 ) -> None:
     """A result, an error, or that the outcome is not known: never two, never none."""
-    hostile.says = reply
+    hostile_console.says = reply
     params: dict[str, Any] = {"name": "x", "arguments": {}}
     if stateless:
         params["_meta"] = NEW
-    agent.write(request("tools/call", 7, **params) + b"\n")
+    agent.write(rpc_request("tools/call", 7, **params) + b"\n")
     while (message := agent.read()).get("id") != 7 or "method" in message:
         assert "method" in message, message
     answered, tools = agent.served()
@@ -271,13 +273,13 @@ def test_whatever_the_console_answers_the_call_ends_and_the_next_is_served(
 
 @pytest.mark.parametrize("reply", ["nothing", "a number that is none", "half an event", "too deep"])
 def test_whatever_the_standing_stream_brings_the_next_call_is_served(
-    hostile: HostileConsole, agent: Line, reply: str
+    hostile_console: HostileConsole, agent: Line, reply: str
 ) -> None:
     """The stream is opened again, and nothing of it reaches the client but JSON-RPC."""
-    hostile.stream = REPLIES[reply]
-    while hostile.streams.acquire(blocking=False):
+    hostile_console.stream = REPLIES[reply]
+    while hostile_console.streams.acquire(blocking=False):
         pass
     for _ in range(2):  # once the second one is asked for, the first one was read
-        assert hostile.streams.acquire(timeout=SECONDS)
+        assert hostile_console.streams.acquire(timeout=SECONDS)
     _, tools = agent.served()
     assert tools["tools"] == [1]

@@ -11,21 +11,21 @@ from aileron_core.vault.history_keys import VaultHistoryKeys, _info, _suite
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
 from aileron_core.vault.vault_file import encode
-from tests.core.vault.test_vault import OTHER, PHRASE, another, unlocked, vault_in
+from tests.core.vault.test_vault import OTHER, PHRASE, another, unlocked_in, vault_in
 
 DAY, LATER = "2026-10-08", "2026-10-09"
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
+def new_vault(tmp_path: Path) -> Vault:
     vault = vault_in(tmp_path)
     vault.create(Secret(PHRASE))
     return vault
 
 
-def test_a_locked_vault_seals_and_an_unlocked_one_opens(tmp_path: Path, vault: Vault) -> None:
-    vault.lock()
-    keys: HistoryKeys = VaultHistoryKeys(vault, tmp_path)
+def test_a_locked_vault_seals_and_an_unlocked_one_opens(tmp_path: Path, new_vault: Vault) -> None:
+    new_vault.lock()
+    keys: HistoryKeys = VaultHistoryKeys(new_vault, tmp_path)
     assert keys.locked
     public = keys.public_key(DAY)
     assert public is not None
@@ -33,8 +33,8 @@ def test_a_locked_vault_seals_and_an_unlocked_one_opens(tmp_path: Path, vault: V
     assert keys.public_key(LATER) != public
     assert keys.private_keys(DAY) == []
     assert list(keys.days()) == [DAY, LATER]
-    vault.unlock(Secret(PHRASE))
-    (private,) = VaultHistoryKeys(unlocked(tmp_path), tmp_path).private_keys(DAY)
+    new_vault.unlock(Secret(PHRASE))
+    (private,) = VaultHistoryKeys(unlocked_in(tmp_path), tmp_path).private_keys(DAY)
     assert X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw() == public
 
 
@@ -47,11 +47,13 @@ def test_without_a_vault_there_are_no_keys(tmp_path: Path) -> None:
     assert not (tmp_path / "history-keys.json").exists()
 
 
-def test_a_destroyed_key_is_gone_for_good_while_locked_too(tmp_path: Path, vault: Vault) -> None:
+def test_a_destroyed_key_is_gone_for_good_while_locked_too(
+    tmp_path: Path, new_vault: Vault
+) -> None:
     """The bytes of the file that had it are overwritten: whoever still holds that file reads zeros."""
-    keys = VaultHistoryKeys(vault, tmp_path)
+    keys = VaultHistoryKeys(new_vault, tmp_path)
     keys.public_key(DAY), keys.public_key(LATER)
-    vault.lock()
+    new_vault.lock()
     file = tmp_path / "history-keys.json"
     sealed = json.loads(file.read_bytes())["days"][DAY]["sealed_private"]
     with file.open("rb") as held:
@@ -59,35 +61,35 @@ def test_a_destroyed_key_is_gone_for_good_while_locked_too(tmp_path: Path, vault
         assert set(held.read()) == {0}
     assert not any(sealed.encode() in each.read_bytes() for each in tmp_path.iterdir())
     keys.destroy(DAY)
-    vault.unlock(Secret(PHRASE))
-    again = VaultHistoryKeys(vault, tmp_path)
+    new_vault.unlock(Secret(PHRASE))
+    again = VaultHistoryKeys(new_vault, tmp_path)
     assert (again.private_keys(DAY), again.public_key(DAY)) == ([], None)
     assert list(again.days()) == [LATER]
     assert again.private_keys(LATER)
 
 
-def test_a_key_that_another_program_put_there_is_not_used(tmp_path: Path, vault: Vault) -> None:
-    keys = VaultHistoryKeys(vault, tmp_path)
+def test_a_key_that_another_program_put_there_is_not_used(tmp_path: Path, new_vault: Vault) -> None:
+    keys = VaultHistoryKeys(new_vault, tmp_path)
     keys.public_key(DAY)
     file = tmp_path / "history-keys.json"
     content = json.loads(file.read_bytes())
     theirs = another(tmp_path)
-    VaultHistoryKeys(unlocked(theirs, OTHER), theirs).public_key(DAY)
+    VaultHistoryKeys(unlocked_in(theirs, OTHER), theirs).public_key(DAY)
     foreign = json.loads((theirs / "history-keys.json").read_bytes())
     content["days"][DAY] = foreign["days"][DAY]
     file.write_text(json.dumps(content))
     with pytest.raises(OSError, match="replaced by another program"):
         keys.public_key(DAY)
     with pytest.raises(OSError, match="not sealed to this vault"):
-        VaultHistoryKeys(vault, tmp_path).private_keys(DAY)
+        VaultHistoryKeys(new_vault, tmp_path).private_keys(DAY)
 
 
 @pytest.mark.parametrize("while_locked", [False, True])
 def test_a_key_that_another_program_sealed_to_the_vault_seals_nothing(
-    tmp_path: Path, vault: Vault, while_locked: bool
+    tmp_path: Path, new_vault: Vault, while_locked: bool
 ) -> None:
     """Its private half is sealed as it should be, and known to that program: so the vault's HMAC counts."""
-    planted, sealed_to = X25519PrivateKey.generate(), vault.public_key
+    planted, sealed_to = X25519PrivateKey.generate(), new_vault.public_key
     assert sealed_to is not None
     entry = {
         "public": encode(planted.public_key().public_bytes_raw()),
@@ -102,28 +104,28 @@ def test_a_key_that_another_program_sealed_to_the_vault_seals_nothing(
     }
     content = {"version": 1, "days": {DAY: entry}, "destroyed": []}
     (tmp_path / "history-keys.json").write_text(json.dumps(content))
-    keys = VaultHistoryKeys(vault, tmp_path)
+    keys = VaultHistoryKeys(new_vault, tmp_path)
     if while_locked:  # it cannot know; what is sealed then, the database has in clear
-        vault.lock()
+        new_vault.lock()
         assert keys.public_key(DAY) == planted.public_key().public_bytes_raw()
-        vault.unlock(Secret(PHRASE))
+        new_vault.unlock(Secret(PHRASE))
     public = keys.public_key(DAY)
     assert public is not None
     assert public != planted.public_key().public_bytes_raw()
-    again = VaultHistoryKeys(vault, tmp_path)
+    again = VaultHistoryKeys(new_vault, tmp_path)
     assert again.public_key(DAY) == public
     opening = [X25519PrivateKey.from_private_bytes(each) for each in again.private_keys(DAY)]
     assert opening[0].public_key().public_bytes_raw() == public
 
 
 def test_what_was_sealed_while_locked_is_opened_beside_what_was_sealed_after(
-    tmp_path: Path, vault: Vault
+    tmp_path: Path, new_vault: Vault
 ) -> None:
     """A day has two keys then; both go when it is destroyed."""
-    vault.lock()
-    keys = VaultHistoryKeys(vault, tmp_path)
+    new_vault.lock()
+    keys = VaultHistoryKeys(new_vault, tmp_path)
     publics = {keys.public_key(DAY)}
-    vault.unlock(Secret(PHRASE))
+    new_vault.unlock(Secret(PHRASE))
     publics |= {keys.public_key(DAY), keys.public_key(DAY)}
     assert len(publics) == 2
     found = [X25519PrivateKey.from_private_bytes(each) for each in keys.private_keys(DAY)]
@@ -133,10 +135,12 @@ def test_what_was_sealed_while_locked_is_opened_beside_what_was_sealed_after(
     assert "sealed_private" not in (tmp_path / "history-keys.json").read_text()
 
 
-def test_a_damaged_file_is_an_error_and_is_not_overwritten(tmp_path: Path, vault: Vault) -> None:
+def test_a_damaged_file_is_an_error_and_is_not_overwritten(
+    tmp_path: Path, new_vault: Vault
+) -> None:
     file = tmp_path / "history-keys.json"
     file.write_text("[]")
-    keys = VaultHistoryKeys(vault, tmp_path)
+    keys = VaultHistoryKeys(new_vault, tmp_path)
     for call in (keys.public_key, keys.private_keys, keys.destroy):
         with pytest.raises(OSError, match="is damaged"):
             call(DAY)

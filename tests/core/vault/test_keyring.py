@@ -59,7 +59,7 @@ def vault_with(folder: Path, backend: MemoryKeyring, *, use_keyring: bool = True
 
 
 @pytest.fixture
-def vault(tmp_path: Path, backend: MemoryKeyring) -> Vault:
+def locked_vault(tmp_path: Path, backend: MemoryKeyring) -> Vault:
     """A locked vault with one entry, whose key the keyring keeps."""
     vault = vault_with(tmp_path, backend)
     vault.create(Secret(PHRASE))
@@ -70,7 +70,7 @@ def vault(tmp_path: Path, backend: MemoryKeyring) -> Vault:
 
 
 def test_what_the_keyring_keeps_opens_the_vault_and_so_does_the_passphrase(
-    tmp_path: Path, backend: MemoryKeyring, vault: Vault
+    tmp_path: Path, backend: MemoryKeyring, locked_vault: Vault
 ) -> None:
     again = vault_with(tmp_path, backend)
     assert again.keyring_opens
@@ -99,7 +99,7 @@ def test_it_is_turned_on_with_the_passphrase_alone(tmp_path: Path, backend: Memo
 
 
 def test_nothing_on_disk_alone_lets_it_open_the_vault(
-    tmp_path: Path, backend: MemoryKeyring, vault: Vault
+    tmp_path: Path, backend: MemoryKeyring, locked_vault: Vault
 ) -> None:
     """Without `--keyring`, only once the passphrase opened this very vault in this process."""
     again = vault_with(tmp_path, backend, use_keyring=False)
@@ -113,7 +113,7 @@ def test_nothing_on_disk_alone_lets_it_open_the_vault(
 
 
 def test_another_vault_in_its_place_is_not_opened(
-    tmp_path: Path, backend: MemoryKeyring, vault: Vault
+    tmp_path: Path, backend: MemoryKeyring, locked_vault: Vault
 ) -> None:
     """Another program has the folder and the keyring, and copies even the public key."""
     elsewhere = tmp_path / "elsewhere"
@@ -122,18 +122,18 @@ def test_another_vault_in_its_place_is_not_opened(
     planted.create(Secret(OTHER))
     assert planted._open is not None
     opened = planted._open
-    assert vault.public_key is not None
-    planted._store.write(opened, takes_away=True, public_key=vault.public_key)
+    assert locked_vault.public_key is not None
+    planted._store.write(opened, takes_away=True, public_key=locked_vault.public_key)
     planted.allow_keyring(Secret(OTHER))
     for name in ("vault.json", "vault.json.previous"):
         (tmp_path / name).write_bytes((elsewhere / name).read_bytes())
     with pytest.raises(KeyringUnavailable, match="no key of this vault"):
-        vault.unlock_with_keyring()
-    assert vault.state == "locked"
+        locked_vault.unlock_with_keyring()
+    assert locked_vault.state == "locked"
 
 
 def test_a_key_that_another_program_put_into_the_file_is_refused(
-    tmp_path: Path, backend: MemoryKeyring, vault: Vault
+    tmp_path: Path, backend: MemoryKeyring, locked_vault: Vault
 ) -> None:
     for name in ("vault.json", "vault.json.previous"):
         edit_file(tmp_path / name, lambda content: content.pop("keyring"))
@@ -147,14 +147,14 @@ def test_a_key_that_another_program_put_into_the_file_is_refused(
     ids=["none", "old", "spoilt"],
 )
 def test_where_it_fails_the_passphrase_is_left(
-    vault: Vault, backend: MemoryKeyring, kept: str | None
+    locked_vault: Vault, backend: MemoryKeyring, kept: str | None
 ) -> None:
     backend.kept = {place: kept for place in backend.kept if kept is not None}
     with pytest.raises(KeyringUnavailable, match="no key of this vault, or an old one"):
-        vault.unlock_with_keyring()
-    assert vault.state == "locked"
-    vault.unlock(Secret(PHRASE))
-    assert vault.get(PATH).reveal_text() == CANARY
+        locked_vault.unlock_with_keyring()
+    assert locked_vault.state == "locked"
+    locked_vault.unlock(Secret(PHRASE))
+    assert locked_vault.get(PATH).reveal_text() == CANARY
 
 
 def test_a_locked_keyring_is_not_turned_on_and_opens_nothing(
@@ -176,30 +176,30 @@ def test_a_locked_keyring_is_not_turned_on_and_opens_nothing(
 
 
 def test_turned_off_it_opens_no_file_that_aileron_keeps(
-    tmp_path: Path, backend: MemoryKeyring, vault: Vault
+    tmp_path: Path, backend: MemoryKeyring, locked_vault: Vault
 ) -> None:
     """Not even where the keyring could not be reached to delete its key, or had it copied."""
     copied = dict(backend.kept)
-    vault.forget_keyring(Secret(PHRASE))
+    locked_vault.forget_keyring(Secret(PHRASE))
     assert not backend.kept
     backend.kept.update(copied)
-    assert not vault.keyring_opens
+    assert not locked_vault.keyring_opens
     for name in ("vault.json", "vault.json.previous"):
         assert b'"keyring"' not in (tmp_path / name).read_bytes()
-    vault.unlock(Secret(PHRASE))
+    locked_vault.unlock(Secret(PHRASE))
 
 
-def test_a_change_of_the_passphrase_and_a_lock_leave_it_on(vault: Vault) -> None:
-    vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
-    vault.unlock_with_keyring()
-    assert vault.get(PATH).reveal_text() == CANARY
+def test_a_change_of_the_passphrase_and_a_lock_leave_it_on(locked_vault: Vault) -> None:
+    locked_vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
+    locked_vault.unlock_with_keyring()
+    assert locked_vault.get(PATH).reveal_text() == CANARY
 
 
-def test_wrong_passphrases_are_told_when_the_keyring_unlocks(vault: Vault) -> None:
+def test_wrong_passphrases_are_told_when_the_keyring_unlocks(locked_vault: Vault) -> None:
     with pytest.raises(WrongPassphrase):
-        vault.unlock(Secret("not the passphrase"))
-    assert vault.unlock_with_keyring().failed.count == 1
-    assert vault.failed_attempts.count == 0
+        locked_vault.unlock(Secret("not the passphrase"))
+    assert locked_vault.unlock_with_keyring().failed.count == 1
+    assert locked_vault.failed_attempts.count == 0
 
 
 def test_no_file_or_variable_of_the_user_brings_code_into_the_process(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def another(folder: Path) -> Path:
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
+def written_vault(tmp_path: Path) -> Vault:
     """An unlocked vault with one entry, which has been written twice."""
     vault = vault_in(tmp_path)
     vault.create(Secret(PHRASE))
@@ -54,7 +54,7 @@ def vault(tmp_path: Path) -> Vault:
     return vault
 
 
-def unlocked(folder: Path, phrase: str = PHRASE) -> Vault:
+def unlocked_in(folder: Path, phrase: str = PHRASE) -> Vault:
     vault = vault_in(folder)
     vault.unlock(Secret(phrase))
     return vault
@@ -69,10 +69,10 @@ def edit_file(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
 # What opens it
 
 
-def test_only_the_passphrase_opens_it(tmp_path: Path, vault: Vault) -> None:
+def test_only_the_passphrase_opens_it(tmp_path: Path, written_vault: Vault) -> None:
     """Locked, it lists what it has, but for its own entry."""
-    assert list(vault.entries()) == [PATH]
-    vault.lock()
+    assert list(written_vault.entries()) == [PATH]
+    written_vault.lock()
     other = vault_in(tmp_path)
     assert other.state == "locked"
     assert {path: dict(each.metadata) for path, each in other.entries().items()} == {PATH: METADATA}
@@ -88,8 +88,8 @@ def test_only_the_passphrase_opens_it(tmp_path: Path, vault: Vault) -> None:
     assert other.get(PATH).reveal_text() == CANARY
 
 
-def test_the_file_is_private_and_holds_no_secret(tmp_path: Path, vault: Vault) -> None:
-    vault.lock()
+def test_the_file_is_private_and_holds_no_secret(tmp_path: Path, written_vault: Vault) -> None:
+    written_vault.lock()
     for file in tmp_path.iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
         data = file.read_bytes()
@@ -118,58 +118,58 @@ def test_a_passphrase_is_long_enough_and_overwritten_after_use(tmp_path: Path) -
 
 
 def test_what_is_derived_belongs_to_its_label_and_outlives_a_restart(
-    tmp_path: Path, vault: Vault
+    tmp_path: Path, written_vault: Vault
 ) -> None:
-    key = vault.derive_key("history")
+    key = written_vault.derive_key("history")
     assert len(key) == 32
-    assert key != vault.derive_key("history2")
-    vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
-    assert unlocked(tmp_path, OTHER).derive_key("history") == key
+    assert key != written_vault.derive_key("history2")
+    written_vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
+    assert unlocked_in(tmp_path, OTHER).derive_key("history") == key
 
 
-def test_locking_overwrites_the_keys_in_memory(vault: Vault) -> None:
-    keys = vault._open.keys
+def test_locking_overwrites_the_keys_in_memory(written_vault: Vault) -> None:
+    keys = written_vault._open.keys
     assert any(keys._master)
-    assert vault.public_key is not None
-    assert vault.lock()
+    assert written_vault.public_key is not None
+    assert written_vault.lock()
     assert not any([*keys._master, *keys._of_entries, *keys._of_mac])
-    assert not vault.lock()
+    assert not written_vault.lock()
 
 
 def test_what_keeps_it_open_stores_after_the_lock_and_nothing_else_does(
-    tmp_path: Path, vault: Vault
+    tmp_path: Path, written_vault: Vault
 ) -> None:
     """The keys are overwritten when the last of those that keep it open ends."""
-    keys = vault._open.keys
-    with vault.kept_open() as entries, vault.kept_open():
-        vault.lock()
-        assert vault.state == "locked"
+    keys = written_vault._open.keys
+    with written_vault.kept_open() as entries, written_vault.kept_open():
+        written_vault.lock()
+        assert written_vault.state == "locked"
         with pytest.raises(VaultLocked):
-            vault.get(PATH)
-        with pytest.raises(VaultLocked), vault.kept_open():
+            written_vault.get(PATH)
+        with pytest.raises(VaultLocked), written_vault.kept_open():
             pass
-        vault.unlock(Secret(PHRASE))
-        vault.put("new", Secret("1"), {})
+        written_vault.unlock(Secret(PHRASE))
+        written_vault.put("new", Secret("1"), {})
         entries.put(PATH, Secret("renewed"), METADATA)  # loses nothing that the other wrote
         assert any(keys._master)
     assert not any([*keys._master, *keys._of_entries, *keys._of_mac])
-    for each in (vault, unlocked(tmp_path)):
+    for each in (written_vault, unlocked_in(tmp_path)):
         assert each.get(PATH).reveal() == b"renewed"
         assert each.get("new").reveal() == b"1"
 
 
 def test_a_public_key_put_into_the_file_of_a_locked_vault_is_not_used(
-    tmp_path: Path, vault: Vault
+    tmp_path: Path, written_vault: Vault
 ) -> None:
     """What it seals while locked could be read by whoever put the key there."""
-    own = vault.public_key
-    vault.lock()
+    own = written_vault.public_key
+    written_vault.lock()
     foreign = base64.b64encode(bytes(range(32))).decode()
     edit_file(tmp_path / "vault.json", lambda content: content.update(public_key=foreign))
-    assert vault.public_key == own
+    assert written_vault.public_key == own
 
 
-def test_a_vault_is_created_once(tmp_path: Path, vault: Vault) -> None:
+def test_a_vault_is_created_once(tmp_path: Path, written_vault: Vault) -> None:
     before = (tmp_path / "vault.json").read_bytes()
     with pytest.raises(Conflict, match="There is a vault already"):
         vault_in(tmp_path).create(Secret(OTHER))
@@ -202,9 +202,9 @@ def test_listeners_hear_of_each_change_where_they_run(tmp_path: Path) -> None:
 
 
 def test_wrong_passphrases_are_counted_over_restarts_slowed_and_told(
-    tmp_path: Path, vault: Vault
+    tmp_path: Path, written_vault: Vault
 ) -> None:
-    vault.lock()
+    written_vault.lock()
     clock = FrozenClock()
     began = clock.now()
     waits: list[float] = []
@@ -224,26 +224,28 @@ def test_wrong_passphrases_are_counted_over_restarts_slowed_and_told(
     assert vault_in(tmp_path, clock).failed_attempts.count == 0
 
 
-def test_a_passphrase_is_verified_against_what_was_unlocked(tmp_path: Path, vault: Vault) -> None:
+def test_a_passphrase_is_verified_against_what_was_unlocked(
+    tmp_path: Path, written_vault: Vault
+) -> None:
     """Not against a file that another program put in its place, whose passphrase it knows."""
-    vault.verify(Secret(PHRASE))
+    written_vault.verify(Secret(PHRASE))
     ours = (tmp_path / "vault.json").read_bytes()
     (tmp_path / "vault.json").write_bytes((another(tmp_path) / "vault.json").read_bytes())
     with pytest.raises(WrongPassphrase):
-        vault.verify(Secret(OTHER))
+        written_vault.verify(Secret(OTHER))
     (tmp_path / "vault.json").write_bytes(ours)
     tried = Secret(PHRASE)
-    vault.verify(tried)
+    written_vault.verify(tried)
     assert len(tried) == 0
-    assert vault.failed_attempts.count == 1  # told at the next unlock
-    vault.lock()
+    assert written_vault.failed_attempts.count == 1  # told at the next unlock
+    written_vault.lock()
     with pytest.raises(VaultLocked):
-        vault.verify(Secret(PHRASE))
+        written_vault.verify(Secret(PHRASE))
 
 
-def test_an_attempt_counts_before_it_is_made(tmp_path: Path, vault: Vault) -> None:
+def test_an_attempt_counts_before_it_is_made(tmp_path: Path, written_vault: Vault) -> None:
     """Ending the process while the passphrase is tried makes none free."""
-    vault.lock()
+    written_vault.lock()
 
     class Ended(Exception):
         pass
@@ -258,8 +260,10 @@ def test_an_attempt_counts_before_it_is_made(tmp_path: Path, vault: Vault) -> No
     assert vault_in(tmp_path).failed_attempts.count == 1
 
 
-def test_a_clock_that_was_set_back_makes_nobody_wait_longer(tmp_path: Path, vault: Vault) -> None:
-    vault.lock()
+def test_a_clock_that_was_set_back_makes_nobody_wait_longer(
+    tmp_path: Path, written_vault: Vault
+) -> None:
+    written_vault.lock()
     clock = FrozenClock()
     clock.advance(86400)
     for _ in range(3):
@@ -275,9 +279,9 @@ def test_a_clock_that_was_set_back_makes_nobody_wait_longer(tmp_path: Path, vaul
 
 
 @pytest.mark.parametrize("cut", [0, 200])
-def test_a_damaged_file_loses_nothing(tmp_path: Path, vault: Vault, cut: int) -> None:
+def test_a_damaged_file_loses_nothing(tmp_path: Path, written_vault: Vault, cut: int) -> None:
     """The one before it opens, with a sentence on which; what is damaged is kept until it is replaced."""
-    vault.put("api_key/service/ben", Secret("2"), {})
+    written_vault.put("api_key/service/ben", Secret("2"), {})
     main = tmp_path / "vault.json"
     main.write_bytes(main.read_bytes()[:cut])
     broken = main.read_bytes()
@@ -288,12 +292,14 @@ def test_a_damaged_file_loses_nothing(tmp_path: Path, vault: Vault, cut: int) ->
     again.put("x", Secret("1"), {})
     assert again.problem == ""
     assert (tmp_path / "vault.json.damaged").read_bytes() == broken
-    assert unlocked(tmp_path).get("x").reveal() == b"1"
+    assert unlocked_in(tmp_path).get("x").reveal() == b"1"
     main.unlink()
-    assert "vault.json is missing" in unlocked(tmp_path).problem
+    assert "vault.json is missing" in unlocked_in(tmp_path).problem
 
 
-def test_with_both_files_damaged_nothing_is_overwritten(tmp_path: Path, vault: Vault) -> None:
+def test_with_both_files_damaged_nothing_is_overwritten(
+    tmp_path: Path, written_vault: Vault
+) -> None:
     for name in ("vault.json", "vault.json.previous"):
         (tmp_path / name).write_text("{")
     again = vault_in(tmp_path)
@@ -327,10 +333,10 @@ def swap_values(content: dict[str, Any]) -> None:
     ],
 )
 def test_a_file_that_another_program_changed_is_not_used(
-    tmp_path: Path, vault: Vault, change: Callable[[dict[str, Any]], object]
+    tmp_path: Path, written_vault: Vault, change: Callable[[dict[str, Any]], object]
 ) -> None:
-    vault.put("api_key/service/ben", Secret("of ben"), {})
-    vault.put("api_key/service/cleo", Secret("of cleo"), {})
+    written_vault.put("api_key/service/ben", Secret("of ben"), {})
+    written_vault.put("api_key/service/cleo", Secret("of cleo"), {})
     edit_file(tmp_path / "vault.json", change)
     again = vault_in(tmp_path)
     problem = again.unlock(Secret(PHRASE)).problem
@@ -340,20 +346,20 @@ def test_a_file_that_another_program_changed_is_not_used(
     assert again.get("api_key/service/ben").reveal() == b"of ben"
     edit_file(tmp_path / "vault.json.previous", change)
     with pytest.raises(VaultDamaged, match="changed by another program"):
-        unlocked(tmp_path)
+        unlocked_in(tmp_path)
 
 
-def test_a_value_opens_only_at_its_path_and_with_its_metadata(vault: Vault) -> None:
+def test_a_value_opens_only_at_its_path_and_with_its_metadata(written_vault: Vault) -> None:
     """Even under the MAC: the value itself is bound to both."""
-    keys, entry = vault._open.keys, vault._open.document.entries[PATH]
+    keys, entry = written_vault._open.keys, written_vault._open.document.entries[PATH]
     assert keys.decrypt_entry(PATH, entry) == Secret(CANARY)
     assert keys.decrypt_entry(PATH + "2", entry) is None
     other = type(entry)(entry.value, {**METADATA, "account": "eve"})
     assert keys.decrypt_entry(PATH, other) is None
 
 
-def test_a_newer_format_is_refused_with_a_sentence(tmp_path: Path, vault: Vault) -> None:
-    vault.lock()
+def test_a_newer_format_is_refused_with_a_sentence(tmp_path: Path, written_vault: Vault) -> None:
+    written_vault.lock()
     edit_file(tmp_path / "vault.json", lambda content: content.update(version=3))
     again = vault_in(tmp_path)
     assert again.state == "locked"
@@ -366,13 +372,13 @@ def test_a_newer_format_is_refused_with_a_sentence(tmp_path: Path, vault: Vault)
 
 
 def test_parameters_that_would_exhaust_the_machine_are_not_followed(
-    tmp_path: Path, vault: Vault
+    tmp_path: Path, written_vault: Vault
 ) -> None:
-    vault.lock()
+    written_vault.lock()
     for name in ("vault.json", "vault.json.previous"):
         edit_file(tmp_path / name, lambda content: content["kdf"].update(memory_kib=2**31))
     with pytest.raises(VaultDamaged, match="cannot be read"):
-        unlocked(tmp_path)
+        unlocked_in(tmp_path)
 
 
 # What is taken away
@@ -383,25 +389,27 @@ def vaults_in(folder: Path) -> list[Path]:
     return [file for file in folder.iterdir() if b'"entries"' in file.read_bytes()]
 
 
-def test_what_was_deleted_is_in_no_file(tmp_path: Path, vault: Vault) -> None:
-    vault.put("api_key/service/ben", Secret("2"), {})
-    vault.delete(PATH)
+def test_what_was_deleted_is_in_no_file(tmp_path: Path, written_vault: Vault) -> None:
+    written_vault.put("api_key/service/ben", Secret("2"), {})
+    written_vault.delete(PATH)
     files = vaults_in(tmp_path)
     assert len(files) == 2
     for file in files:
         entries = json.loads(file.read_bytes())["entries"]
         assert list(entries) == [".private-key", "api_key/service/ben"]
     with pytest.raises(NotFound):
-        vault.delete(PATH)
+        written_vault.delete(PATH)
 
 
-def test_after_a_change_the_old_passphrase_opens_no_file(tmp_path: Path, vault: Vault) -> None:
+def test_after_a_change_the_old_passphrase_opens_no_file(
+    tmp_path: Path, written_vault: Vault
+) -> None:
     """It is changed with the old one alone, and a wrong one that was given is told later all the same."""
-    vault.lock()
+    written_vault.lock()
     with pytest.raises(WrongPassphrase):
-        vault.change_passphrase(Secret(OTHER), Secret("something longer"))
-    vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
-    assert (vault.state, vault.failed_attempts.count) == ("locked", 1)
+        written_vault.change_passphrase(Secret(OTHER), Secret("something longer"))
+    written_vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
+    assert (written_vault.state, written_vault.failed_attempts.count) == ("locked", 1)
     files = vaults_in(tmp_path)
     assert len(files) == 2
     for file in files:
@@ -409,8 +417,8 @@ def test_after_a_change_the_old_passphrase_opens_no_file(tmp_path: Path, vault: 
         alone.mkdir()
         (alone / "vault.json").write_bytes(file.read_bytes())
         with pytest.raises(WrongPassphrase):
-            unlocked(alone)
-        assert unlocked(alone, OTHER).get(PATH).reveal_text() == CANARY
+            unlocked_in(alone)
+        assert unlocked_in(alone, OTHER).get(PATH).reveal_text() == CANARY
 
 
 # Crashes
@@ -450,11 +458,11 @@ def crash(folder: Path, what: str, renames: int) -> None:
 
 @pytest.mark.parametrize("renames", [0, 1])
 def test_a_crash_between_write_and_rename_leaves_the_file_before(
-    tmp_path: Path, vault: Vault, renames: int
+    tmp_path: Path, written_vault: Vault, renames: int
 ) -> None:
-    vault.lock()
+    written_vault.lock()
     crash(tmp_path, "put", renames)
-    again = unlocked(tmp_path)
+    again = unlocked_in(tmp_path)
     assert list(again.entries()) == [PATH]
     assert again.get(PATH).reveal_text() == CANARY
     assert (again.problem != "") == (renames == 1)
@@ -464,33 +472,35 @@ def test_a_crash_between_write_and_rename_leaves_the_file_before(
     assert again.problem == ""
 
 
-def test_a_deletion_that_was_cut_short_is_finished(tmp_path: Path, vault: Vault) -> None:
-    vault.lock()
+def test_a_deletion_that_was_cut_short_is_finished(tmp_path: Path, written_vault: Vault) -> None:
+    written_vault.lock()
     crash(tmp_path, "delete", 1)
-    again = unlocked(tmp_path)
+    again = unlocked_in(tmp_path)
     assert "was not finished; it is now" in again.problem
     assert not again.entries()
     assert PATH.encode() not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
 
 
 def test_a_change_of_the_passphrase_that_was_cut_short_is_finished(
-    tmp_path: Path, vault: Vault
+    tmp_path: Path, written_vault: Vault
 ) -> None:
-    vault.lock()
+    written_vault.lock()
     crash(tmp_path, "change", 2)  # the first renames the count of attempts
-    again = unlocked(tmp_path, OTHER)
+    again = unlocked_in(tmp_path, OTHER)
     assert "The vault has the new passphrase" in again.problem
     assert again.get(PATH).reveal_text() == CANARY
     again.lock()
     with pytest.raises(WrongPassphrase):
-        unlocked(tmp_path)
+        unlocked_in(tmp_path)
 
 
 # Several vaults on one folder
 
 
-def test_two_vaults_on_one_folder_lose_nothing_of_each_other(tmp_path: Path, vault: Vault) -> None:
-    other = unlocked(tmp_path)
+def test_two_vaults_on_one_folder_lose_nothing_of_each_other(
+    tmp_path: Path, written_vault: Vault
+) -> None:
+    other = unlocked_in(tmp_path)
     failures: list[BaseException] = []
 
     def fill(which: Vault, name: str) -> None:
@@ -502,7 +512,7 @@ def test_two_vaults_on_one_folder_lose_nothing_of_each_other(tmp_path: Path, vau
 
     threads = [
         threading.Thread(target=fill, args=each)
-        for each in ((vault, "a"), (other, "b"), (vault, "c"))
+        for each in ((written_vault, "a"), (other, "b"), (written_vault, "c"))
     ]
     for thread in threads:
         thread.start()
@@ -510,22 +520,24 @@ def test_two_vaults_on_one_folder_lose_nothing_of_each_other(tmp_path: Path, vau
         thread.join(60)
     assert not failures
     expected = {PATH, *(f"{name}/{number}" for name in "abc" for number in range(20))}
-    for each in (vault, other, unlocked(tmp_path)):
+    for each in (written_vault, other, unlocked_in(tmp_path)):
         assert set(each.entries()) == expected
         assert each.get("b/7").reveal() == b"b7"
 
 
-def test_an_older_file_put_back_while_unlocked_is_not_taken(tmp_path: Path, vault: Vault) -> None:
+def test_an_older_file_put_back_while_unlocked_is_not_taken(
+    tmp_path: Path, written_vault: Vault
+) -> None:
     old = (tmp_path / "vault.json").read_bytes()
-    vault.delete(PATH)
+    written_vault.delete(PATH)
     (tmp_path / "vault.json").write_bytes(old)
-    assert list(vault.entries()) == []
-    assert "replaced by another program" in vault.problem
-    vault.put("x", Secret("1"), {})
-    assert list(unlocked(tmp_path).entries()) == ["x"]
+    assert list(written_vault.entries()) == []
+    assert "replaced by another program" in written_vault.problem
+    written_vault.put("x", Secret("1"), {})
+    assert list(unlocked_in(tmp_path).entries()) == ["x"]
 
 
-def test_vaults_of_two_processes_exclude_each_other(tmp_path: Path, vault: Vault) -> None:
+def test_vaults_of_two_processes_exclude_each_other(tmp_path: Path, written_vault: Vault) -> None:
     """The lock is the kernel's: a process that ended holds none."""
     code = (
         "import sys; from pathlib import Path; from aileron_core.vault.secret import Secret\n"
@@ -540,19 +552,19 @@ def test_vaults_of_two_processes_exclude_each_other(tmp_path: Path, vault: Vault
         for name in ("a", "b")
     ]
     assert [child.wait(60) for child in children] == [0, 0]
-    assert len(unlocked(tmp_path).entries()) == 41
+    assert len(unlocked_in(tmp_path).entries()) == 41
 
 
-def test_what_was_stored_is_not_changed_with_the_callers_object(vault: Vault) -> None:
+def test_what_was_stored_is_not_changed_with_the_callers_object(written_vault: Vault) -> None:
     metadata: dict[str, Any] = {"hosts": ["a"]}
-    vault.put("x", Secret("1"), metadata)
+    written_vault.put("x", Secret("1"), metadata)
     metadata["hosts"].append("evil")
-    vault.put("y", Secret("1"), {})
-    assert vault.entries()["x"].metadata == {"hosts": ["a"]}
-    assert vault.get("x").reveal() == b"1"
+    written_vault.put("y", Secret("1"), {})
+    assert written_vault.entries()["x"].metadata == {"hosts": ["a"]}
+    assert written_vault.get("x").reveal() == b"1"
     for bad in ("", ".private-key", "a\nb", "x" * 600):
         with pytest.raises(InvalidRequest):
-            vault.put(bad, Secret("1"), {})
+            written_vault.put(bad, Secret("1"), {})
 
 
 def test_idle_time_begins_with_a_persons_key_and_not_with_a_use(tmp_path: Path) -> None:
@@ -574,7 +586,9 @@ def test_idle_time_begins_with_a_persons_key_and_not_with_a_use(tmp_path: Path) 
     assert not vault.is_idle(60)
 
 
-def test_a_link_in_the_place_of_the_file_is_not_followed(tmp_path: Path, vault: Vault) -> None:
+def test_a_link_in_the_place_of_the_file_is_not_followed(
+    tmp_path: Path, written_vault: Vault
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     (tmp_path / "vault.json").rename(elsewhere)
     (tmp_path / "vault.json").symlink_to(elsewhere)
@@ -582,18 +596,18 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(tmp_path: Path, vault: 
 
 
 def test_a_passphrase_of_another_vault_put_in_its_place_changes_nothing_of_what_is_unlocked(
-    tmp_path: Path, vault: Vault
+    tmp_path: Path, written_vault: Vault
 ) -> None:
     """Its key would be written in place of the real one, and nothing would open the accounts any more."""
     theirs = another(tmp_path)
     for change in (
-        lambda: vault.change_passphrase(Secret(OTHER), Secret("one of their own")),
-        lambda: vault.allow_keyring(Secret(OTHER)),
+        lambda: written_vault.change_passphrase(Secret(OTHER), Secret("one of their own")),
+        lambda: written_vault.allow_keyring(Secret(OTHER)),
     ):
         (tmp_path / "vault.json").write_bytes((theirs / "vault.json").read_bytes())
         with pytest.raises(WrongPassphrase):
             change()
-    vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
-    vault.lock()
-    vault.unlock(Secret(OTHER))
-    assert vault.get(PATH).reveal_text() == CANARY
+    written_vault.change_passphrase(Secret(PHRASE), Secret(OTHER))
+    written_vault.lock()
+    written_vault.unlock(Secret(OTHER))
+    assert written_vault.get(PATH).reveal_text() == CANARY

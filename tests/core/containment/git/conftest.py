@@ -13,7 +13,7 @@ from git_bench import Bench, needs_bwrap  # noqa: E402
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def repo(tmp_path: Path) -> Bench:
     """A person, a project and Aileron's home."""
     if not needs_bwrap():
         pytest.skip("needs bubblewrap and git of the system")

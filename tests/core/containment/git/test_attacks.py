@@ -33,25 +33,25 @@ def person_works(bench: Bench, *folders: Path) -> None:
             bench.git(*words, where=where, code=None)
 
 
-def test_commondir(bench: Bench) -> None:
+def test_commondir(repo: Bench) -> None:
     """A file in `.git` that sends git elsewhere for its config."""
-    evil, arm = armed(bench)
-    agent = bench.begin()
+    evil, arm = armed(repo)
+    agent = repo.begin()
     agent.does(
-        arm + FAKE.format("elsewhere", evil, bench.project) + "rm -f .git/commondir;"
+        arm + FAKE.format("elsewhere", evil, repo.project) + "rm -f .git/commondir;"
         "cp -r .git/refs .git/objects .git/packed-refs elsewhere; echo ../elsewhere > .git/commondir"
     )
-    bench.git("status")
+    repo.git("status")
     reported = agent.end()
-    person_works(bench)
-    bench.nothing_ran()
+    person_works(repo)
+    repo.nothing_ran()
     assert "elsewhere is new, and git would treat it as a repository" in reported
 
 
-def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(bench: Bench) -> None:
+def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(repo: Bench) -> None:
     """git looks into what its index calls a submodule, under that one's config."""
-    evil, arm = armed(bench)
-    agent = bench.begin()
+    evil, arm = armed(repo)
+    agent = repo.begin()
     agent.does(
         arm + "git init -q nested; cd nested; git commit -q --allow-empty -m n;"
         f"git config core.fsmonitor {evil}; cd ..; git add nested; git commit -qm gitlink;"
@@ -59,50 +59,50 @@ def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(bench: Bench
     )
     agent.folders.import_changes()
     for words in (("status",), ("diff",), ("submodule", "status"), ("commit", "-am", "mine")):
-        bench.git(*words, code=None)  # while the agent still runs
-    bench.nothing_ran()
+        repo.git(*words, code=None)  # while the agent still runs
+    repo.nothing_ran()
     reported = agent.end()
-    person_works(bench, bench.project / "nested")
-    bench.nothing_ran()
-    assert "160000" not in bench.git("ls-files", "--stage")
+    person_works(repo, repo.project / "nested")
+    repo.nothing_ran()
+    assert "160000" not in repo.git("ls-files", "--stage")
     assert "refs/heads/main keeps your value (nested is another repository)" in reported
     for name in ("heads/second", "tags/third"):
         assert (
             f"refs/{name} is kept as refs/aileron/ses-1/{name} (nested is another repository)"
             in reported
         )
-    assert "160000" not in bench.git("ls-tree", "-r", "main")
-    assert not {"refs/heads/second", "refs/tags/third"} & {*bench.refs()}
+    assert "160000" not in repo.git("ls-tree", "-r", "main")
+    assert not {"refs/heads/second", "refs/tags/third"} & {*repo.refs()}
     assert "nested was staged, and left out of your index: it is another repository." in reported
     assert "nested/.git is a new repository. It was renamed to nested/.git.disarmed" in reported
-    assert bench.git("cat-file", "-t", "refs/aileron/ses-1/heads/second") == "commit"
+    assert repo.git("cat-file", "-t", "refs/aileron/ses-1/heads/second") == "commit"
 
 
-def test_a_gitlink_that_is_staged_alone(bench: Bench) -> None:
+def test_a_gitlink_that_is_staged_alone(repo: Bench) -> None:
     """The rest of the index arrives without it, while the repository behind it is still armed."""
-    evil, arm = armed(bench)
-    agent = bench.begin()
+    evil, arm = armed(repo)
+    agent = repo.begin()
     agent.does(
         arm + "git init -q nested; cd nested; git commit -q --allow-empty -m n;"
         f"git config core.fsmonitor {evil}; cd ..; echo x > x; git add x nested"
     )
     agent.folders.import_changes()
-    assert bench.git("status", "--porcelain", "x") == "A  x"
-    bench.git("status")
-    bench.nothing_ran()
+    assert repo.git("status", "--porcelain", "x") == "A  x"
+    repo.git("status")
+    repo.nothing_ran()
     assert "nested was staged, and left out of your index: it is another" in agent.end()
 
 
-def test_a_gitlink_in_a_merge_or_in_history_alone(bench: Bench) -> None:
+def test_a_gitlink_in_a_merge_or_in_history_alone(repo: Bench) -> None:
     """The tip does not show it; whoever checks out what lies below it gets it."""
-    reported = bench.session(
+    reported = repo.session(
         "o=$(git rev-parse HEAD); git update-index --add --cacheinfo 160000,$o,sub;"
         "git commit -qm with; git rm -q --cached sub; git commit -qm without; git checkout -qb b $o;"
         "echo x > x; git add x; git commit -qm x; git checkout -qb c $o; echo y > y; git add y;"
         "git commit -qm y; git update-index --add --cacheinfo 160000,$o,evilmerge; t=$(git write-tree);"
         "git reset -q; git branch merged $(git commit-tree -p b -p c -m m $t)"
     )
-    refs = bench.refs()
+    refs = repo.refs()
     assert "main keeps your value (sub is another repository)" in reported
     assert "merged is kept as refs/aileron/ses-1/heads/merged (evilmerge is another" in reported
     assert "refs/heads/merged" not in refs
@@ -121,20 +121,20 @@ index.write(data[:-20] + hashlib.sha1(data[:-20]).digest())
 
 
 @pytest.mark.parametrize("mode", ["040755", "160755"])
-def test_an_index_with_modes_that_git_takes_for_a_repository(bench: Bench, mode: str) -> None:
+def test_an_index_with_modes_that_git_takes_for_a_repository(repo: Bench, mode: str) -> None:
     """git rounds them to those that it knows, when it makes an index from what another one says."""
-    evil, arm = armed(bench)
-    (bench.project / "odd.py").write_text(ODD_MODE)
-    agent = bench.begin()
+    evil, arm = armed(repo)
+    (repo.project / "odd.py").write_text(ODD_MODE)
+    agent = repo.begin()
     agent.does(
         arm
         + "git init -q nested; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),nested;"
         f"git -C nested config core.fsmonitor {evil}; /usr/bin/python3 odd.py {mode}"
     )
     agent.folders.import_changes()
-    bench.git("status")
-    bench.nothing_ran()
-    assert "nested" not in bench.git("ls-files", "--stage")
+    repo.git("status")
+    repo.nothing_ran()
+    assert "nested" not in repo.git("ls-files", "--stage")
     assert "nested was staged, and left out of your index: it is another" in agent.end()
 
 
@@ -146,51 +146,49 @@ def test_an_index_with_modes_that_git_takes_for_a_repository(bench: Bench, mode:
         "git symbolic-ref HEAD refs/heads/old;",
     ],
 )
-def test_a_gitlink_of_the_persons_own_history(bench: Bench, attack: str) -> None:
+def test_a_gitlink_of_the_persons_own_history(repo: Bench, attack: str) -> None:
     """The tree that HEAD names is what `git reset` makes the index from, whoever committed it."""
-    evil, arm = armed(bench)
-    bench.git(
-        "update-index", "--add", "--cacheinfo", f"160000,{bench.git('rev-parse', 'HEAD')},sub"
-    )
-    bench.git("commit", "-qm", "with")
-    bench.git("branch", "old")
-    bench.git("rm", "-q", "--cached", "sub")
-    before = bench.commit("without", "file", "two\n")
-    agent = bench.begin()
+    evil, arm = armed(repo)
+    repo.git("update-index", "--add", "--cacheinfo", f"160000,{repo.git('rev-parse', 'HEAD')},sub")
+    repo.git("commit", "-qm", "with")
+    repo.git("branch", "old")
+    repo.git("rm", "-q", "--cached", "sub")
+    before = repo.commit("without", "file", "two\n")
+    agent = repo.begin()
     agent.does(
         arm + attack + f"git init -q sub; git -C sub config core.fsmonitor {evil};"
         "cd sub; git commit -q --allow-empty -m n"
     )
     agent.folders.import_changes()
-    bench.git("reset", "-q")
-    bench.git("status")
-    bench.nothing_ran()
+    repo.git("reset", "-q")
+    repo.git("status")
+    repo.nothing_ran()
     agent.end()
-    assert bench.git("rev-parse", "HEAD") == before
+    assert repo.git("rev-parse", "HEAD") == before
 
 
 @pytest.mark.parametrize("value", ["../settings/git", "{project}/settings/git"])
-def test_a_file_of_the_project_that_the_settings_include(bench: Bench, value: str) -> None:
+def test_a_file_of_the_project_that_the_settings_include(repo: Bench, value: str) -> None:
     """It is the person's settings, though it lies among what the agent works on."""
-    evil, arm = armed(bench)
-    (bench.project / "settings").mkdir()
-    (bench.project / "settings" / "git").write_text("[alias]\n\tst = status\n")
-    bench.git("config", "include.path", value.format(project=bench.project))
+    evil, arm = armed(repo)
+    (repo.project / "settings").mkdir()
+    (repo.project / "settings" / "git").write_text("[alias]\n\tst = status\n")
+    repo.git("config", "include.path", value.format(project=repo.project))
     attack = (
         f"git config --file settings/git core.fsmonitor {evil} || mv settings s2 || rm settings/git"
     )
-    bench.session(arm + attack, code=None)
-    person_works(bench)
-    bench.nothing_ran()
-    assert (bench.project / "settings" / "git").read_text() == "[alias]\n\tst = status\n"
+    repo.session(arm + attack, code=None)
+    person_works(repo)
+    repo.nothing_ran()
+    assert (repo.project / "settings" / "git").read_text() == "[alias]\n\tst = status\n"
 
 
-def test_a_file_that_the_settings_include_and_that_is_missing(bench: Bench) -> None:
+def test_a_file_that_the_settings_include_and_that_is_missing(repo: Bench) -> None:
     """The agent could write it, so that there is no session."""
-    bench.git("config", "includeIf.gitdir:/nowhere/.path", "../settings")
+    repo.git("config", "includeIf.gitdir:/nowhere/.path", "../settings")
     with pytest.raises(Forbidden, match=r"Your git settings include .*/project/settings"):
-        bench.begin()
-    assert not list((bench.aileron / "git").glob("*"))
+        repo.begin()
+    assert not list((repo.aileron / "git").glob("*"))
 
 
 def part(bench: Bench) -> Path:
@@ -211,68 +209,68 @@ def part(bench: Bench) -> Path:
         "mv deep deeper; mkdir -p deep/part/.git; {fake}",
     ],
 )
-def test_submodules(bench: Bench, attack: str) -> None:
+def test_submodules(repo: Bench, attack: str) -> None:
     """Their git folders lie in the one above; a path with slashes hid them from a list of names."""
-    evil, arm = armed(bench)
-    where = part(bench)
+    evil, arm = armed(repo)
+    where = part(repo)
     fake = FAKE.format("deep/part/.git", evil, where)
     elsewhere = FAKE.format("deep/elsewhere", evil, where)
-    agent = bench.begin()
+    agent = repo.begin()
     agent.does(
         arm + "set +e;" + attack.format(evil=evil, fake=fake, elsewhere=elsewhere), code=None
     )
-    person_works(bench, where)
-    bench.nothing_ran()
+    person_works(repo, where)
+    repo.nothing_ran()
     agent.end()
-    person_works(bench, where)
-    bench.nothing_ran()
+    person_works(repo, where)
+    repo.nothing_ran()
     assert (where / ".git").is_file()
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_a_submodule_that_is_not_checked_out(bench: Bench, gone: bool) -> None:
+def test_a_submodule_that_is_not_checked_out(repo: Bench, gone: bool) -> None:
     """git's index says that a repository belongs there; the agent may not bring one."""
-    part(bench)
-    bench.git("clone", "-q", str(bench.project), "clone", where=bench.folder)
-    clone = bench.folder / "clone"
+    part(repo)
+    repo.git("clone", "-q", str(repo.project), "clone", where=repo.folder)
+    clone = repo.folder / "clone"
     if gone:
         (clone / "deep" / "part").rmdir()
         (clone / "deep").rmdir()
-    evil, arm = armed(bench, clone)
-    agent = bench.begin(project=clone)
+    evil, arm = armed(repo, clone)
+    agent = repo.begin(project=clone)
     assert "deep/part is not checked out" in agent.folders.notices[0]
     attack = "mv deep deeper; mv deep/part p2; mkdir -p deep/part/.git;"
     fake = FAKE.format("deep/part/.git", evil, clone / "deep" / "part")
     agent.does(arm + "set +e;" + attack + fake, code=None)
-    bench.git("status", where=clone)
-    bench.git("diff", where=clone)
-    bench.nothing_ran()
+    repo.git("status", where=clone)
+    repo.git("diff", where=clone)
+    repo.nothing_ran()
     agent.end()
-    bench.git("status", where=clone)
-    bench.nothing_ran()
+    repo.git("status", where=clone)
+    repo.nothing_ran()
 
 
-def test_config_of_a_worktree(bench: Bench) -> None:
+def test_config_of_a_worktree(repo: Bench) -> None:
     """`config.worktree` is obeyed where the person's config says so."""
-    bench.git("config", "extensions.worktreeConfig", "true")
-    evil, arm = armed(bench)
-    agent = bench.begin()
+    repo.git("config", "extensions.worktreeConfig", "true")
+    evil, arm = armed(repo)
+    agent = repo.begin()
     agent.does(arm + f"git config --file .git/config.worktree core.fsmonitor {evil}")
-    bench.git("status")
+    repo.git("status")
     agent.end()
-    person_works(bench)
-    bench.nothing_ran()
+    person_works(repo)
+    repo.nothing_ran()
 
 
 @pytest.mark.parametrize("name", ["bare", "deep/er/x.git", "file.git.disarmed"])
-def test_a_folder_of_a_repositorys_shape(bench: Bench, name: str) -> None:
+def test_a_folder_of_a_repositorys_shape(repo: Bench, name: str) -> None:
     """git takes the folder that it is started in for a repository, without any `.git`."""
-    evil, arm = armed(bench)
-    reported = bench.session(arm + FAKE.format(name, evil, bench.project))
-    person_works(bench, bench.project / name, bench.project / name / "refs")
-    bench.nothing_ran()
+    evil, arm = armed(repo)
+    reported = repo.session(arm + FAKE.format(name, evil, repo.project))
+    person_works(repo, repo.project / name, repo.project / name / "refs")
+    repo.nothing_ran()
     assert f"{name} is new, and git would treat it as a repository" in reported
-    assert (bench.project / name / "HEAD.disarmed").read_text() == "ref: refs/heads/main\n"
+    assert (repo.project / name / "HEAD.disarmed").read_text() == "ref: refs/heads/main\n"
 
 
 @pytest.mark.parametrize(
@@ -288,48 +286,48 @@ def test_a_folder_of_a_repositorys_shape(bench: Bench, name: str) -> None:
          "sub/.git.disarmed/inner/HEAD.disarmed"),
     ],
 )  # fmt: skip
-def test_a_new_repository_in_the_project(bench: Bench, attack: str, left: str) -> None:
+def test_a_new_repository_in_the_project(repo: Bench, attack: str, left: str) -> None:
     """A folder, a file, a link; in a folder that was closed; one inside another."""
-    evil, arm = armed(bench)
-    fake = FAKE.format("sub/.git", evil, bench.project)
-    elsewhere = FAKE.format("elsewhere", evil, bench.project)
-    reported = bench.session(arm + attack.format(fake=fake, elsewhere=elsewhere))
+    evil, arm = armed(repo)
+    fake = FAKE.format("sub/.git", evil, repo.project)
+    elsewhere = FAKE.format("elsewhere", evil, repo.project)
+    reported = repo.session(arm + attack.format(fake=fake, elsewhere=elsewhere))
     assert "sub/.git is a new repository" in reported
-    sub = bench.project / "sub"
+    sub = repo.project / "sub"
     sub.chmod(0o755)
-    assert (bench.project / left).exists() or (bench.project / left).is_symlink()
-    person_works(bench, sub, *[path for path in sub.rglob("*") if path.is_dir()])
-    bench.nothing_ran()
+    assert (repo.project / left).exists() or (repo.project / left).is_symlink()
+    person_works(repo, sub, *[path for path in sub.rglob("*") if path.is_dir()])
+    repo.nothing_ran()
 
 
-def test_what_lay_there_before_cannot_be_changed(bench: Bench) -> None:
+def test_what_lay_there_before_cannot_be_changed(repo: Bench) -> None:
     """A fixture of a repository's shape, and one that nobody can follow, are read-only."""
-    bench.git("init", "-q", "--bare", "fixtures/x.git")
-    (bench.project / "lost").mkdir()
-    (bench.project / "lost" / ".git").write_text("gitdir: /nowhere\n")
-    agent = bench.begin()
+    repo.git("init", "-q", "--bare", "fixtures/x.git")
+    (repo.project / "lost").mkdir()
+    (repo.project / "lost" / ".git").write_text("gitdir: /nowhere\n")
+    agent = repo.begin()
     agent.does("echo x >> fixtures/x.git/config", code=2)
     agent.does("mv fixtures f2", code=1)
     agent.does("echo x >> lost/.git", code=2)
     assert agent.end() == ""
-    assert (bench.project / "fixtures" / "x.git" / "HEAD").exists()
+    assert (repo.project / "fixtures" / "x.git" / "HEAD").exists()
 
 
 @pytest.mark.parametrize("folder", [".git/hooks", "up.git"])
-def test_a_project_that_is_a_git_folder_is_refused(bench: Bench, folder: str) -> None:
+def test_a_project_that_is_a_git_folder_is_refused(repo: Bench, folder: str) -> None:
     """Its config and hooks would be files of the project."""
-    bench.git("init", "-q", "--bare", "up.git")
+    repo.git("init", "-q", "--bare", "up.git")
     with pytest.raises(Forbidden, match="is a git folder"):
-        bench.begin(project=bench.project / folder)
+        repo.begin(project=repo.project / folder)
 
 
-def test_a_link_in_place_of_a_git_folder_is_refused(bench: Bench) -> None:
+def test_a_link_in_place_of_a_git_folder_is_refused(repo: Bench) -> None:
     """Nothing can be mounted over it, so an agent could put another in its place."""
-    (bench.project / ".git").rename(bench.folder / "real.git")
-    (bench.project / ".git").symlink_to(bench.folder / "real.git")
+    (repo.project / ".git").rename(repo.folder / "real.git")
+    (repo.project / ".git").symlink_to(repo.folder / "real.git")
     with pytest.raises(Forbidden, match="is a symbolic link"):
-        bench.begin()
-    assert not list((bench.aileron / "git").glob("*"))
+        repo.begin()
+    assert not list((repo.aileron / "git").glob("*"))
 
 
 PROGRAMS = {
@@ -382,74 +380,74 @@ def diverged(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("names", [(), tuple(PROGRAMS)], ids=["git's own list", "programs"])
-def test_no_setting_that_git_knows_reaches_the_person(bench: Bench, names: tuple[str, ...]) -> None:
+def test_no_setting_that_git_knows_reaches_the_person(repo: Bench, names: tuple[str, ...]) -> None:
     """In the config, a worktree's, an included file; every hook; attributes."""
-    diverged(bench)
-    bench.git("config", "extensions.worktreeConfig", "true")
+    diverged(repo)
+    repo.git("config", "extensions.worktreeConfig", "true")
     assert len(names_of_git()) > 500
-    evil, arm = armed(bench)
-    agent = bench.begin()
+    evil, arm = armed(repo)
+    agent = repo.begin()
     agent.does(arm + all_settings(evil, names))
-    person_works(bench)
+    person_works(repo)
     reported = agent.end()
-    person_works(bench)
+    person_works(repo)
     for words in {*PROGRAMS.values()}:
-        use(bench, words)
-    bench.nothing_ran()
+        use(repo, words)
+    repo.nothing_ran()
     assert "The agent's git settings and hooks were not copied" in reported
     assert "The agent's git settings cannot be read" not in reported
 
 
 @pytest.mark.parametrize("name", [*PROGRAMS])
-def test_the_same_setting_in_the_persons_own_config_runs(bench: Bench, name: str) -> None:
+def test_the_same_setting_in_the_persons_own_config_runs(repo: Bench, name: str) -> None:
     """So that the test above shows something: the commands there do obey these settings."""
-    diverged(bench)
-    evil, arm = armed(bench)
-    hooks = bench.folder / "hooks"
+    diverged(repo)
+    evil, arm = armed(repo)
+    hooks = repo.folder / "hooks"
     hooks.mkdir()
     subprocess.run(["sh", "-ec", arm], check=True)
     for hook in HOOKS:
         (hooks / hook).symlink_to(evil)
-    (bench.project / ".gitattributes").write_text("file diff=evil filter=evil merge=evil\n")
+    (repo.project / ".gitattributes").write_text("file diff=evil filter=evil merge=evil\n")
     value = {
         "core.hooksPath": str(hooks),
         "alias.evil": f"!{evil}",
         "credential.helper": f"!{evil}",
     }
-    bench.git("config", name, value.get(name, evil))
-    bench.git("add", "-A", code=None)
-    bench.git("-c", f"{name}=", "commit", "-qm", "attributes", code=None)
-    bench.ran.unlink(missing_ok=True)
-    use(bench, PROGRAMS[name])
-    assert bench.ran.exists()
+    repo.git("config", name, value.get(name, evil))
+    repo.git("add", "-A", code=None)
+    repo.git("-c", f"{name}=", "commit", "-qm", "attributes", code=None)
+    repo.ran.unlink(missing_ok=True)
+    use(repo, PROGRAMS[name])
+    assert repo.ran.exists()
 
 
-def test_a_repository_that_another_agent_made_shows_no_objects(bench: Bench) -> None:
+def test_a_repository_that_another_agent_made_shows_no_objects(repo: Bench) -> None:
     """What it borrows from would be shown to the agent of the next session."""
-    other = bench.repository("other")
-    bench.commit("secret", "key", "secret\n", where=other)
-    key = bench.git("rev-parse", "HEAD:key", where=other)
-    first = bench.begin()
+    other = repo.repository("other")
+    repo.commit("secret", "key", "secret\n", where=other)
+    key = repo.git("rev-parse", "HEAD:key", where=other)
+    first = repo.begin()
     first.does(f"git init -q sub; echo {other}/.git/objects > sub/.git/objects/info/alternates")
-    second = bench.begin("ses-2")
+    second = repo.begin("ses-2")
     assert second.does(f"git -C sub cat-file -p {key}", code=128) == ""
     assert "sub/.git is read-only for the agent" in second.folders.notices[0]
     assert "sub/.git is a new repository" in first.end()
     second.end()
 
 
-def test_a_folder_that_lies_too_deep_is_named(bench: Bench) -> None:
+def test_a_folder_that_lies_too_deep_is_named(repo: Bench) -> None:
     """No path is long enough to look into it; a folder above can be moved, and then one is."""
-    agent = bench.begin()
+    agent = repo.begin()
     name = "d" * 200
     agent.does(f"for i in $(seq 30); do mkdir {name}; cd -P ./{name}; done; mkdir .git", code=None)
     assert f"{name} cannot be searched for new repositories. Do not run git there." in agent.end()
 
 
-def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_renamed_through_a_link(repo: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another session may swap a folder for a link to one of the person's while one ends."""
-    real = bench.repository("mine")
-    (bench.project / "sub" / ".git").mkdir(parents=True)
+    real = repo.repository("mine")
+    (repo.project / "sub" / ".git").mkdir(parents=True)
 
     def swapped(project: Path) -> RepositoryScan:
         found = scan_project(project)
@@ -460,36 +458,36 @@ def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(new_repositories, "scan_project", swapped)
     reported = disable_new_repositories(
-        bench.project, {".git": file_identity(bench.project / ".git")}, (), ()
+        repo.project, {".git": file_identity(repo.project / ".git")}, (), ()
     )
     assert (real / ".git" / "HEAD").exists()
     assert (
         "sub/.git is new, git would treat it as a repository, and it could not be renamed"
         in reported[0]
     )
-    assert (bench.project / "was" / ".git.disarmed").is_dir()
+    assert (repo.project / "was" / ".git.disarmed").is_dir()
 
 
 def test_a_folder_of_a_larger_repository_cannot_become_one_while_the_agent_runs(
-    bench: Bench,
+    repo: Bench,
 ) -> None:
     """The person's `git status` there is about the repository above, and nothing stays behind."""
-    service = bench.project / "service"
+    service = repo.project / "service"
     service.mkdir()
-    bench.project = service
-    evil, arm = armed(bench)
-    one, two = bench.begin("ses-1"), bench.begin("ses-2")
+    repo.project = service
+    evil, arm = armed(repo)
+    one, two = repo.begin("ses-1"), repo.begin("ses-2")
     for agent in (one, two):
         agent.does(
             arm + "git init -q .; git init -q made; mv made/.git .git; mv .git away; "
             f"git config -f .git/config core.fsmonitor {evil}",
             code=None,
         )
-    bench.git("status", where=service)
-    bench.nothing_ran()
+    repo.git("status", where=service)
+    repo.nothing_ran()
     one.end()
     two.does(f"git init -q .; git config core.fsmonitor {evil}", code=None)
-    bench.git("status", where=service)
-    bench.nothing_ran()
+    repo.git("status", where=service)
+    repo.nothing_ran()
     two.end()
     assert not (service / ".git").exists()

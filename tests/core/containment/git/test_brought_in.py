@@ -55,47 +55,47 @@ def repository_in(bench: Bench) -> tuple[str, str]:
     ],
 )  # fmt: skip
 def test_a_folder_of_a_repositorys_shape_does_not_come_with_git(
-    bench: Bench, agent_does: str, person_does: list[str]
+    repo: Bench, agent_does: str, person_does: list[str]
 ) -> None:
     """On a branch, in a tag, below its tip, on the current branch, staged alone: git obeyed its config."""
-    arm, make = repository_in(bench)
-    reported = bench.session(arm + make + agent_does)
+    arm, make = repository_in(repo)
+    reported = repo.session(arm + make + agent_does)
     for words in person_does:
-        bench.git(*words.split(" "), code=None)
-    (bench.project / "t").mkdir(exist_ok=True)
-    bench.git("status", where=bench.project / "t", code=None)
-    bench.nothing_ran()
+        repo.git(*words.split(" "), code=None)
+    (repo.project / "t").mkdir(exist_ok=True)
+    repo.git("status", where=repo.project / "t", code=None)
+    repo.nothing_ran()
     assert "t/HEAD" in reported
     assert "is part of what git takes for a repository" in reported
 
 
-def test_a_lone_head_waits_for_no_commit_that_has_the_rest(bench: Bench) -> None:
+def test_a_lone_head_waits_for_no_commit_that_has_the_rest(repo: Bench) -> None:
     """Neither the tree nor the folder is a repository by itself; a checkout would have made one of both."""
-    arm, make = repository_in(bench)
-    reported = bench.session(
+    arm, make = repository_in(repo)
+    reported = repo.session(
         arm + make + "git checkout -qb feature; git add t/config t/objects t/refs;"
         "git commit -qm t; git checkout -q main; mkdir -p t; echo 'ref: refs/heads/main' > t/HEAD;"
     )
-    bench.git("checkout", "feature", code=None)
-    (bench.project / "t").mkdir(exist_ok=True)
-    bench.git("status", where=bench.project / "t", code=None)
-    bench.nothing_ran()
+    repo.git("checkout", "feature", code=None)
+    (repo.project / "t").mkdir(exist_ok=True)
+    repo.git("status", where=repo.project / "t", code=None)
+    repo.nothing_ran()
     assert "Its HEAD was renamed to HEAD.disarmed" in reported
 
 
-def test_a_repository_that_the_person_tracks_is_not_changed(bench: Bench) -> None:
+def test_a_repository_that_the_person_tracks_is_not_changed(repo: Bench) -> None:
     """A fixture of theirs on another branch: its config alone would be enough."""
-    evil, arm = armed(bench)
-    made = REPOSITORY.format("t", "", bench.project).replace("fsmonitor", "x")
-    subprocess.run(["sh", "-ec", made], cwd=bench.project, check=True)
-    bench.git("checkout", "-qb", "feature")
-    bench.git("add", "t")
-    bench.git("commit", "-qm", "fixture")
-    bench.git("checkout", "-q", "main")
+    evil, arm = armed(repo)
+    made = REPOSITORY.format("t", "", repo.project).replace("fsmonitor", "x")
+    subprocess.run(["sh", "-ec", made], cwd=repo.project, check=True)
+    repo.git("checkout", "-qb", "feature")
+    repo.git("add", "t")
+    repo.git("commit", "-qm", "fixture")
+    repo.git("checkout", "-q", "main")
     config = (
-        f"[core]\n\trepositoryformatversion = 0\n\tfsmonitor = {evil}\n\tworktree = {bench.project}"
+        f"[core]\n\trepositoryformatversion = 0\n\tfsmonitor = {evil}\n\tworktree = {repo.project}"
     )
-    agent = bench.begin()
+    agent = repo.begin()
     agent.does(
         arm
         + "git symbolic-ref HEAD refs/heads/feature; git reset -q;"
@@ -103,16 +103,16 @@ def test_a_repository_that_the_person_tracks_is_not_changed(bench: Bench) -> Non
         + "git commit -qm armed; git symbolic-ref HEAD refs/heads/main; git reset -q"
     )
     reported = agent.end()
-    bench.git("checkout", "-qf", "feature")
-    bench.git("status", where=bench.project / "t", code=None)
-    bench.nothing_ran()
+    repo.git("checkout", "-qf", "feature")
+    repo.git("status", where=repo.project / "t", code=None)
+    repo.nothing_ran()
     assert "refs/heads/feature keeps your value (t/config is part of what git" in reported
 
 
-def test_no_protected_name_comes_with_git(bench: Bench) -> None:
+def test_no_protected_name_comes_with_git(repo: Bench) -> None:
     """Every one of the list, as a file and as a folder, however it is spelled; the others come."""
     names = [*PROTECTED_NAMES, ".VSCode", ".ENVRC", ".clau\u200dde"]
-    agent = bench.begin()
+    agent = repo.begin()
     script = ""
     for number, name in enumerate(names):
         for kind, path in (("file", name), ("folder", f"{name}/settings.json")):
@@ -126,40 +126,38 @@ def test_no_protected_name_comes_with_git(bench: Bench) -> None:
         f"git reset -q --soft HEAD~1; git reset -q; {stage('sub/.vscode/x')} git commit -qm sub"
     )
     reported = agent.end()
-    refs = bench.refs()
+    refs = repo.refs()
     assert [name for name in refs if name.startswith("refs/heads/")] == ["refs/heads/main"]
     assert len([name for name in refs if name.startswith("refs/aileron/ses-1/heads/")]) == 2 * len(
         names
     )
-    assert bench.git("log", "-1", "--format=%s") == "sub"
+    assert repo.git("log", "-1", "--format=%s") == "sub"
     assert "`git for-each-ref refs/aileron/ses-1` lists" in reported
 
 
-def test_a_staged_protected_name_is_left_out_of_the_index(bench: Bench) -> None:
+def test_a_staged_protected_name_is_left_out_of_the_index(repo: Bench) -> None:
     """What the person has there stays, and the rest is staged."""
-    (bench.project / ".vscode").mkdir()
-    bench.commit("mine", ".vscode/tasks.json", "mine\n")
-    reported = bench.session(
-        stage(".envrc") + stage(".vscode/tasks.json") + "echo x > x; git add x"
-    )
+    (repo.project / ".vscode").mkdir()
+    repo.commit("mine", ".vscode/tasks.json", "mine\n")
+    reported = repo.session(stage(".envrc") + stage(".vscode/tasks.json") + "echo x > x; git add x")
     for words in (("restore", "."), ("restore", ".envrc"), ("checkout", "."), ("stash",)):
-        bench.git(*words, code=None)
-        assert not (bench.project / ".envrc").exists()
-        assert (bench.project / ".vscode" / "tasks.json").read_text() == "mine\n"
-    assert bench.git("stash", "show", "--name-status") == "A\tx"
+        repo.git(*words, code=None)
+        assert not (repo.project / ".envrc").exists()
+        assert (repo.project / ".vscode" / "tasks.json").read_text() == "mine\n"
+    assert repo.git("stash", "show", "--name-status") == "A\tx"
     assert (
         ".envrc, .vscode/tasks.json was staged, and left out of your index: it is obeyed by your own tools."
         in reported
     )
 
 
-def test_a_repository_that_tracks_a_protected_name_goes_on(bench: Bench) -> None:
+def test_a_repository_that_tracks_a_protected_name_goes_on(repo: Bench) -> None:
     """What is the person's own is no finding: in a commit, a merge, a branch of an old commit, the index."""
-    (bench.project / ".vscode").mkdir()
-    bench.commit("mine", ".vscode/tasks.json", "mine\n")
-    bench.git("branch", "old")
-    bench.commit("later", "later", "x")
-    agent = bench.begin()
+    (repo.project / ".vscode").mkdir()
+    repo.commit("mine", ".vscode/tasks.json", "mine\n")
+    repo.git("branch", "old")
+    repo.commit("later", "later", "x")
+    agent = repo.begin()
     agent.does(
         "git checkout -qb a old; echo a > a; git add a; git commit -qm a; git checkout -q main;"
         "git merge -q -m merged a; git rm -q --cached .vscode/tasks.json; git commit -qm without;"
@@ -167,33 +165,33 @@ def test_a_repository_that_tracks_a_protected_name_goes_on(bench: Bench) -> None
     )
     reported = agent.end()
     assert "The agent's commits are in your repository: refs/heads/a, refs/heads/main." in reported
-    assert bench.git("log", "-1", "--format=%s") == "again"
-    assert bench.git("status", "--porcelain") == "A  st"
+    assert repo.git("log", "-1", "--format=%s") == "again"
+    assert repo.git("status", "--porcelain") == "A  st"
 
 
-def test_a_changed_protected_file_leaves_the_current_branch_where_it_was(bench: Bench) -> None:
+def test_a_changed_protected_file_leaves_the_current_branch_where_it_was(repo: Bench) -> None:
     """Index, HEAD and branch stay together; the commit is kept aside, and the sentence says why."""
-    (bench.project / ".vscode").mkdir()
-    mine = bench.commit("mine", ".vscode/tasks.json", "mine\n")
-    agent = bench.begin()
+    (repo.project / ".vscode").mkdir()
+    mine = repo.commit("mine", ".vscode/tasks.json", "mine\n")
+    agent = repo.begin()
     agent.does(
         stage(".vscode/tasks.json", "theirs")
         + "echo x > x; git add x; git commit -qm theirs; git branch other HEAD~1"
     )
     agent.folders.import_changes()
-    assert bench.git("rev-parse", "HEAD") == mine
+    assert repo.git("rev-parse", "HEAD") == mine
     reported = agent.end()
-    assert bench.git("rev-parse", "HEAD") == mine
-    assert bench.git("status", "--porcelain") == "?? x"
-    assert bench.git("log", "-1", "--format=%s", "refs/aileron/ses-1/heads/main") == "theirs"
+    assert repo.git("rev-parse", "HEAD") == mine
+    assert repo.git("status", "--porcelain") == "?? x"
+    assert repo.git("log", "-1", "--format=%s", "refs/aileron/ses-1/heads/main") == "theirs"
     assert (
         "refs/heads/main keeps your value (.vscode/tasks.json is obeyed by your own tools). "
         "The agent's is kept as refs/aileron/ses-1/heads/main." in reported
     )
-    bench.git("merge", "-q", "--ff-only", "refs/aileron/ses-1/heads/main", code=None)
-    bench.git("reset", "-q", "--hard", mine)
-    again = bench.begin("ses-2")  # what was set aside is not the person's own by that
-    again.does("git branch aside " + bench.git("rev-parse", "refs/aileron/ses-1/heads/main"))
+    repo.git("merge", "-q", "--ff-only", "refs/aileron/ses-1/heads/main", code=None)
+    repo.git("reset", "-q", "--hard", mine)
+    again = repo.begin("ses-2")  # what was set aside is not the person's own by that
+    again.does("git branch aside " + repo.git("rev-parse", "refs/aileron/ses-1/heads/main"))
     assert "refs/heads/aside is kept as refs/aileron/ses-2/heads/aside (.vscode" in again.end()
 
 
@@ -202,79 +200,79 @@ def test_a_changed_protected_file_leaves_the_current_branch_where_it_was(bench: 
     ["git reset -q --soft old;", "git symbolic-ref HEAD refs/heads/old;",
      "git reset -q --soft $(git commit-tree -p HEAD -p old -m m old^{tree});"],
 )  # fmt: skip
-def test_what_the_persons_history_once_had_does_not_come_back(bench: Bench, attack: str) -> None:
+def test_what_the_persons_history_once_had_does_not_come_back(repo: Bench, attack: str) -> None:
     """The current tree counts: an old commit, another branch, or a merge brings back what is gone."""
-    bench.commit("with", ".envrc", "old\n")
-    bench.git("branch", "old")
-    bench.git("rm", "-q", ".envrc")
-    bench.git("commit", "-qm", "without")
-    bench.session(attack)
+    repo.commit("with", ".envrc", "old\n")
+    repo.git("branch", "old")
+    repo.git("rm", "-q", ".envrc")
+    repo.git("commit", "-qm", "without")
+    repo.session(attack)
     for words in (("checkout", "."), ("reset", "-q", "--hard")):
-        bench.git(*words, code=None)
-        assert not (bench.project / ".envrc").exists()
-    assert bench.git("symbolic-ref", "HEAD") == "refs/heads/main"
+        repo.git(*words, code=None)
+        assert not (repo.project / ".envrc").exists()
+    assert repo.git("symbolic-ref", "HEAD") == "refs/heads/main"
 
 
-def test_a_file_that_the_settings_include_does_not_come_with_a_commit(bench: Bench) -> None:
+def test_a_file_that_the_settings_include_does_not_come_with_a_commit(repo: Bench) -> None:
     """It was read-only in the sandbox; a commit needs no working tree."""
-    evil, arm = armed(bench)
-    (bench.project / "settings").mkdir()
-    bench.commit("settings", "settings/git", "[alias]\n\tst = status\n")
-    bench.git("config", "include.path", "../settings/git")
-    reported = bench.session(
+    evil, arm = armed(repo)
+    (repo.project / "settings").mkdir()
+    repo.commit("settings", "settings/git", "[alias]\n\tst = status\n")
+    repo.git("config", "include.path", "../settings/git")
+    reported = repo.session(
         arm + stage("settings/git", f"[core]\n\tfsmonitor = {evil}") + "git commit -qm x"
     )
-    bench.git("checkout", ".")
-    bench.git("status")
-    bench.nothing_ran()
+    repo.git("checkout", ".")
+    repo.git("status")
+    repo.nothing_ran()
     assert "settings/git was read-only for the agent" in reported
 
 
-def test_a_submodule_does_not_move_to_a_commit_that_was_set_aside(bench: Bench) -> None:
+def test_a_submodule_does_not_move_to_a_commit_that_was_set_aside(repo: Bench) -> None:
     """Its objects are there: `git submodule update` would check it out. Another commit goes on."""
-    other = bench.repository("other")
-    bench.git("submodule", "add", "-q", str(other), "part")
-    bench.git("commit", "-qm", "with a part")
-    evil, arm = armed(bench)
-    make = REPOSITORY.format("t", evil, bench.project / "part")
-    reported = bench.session(
+    other = repo.repository("other")
+    repo.git("submodule", "add", "-q", str(other), "part")
+    repo.git("commit", "-qm", "with a part")
+    evil, arm = armed(repo)
+    make = REPOSITORY.format("t", evil, repo.project / "part")
+    reported = repo.session(
         f"{arm} cd part; git checkout -q --detach; {make} git add t; git commit -qm t;"
         "t=$(git rev-parse HEAD); cd ..; git add part; git commit -qm armed; git checkout -qb good HEAD~1; cd part;"
         "git checkout -q main; echo y >> of-other; git commit -qam y; cd ..; git add part;"
         "git commit -qm good; git checkout -q main; git -C part checkout -q $t"
     )
-    bench.git("submodule", "update", "--force", code=None)
-    (bench.project / "part" / "t").mkdir(exist_ok=True)
-    bench.git("status", where=bench.project / "part" / "t", code=None)
-    bench.nothing_ran()
+    repo.git("submodule", "update", "--force", code=None)
+    (repo.project / "part" / "t").mkdir(exist_ok=True)
+    repo.git("status", where=repo.project / "part" / "t", code=None)
+    repo.nothing_ran()
     assert "(part is a submodule at a commit that was set aside)" in reported
-    assert bench.git("log", "-1", "--format=%s", "good") == "good"
-    assert bench.git("log", "-1", "--format=%s", where=bench.project / "part") == "other"
+    assert repo.git("log", "-1", "--format=%s", "good") == "good"
+    assert repo.git("log", "-1", "--format=%s", where=repo.project / "part") == "other"
 
 
-def test_only_new_commits_are_read(bench: Bench) -> None:
+def test_only_new_commits_are_read(repo: Bench) -> None:
     """However long the history is: a tree of an old commit is gone here, and nobody misses it."""
-    tree = bench.git("rev-parse", "HEAD^{tree}")
+    tree = repo.git("rev-parse", "HEAD^{tree}")
     for number in range(5):
-        bench.commit(f"c{number}", "file", f"{number}\n")
-    agent = bench.begin()
+        repo.commit(f"c{number}", "file", f"{number}\n")
+    agent = repo.begin()
     agent.does("echo x > x; git add x; git commit -qm new; git branch side HEAD~2")
-    Path(bench.project, ".git", "objects", tree[:2], tree[2:]).unlink()
+    Path(repo.project, ".git", "objects", tree[:2], tree[2:]).unlink()
     agent.end()
-    assert bench.git("log", "-1", "--format=%s") == "new"
-    assert "refs/heads/side" in bench.refs()
+    assert repo.git("log", "-1", "--format=%s") == "new"
+    assert "refs/heads/side" in repo.refs()
 
 
 @pytest.fixture
-def cloned(bench: Bench) -> Bench:
+def cloned(repo: Bench) -> Bench:
     """A bench whose project has a remote with a branch that is ahead."""
-    bench.git("clone", "-q", "--bare", str(bench.project), "up.git", where=bench.folder)
-    bench.git("remote", "add", "origin", str(bench.folder / "up.git"))
-    bench.commit("upstream", "up", "x")
-    bench.git("push", "-q", "origin", "main")
-    bench.git("reset", "-q", "--hard", "HEAD~1")
-    bench.git("fetch", "-q", "origin")
-    return bench
+    repo.git("clone", "-q", "--bare", str(repo.project), "up.git", where=repo.folder)
+    repo.git("remote", "add", "origin", str(repo.folder / "up.git"))
+    repo.commit("upstream", "up", "x")
+    repo.git("push", "-q", "origin", "main")
+    repo.git("reset", "-q", "--hard", "HEAD~1")
+    repo.git("fetch", "-q", "origin")
+    return repo
 
 
 EVIL = "echo e > e; git add e; e=$(git commit-tree -p HEAD -m evil $(git write-tree)); git reset -q; rm e;"
@@ -313,12 +311,12 @@ def test_no_ref_takes_the_name_of_another(cloned: Bench, ref: str, person_does: 
     assert f"is kept as {aside} (git could take its short name for something else)" in reported
 
 
-def test_of_a_branch_and_a_tag_with_one_name_one_is_set_aside(bench: Bench) -> None:
+def test_of_a_branch_and_a_tag_with_one_name_one_is_set_aside(repo: Bench) -> None:
     """Both are the agent's; git would take the tag. Ordinary names come."""
-    reported = bench.session(
+    reported = repo.session(
         EVIL + "git branch v1; git update-ref refs/tags/v1 $e; git branch fix/ahead; git tag v1.2.3"
     )
-    assert {name for name in bench.refs() if not name.startswith("refs/aileron/")} == {
+    assert {name for name in repo.refs() if not name.startswith("refs/aileron/")} == {
         "refs/heads/main", "refs/heads/v1", "refs/heads/fix/ahead", "refs/tags/v1.2.3",
     }  # fmt: skip
     assert "refs/tags/v1 is kept as refs/aileron/ses-1/tags/v1" in reported
@@ -343,13 +341,13 @@ def test_only_branches_and_tags_are_imported(cloned: Bench) -> None:
 
 
 def test_more_refs_than_can_be_named_are_counted_with_the_command_that_lists_them(
-    bench: Bench,
+    repo: Bench,
 ) -> None:
     """Told eight of 1,500 by the last part of their names, nobody could find the others."""
-    agent = bench.begin()
+    agent = repo.begin()
     agent.does(
         "for i in $(seq 150); do echo create refs/tags/deep/x$i HEAD; done | git update-ref --stdin"
     )
     command = "git for-each-ref refs/heads refs/tags"
     assert f"150 branches and tags, which `{command}` lists among yours" in agent.end()
-    assert len(bench.git(*command.split(" ")[1:]).splitlines()) == 151
+    assert len(repo.git(*command.split(" ")[1:]).splitlines()) == 151

@@ -33,7 +33,7 @@ def entries(folder: Path) -> set[str]:
     return {each.name for each in folder.iterdir()}
 
 
-def kept(agent: Agent) -> list[Path]:
+def hidden_now(agent: Agent) -> list[Path]:
     """Return what the session hides now."""
     return list((agent.folders.folder / "hidden").glob("*"))
 
@@ -41,26 +41,26 @@ def kept(agent: Agent) -> list[Path]:
 QUIET = "git -c core.fsmonitor=false"
 
 
-def test_the_agents_git_goes_on_and_the_persons_passes_it_by(bench: Bench) -> None:
+def test_the_agents_git_goes_on_and_the_persons_passes_it_by(repo: Bench) -> None:
     """What the person's git met before would have run the agent's program."""
-    agent = bench.begin()
+    agent = repo.begin()
     with agent.running() as shell:
-        shell.does(makes(bench))
+        shell.does(makes(repo))
         shell.hide()
-        sub = bench.project / "sub"
+        sub = repo.project / "sub"
         assert entries(sub / ".git") == {README}
         assert "while an agent works" in (sub / ".git" / README).read_text()
-        (place,) = kept(agent)  # nobody can enter there, so that no file leads there
+        (place,) = hidden_now(agent)  # nobody can enter there, so that no file leads there
         assert place.stat().st_mode & 0o777 == 0
         assert f"{place}/content" in shell.does("cat /proc/self/mountinfo")
-        bench.status(sub)
-        assert bench.git("rev-parse", "--show-toplevel", where=sub) == str(bench.project)
+        repo.status(sub)
+        assert repo.git("rev-parse", "--show-toplevel", where=sub) == str(repo.project)
         shell.does(f"cd sub; echo two > f; {QUIET} commit -qam two; {QUIET} switch -qc more")
         assert shell.does(f"cd sub; {QUIET} log --format=%s%d") == "two (HEAD -> more, main)\none"
         shell.does(f"{QUIET} clone -q sub copy; {QUIET} -C sub worktree add -q ../tree")
         assert shell.does(f"{QUIET} -C copy log --format=%s") == "two\none"
         shell.hide()
-        assert entries(bench.project / "copy" / ".git") == {README}
+        assert entries(repo.project / "copy" / ".git") == {README}
         shell.does(f"cd tree; echo 3 > f; {QUIET} commit -qam three; cd ..; mv sub moved")
         assert (
             shell.does(
@@ -68,178 +68,178 @@ def test_the_agents_git_goes_on_and_the_persons_passes_it_by(bench: Bench) -> No
             )
             == "three"
         )
-        bench.status(bench.project / "tree")
+        repo.status(repo.project / "tree")
     reported = agent.end()
     for name in ("moved", "copy"):
         assert (
             f"{name}/.git is a new repository. It was renamed to {name}/.git.disarmed" in reported
         )
-        assert not (bench.project / name / ".git").exists()
-        bench.status(bench.project / name)
-    git = bench.project / "moved" / ".git.disarmed"
+        assert not (repo.project / name / ".git").exists()
+        repo.status(repo.project / name)
+    git = repo.project / "moved" / ".git.disarmed"
     (git / "HEAD.disarmed").rename(git / "HEAD")
     git.rename(git.with_name(".git"))
     assert (
-        bench.git("-c", "core.fsmonitor=", "log", "--format=%s", where=bench.project / "moved")
+        repo.git("-c", "core.fsmonitor=", "log", "--format=%s", where=repo.project / "moved")
         == "two\none"
     )
-    assert not list((bench.aileron / "git").iterdir())
+    assert not list((repo.aileron / "git").iterdir())
 
 
-def test_what_the_agent_removed_it_can_make_again(bench: Bench) -> None:
+def test_what_the_agent_removed_it_can_make_again(repo: Bench) -> None:
     """It cannot remove what is mounted there; once emptied it is gone with the next look."""
-    agent = bench.begin()
+    agent = repo.begin()
     with agent.running() as shell:
-        shell.does(makes(bench))
+        shell.does(makes(repo))
         shell.hide()
         shell.does("rm -rf sub", code=1)
         shell.hide()
         shell.does(f"rm -rf sub; {MADE}")
-        assert kept(agent) == []
+        assert hidden_now(agent) == []
         shell.hide()
-        assert entries(bench.project / "sub" / ".git") == {README}
+        assert entries(repo.project / "sub" / ".git") == {README}
         assert shell.does("git -C sub log --format=%s") == "one"
     assert "sub/.git is a new repository" in agent.end()
 
 
-def test_a_file_that_leads_to_a_git_folder_of_the_sessions(bench: Bench) -> None:
+def test_a_file_that_leads_to_a_git_folder_of_the_sessions(repo: Bench) -> None:
     """The agent reads in /proc where its own git folder lies outside, and it may write its settings."""
-    evil, arm = armed(bench)
-    agent = bench.begin()
+    evil, arm = armed(repo)
+    agent = repo.begin()
     with agent.running() as shell:
         shell.does(f"{arm} git config core.fsmonitor {evil}; mkdir a b")
         own = agent.folders.folder / "0" / "git"
         shell.does(f"echo 'gitdir: {own}' > a/.git; ln -s {own} b/.git; mkdir c; echo no > c/.git")
         shell.hide()
         for name in ("a", "b", "c"):
-            bench.status(bench.project / name)
-        assert os.path.lexists(bench.project / "b" / ".git.disarmed")
-        assert (bench.project / "c" / ".git").exists()
+            repo.status(repo.project / name)
+        assert os.path.lexists(repo.project / "b" / ".git.disarmed")
+        assert (repo.project / "c" / ".git").exists()
     assert "a/.git is a new repository. It was renamed to a/.git.disarmed" in agent.end()
 
 
 @pytest.mark.parametrize(
     "closed", ["chmod 0 sub/.git", "chmod 0300 sub", "chmod 0555 sub sub/.git"]
 )
-def test_modes_keep_nothing_in_sight(bench: Bench, closed: str) -> None:
+def test_modes_keep_nothing_in_sight(repo: Bench, closed: str) -> None:
     """A folder that cannot be listed may still be entered."""
-    agent = bench.begin()
+    agent = repo.begin()
     with agent.running() as shell:
-        shell.does(makes(bench) + f"cd ..; {closed}")
+        shell.does(makes(repo) + f"cd ..; {closed}")
         shell.hide()
         shell.hide()
-        assert entries(bench.project / "sub" / ".git") == {README}
+        assert entries(repo.project / "sub" / ".git") == {README}
         assert shell.does(f"chmod -R u+rwx sub; {QUIET} -C sub log --format=%s") == "one"
     assert "sub/.git is a new repository" in agent.end()
 
 
 @pytest.mark.parametrize("inner", ["in", README])
-def test_a_git_folder_that_is_none_may_hold_one(bench: Bench, inner: str) -> None:
+def test_a_git_folder_that_is_none_may_hold_one(repo: Bench, inner: str) -> None:
     """A file of git's can lead into it."""
-    agent = bench.begin()
+    agent = repo.begin()
     with agent.running() as shell:
         moves = f"cd ..; mkdir -p x/.git; mv sub/.git x/.git/{inner}"
-        shell.does(f"{makes(bench)} {moves}; echo 'gitdir: ../x/.git/{inner}' > sub/.git")
+        shell.does(f"{makes(repo)} {moves}; echo 'gitdir: ../x/.git/{inner}' > sub/.git")
         shell.hide()
-        bench.status(bench.project / "sub")
+        repo.status(repo.project / "sub")
         assert shell.does(f"{QUIET} -C sub log --format=%s") == "one"
     agent.end()
-    bench.status(bench.project / "sub")
+    repo.status(repo.project / "sub")
 
 
-def test_a_project_that_was_no_repository(bench: Bench) -> None:
+def test_a_project_that_was_no_repository(repo: Bench) -> None:
     """The agent makes one of the project itself."""
-    project = bench.folder / "plain"
+    project = repo.folder / "plain"
     project.mkdir()
-    evil, arm = armed(bench, project)
-    agent = bench.begin(project=project)
+    evil, arm = armed(repo, project)
+    agent = repo.begin(project=project)
     with agent.running() as shell:
         shell.does(
             f"cd {project}; {arm} {MADE} mv .git ..; cd ..; git config core.fsmonitor {evil}"
         )
         shell.hide()
         assert entries(project / ".git") == {README}
-        bench.status(project)
+        repo.status(project)
         assert shell.does(f"{QUIET} -C {project} log --format=%s") == "one"
     assert ".git is a new repository. It was renamed to .git.disarmed" in agent.end()
 
 
-def test_where_the_sandbox_cannot_be_joined_it_is_disabled_at_once(bench: Bench) -> None:
+def test_where_the_sandbox_cannot_be_joined_it_is_disabled_at_once(repo: Bench) -> None:
     """The person's safety comes first; the agent's git loses the repository, and the person is told."""
-    agent = bench.begin()
-    agent.does(makes(bench))
+    agent = repo.begin()
+    agent.does(makes(repo))
     hider = RepositoryHider(agent.folders.folder, agent.folders.record, os.getppid() + 2**22)
-    hider.hide(scan_project(bench.project))
-    bench.status(bench.project / "sub")
-    assert (bench.project / "sub" / ".git.disarmed" / "HEAD.disarmed").exists()
-    assert kept(agent) == []
+    hider.hide(scan_project(repo.project))
+    repo.status(repo.project / "sub")
+    assert (repo.project / "sub" / ".git.disarmed" / "HEAD.disarmed").exists()
+    assert hidden_now(agent) == []
     reported = agent.end()
     assert "sub/.git is a new repository. It was renamed to sub/.git.disarmed" in reported
     assert (
         "It was renamed while the agent ran, so the agent's git lost it (the sandbox cannot be joined"
         in reported
     )
-    assert entries(bench.project / "sub") == {"f", ".git.disarmed"}
+    assert entries(repo.project / "sub") == {"f", ".git.disarmed"}
 
 
-def test_on_another_file_system_it_is_disabled_at_once(bench: Bench) -> None:
+def test_on_another_file_system_it_is_disabled_at_once(repo: Bench) -> None:
     """Nothing can be moved from there to Aileron's home."""
     memory = Path("/dev/shm")
-    if not memory.is_dir() or memory.stat().st_dev == bench.folder.stat().st_dev:
+    if not memory.is_dir() or memory.stat().st_dev == repo.folder.stat().st_dev:
         pytest.skip("needs a second file system")
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         project = Path(folder)
-        agent = bench.begin(project=project)
+        agent = repo.begin(project=project)
         with agent.running() as shell:
-            shell.does(makes(bench, project))
+            shell.does(makes(repo, project))
             shell.hide()
-            bench.status(project / "sub")
+            repo.status(project / "sub")
             assert entries(project / "sub") == {"f", ".git.disarmed"}
         assert "It was renamed while the agent ran" in agent.end()
 
 
-def test_a_folder_that_is_gone_at_the_end(bench: Bench) -> None:
+def test_a_folder_that_is_gone_at_the_end(repo: Bench) -> None:
     """The repository is not lost with it."""
-    agent = bench.begin()
+    agent = repo.begin()
     with agent.running() as shell:
-        shell.does(makes(bench))
+        shell.does(makes(repo))
         shell.hide()
-    (bench.project / "sub").rename(bench.folder / "elsewhere")
+    (repo.project / "sub").rename(repo.folder / "elsewhere")
     reported = agent.end()
-    kept_at = bench.aileron / "aside" / "ses-1" / "hidden-0"
+    kept_at = repo.aileron / "aside" / "ses-1" / "hidden-0"
     assert f"It is now {kept_at}." in reported
     assert (kept_at / "HEAD.disarmed").exists()
 
 
-def test_of_two_sessions_in_a_project_none_loses_or_arms_anything(bench: Bench) -> None:
+def test_of_two_sessions_in_a_project_none_loses_or_arms_anything(repo: Bench) -> None:
     """Whichever hides it, the agents of both go on with it; the other passes the stand-in by, at its end too."""
-    one, two = bench.begin("ses-1"), bench.begin("ses-2")
+    one, two = repo.begin("ses-1"), repo.begin("ses-2")
     with one.running() as first, two.running() as second:
         for shell in (first, second, first, second):  # to know of each other
             shell.hide()
-        first.does(makes(bench))
+        first.does(makes(repo))
         second.hide()
         first.hide()
-        assert (len(kept(one)), len(kept(two))) == (0, 1)
-        bench.status(bench.project / "sub")
+        assert (len(hidden_now(one)), len(hidden_now(two))) == (0, 1)
+        repo.status(repo.project / "sub")
         first.does(f"cd sub; echo 2 > f; {QUIET} commit -qam two")
         assert second.does(f"{QUIET} -C sub log --format=%s") == "two\none"
         assert "sub" not in one.end()
-        bench.status(bench.project / "sub")
+        repo.status(repo.project / "sub")
         assert second.does(f"{QUIET} -C sub log --format=%s") == "two\none"
     assert "sub/.git is a new repository" in two.end()
-    bench.status(bench.project / "sub")
-    assert (bench.project / "sub" / ".git.disarmed" / "HEAD.disarmed").exists()
+    repo.status(repo.project / "sub")
+    assert (repo.project / "sub" / ".git.disarmed" / "HEAD.disarmed").exists()
 
 
 @pytest.mark.parametrize("mounted", [False, True])
 def test_two_sessions_that_hide_the_same_at_once(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, mounted: bool
+    repo: Bench, monkeypatch: pytest.MonkeyPatch, mounted: bool
 ) -> None:
     """The second finds the first one's stand-in in its hands, and puts it back."""
-    one, two = bench.begin("ses-1"), bench.begin("ses-2")
+    one, two = repo.begin("ses-1"), repo.begin("ses-2")
     with one.running() as first, two.running() as second:
-        first.does(makes(bench))
+        first.does(makes(repo))
 
         def first_is_quicker(namespace: int, mounts: Sequence[SandboxMount]) -> list[str | None]:
             monkeypatch.undo()
@@ -249,12 +249,12 @@ def test_two_sessions_that_hide_the_same_at_once(
 
         monkeypatch.setattr(repository_hider, "mount_in_sandbox", first_is_quicker)
         second.hide()
-        assert (len(kept(one)), len(kept(two))) == (1, 0)
+        assert (len(hidden_now(one)), len(hidden_now(two))) == (1, 0)
         assert first.does(f"{QUIET} -C sub log --format=%s") == "one"
-        bench.status(bench.project / "sub")
+        repo.status(repo.project / "sub")
     two.end()
     assert "sub/.git is a new repository" in one.end()
-    assert entries(bench.project / "sub") == {"f", ".git.disarmed"}
+    assert entries(repo.project / "sub") == {"f", ".git.disarmed"}
 
 
 @pytest.mark.parametrize(
@@ -271,13 +271,13 @@ def test_two_sessions_that_hide_the_same_at_once(
     ],
 )
 def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, at: str, swap: str
+    repo: Bench, monkeypatch: pytest.MonkeyPatch, at: str, swap: str
 ) -> None:
     """Nothing of the person's is written to, renamed or lost, wherever a link leads."""
-    mine = bench.repository("mine")
-    agent = bench.begin()
+    mine = repo.repository("mine")
+    agent = repo.begin()
     with agent.running() as shell:
-        shell.does(makes(bench))
+        shell.does(makes(repo))
         before = {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()}
         name = "mount_in_sandbox" if at == "after" else at
         original = getattr(repository_hider, name)
@@ -285,29 +285,29 @@ def test_what_an_agent_swaps_meanwhile_harms_nobody_else(
         def swapped(*args: Any) -> Any:
             monkeypatch.undo()
             done = original(*args) if at == "after" else None
-            script = swap.replace("$sub", f"{bench.project}/sub").replace("$mine", str(mine))
+            script = swap.replace("$sub", f"{repo.project}/sub").replace("$mine", str(mine))
             subprocess.run(["sh", "-ec", script], check=True)
             return done or original(*args)
 
         monkeypatch.setattr(repository_hider, name, swapped)
         for _ in range(2):
             shell.hide()
-        for folder in bench.project.glob("*/"):
-            bench.status(folder)
+        for folder in repo.project.glob("*/"):
+            repo.status(folder)
     agent.end()
     if mine.exists():
         assert {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()} == before
     else:  # it was moved into the project, as every program of the person's could
-        (moved,) = bench.project.glob("sub/.git*/.git*/HEAD*")
+        (moved,) = repo.project.glob("sub/.git*/.git*/HEAD*")
         assert moved.read_text() == before[mine / ".git" / "HEAD"].decode()
 
 
 @pytest.mark.parametrize("at", ["mount_in_sandbox", "exchange_names"])
-def test_a_kill_in_the_middle_of_it(bench: Bench, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+def test_a_kill_in_the_middle_of_it(repo: Bench, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
     """The record is written before anything in the project changes, and what is left at any point ends well."""
-    agent = bench.begin()
+    agent = repo.begin()
     with agent.running() as shell:
-        shell.does(makes(bench))
+        shell.does(makes(repo))
 
         def killed(*_: object) -> None:
             raise KeyboardInterrupt
@@ -318,5 +318,5 @@ def test_a_kill_in_the_middle_of_it(bench: Bench, monkeypatch: pytest.MonkeyPatc
                 shell.hide()
         assert len(read_hidden(agent.folders.folder).hidden) == 1
     assert agent.end().count("sub/.git is a new repository") == 1
-    assert entries(bench.project / "sub") == {"f", ".git.disarmed"}
-    assert not list((bench.aileron / "git").iterdir())
+    assert entries(repo.project / "sub") == {"f", ".git.disarmed"}
+    assert not list((repo.aileron / "git").iterdir())
