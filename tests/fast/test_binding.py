@@ -35,7 +35,7 @@ def test_a_placeholder_is_bound_to_the_installed_bytes_and_nothing_else_of_the_f
     assert load_action(bound, "send-draft.md").requires[0].hash == installed.identity.hash
 
 
-def _refusal(home: Path) -> Problem:
+def _refused_problem(home: Path) -> Problem:
     released = _released()
     with pytest.raises(FileProblems) as refused:
         bind_placeholders(
@@ -59,9 +59,12 @@ def test_a_placeholder_without_an_installed_connector_is_refused_with_the_place(
     home: Path, tmp_path: Path
 ) -> None:
     """Nothing is guessed: not another version either, which the refusal names."""
-    assert "and there is none. Run `aileron connector install FOLDER`" in _refusal(home).message
+    assert (
+        "and there is none. Run `aileron connector install FOLDER`"
+        in _refused_problem(home).message
+    )
     _installed(home, tmp_path, 'version = "0.1.0"', 'version = "0.2.0"')
-    assert "and there is none, only version 0.2.0. " in _refusal(home).message
+    assert "and there is none, only version 0.2.0. " in _refused_problem(home).message
 
 
 def test_a_placeholder_that_two_connectors_fit_is_refused_with_both(
@@ -70,7 +73,7 @@ def test_a_placeholder_that_two_connectors_fit_is_refused_with_both(
     """A person says which bytes; the refusal lists them and what to do."""
     first = _installed(home, tmp_path, "\n", "\n# one\n")
     second = _installed(home, tmp_path, "\n", "\n# two\n")
-    message = _refusal(home).message
+    message = _refused_problem(home).message
     assert first != second
     assert first in message
     assert second in message

@@ -14,15 +14,15 @@ from aileron_core.settings import (
 )
 
 
-def load(folder: Path, text: str) -> Settings:
+def load_text(folder: Path, text: str) -> Settings:
     path = folder / "config.toml"
     path.write_text(text, encoding="utf-8")
     return load_settings(path)
 
 
-def refused(folder: Path, text: str) -> dict[str, str]:
+def setting_problems(folder: Path, text: str) -> dict[str, str]:
     with pytest.raises(FileProblems) as caught:
-        load(folder, text)
+        load_text(folder, text)
     return {problem.key: problem.message for problem in caught.value.problems}
 
 
@@ -35,13 +35,13 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_collection")
 def test_a_file_that_is_nested_too_deeply_is_refused_as_one_that_is_no_toml(tmp_path: Path) -> None:
     """The parser gives up in another way than at a fault."""
-    assert "cannot be read" in refused(tmp_path, "a = " + "[" * 5000)[""]
+    assert "cannot be read" in setting_problems(tmp_path, "a = " + "[" * 5000)[""]
 
 
 def test_the_command_of_a_notification_is_read_word_by_word(tmp_path: Path) -> None:
     """A list, as a program gets it: no shell will split it."""
     text = '[notify]\nosc9 = "never"\ncommand = ["notify-send", "a b", "{count}"]'
-    assert load(tmp_path, text).notify == NotifySettings(
+    assert load_text(tmp_path, text).notify == NotifySettings(
         osc9="never", command=("notify-send", "a b", "{count}")
     )
     assert Settings().notify == NotifySettings(osc9="auto", command=())
@@ -50,7 +50,7 @@ def test_the_command_of_a_notification_is_read_word_by_word(tmp_path: Path) -> N
 def test_the_paths_of_launches_are_read(tmp_path: Path) -> None:
     """Beside the tables of agents; what is hidden may be relative to any project."""
     text = '[launch]\nread = ["~/a", "/b"]\nwrite = ["~/c"]\nhide = [".env", "~/d"]\n[launch.codex]\nargs = ["-x"]'
-    found = load(tmp_path, text)
+    found = load_text(tmp_path, text)
     assert found.paths == LaunchPaths(read=("~/a", "/b"), write=("~/c",), hide=(".env", "~/d"))
     assert [*found.launch] == ["codex"]
 
@@ -68,7 +68,7 @@ def test_every_key_of_the_console_is_read(tmp_path: Path) -> None:
     approve = "y"
     take_in = "T"
     """
-    assert load(tmp_path, text).console == ConsoleSettings(
+    assert load_text(tmp_path, text).console == ConsoleSettings(
         theme="dark",
         glyphs="ascii",
         arm_ms=600,
@@ -119,7 +119,7 @@ def test_what_the_file_may_not_say_is_refused_with_its_key(
     tmp_path: Path, text: str, key: str, says: str
 ) -> None:
     """A rest under 250 ms would let a key decide that no person meant."""
-    assert says in refused(tmp_path, text)[key]
+    assert says in setting_problems(tmp_path, text)[key]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_agents_get_the_tools_that_are_named(
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     """A person mends the file in one go."""
     text = '[console]\narm_ms = 1\nbell = "loud"\n[approval]\nexpires_seconds = -1\n[nothing]\n'
-    assert set(refused(tmp_path, text)) == {
+    assert set(setting_problems(tmp_path, text)) == {
         "console.arm_ms",
         "console.bell",
         "approval.expires_seconds",

@@ -6,7 +6,7 @@ from aileron_core.text import Lookalike, Rendered, escape, inline, render
 from tests.support.counting import calls
 
 
-def kinds(rendered: Rendered) -> list[list[tuple[str, str]]]:
+def span_kinds(rendered: Rendered) -> list[list[tuple[str, str]]]:
     return [[(span.kind, span.text) for span in line] for line in rendered.lines]
 
 
@@ -50,7 +50,7 @@ def test_what_moves_hides_or_imitates_is_a_mark(text: str, drawn: str) -> None:
 
 def test_marks_are_spans_of_their_own() -> None:
     """Only what we wrote is styled as a mark; a typed mark is told apart by its spelling."""
-    assert kinds(inline("a\x1b‹b")) == [
+    assert span_kinds(inline("a\x1b‹b")) == [
         [("plain", "a"), ("mark", "‹ESC›"), ("mark", "‹U+2039›"), ("plain", "b")]
     ]
 
@@ -94,7 +94,7 @@ def test_a_row_is_one_line_and_shows_its_line_breaks() -> None:
 def test_an_imitating_name_is_pointed_at_in_its_spellings() -> None:
     """The letter keeps its shape; the row below says what it really is."""
     rendered = render("see https://p\u0430ypal.com/i/881 now")
-    assert kinds(rendered) == [
+    assert span_kinds(rendered) == [
         [
             ("plain", "see https://p"),
             ("lookalike", "\u0430"),
@@ -131,7 +131,7 @@ def test_mixed_words_and_foreign_hosts_are_found(text: str, written: str, resemb
     assert (entry.written, entry.resembles) == (written, resembles)
     assert entry.punycode.isascii()
     assert entry.punycode != ""
-    assert any(kind == "lookalike" for kind, _ in kinds(render(text))[0])
+    assert any(kind == "lookalike" for kind, _ in span_kinds(render(text))[0])
 
 
 @pytest.mark.parametrize(

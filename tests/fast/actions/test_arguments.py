@@ -30,7 +30,7 @@ def action(load: Callable[..., Action]) -> Action:
     return load(INPUTS)
 
 
-def refused(action: Action, args: Any) -> list[dict[str, str]]:
+def argument_problems(action: Action, args: Any) -> list[dict[str, str]]:
     with pytest.raises(InvalidArguments) as caught:
         check_arguments(action, args)
     problems = caught.value.details["problems"]
@@ -107,14 +107,14 @@ def test_an_argument_that_does_not_fit_is_named(
     action: Action, argument: str, value: Any, problem: str
 ) -> None:
     """One problem, at the argument, in words an agent can act on."""
-    (found,) = refused(action, {"to": "x", argument: value})
+    (found,) = argument_problems(action, {"to": "x", argument: value})
     assert found["argument"] == argument
     assert problem in found["problem"]
 
 
 def test_all_problems_of_a_call_come_together(action: Action) -> None:
     """An agent mends a call in one go."""
-    problems = refused(action, {"count": "1", "nope": 1, "urgent": 0})
+    problems = argument_problems(action, {"count": "1", "nope": 1, "urgent": 0})
     assert [problem["argument"] for problem in problems] == ["nope", "to", "count", "urgent"]
     assert "this action takes to, count, ratio" in problems[0]["problem"]
 
@@ -122,14 +122,14 @@ def test_all_problems_of_a_call_come_together(action: Action) -> None:
 @pytest.mark.parametrize("args", [None, [], "x", 5, True])
 def test_arguments_must_be_an_object(action: Action, args: Any) -> None:
     """Anything else is one problem of the whole."""
-    (problem,) = refused(action, args)
+    (problem,) = argument_problems(action, args)
     assert problem["argument"] == ""
     assert "must be an object" in problem["problem"]
 
 
 def test_a_flood_of_unknown_arguments_is_counted(action: Action) -> None:
     """The answer to a huge wrong call stays small."""
-    problems = refused(action, {f"x{number}": 1 for number in range(1000)})
+    problems = argument_problems(action, {f"x{number}": 1 for number in range(1000)})
     assert len(problems) == 51
     assert problems[-1]["problem"] == "and 951 more problems"
 
@@ -139,7 +139,7 @@ def test_an_argument_nested_without_end_is_refused(action: Action) -> None:
     value: Any = 1
     for _ in range(500):
         value = [value]
-    (problem,) = refused(action, {"to": "x", "any_list": value})
+    (problem,) = argument_problems(action, {"to": "x", "any_list": value})
     assert "nested more than 64 levels deep" in problem["problem"]
 
 
@@ -155,5 +155,5 @@ def test_an_action_without_inputs_takes_nothing(load: Callable[..., Action]) -> 
     """And says so."""
     action = load()
     assert check_arguments(action, {}) == {}
-    (problem,) = refused(action, {"x": 1})
+    (problem,) = argument_problems(action, {"x": 1})
     assert problem["problem"] == "is unknown; this action takes no arguments"

@@ -27,11 +27,11 @@ def all_of(found: CatalogScan) -> dict[str, str]:
     return {file.file: file.sha256 for file in found.files}
 
 
-def states(catalog: Catalog) -> dict[str, str]:
+def entry_states(catalog: Catalog) -> dict[str, str]:
     return {entry.file: entry.state for entry in catalog.entries}
 
 
-def named(manifest: Build, name: str, extra: str = "", **changes: str) -> bytes:
+def file_named(manifest: Build, name: str, extra: str = "", **changes: str) -> bytes:
     return manifest(extra, **changes).replace(b'name = "send-note"', f'name = "{name}"'.encode())
 
 
@@ -67,7 +67,7 @@ def test_a_folder_that_cannot_be_read_offers_nothing_and_says_so(
 def test_one_bad_file_never_hides_another(tmp_path: Path, manifest: Build) -> None:
     """Each file has its own problems; only regular files of the folder are read."""
     outside = tmp_path / "outside.md"
-    outside.write_bytes(named(manifest, "outside"))
+    outside.write_bytes(file_named(manifest, "outside"))
     folder = tmp_path / "actions"
     folder.mkdir()
     (folder / "good.md").write_bytes(manifest())
@@ -103,7 +103,7 @@ def test_a_file_that_may_not_be_read_hides_no_other(manifest: Build) -> None:
         path = Path(folder)
         path.chmod(0o755)
         (path / "good.md").write_bytes(manifest())
-        (path / "closed.md").write_bytes(named(manifest, "closed"))
+        (path / "closed.md").write_bytes(file_named(manifest, "closed"))
         (path / "closed.md").chmod(0)
         assert as_an_ordinary_user(lambda: scan(path)) == {
             "closed.md": ["cannot be read: Permission denied"],
@@ -171,10 +171,10 @@ def test_a_name_that_is_no_text_is_a_problem_of_that_file(tmp_path: Path, manife
 
 def test_a_second_scan_parses_only_what_changed(tmp_path: Path, manifest: Build) -> None:
     """The same bytes are the same value."""
-    (tmp_path / "a.md").write_bytes(named(manifest, "a"))
-    (tmp_path / "b.md").write_bytes(named(manifest, "b"))
+    (tmp_path / "a.md").write_bytes(file_named(manifest, "a"))
+    (tmp_path / "b.md").write_bytes(file_named(manifest, "b"))
     first = scan(tmp_path)
-    (tmp_path / "b.md").write_bytes(named(manifest, "c"))
+    (tmp_path / "b.md").write_bytes(file_named(manifest, "c"))
     second = scan(tmp_path, first)
     assert second.files[0].action is first.files[0].action
     assert second.files[1].action is not None
@@ -183,29 +183,29 @@ def test_a_second_scan_parses_only_what_changed(tmp_path: Path, manifest: Build)
 
 def test_only_bytes_that_were_accepted_are_ready(tmp_path: Path, manifest: Build) -> None:
     """By file name or by action name; one changed byte holds the file back."""
-    (tmp_path / "a.md").write_bytes(named(manifest, "a"))
-    (tmp_path / "b.md").write_bytes(named(manifest, "b"))
-    (tmp_path / "c.md").write_bytes(named(manifest, "c"))
+    (tmp_path / "a.md").write_bytes(file_named(manifest, "a"))
+    (tmp_path / "b.md").write_bytes(file_named(manifest, "b"))
+    (tmp_path / "c.md").write_bytes(file_named(manifest, "c"))
     found = scan(tmp_path)
     digests = all_of(found)
     accepted = {"a.md": digests["a.md"], "b": f"sha256:{digests['b.md']}", "c": digests["a.md"]}
     catalog = Catalog(found, accepted)
-    assert states(catalog) == {"a.md": "ready", "b.md": "ready", "c.md": "held_back"}
+    assert entry_states(catalog) == {"a.md": "ready", "b.md": "ready", "c.md": "held_back"}
     assert [entry.name for entry in catalog.not_accepted()] == ["c"]
     assert catalog.problems() == ()
-    (tmp_path / "a.md").write_bytes(named(manifest, "a") + b"\n")
-    assert states(Catalog(scan(tmp_path), accepted))["a.md"] == "held_back"
+    (tmp_path / "a.md").write_bytes(file_named(manifest, "a") + b"\n")
+    assert entry_states(Catalog(scan(tmp_path), accepted))["a.md"] == "held_back"
     assert list(Catalog(found, {}).ready()) == []
 
 
 def test_of_two_files_with_one_name_the_later_is_an_error(tmp_path: Path, manifest: Build) -> None:
     """By action name and by tool name, in the order of file names, with the place of the name."""
-    (tmp_path / "1.md").write_bytes(named(manifest, "a-b"))
-    (tmp_path / "2.md").write_bytes(named(manifest, "a-b") + b"\n")
-    (tmp_path / "3.md").write_bytes(named(manifest, "a.b"))
+    (tmp_path / "1.md").write_bytes(file_named(manifest, "a-b"))
+    (tmp_path / "2.md").write_bytes(file_named(manifest, "a-b") + b"\n")
+    (tmp_path / "3.md").write_bytes(file_named(manifest, "a.b"))
     found = scan(tmp_path)
     catalog = Catalog(found, all_of(found))
-    assert states(catalog) == {"1.md": "ready", "2.md": "error", "3.md": "error"}
+    assert entry_states(catalog) == {"1.md": "ready", "2.md": "error", "3.md": "error"}
     first, second = catalog.problems()
     assert (first.file, first.line, first.key) == ("2.md", 2, "name")
     assert "action name a-b is already used by 1.md" in first.message
@@ -219,14 +219,14 @@ def test_a_file_that_nobody_accepted_cannot_push_out_one_that_was(
     (tmp_path / "real.md").write_bytes(manifest())
     accepted = all_of(scan(tmp_path))
     (tmp_path / "0.md").write_bytes(manifest() + b"planted\n")
-    assert states(Catalog(scan(tmp_path), accepted)) == {"0.md": "error", "real.md": "ready"}
+    assert entry_states(Catalog(scan(tmp_path), accepted)) == {"0.md": "error", "real.md": "ready"}
 
 
 def test_extra_problems_keep_an_action_from_being_offered(tmp_path: Path, manifest: Build) -> None:
     """Errors do, warnings do not; what was not accepted is not asked about."""
-    (tmp_path / "a.md").write_bytes(named(manifest, "a"))
-    (tmp_path / "b.md").write_bytes(named(manifest, "b"))
-    (tmp_path / "c.md").write_bytes(named(manifest, "c"))
+    (tmp_path / "a.md").write_bytes(file_named(manifest, "a"))
+    (tmp_path / "b.md").write_bytes(file_named(manifest, "b"))
+    (tmp_path / "c.md").write_bytes(file_named(manifest, "c"))
     found = scan(tmp_path)
     accepted = {name: digest for name, digest in all_of(found).items() if name != "c.md"}
     asked: list[str] = []
@@ -238,7 +238,7 @@ def test_extra_problems_keep_an_action_from_being_offered(tmp_path: Path, manife
         return [Problem(file=action.file, message="not there", key=key, severity=severity)]
 
     catalog = Catalog(found, accepted, extra_problems=extra)
-    assert states(catalog) == {"a.md": "error", "b.md": "ready", "c.md": "held_back"}
+    assert entry_states(catalog) == {"a.md": "error", "b.md": "ready", "c.md": "held_back"}
     assert asked == ["a", "b"]
     assert [len(entry.problems) for entry in catalog.entries] == [1, 1, 0]
     (problem,) = catalog.problems()
@@ -250,7 +250,7 @@ def test_a_preview_may_ask_only_what_a_ready_action_declares_idempotent(
 ) -> None:
     """A file that is not accepted lends nothing; accepted, it does."""
     (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
-    reads = named(
+    reads = file_named(
         manifest,
         "read",
         old='op = "send"\nidempotent = false',
@@ -259,10 +259,10 @@ def test_a_preview_may_ask_only_what_a_ready_action_declares_idempotent(
     (tmp_path / "read.md").write_bytes(reads)
     found = scan(tmp_path)
     accepted = all_of(found)
-    assert states(Catalog(found, accepted)) == {"read.md": "ready", "send.md": "ready"}
+    assert entry_states(Catalog(found, accepted)) == {"read.md": "ready", "send.md": "ready"}
     del accepted["read.md"]
     catalog = Catalog(found, accepted)
-    assert states(catalog) == {"read.md": "held_back", "send.md": "error"}
+    assert entry_states(catalog) == {"read.md": "held_back", "send.md": "error"}
     (problem,) = catalog.problems()
     assert problem.key == "approval.preview.op"
     assert problem.line == 24
@@ -276,13 +276,13 @@ def test_a_preview_may_not_ask_an_op_of_a_gated_action(tmp_path: Path, manifest:
     """Looking must never be what a person is asked about."""
     (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
     reads = {"old": 'op = "send"\nidempotent = false', "new": 'op = "read"\nidempotent = true'}
-    (tmp_path / "read.md").write_bytes(named(manifest, "read", **reads))
+    (tmp_path / "read.md").write_bytes(file_named(manifest, "read", **reads))
     (tmp_path / "gated.md").write_bytes(
-        named(manifest, "gated", "[approval]\nrequired = true\n", **reads)
+        file_named(manifest, "gated", "[approval]\nrequired = true\n", **reads)
     )
     found = scan(tmp_path)
     catalog = Catalog(found, all_of(found))
-    assert states(catalog) == {"gated.md": "ready", "read.md": "ready", "send.md": "error"}
+    assert entry_states(catalog) == {"gated.md": "ready", "read.md": "ready", "send.md": "error"}
     assert "read is an op of the gated action gated; " in catalog.problems()[0].message
 
 
@@ -291,7 +291,7 @@ def test_an_action_that_breaks_the_rule_lends_nothing_to_others(
 ) -> None:
     """What is not offered is not loaded: whoever looks through it is not offered either."""
     (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
-    lends = named(
+    lends = file_named(
         manifest,
         "read",
         PREVIEW.format(op="other").replace("true", "false"),
@@ -301,14 +301,14 @@ def test_an_action_that_breaks_the_rule_lends_nothing_to_others(
     (tmp_path / "read.md").write_bytes(lends)
     found = scan(tmp_path)
     catalog = Catalog(found, all_of(found))
-    assert states(catalog) == {"read.md": "error", "send.md": "error"}
+    assert entry_states(catalog) == {"read.md": "error", "send.md": "error"}
     assert [problem.key for problem in catalog.problems()] == ["approval.preview.op"] * 2
 
 
 def test_a_preview_asks_its_own_connector(tmp_path: Path, manifest: Build) -> None:
     """An op of the same name elsewhere says nothing about this one."""
     (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
-    other = named(
+    other = file_named(
         manifest,
         "read",
         old='op = "send"\nidempotent = false',
@@ -316,4 +316,4 @@ def test_a_preview_asks_its_own_connector(tmp_path: Path, manifest: Build) -> No
     ).replace(b"github://acme/notes", b"github://acme/other")
     (tmp_path / "read.md").write_bytes(other)
     found = scan(tmp_path)
-    assert states(Catalog(found, all_of(found))) == {"read.md": "ready", "send.md": "error"}
+    assert entry_states(Catalog(found, all_of(found))) == {"read.md": "ready", "send.md": "error"}

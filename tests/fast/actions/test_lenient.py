@@ -22,7 +22,7 @@ def declared(name: str, type_: str, more: str = "", description: str = "d") -> s
 
 
 @pytest.fixture
-def read(manifest: Build) -> Callable[..., ParsedFile]:
+def read_file(manifest: Build) -> Callable[..., ParsedFile]:
     def reading(extra: str = "", *, portable: bool = False, **changes: str) -> ParsedFile:
         return read_action(manifest(extra, **changes), "send-note.md", portable=portable)
 
@@ -32,7 +32,7 @@ def read(manifest: Build) -> Callable[..., ParsedFile]:
 Read = Callable[..., ParsedFile]
 
 
-def loaded(reading: ParsedFile) -> Action:
+def action_of(reading: ParsedFile) -> Action:
     assert reading.action is not None
     assert all(problem.severity == "warning" for problem in reading.problems)
     return reading.action
@@ -57,10 +57,10 @@ def only(reading: ParsedFile) -> Problem:
         ("Boolean", "boolean"),
     ],
 )
-def test_a_type_of_graphql_is_read_as_ours(read: Read, spelling: str, type_: str) -> None:
+def test_a_type_of_graphql_is_read_as_ours(read_file: Read, spelling: str, type_: str) -> None:
     """Agents are told the strict type, and arguments are checked against it."""
-    reading = read(declared("a", spelling))
-    schema: Any = input_schema(loaded(reading))
+    reading = read_file(declared("a", spelling))
+    schema: Any = input_schema(action_of(reading))
     assert schema["properties"]["a"] == {"type": type_, "description": "d"}
     problem = only(reading)
     assert f"{spelling} is accepted and read as {type_}" in problem.message
@@ -69,33 +69,35 @@ def test_a_type_of_graphql_is_read_as_ours(read: Read, spelling: str, type_: str
 
 @pytest.mark.parametrize("spelling", ["JSON", "JSONObject", "IssueFilter", "Integer", "A_9"])
 @pytest.mark.parametrize("value", ["x", 1, 1.5, True, None, [None], {"a": [1]}])
-def test_another_capitalised_type_takes_any_json(read: Read, spelling: str, value: Any) -> None:
+def test_another_capitalised_type_takes_any_json(
+    read_file: Read, spelling: str, value: Any
+) -> None:
     """Nothing is known of it, so nothing is promised: the schema has no type. Null is JSON too."""
-    reading = read(declared("a", spelling))
-    action = loaded(reading)
+    reading = read_file(declared("a", spelling))
+    action = action_of(reading)
     schema: Any = input_schema(action)
     assert schema["properties"]["a"] == {"description": "d"}
     assert check_arguments(action, {"a": value}) == {"a": value}
     assert "any JSON is accepted" in only(reading).message
 
 
-def test_any_json_is_still_json_that_readers_agree_on(read: Read) -> None:
+def test_any_json_is_still_json_that_readers_agree_on(read_file: Read) -> None:
     """And a required one must be there; an optional null counts as absent."""
-    action = loaded(read(declared("a", "JSON") + declared("b", "JSON", "required = false")))
+    action = action_of(read_file(declared("a", "JSON") + declared("b", "JSON", "required = false")))
     assert check_arguments(action, {"a": 1, "b": None}) == {"a": 1}
     for args in ({}, {"a": 2**53}, {"a": "\ud800"}, {"a": float("nan")}):
         with pytest.raises(InvalidArguments):
             check_arguments(action, args)
 
 
-def test_a_name_in_camel_case_is_taken_and_referenced(read: Read) -> None:
+def test_a_name_in_camel_case_is_taken_and_referenced(read_file: Read) -> None:
     """`${args.teamId}` is filled in like any other."""
-    reading = read(
+    reading = read_file(
         'inputs = { team = "${args.teamId}", text = "to ${args._X9}" }\n'
         + declared("teamId", "string")
         + declared("_X9", "string")
     )
-    action = loaded(reading)
+    action = action_of(reading)
     filled = op_arguments(action.steps[0], {"teamId": "t", "_X9": "x"}, {}, action.input_names)
     assert filled == {"team": "t", "text": "to x"}
     problem = only(reading)
@@ -104,21 +106,21 @@ def test_a_name_in_camel_case_is_taken_and_referenced(read: Read) -> None:
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\\t\\n"])
-def test_a_blank_description_is_said_to_be_none(read: Read, blank: str) -> None:
+def test_a_blank_description_is_said_to_be_none(read_file: Read, blank: str) -> None:
     """An agent sees that nothing is known."""
-    reading = read(declared("a", "string", description=blank))
-    assert loaded(reading).inputs[0].description == "(no description)"
+    reading = read_file(declared("a", "string", description=blank))
+    assert action_of(reading).inputs[0].description == "(no description)"
     assert only(reading).key == "inputs[0].description"
 
 
-def test_an_input_declared_twice_takes_either_type(read: Read) -> None:
+def test_an_input_declared_twice_takes_either_type(read_file: Read) -> None:
     """Required if either is; each declaration keeps its own words."""
-    reading = read(
+    reading = read_file(
         declared("a", "string", "required = false", description=" ")
         + declared("b", "boolean", "required = false")
         + declared("a", "array", 'items_type = "integer"\nlabel = "A"', description="numbers")
     )
-    action = loaded(reading)
+    action = action_of(reading)
     assert action.input_names == ("a", "b")
     assert (action.inputs[0].label, action.inputs[0].description) == ("A", "numbers")
     schema: Any = input_schema(action)
@@ -147,11 +149,11 @@ def test_an_input_declared_twice_takes_either_type(read: Read) -> None:
     ],
 )
 def test_an_argument_that_fits_no_declaration_is_answered_with_the_nearest(
-    read: Read, value: Any, said: str
+    read_file: Read, value: Any, said: str
 ) -> None:
     """Of the type that it has, else of all."""
-    action = loaded(
-        read(declared("a", "string") + declared("a", "array", 'items_type = "integer"'))
+    action = action_of(
+        read_file(declared("a", "string") + declared("a", "array", 'items_type = "integer"'))
     )
     with pytest.raises(InvalidArguments) as caught:
         check_arguments(action, {"a": value})
@@ -159,28 +161,30 @@ def test_an_argument_that_fits_no_declaration_is_answered_with_the_nearest(
     assert said in problem["problem"]
 
 
-def test_an_op_outside_the_capabilities_loads_and_says_what_its_run_will_be(read: Read) -> None:
+def test_an_op_outside_the_capabilities_loads_and_says_what_its_run_will_be(
+    read_file: Read,
+) -> None:
     """The executor refuses it (tests/core/runs); the file says so before."""
-    reading = read(old='["send", "read"]', new='["read"]')
-    loaded(reading)
+    reading = read_file(old='["send", "read"]', new='["read"]')
+    action_of(reading)
     problem = only(reading)
     assert problem.key == "execute[0].op"
     assert "capability_denied" in problem.message
 
 
-def test_an_op_that_is_misspelt_is_asked_for_by_its_near_name(read: Read) -> None:
+def test_an_op_that_is_misspelt_is_asked_for_by_its_near_name(read_file: Read) -> None:
     """Nobody wants a second capability where a letter is wrong."""
-    near = only(read(old='["send", "read"]', new='["sent", "read"]'))
+    near = only(read_file(old='["send", "read"]', new='["sent", "read"]'))
     assert 'did you mean "sent"? Otherwise add it' in near.message
-    far = only(read(old='["send", "read"]', new='["read"]'))
+    far = only(read_file(old='["send", "read"]', new='["read"]'))
     assert "did you mean" not in far.message
 
 
-def test_each_kind_is_warned_of_once_with_some_of_its_kin(read: Read) -> None:
+def test_each_kind_is_warned_of_once_with_some_of_its_kin(read_file: Read) -> None:
     """A file of 100 generated inputs has no list of 300 warnings."""
     many = "".join(declared(f"aB{number}", "String", description="") for number in range(20))
-    reading = read(many)
-    loaded(reading)
+    reading = read_file(many)
+    action_of(reading)
     assert [problem.key for problem in reading.problems] == [
         "inputs[0].name",
         "inputs[0].type",
@@ -189,18 +193,18 @@ def test_each_kind_is_warned_of_once_with_some_of_its_kin(read: Read) -> None:
     assert '"aB5" and 14 more' in reading.problems[0].message
 
 
-def test_hostile_names_in_a_warning_are_made_visible_and_short(read: Read) -> None:
+def test_hostile_names_in_a_warning_are_made_visible_and_short(read_file: Read) -> None:
     """A warning is drawn on the same terminal as an error."""
-    reading = read('op = "\\u001b[2J"\n', old='op = "send"\n', new="")
+    reading = read_file('op = "\\u001b[2J"\n', old='op = "send"\n', new="")
     assert "‹ESC›[2J" in only(reading).message
-    long = only(read(declared("A" * 10_000, "string"))).message
+    long = only(read_file(declared("A" * 10_000, "string"))).message
     assert len(long) < 300
 
 
-def test_errors_come_with_the_warnings_and_before_them(read: Read, manifest: Build) -> None:
+def test_errors_come_with_the_warnings_and_before_them(read_file: Read, manifest: Build) -> None:
     """One look shows all; what only warns is no reason to refuse the file."""
     extra = declared("aB", "String") + "[limits]\nwall_seconds = 0\n"
-    reading = read(extra)
+    reading = read_file(extra)
     assert reading.action is None
     assert [(problem.key, problem.severity) for problem in reading.problems] == [
         ("limits.wall_seconds", "error"),
@@ -246,9 +250,9 @@ wall_seconds = 3
 """
 
 
-def test_portable_names_each_use_of_what_is_ours_and_each_leniency(read: Read) -> None:
+def test_portable_names_each_use_of_what_is_ours_and_each_leniency(read_file: Read) -> None:
     """Every place, not one of each kind: they are all to be mended before upstream takes it."""
-    reading = read(
+    reading = read_file(
         declared("aB", "String", description=" ") + declared("aB", "Filter") + ADDITIONS,
         portable=True,
     )
@@ -272,16 +276,18 @@ def test_portable_names_each_use_of_what_is_ours_and_each_leniency(read: Read) -
         ('[approval]\neffect = "read"\n', "approval.effect"),
     ],
 )
-def test_portable_names_each_addition_where_it_stands(read: Read, extra: str, key: str) -> None:
+def test_portable_names_each_addition_where_it_stands(
+    read_file: Read, extra: str, key: str
+) -> None:
     """Upstream's schema is closed: one key of ours and it refuses the file."""
-    (problem,) = read(extra, portable=True).problems
+    (problem,) = read_file(extra, portable=True).problems
     assert (problem.key, problem.class_, problem.severity) == (key, "portability", "error")
     assert problem.line >= 20
 
 
-def test_portable_warns_of_what_upstream_takes_and_does_otherwise(read: Read) -> None:
+def test_portable_warns_of_what_upstream_takes_and_does_otherwise(read_file: Read) -> None:
     """It would send `${send.id}` as text; an op outside the capabilities it only refuses to run."""
-    reading = read(
+    reading = read_file(
         '[[execute]]\nid = "next"\nconnector = "github://acme/notes"\nop = "other"\n'
         'inputs = { id = "${send.id}" }\n',
         portable=True,
@@ -292,6 +298,6 @@ def test_portable_warns_of_what_upstream_takes_and_does_otherwise(read: Read) ->
     ]
 
 
-def test_a_strict_file_is_portable_and_has_no_warning(read: Read) -> None:
+def test_a_strict_file_is_portable_and_has_no_warning(read_file: Read) -> None:
     """Nothing to say is nothing said."""
-    assert read(declared("a", "string"), portable=True).problems == ()
+    assert read_file(declared("a", "string"), portable=True).problems == ()

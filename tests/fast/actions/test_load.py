@@ -14,7 +14,7 @@ Build = Callable[..., bytes]
 Load = Callable[..., Action]
 
 
-def problems_of(data: bytes) -> tuple[Problem, ...]:
+def load_problems(data: bytes) -> tuple[Problem, ...]:
     with pytest.raises(FileProblems) as caught:
         load_action(data, "send-note.md")
     return caught.value.problems
@@ -128,7 +128,7 @@ def test_a_file_of_another_form_is_a_parse_error_with_its_line(
     data: bytes, message: str, line: int
 ) -> None:
     """What is no action file says so, and where."""
-    (problem,) = problems_of(data)
+    (problem,) = load_problems(data)
     assert message in problem.message
     assert problem.class_ == "parse_error"
     assert problem.line == line
@@ -140,7 +140,7 @@ def test_a_file_of_another_form_is_a_parse_error_with_its_line(
 )
 def test_a_byte_that_is_no_text_has_its_column(data: bytes, column: int) -> None:
     """In characters, as the editor counts them."""
-    (problem,) = problems_of(data)
+    (problem,) = load_problems(data)
     assert (problem.message, problem.column) == ("is not UTF-8 text", column)
 
 
@@ -163,16 +163,16 @@ def test_the_first_fault_of_toml_stands_where_an_editor_counts_it(
     text = before + manifest(old=old, new=new).decode()
     if before:
         text = text.replace("\n", "\r\n").replace("\r\r", "\r")
-    (problem,) = problems_of(text.encode())
+    (problem,) = load_problems(text.encode())
     assert (problem.line - bool(before), problem.column, problem.key) == (*place, "")
 
 
 def test_a_fault_of_toml_is_the_only_one_until_it_is_mended(manifest: Build) -> None:
     """Nothing is called missing or wrong that a faulty line may state; then every rule speaks."""
     faulty = manifest("retry = 3\n", old='version = "1.2.3"\nsource', new="version = v1\nsource")
-    (fault,) = problems_of(faulty)
+    (fault,) = load_problems(faulty)
     assert fault.message == "invalid TOML: Invalid value"
-    mended = problems_of(faulty.replace(b"v1", b'"v1"'))
+    mended = load_problems(faulty.replace(b"v1", b'"v1"'))
     assert [each.key for each in mended] == ["execute[0].retry", "version"]
 
 
@@ -185,7 +185,8 @@ def test_every_problem_of_a_file_is_reported_together(manifest: Build) -> None:
         new='version = "v1"\nsource',
     )
     found = [
-        (problem.class_, problem.line, problem.column, problem.key) for problem in problems_of(data)
+        (problem.class_, problem.line, problem.column, problem.key)
+        for problem in load_problems(data)
     ]
     assert found == [
         ("parse_error", 20, 1, "execute[0].retry"),
@@ -215,7 +216,7 @@ def test_an_unknown_key_is_refused_wherever_it_stands(
     manifest: Build, extra: str, key: str
 ) -> None:
     """The schema is closed: a misspelt `requird` must not silently ungate an action."""
-    problem = problems_of(manifest(extra))[0]
+    problem = load_problems(manifest(extra))[0]
     assert problem.key == key
     assert "unknown front matter key" in problem.message
     assert problem.class_ == "parse_error"
@@ -243,32 +244,32 @@ def test_a_value_that_has_no_place_is_named(
     manifest: Build, extra: str, key: str | None, message: str
 ) -> None:
     """Types are checked at load, never guessed at run time."""
-    problem = problems_of(manifest(extra))[0]
+    problem = load_problems(manifest(extra))[0]
     assert message in problem.message
     assert problem.key == key or (key is None and problem.key.startswith("execute[0].inputs.a[0]"))
 
 
 def test_a_wrong_type_is_said_once(manifest: Build) -> None:
     """`name = 5` is not also `name is required`."""
-    (problem,) = problems_of(manifest(old='name = "send-note"', new="name = 5"))
+    (problem,) = load_problems(manifest(old='name = "send-note"', new="name = 5"))
     assert problem.message == "must be a string, not an integer"
 
 
 def test_hostile_text_in_a_message_is_made_visible(manifest: Build) -> None:
     """A file cannot write escape sequences to the terminal through its own error."""
-    (problem,) = problems_of(manifest(old='name = "send-note"', new='name = "\\u001b[2J\\u202e"'))
+    (problem,) = load_problems(manifest(old='name = "send-note"', new='name = "\\u001b[2J\\u202e"'))
     assert "‹ESC›[2J‹RLO›" in problem.message
-    (problem,) = problems_of(manifest('inputs = { x = "${args.\\u001b[2J\\u202e}" }\n'))
+    (problem,) = load_problems(manifest('inputs = { x = "${args.\\u001b[2J\\u202e}" }\n'))
     assert "‹ESC›[2J‹RLO›" in problem.message
     assert "\x1b" not in problem.message
-    (problem,) = problems_of(manifest(f'inputs = {{ x = "${{args.{"y" * 10_000}}}" }}\n'))
+    (problem,) = load_problems(manifest(f'inputs = {{ x = "${{args.{"y" * 10_000}}}" }}\n'))
     assert len(problem.message) < 300
 
 
 def test_a_file_full_of_problems_lists_the_first_thousand_and_counts_the_rest() -> None:
     """A hostile file cannot make the list of problems larger than itself."""
     data = b"+++\n" + b"".join(b"k%d = 1\n" % number for number in range(2000)) + b"+++\n"
-    problems = problems_of(data)
+    problems = load_problems(data)
     assert len(problems) == 1001
     assert problems[-1].message == "and 1006 more problems"
 

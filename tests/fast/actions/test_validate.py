@@ -213,7 +213,7 @@ EXTRA = [
 ]
 
 
-def check(data: bytes, key: str, message: str) -> None:
+def check_problem(data: bytes, key: str, message: str) -> None:
     with pytest.raises(FileProblems) as caught:
         load_action(data, "send-note.md")
     (problem,) = caught.value.problems
@@ -228,7 +228,7 @@ def test_a_broken_rule_is_one_problem_at_its_key(
     manifest: Build, old: str, new: str, key: str, message: str
 ) -> None:
     """Each rule refuses what breaks it, and nothing else complains."""
-    check(manifest(old=old, new=new), key, message)
+    check_problem(manifest(old=old, new=new), key, message)
 
 
 @pytest.mark.parametrize(("extra", "key", "message"), EXTRA)
@@ -236,7 +236,7 @@ def test_a_broken_rule_of_an_optional_part_is_one_problem_at_its_key(
     manifest: Build, extra: str, key: str, message: str
 ) -> None:
     """The same for inputs, templates, previews and limits."""
-    check(manifest(extra), key, message)
+    check_problem(manifest(extra), key, message)
 
 
 def test_nothing_at_all_names_everything_that_must_be_there() -> None:

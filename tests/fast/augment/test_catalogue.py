@@ -24,13 +24,13 @@ def test_what_settings_leave_out_is_no_tool() -> None:
     assert catalogue.tools[0].description == "Run send-draft."
 
 
-def names(*given: str) -> Catalogue:
+def catalogue_of(*given: str) -> Catalogue:
     return Catalogue(tools=tuple(Tool(name=name, description="", schema={}) for name in given))
 
 
 def test_ours_is_named_anew_where_the_agent_has_the_name() -> None:
     """The agent's stays, unless it begins with our prefix."""
-    offer = names("read", "send").offer(["read", "aileron_read", "own"])
+    offer = catalogue_of("read", "send").offer(["read", "aileron_read", "own"])
     assert offer.names == {"aileron_read": "read", "send": "send"}
     assert offer.renamed == {"aileron_read": "agent_aileron_read"}
     assert offer.shown("agent_aileron_read") == "aileron_read"
@@ -41,7 +41,7 @@ def test_ours_is_named_anew_where_the_agent_has_the_name() -> None:
 def test_thousands_of_tools_with_our_prefix_are_told_apart_in_one_pass() -> None:
     """As many as fit into a request."""
     agent = [f"aileron_{number}" for number in range(50_000)]
-    assert len(names("a").offer(agent).renamed) == 50_000
+    assert len(catalogue_of("a").offer(agent).renamed) == 50_000
 
 
 NAMES = st.lists(
@@ -55,7 +55,7 @@ NAMES = st.lists(
 @given(agent=NAMES, ours=NAMES)
 def test_no_two_tools_ever_have_one_name(agent: list[str], ours: list[str]) -> None:
     """At the model; and each of the agent's is back under its own."""
-    offer = names(*ours).offer(agent)
+    offer = catalogue_of(*ours).offer(agent)
     there = [offer.renamed.get(name, name) for name in agent]
     assert len({*there, *offer.names}) == len(agent) + len(ours)
     assert [offer.shown(name) for name in there] == agent

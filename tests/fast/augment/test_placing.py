@@ -43,7 +43,7 @@ def history_digest(items: Any) -> str:
     return HistoryDigest().extended(items).value
 
 
-def place(conversations: Conversations, items: list[Any], **more: Any) -> list[Any]:
+def placed(conversations: Conversations, items: list[Any], **more: Any) -> list[Any]:
     return list(
         placed_history(ANTHROPIC_MESSAGES, ReadHistory.of(items), conversations, **more).items
     )
@@ -52,15 +52,15 @@ def place(conversations: Conversations, items: list[Any], **more: Any) -> list[A
 def test_a_hidden_turn_stands_where_the_agent_has_its_answer() -> None:
     """Whatever the agent made of its shape, and whatever follows."""
     said = {"role": "user", "content": "more"}
-    assert place(known(), [ASKED, SEEN, said]) == [ASKED, *REAL, said]
+    assert placed(known(), [ASKED, SEEN, said]) == [ASKED, *REAL, said]
     plain = {"role": "assistant", "content": "done"}
-    assert place(known(), [ASKED, plain, said]) == [ASKED, *REAL, said]
+    assert placed(known(), [ASKED, plain, said]) == [ASKED, *REAL, said]
 
 
 def test_an_empty_message_behind_an_answer_stays() -> None:
     """With it the history has the same digest as with the answer alone."""
     empty, said = {"role": "user", "content": ""}, {"role": "user", "content": "more"}
-    assert place(known(), [ASKED, SEEN, empty, said]) == [ASKED, *REAL, empty, said]
+    assert placed(known(), [ASKED, SEEN, empty, said]) == [ASKED, *REAL, empty, said]
 
 
 def test_our_results_come_before_the_agents_in_one_message() -> None:
@@ -70,22 +70,22 @@ def test_our_results_come_before_the_agents_in_one_message() -> None:
         "role": "user",
         "content": [{"type": "tool_result", "tool_use_id": "d", "content": "own"}],
     }
-    *_, last = place(known(results=ours, items=REAL[:1]), [ASKED, SEEN, own])
+    *_, last = placed(known(results=ours, items=REAL[:1]), [ASKED, SEEN, own])
     assert [each["tool_use_id"] for each in last["content"]] == ["c", "d"]
     tool = {"role": "tool", "tool_call_id": "d", "content": "own"}
     items = [ASKED, SEEN, tool]
-    placed = placed_history(
+    found = placed_history(
         CHAT_COMPLETIONS, ReadHistory.of(items), known(results=ours, items=REAL[:1])
     )
-    assert [each.get("tool_call_id") for each in placed.items] == [None, None, "c", "d"]
-    *_, last = place(known(results=ours, items=REAL[:1]), [ASKED, SEEN])
+    assert [each.get("tool_call_id") for each in found.items] == [None, None, "c", "d"]
+    *_, last = placed(known(results=ours, items=REAL[:1]), [ASKED, SEEN])
     assert last["content"][0]["tool_use_id"] == "c"
 
 
 def test_in_another_history_a_record_stands_before_the_answer_without_its_thinking() -> None:
     """Its thinking was put together from several turns: a provider refuses that."""
     other = {"role": "user", "content": "a summary"}
-    first, record, answer = place(known(), [other, SEEN])
+    first, record, answer = placed(known(), [other, SEEN])
     assert first == other
     assert record["role"] == "user"
     assert record["content"].endswith("\n- f: completed")
@@ -102,17 +102,17 @@ def test_an_answer_that_said_nothing_leaves_no_record_in_another_conversation() 
         {"type": "reasoning", "id": "rs_1", "summary": []},
         {"role": "assistant", "content": "no"},
     ]
-    placed = placed_history(OPENAI_RESPONSES, ReadHistory.of(items), conversations)
-    assert [*placed.items] == items
+    found = placed_history(OPENAI_RESPONSES, ReadHistory.of(items), conversations)
+    assert [*found.items] == items
 
 
 def test_in_a_history_without_the_answer_there_is_nothing_to_say() -> None:
     """Somebody who goes back before it means that."""
     other = {"role": "user", "content": "other"}
-    assert place(known(), [ASKED, {"role": "assistant", "content": "no"}, other]) == [
+    assert placed(known(), [ASKED, {"role": "assistant", "content": "no"}, other]) == [
         ASKED, {"role": "assistant", "content": "no"}, other,
     ]  # fmt: skip
-    assert place(Conversations(), [ASKED, SEEN]) == [ASKED, SEEN]
+    assert placed(Conversations(), [ASKED, SEEN]) == [ASKED, SEEN]
 
 
 def test_the_tools_are_those_of_the_beginning_but_an_equal_request_is_a_new_one() -> None:

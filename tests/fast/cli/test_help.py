@@ -17,16 +17,16 @@ from aileron_tui.cli.output import EXIT
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "command-line.md").read_text("utf-8")
 
 
-def commands(
+def all_commands(
     command: click.Command = aileron, words: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield words, command
     if isinstance(command, click.Group):
         for word, each in command.commands.items():
-            yield from commands(each, (*words, word))
+            yield from all_commands(each, (*words, word))
 
 
-ALL = dict(commands())
+ALL = dict(all_commands())
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)

@@ -23,20 +23,20 @@ from aileron_tui.cli.scaffold import EXAMPLE_DRAFT, EXAMPLE_HOST, examples, sett
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def run(*words: str, code: int = 0, env: dict[str, str] | None = None) -> str:
+def run_aileron(*words: str, code: int = 0, env: dict[str, str] | None = None) -> str:
     done = CliRunner().invoke(aileron, words, prog_name="aileron", env=env)
     assert done.exit_code == code, done.output
     return done.output
 
 
-def made(home: Path, *words: str) -> dict[str, Any]:
-    return json.loads(run("init", *words, "--json", "--home", str(home)))
+def init_json(home: Path, *words: str) -> dict[str, Any]:
+    return json.loads(run_aileron("init", *words, "--json", "--home", str(home)))
 
 
 def test_a_home_is_made_with_settings_and_nothing_that_counts(tmp_path: Path) -> None:
     """0700, with config.toml 0600, an empty folder of actions, and no database yet."""
     home = tmp_path / "home"
-    said = made(home)
+    said = init_json(home)
     assert (said["home"], said["config"], said["example"]) == (str(home), "made", None)
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
     assert stat.S_IMODE((home / "config.toml").stat().st_mode) == 0o600
@@ -47,8 +47,8 @@ def test_a_home_is_made_with_settings_and_nothing_that_counts(tmp_path: Path) ->
 def test_what_a_first_run_prints_fits_80_columns(tmp_path: Path) -> None:
     """A pane of 80 columns breaks no sentence of ours; paths are as long as they are."""
     home = tmp_path / "home"
-    said = run("init", "--example", "--home", str(home)).splitlines()
-    said += run("action", "list", "--home", str(home)).splitlines()
+    said = run_aileron("init", "--example", "--home", str(home)).splitlines()
+    said += run_aileron("action", "list", "--home", str(home)).splitlines()
     assert "○ send-draft                   needs approval  0.6 kB  not accepted" in said
     assert "To accept an action, select it in the console and press t." in said
     assert [line for line in said if len(line) >= 80 and str(home) not in line] == []
@@ -56,7 +56,7 @@ def test_what_a_first_run_prints_fits_80_columns(tmp_path: Path) -> None:
 
 def test_the_settings_that_are_made_change_nothing(tmp_path: Path) -> None:
     """As they are written, the defaults hold."""
-    made(tmp_path / "home")
+    init_json(tmp_path / "home")
     assert load_settings(tmp_path / "home" / "config.toml") == Settings()
 
 
@@ -74,39 +74,39 @@ def test_every_setting_stands_there_with_its_default(tmp_path: Path) -> None:
 def test_a_second_call_keeps_what_is_there(tmp_path: Path) -> None:
     """The person's settings stay; the example is added to them."""
     home = tmp_path / "home"
-    made(home)
+    init_json(home)
     (home / "config.toml").write_text('[log]\nlevel = "debug"\n')
-    said = made(home, "--example")
+    said = init_json(home, "--example")
     assert said["config"] == "kept"
     assert (home / "config.toml").read_text() == '[log]\nlevel = "debug"\n'
-    assert made(home, "--example")["example"] == said["example"]
+    assert init_json(home, "--example")["example"] == said["example"]
     assert len(list((home / "actions").iterdir())) == 3
 
 
 def test_settings_that_cannot_be_used_are_reported_at_once(tmp_path: Path) -> None:
     """Not only when the console starts."""
     home = tmp_path / "home"
-    made(home)
+    init_json(home)
     (home / "config.toml").write_text("[log]\nlevel = 5\n")
-    assert "log.level" in run("init", "--home", str(home), code=1)
+    assert "log.level" in run_aileron("init", "--home", str(home), code=1)
 
 
 def test_the_folder_of_another_program_is_left_alone(tmp_path: Path) -> None:
     """Exit 1 and a sentence."""
     (tmp_path / "theirs.cfg").write_text("")
-    assert "another program" in run("init", "--home", str(tmp_path), code=1)
+    assert "another program" in run_aileron("init", "--home", str(tmp_path), code=1)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs.cfg"]
 
 
 def test_the_example_is_the_repositorys_own(tmp_path: Path) -> None:
     """The connector and the actions over it, not accepted; what is shipped is what is tested."""
     home = tmp_path / "home"
-    said = made(home, "--example")["example"]
+    said = init_json(home, "--example")["example"]
     assert said == {
         "connector": "local://aileron/mail-drafts@0.1.0",
         "actions": ["get-draft", "list-drafts", "send-draft"],
     }
-    listed = json.loads(run("action", "list", "--json", "--home", str(home)))
+    listed = json.loads(run_aileron("action", "list", "--json", "--home", str(home)))
     assert {item["state"] for item in listed["items"]} == {"held_back"}
     connector = "connectors/mail-drafts"
     for part in ("actions", "mailbox", f"{connector}/connector.wasm", f"{connector}/manifest.toml"):
@@ -117,16 +117,16 @@ def test_the_example_is_the_repositorys_own(tmp_path: Path) -> None:
 def test_the_lines_that_it_prints_are_commands(tmp_path: Path, example: tuple[str, ...]) -> None:
     """Each can be pasted into a shell; a home that Aileron would not find by itself is named."""
     home = tmp_path / "a home; with $(odd) name"
-    text = run("init", *example, "--home", str(home))
+    text = run_aileron("init", *example, "--home", str(home))
     lines = [each.strip() for each in text.splitlines() if re.match(r" +(\S*/)?aileron ", each)]
-    assert lines == made(home, *example)["next"]
+    assert lines == init_json(home, *example)["next"]
     assert len(lines) == (3 if example else 4)
     for line in lines:
         words = shlex.split(line)
         if words[1:] != ["example"]:
             assert words[words.index("--home") + 1] == str(home)
-        run(*words[1:], "--help")
-    own = run("init", *example, env={"HOME": str(tmp_path), "AILERON_HOME": ""})
+        run_aileron(*words[1:], "--help")
+    own = run_aileron("init", *example, env={"HOME": str(tmp_path), "AILERON_HOME": ""})
     assert "--home" not in own
 
 
@@ -140,7 +140,7 @@ def test_the_lines_begin_with_what_runs_this_very_installation(tmp_path: Path) -
     (tmp_path / "other" / "aileron").chmod(0o755)
     for folder, by_name in (("linked", True), ("other", False), ("empty", False)):
         home = str(tmp_path / "home")
-        text = run("init", "--json", "--home", home, env={"PATH": str(tmp_path / folder)})
+        text = run_aileron("init", "--json", "--home", home, env={"PATH": str(tmp_path / folder)})
         (program,) = {shlex.split(line)[0] for line in json.loads(text)["next"]}
         assert (program == "aileron") == by_name
         assert by_name or Path(program).samefile(own)
@@ -168,6 +168,6 @@ def test_a_port_that_is_taken_is_a_sentence() -> None:
     """With what to do instead."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        text = run("example", "--port", port, code=1)
+        text = run_aileron("example", "--port", port, code=1)
     assert f"Port {port} of 127.0.0.1 cannot be used" in text
     assert "--route" in text

@@ -10,7 +10,7 @@ from aileron_core.connectors.wasm.engine import WasmEngine
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[WasmEngine]:
+def plain_engine() -> Iterator[WasmEngine]:
     outgoing = OutgoingClient()
     made = WasmEngine(outgoing, optimize=False)
     yield made
@@ -38,16 +38,18 @@ COMMAND = '(memory (export "memory") 1) (func (export "_start"))'
     ],
 )
 def test_a_module_that_was_built_for_something_else_is_refused_with_how_to_build_it(
-    engine: WasmEngine, text: str, words: str
+    plain_engine: WasmEngine, text: str, words: str
 ) -> None:
     """One sentence for what it imports or lacks; with the compiler's switch where that is known."""
-    (message,) = engine.check_module(bytes(wasmtime.wat2wasm(f"(module {text})"))).problems
+    (message,) = plain_engine.check_module(bytes(wasmtime.wat2wasm(f"(module {text})"))).problems
     assert words in message
 
 
-def test_a_hostile_list_of_imports_makes_no_list_of_its_own_length(engine: WasmEngine) -> None:
+def test_a_hostile_list_of_imports_makes_no_list_of_its_own_length(
+    plain_engine: WasmEngine,
+) -> None:
     """What the child sends back is bounded, however many there are and whatever they are called."""
     imports = "".join(f'(import "{"m" * 900}" "{number:0900}" (func))' for number in range(300))
-    found = engine.check_module(bytes(wasmtime.wat2wasm(f"(module {imports} {COMMAND})")))
+    found = plain_engine.check_module(bytes(wasmtime.wat2wasm(f"(module {imports} {COMMAND})")))
     assert len(found.problems) == 100
     assert all(len(each) < 500 for each in found.problems)

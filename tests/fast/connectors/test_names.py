@@ -9,7 +9,7 @@ from aileron_core.actions.problems import KeyProblem
 from aileron_core.connectors.manifest_rules import manifest_problems
 
 
-def named(text: str) -> Iterator[KeyProblem]:
+def name_problems(text: str) -> Iterator[KeyProblem]:
     return manifest_problems({"connector": {"name": text, "version": "1.0.0"}})
 
 
@@ -19,7 +19,7 @@ def named(text: str) -> Iterator[KeyProblem]:
 )
 def test_a_name_is_scheme_owner_and_path(text: str) -> None:
     """As deep as its author wants, in letters of any case."""
-    assert [*named(text)] == []
+    assert [*name_problems(text)] == []
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_name_is_scheme_owner_and_path(text: str) -> None:
 )
 def test_what_is_no_name_is_refused(text: str) -> None:
     """Nothing but scheme, owner and path in plain letters is a name."""
-    (problem,) = named(text)
+    (problem,) = name_problems(text)
     assert problem.path == ("connector", "name")
 
 

@@ -18,7 +18,7 @@ from tests.support.making import program
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
 
 
-def git(where: Path, *words: str) -> None:
+def git_in(where: Path, *words: str) -> None:
     subprocess.run([*GIT, "-C", str(where), *words], check=True, capture_output=True)
 
 
@@ -100,9 +100,9 @@ def test_the_resolvers_settings_are_mounted_where_links_lead_out_of_etc(
 def worktree(tmp_path: Path) -> Path:
     """A worktree, on a path with a blank and letters beyond ASCII, of a repository beside it."""
     main, tree = tmp_path / "main", tmp_path / "wörk tree"
-    git(tmp_path, "init", "-q", str(main))
-    git(main, "commit", "-q", "--allow-empty", "-m", "first")
-    git(main, "worktree", "add", "-q", "-b", "side", str(tree))
+    git_in(tmp_path, "init", "-q", str(main))
+    git_in(main, "commit", "-q", "--allow-empty", "-m", "first")
+    git_in(main, "worktree", "add", "-q", "-b", "side", str(tree))
     return tree
 
 
@@ -118,12 +118,12 @@ def test_a_submodules_repository_is_found_above_it(tmp_path: Path) -> None:
     """In the one above, also where that is an additional work tree or the path has slashes."""
     other, main, tree = tmp_path / "other", tmp_path / "main", tmp_path / "tree"
     for each in (other, main):
-        git(tmp_path, "init", "-q", str(each))
-        git(each, "commit", "-q", "--allow-empty", "-m", "first")
-    git(main, "submodule", "add", "-q", str(other), "a/part")
-    git(main, "commit", "-qm", "part")
-    git(main, "worktree", "add", "-q", str(tree))
-    git(tree, "submodule", "update", "-q", "--init")
+        git_in(tmp_path, "init", "-q", str(each))
+        git_in(each, "commit", "-q", "--allow-empty", "-m", "first")
+    git_in(main, "submodule", "add", "-q", str(other), "a/part")
+    git_in(main, "commit", "-qm", "part")
+    git_in(main, "worktree", "add", "-q", str(tree))
+    git_in(tree, "submodule", "update", "-q", "--init")
     found = find_repository(main / "a" / "part")
     assert found is not None
     assert found.git_dir == found.common_dir == main / ".git" / "modules" / "a" / "part"

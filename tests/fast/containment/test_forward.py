@@ -67,12 +67,12 @@ class Way:
 
 
 @pytest.fixture
-def way(tmp_path: Path) -> Iterator[Way]:
+def forwarding(tmp_path: Path) -> Iterator[Way]:
     with contextlib.closing(Way(tmp_path)) as found:
         yield found
 
 
-def read(end: socket.socket, size: int = 1 << 40) -> bytes:
+def read_bytes(end: socket.socket, size: int = 1 << 40) -> bytes:
     """Read *size* bytes, or to the end."""
     parts: list[bytes] = []
     while size > 0 and (part := end.recv(min(size, 1 << 20))):
@@ -81,7 +81,7 @@ def read(end: socket.socket, size: int = 1 << 40) -> bytes:
     return b"".join(parts)
 
 
-def fill(end: socket.socket) -> int:
+def fill_pipe(end: socket.socket) -> int:
     """Write until nobody takes more; return how much was taken."""
     end.settimeout(0.5)
     sent = 0
@@ -98,103 +98,103 @@ def reset(end: socket.socket) -> None:
     end.close()
 
 
-def test_bytes_pass_unchanged_in_both_directions(way: Way) -> None:
+def test_bytes_pass_unchanged_in_both_directions(forwarding: Way) -> None:
     """Through the sandbox: nothing is added, and a piece passes before the next is there."""
-    client, console = way.pair()
+    client, console = forwarding.pair()
     with client, console:
         for piece in (b"POST /gw/tok/v1/messages HTTP/1.1\r\n", b"\x00\xff" * 5, b"x"):
             client.sendall(piece)
-            assert read(console, len(piece)) == piece
+            assert read_bytes(console, len(piece)) == piece
         for piece in (b"HTTP/1.1 200 OK\r\n\r\n", b"data: 1\n\n", b"\r\n"):
             console.sendall(piece)
-            assert read(client, len(piece)) == piece
+            assert read_bytes(client, len(piece)) == piece
 
 
 @pytest.mark.parametrize("up", [True, False])
-def test_whoever_does_not_read_is_waited_for_and_loses_nothing(way: Way, up: bool) -> None:
+def test_whoever_does_not_read_is_waited_for_and_loses_nothing(forwarding: Way, up: bool) -> None:
     """Back-pressure: what is under way is bounded, and all of it comes."""
-    client, console = way.pair()
+    client, console = forwarding.pair()
     with client, console:
         source, target = (client, console) if up else (console, client)
-        sent = fill(source)
+        sent = fill_pipe(source)
         assert 0 < sent < MANY
-        assert len(read(target, sent)) == sent
+        assert len(read_bytes(target, sent)) == sent
 
 
-def test_a_client_that_hangs_up_is_heard_by_the_console(way: Way) -> None:
+def test_a_client_that_hangs_up_is_heard_by_the_console(forwarding: Way) -> None:
     """The console cancels upstream; it has to see the end for that."""
-    client, console = way.pair()
+    client, console = forwarding.pair()
     with console:
         client.close()
-        assert read(console) == b""
+        assert read_bytes(console) == b""
 
 
-def test_a_client_that_breaks_off_under_an_answer_is_heard_too(way: Way) -> None:
+def test_a_client_that_breaks_off_under_an_answer_is_heard_too(forwarding: Way) -> None:
     """Its reset ends what the console still writes."""
-    client, console = way.pair()
+    client, console = forwarding.pair()
     with console:
         console.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-        assert read(client, 5) == b"HTTP/"
+        assert read_bytes(client, 5) == b"HTTP/"
         reset(client)
-        assert read(console) == b""
+        assert read_bytes(console) == b""
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
             console.sendall(bytes(MANY))
 
 
-def test_a_client_that_only_ends_its_request_still_gets_the_answer(way: Way) -> None:
+def test_a_client_that_only_ends_its_request_still_gets_the_answer(forwarding: Way) -> None:
     """Each direction ends by itself."""
-    client, console = way.pair()
+    client, console = forwarding.pair()
     with client, console:
         client.sendall(b"all")
         client.shutdown(socket.SHUT_WR)
-        assert read(console) == b"all"
+        assert read_bytes(console) == b"all"
         console.sendall(b"answer")
         console.close()
-        assert read(client) == b"answer"
+        assert read_bytes(client) == b"answer"
 
 
-def test_a_console_that_has_said_all_still_hears_the_rest(way: Way) -> None:
+def test_a_console_that_has_said_all_still_hears_the_rest(forwarding: Way) -> None:
     """The same the other way round."""
-    client, console = way.pair()
+    client, console = forwarding.pair()
     with client, console:
         console.sendall(b"answer")
         console.shutdown(socket.SHUT_WR)
-        assert read(client) == b"answer"
+        assert read_bytes(client) == b"answer"
         client.sendall(b"rest")
-        assert read(console, 4) == b"rest"
+        assert read_bytes(console, 4) == b"rest"
 
 
-def test_an_answer_that_comes_before_the_request_has_ended_is_heard(way: Way) -> None:
+def test_an_answer_that_comes_before_the_request_has_ended_is_heard(forwarding: Way) -> None:
     """A console that refuses a large body closes while it is still being sent."""
-    client, console = way.pair()
+    client, console = forwarding.pair()
     with client:
         client.sendall(b"head")
-        assert read(console, 4) == b"head"
+        assert read_bytes(console, 4) == b"head"
         console.sendall(b"413")
         console.close()
-        assert read(client, 3) == b"413"
+        assert read_bytes(client, 3) == b"413"
 
 
-def test_while_the_console_is_away_a_connection_breaks_and_later_ones_pass(way: Way) -> None:
+def test_while_the_console_is_away_a_connection_breaks_and_later_ones_pass(forwarding: Way) -> None:
     """A restart of the console is no error; its socket comes back in the same place."""
-    way.leave()
-    with way.client() as client, pytest.raises(ConnectionResetError):
+    forwarding.leave()
+    with forwarding.client() as client, pytest.raises(ConnectionResetError):
         client.recv(1)
-    way.listen()
-    client, console = way.pair()
+    forwarding.listen()
+    client, console = forwarding.pair()
     with client, console:
         client.sendall(b"again")
-        assert read(console, 5) == b"again"
+        assert read_bytes(console, 5) == b"again"
 
 
-def test_one_connection_does_not_wait_for_another(way: Way) -> None:
+def test_one_connection_does_not_wait_for_another(forwarding: Way) -> None:
     """A stream that nobody reads holds up nobody else."""
-    slow, console = way.pair()
+    slow, console = forwarding.pair()
     with slow, console:
-        fill(console)
-        client, other = way.pair()
+        fill_pipe(console)
+        client, other = forwarding.pair()
         with client, other:
             client.sendall(b"ping")
-            assert read(other, 4) == b"ping"
+            assert read_bytes(other, 4) == b"ping"
             other.sendall(b"pong")
-            assert read(client, 4) == b"pong"
+            assert read_bytes(client, 4) == b"pong"

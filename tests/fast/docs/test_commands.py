@@ -16,7 +16,7 @@ PAGES = [ROOT / "README.md", *sorted({*(ROOT / "docs").glob("*.md")} - {GENERATE
 CONNECTORS = sorted((ROOT / "examples" / "connectors").glob("*/README.md"))
 
 
-def commands(page: Path) -> list[list[str]]:
+def commands_in(page: Path) -> list[list[str]]:
     """Return the words of each line of *page* that calls `aileron`, without what a shell does with its output."""
     lines = (line[4:] for line in page.read_text().splitlines() if line.startswith("    aileron "))
     typed = (shlex.split(line.partition("  #")[0]) for line in lines if "..." not in line)
@@ -43,7 +43,7 @@ def parsed(words: list[str]) -> dict[str, object]:
     "page", [*PAGES, *CONNECTORS], ids=lambda page: str(page.relative_to(ROOT))
 )
 def test_a_command_on_a_page_can_be_typed(page: Path) -> None:
-    for words in commands(page):
+    for words in commands_in(page):
         try:
             parsed([*words])
         except click.UsageError as error:
@@ -52,7 +52,7 @@ def test_a_command_on_a_page_can_be_typed(page: Path) -> None:
 
 @pytest.mark.parametrize("page", CONNECTORS, ids=lambda page: page.parent.name)
 def test_a_connectors_page_names_its_own_files_and_inputs(page: Path) -> None:
-    for words in commands(page):
+    for words in commands_in(page):
         for word in words:
             if word.startswith("examples/"):
                 assert (ROOT / word).is_dir(), word

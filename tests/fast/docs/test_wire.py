@@ -41,7 +41,7 @@ def rows(heading: str, table: int = 0) -> list[list[str]]:
     ]
 
 
-def names(cell: str) -> list[str]:
+def names_listed(cell: str) -> list[str]:
     """Return the names that a cell lists: `x.{a,b}, c` are x.a, x.b and c; a route's `{id}` stays."""
     found: list[str] = []
     for each in cell.split(", "):
@@ -57,7 +57,7 @@ def test_routes_are_those_that_are_served_and_described() -> None:
     documented = {
         (method, path): who
         for routes, who in rows("Routes")
-        for method, path in (route.split() for route in names(routes))
+        for method, path in (route.split() for route in names_listed(routes))
     }
     assert documented == {(spec.method, spec.path): spec.access for spec in ROUTES}
     paths = document()["paths"]
@@ -77,7 +77,7 @@ def test_the_error_body_has_these_members_in_this_order() -> None:
 
 
 def test_error_classes_have_these_statuses_and_may_be_tried_again_or_not() -> None:
-    table = [(name, *rest) for classes, *rest in rows("Errors") for name in names(classes)]
+    table = [(name, *rest) for classes, *rest in rows("Errors") for name in names_listed(classes)]
     assert {name: int(status) for name, status, _ in table} == STATUS
     documented = {name: word for name, _, word in table if word in ("yes", "no")}
     # A home that cannot be used is `unavailable` too, on the command line alone.
@@ -174,7 +174,9 @@ def test_the_columns_of_the_audit() -> None:
 
 
 def test_every_event_that_is_recorded_and_who_acts_in_it() -> None:
-    documented = {event: actor for actor, events in rows("Events") for event in names(events)}
+    documented = {
+        event: actor for actor, events in rows("Events") for event in names_listed(events)
+    }
     assert documented == {
         str(each): each.actor for each in AuditEvent if each is not AuditEvent.AUDIT_UNREADABLE
     }

@@ -28,13 +28,13 @@ def sealed(shown: dict[str, object] = SHOWN) -> bytes:
     return seal(shown, LABEL, KEY.public_key().public_bytes_raw())
 
 
-def opened(record: bytes, label: SealLabel = LABEL) -> dict[str, object]:
+def unsealed(record: bytes, label: SealLabel = LABEL) -> dict[str, object]:
     return unseal(record, label, KEY.private_bytes_raw())
 
 
 def test_it_opens_to_what_it_was_made_of_and_never_looks_the_same() -> None:
     first, second = sealed(), sealed()
-    assert opened(first) == opened(second) == SHOWN
+    assert unsealed(first) == unsealed(second) == SHOWN
     assert first[1:] != second[1:]
     assert first[0] == VERSION
     assert b"northwind" not in first
@@ -59,7 +59,7 @@ def test_its_size_says_little() -> None:
 )
 def test_it_is_of_one_decision(other: SealLabel) -> None:
     with pytest.raises(CannotUnseal, match="changed, cut or moved here"):
-        opened(sealed(), other)
+        unsealed(sealed(), other)
 
 
 def test_a_changed_byte_is_refused_wherever_it_is() -> None:
@@ -69,7 +69,7 @@ def test_a_changed_byte_is_refused_wherever_it_is() -> None:
         changed = bytearray(record)
         changed[at] ^= 1
         with pytest.raises(CannotUnseal):
-            opened(bytes(changed))
+            unsealed(bytes(changed))
 
 
 def test_a_cut_or_lengthened_record_is_refused() -> None:
@@ -84,19 +84,19 @@ def test_a_cut_or_lengthened_record_is_refused() -> None:
         b"\1" * 60,
     ):
         with pytest.raises(CannotUnseal, match="changed, cut or moved here"):
-            opened(spoilt)
+            unsealed(spoilt)
 
 
 def test_a_public_key_that_gives_no_secret_is_refused() -> None:
     """All zeros: whoever made it would know the secret."""
     record = sealed()
     with pytest.raises(CannotUnseal):
-        opened(record[:1] + bytes(32) + record[33:])
+        unsealed(record[:1] + bytes(32) + record[33:])
 
 
 def test_a_newer_version_is_named_as_such() -> None:
     with pytest.raises(CannotUnseal, match=r"newer Aileron \(version 2, this one reads 1\)"):
-        opened(b"\2" + sealed()[1:])
+        unsealed(b"\2" + sealed()[1:])
 
 
 def test_another_key_does_not_open_it() -> None:

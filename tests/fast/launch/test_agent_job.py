@@ -24,7 +24,7 @@ def test_a_script_without_its_interpreter_ends_in_a_sentence(
     program = tmp_path / "co\x1bdex"
     program.write_text(first_line.format(folder=tmp_path) + "\n", newline="")
     program.chmod(0o755)
-    said = start(program)
+    said = start_job(program)
     assert said.returncode == 127
     assert said.stderr.startswith("aileron launch: ")
     assert said.stderr.count("\n") == 1
@@ -51,7 +51,7 @@ def test_a_program_that_cannot_be_executed_ends_in_a_sentence(tmp_path: Path) ->
     program = tmp_path / "codex"
     program.write_bytes(b"\x7fELF")
     program.chmod(0o755)
-    said = start(program)
+    said = start_job(program)
     assert said.returncode == 126
     assert said.stderr.startswith("aileron launch: ")
     assert "Traceback" not in said.stderr
@@ -60,12 +60,12 @@ def test_a_program_that_cannot_be_executed_ends_in_a_sentence(tmp_path: Path) ->
 
 def test_everything_is_frozen_in_a_sandbox_only(tmp_path: Path) -> None:
     """Outside one that would be every process of the person's."""
-    said = start(tmp_path / "codex", scope="sandbox")
+    said = start_job(tmp_path / "codex", scope="sandbox")
     assert said.returncode == 1
     assert "this is not a sandbox of Aileron's. Nothing was started." in said.stderr
 
 
-def start(program: Path, *, scope: str = "group") -> subprocess.CompletedProcess[str]:
+def start_job(program: Path, *, scope: str = "group") -> subprocess.CompletedProcess[str]:
     """Have the job run *program*, here without a sandbox."""
     ours, theirs = socket.socketpair()
     with ours, theirs:

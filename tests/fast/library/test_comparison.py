@@ -62,7 +62,7 @@ scopes = ["read"]
 """
 
 
-def compared(
+def compared_actions(
     old: str, new: str, *, hosts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 ) -> tuple[AcceptanceChangeView, ...]:
     first, second = (load_action(each.encode(), "send.md") for each in (old, new))
@@ -71,7 +71,7 @@ def compared(
 
 def wider(old: str, new: str) -> list[tuple[str, str]]:
     """Return kind, and what it is about, of all that *new* allows more."""
-    found = [each for each in compared(old, new) if each.direction == "wider"]
+    found = [each for each in compared_actions(old, new) if each.direction == "wider"]
     return [(each.kind, each.name or f"{each.before}>{each.after}") for each in found]
 
 
@@ -109,7 +109,7 @@ def test_each_widening_is_named_and_its_reverse_is_none(
     assert found == [expected]
     if expected[0] not in ("effect", "preview_op", "shown_from", "argument_type"):
         assert wider(changed, ACTION) == []
-        assert compared(changed, ACTION) != ()
+        assert compared_actions(changed, ACTION) != ()
 
 
 def test_the_most_dangerous_comes_first_and_what_narrows_last() -> None:
@@ -121,7 +121,7 @@ def test_the_most_dangerous_comes_first_and_what_narrows_last() -> None:
         .replace("wall_seconds = 30", "wall_seconds = 5")
     )
 
-    found = compared(ACTION, changed, hosts=(("a.example:443",), ("evil.example:443",)))
+    found = compared_actions(ACTION, changed, hosts=(("a.example:443",), ("evil.example:443",)))
 
     assert [(each.direction, each.kind) for each in found] == [
         ("wider", "asks_no_more"),
@@ -164,7 +164,7 @@ def test_what_is_asked_after_the_run_is_compared_too() -> None:
     ],
 )
 def test_what_neither_widens_nor_narrows_is_named_too(old: str, new: str, kind: str) -> None:
-    found = compared(ACTION, ACTION.replace(old, new, 1))
+    found = compared_actions(ACTION, ACTION.replace(old, new, 1))
     assert [(each.direction, each.kind) for each in found] == [("other", kind)]
 
 

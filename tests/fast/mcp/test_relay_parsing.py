@@ -80,7 +80,7 @@ def test_events_are_the_same_however_the_socket_cuts_them(
     assert list(read_events(cut(data, sizes))) == [t.encode() for t in texts]
 
 
-def answered(data: bytes, sizes: Iterable[int] = ()) -> tuple[int, dict[str, str], bytes]:
+def parsed(data: bytes, sizes: Iterable[int] = ()) -> tuple[int, dict[str, str], bytes]:
     """Have a link read *data* from a real socket, which then ends."""
     ours, theirs = socket.socketpair()
     with theirs, HttpConnection(ours, "127.0.0.1") as connection:
@@ -98,7 +98,7 @@ def test_a_chunked_answer_is_put_together_again(chunks: list[bytes], sizes: list
         b"".join(b"%x;ext=1\r\n%s\r\n" % (len(c), c) for c in chunks) + b"0\r\nTrailer: x\r\n\r\n"
     )
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Y:  z \r\n\r\n"
-    status, headers, got = answered(head + body, sizes)
+    status, headers, got = parsed(head + body, sizes)
     assert (status, headers["x-y"], got) == (200, "z", b"".join(chunks))
 
 
@@ -106,8 +106,8 @@ def test_a_chunked_answer_is_put_together_again(chunks: list[bytes], sizes: list
 def test_a_sized_answer_is_read_to_its_size_and_an_unsized_one_to_its_end(body: bytes) -> None:
     """What comes after the announced size is not part of it."""
     sized = b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n" % len(body)
-    assert answered(sized + body + b"more")[2] == body
-    assert answered(b"HTTP/1.0 200\r\n\r\n" + body)[2] == body
+    assert parsed(sized + body + b"more")[2] == body
+    assert parsed(b"HTTP/1.0 200\r\n\r\n" + body)[2] == body
 
 
 @given(st.binary(max_size=400))
@@ -118,7 +118,7 @@ def test_any_bytes_are_an_answer_or_a_dropped_connection_and_nothing_else(data: 
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     for head in (b"", b"HTTP/1.1 200 OK\r\n", chunked):
         with contextlib.suppress(ConnectionDropped):
-            answered(head + data)
+            parsed(head + data)
 
 
 def test_an_answer_that_ends_early_is_a_dropped_connection() -> None:
@@ -130,7 +130,7 @@ def test_an_answer_that_ends_early_is_a_dropped_connection() -> None:
         b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70000,
     ):
         with pytest.raises(ConnectionDropped):
-            answered(data)
+            parsed(data)
 
 
 def test_an_answer_without_an_end_is_a_dropped_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_an_answer_without_an_end_is_a_dropped_connection(monkeypatch: pytest.Mo
         b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(300)) + b"\r\n",
     ):
         with pytest.raises(ConnectionDropped):
-            answered(endless)
+            parsed(endless)
 
 
 @given(st.text(st.characters(codec="utf-8")))

@@ -62,13 +62,13 @@ def spoiled(draw: st.DrawFn, value: Any) -> Any:
     return value
 
 
-def shown(name: str) -> str | None:
+def shown_name(name: str) -> str | None:
     return None if name == "send_draft" else name
 
 
 def take(format_: Format, data: bytes, limits: Limits | None = None) -> None:
     """Do with the bytes of a stream all that can be done."""
-    reader, writer = format_.reader(limits), format_.writer(shown)
+    reader, writer = format_.reader(limits), format_.writer(shown_name)
     for end in (writer.next_answer, writer.finish):
         for event in [*reader.feed(data), *reader.finish()]:
             writer.write(event)
@@ -78,7 +78,7 @@ def take(format_: Format, data: bytes, limits: Limits | None = None) -> None:
             with contextlib.suppress(ModelFormatError):
                 made.parsed_arguments()
         write_body({"items": format_.turn(answer)})
-        write_body(format_.joined([answer, answer], shown))
+        write_body(format_.joined([answer, answer], shown_name))
         reader = format_.reader(limits)
 
 
@@ -122,7 +122,7 @@ def test_a_spoiled_answer_is_read_or_refused_with_the_one_error(
     with contextlib.suppress(ModelFormatError):
         answer = format_.read_answer(write_body(body))
         format_.turn(answer)
-        format_.joined([answer, answer], shown)
+        format_.joined([answer, answer], shown_name)
 
 
 def work_on(format_: Format, request: dict[str, Any]) -> None:

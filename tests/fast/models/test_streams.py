@@ -59,14 +59,14 @@ def read_turn(name: str, turn: Turn) -> tuple[list[Event], Answer]:
     return read(FORMATS[name], [stream(name, turn)])
 
 
-def shown(name: str) -> str | None:
+def renamed(name: str) -> str | None:
     """Hide calls of ours; undo the renaming of the agent's."""
     return None if name in OURS else {"agent_read": "read"}.get(name, name)
 
 
-def play(name: str, turns: Sequence[Turn]) -> bytes:
+def play_turns(name: str, turns: Sequence[Turn]) -> bytes:
     """What a client gets of *turns*, one after the other, without the calls of ours."""
-    writer = FORMATS[name].writer(shown)
+    writer = FORMATS[name].writer(renamed)
     written = b""
     for number, turn in enumerate(turns):
         if number:
@@ -134,9 +134,9 @@ def test_the_providers_sdk_reads_what_was_read_and_written(name: str, turn: Turn
 @given(turns=st.tuples(turns(number=1), turns(number=2), turns(number=3)))
 def test_several_answers_are_one_to_the_providers_sdk(name: str, turns: tuple[Turn, ...]) -> None:
     """Streamed and whole alike: no call of ours, no gap, one beginning and one end, one usage."""
-    written = play(name, turns)
+    written = play_turns(name, turns)
     answers = [read_turn(name, turn)[1] for turn in turns]
-    joined = FORMATS[name].joined(answers, shown)
+    joined = FORMATS[name].joined(answers, renamed)
     seen = sdk.whole(name, write_body(joined))
     assert _comparable(sdk.final(name, written)) == _comparable(seen)
     again = read(FORMATS[name], [written])[1]

@@ -24,7 +24,7 @@ PYTEST = Rule(tools=("Bash",), decision="allow", argv=("pytest", "-q", "*"), sou
 NOTES = Rule(tools=("Write", "Edit"), decision="allow", paths=("notes/**",), reason="notes")
 
 
-def command(*argv: str, program: str = "/usr/bin/pytest", named: tuple[str, ...] = ()) -> Facts:
+def bash_facts(*argv: str, program: str = "/usr/bin/pytest", named: tuple[str, ...] = ()) -> Facts:
     return Facts(
         tool="Bash",
         command=" ".join(argv),
@@ -49,7 +49,7 @@ def test_reads_inside_the_project_are_allowed(tool: str) -> None:
 def test_everything_else_is_asked() -> None:
     for facts, reason in (
         (Facts(tool="Write", path="a"), "no rule allows this change"),
-        (command("pytest"), "no rule allows this command"),
+        (bash_facts("pytest"), "no rule allows this command"),
         (Facts(tool="Read"), "no rule allows this"),
     ):
         assert verdict(facts) == Verdict(decision="ask", reason=reason)
@@ -67,7 +67,7 @@ def test_everything_else_is_asked() -> None:
 def test_files_that_hold_secrets_are_denied_to_every_tool(path: str) -> None:
     for tool in TOOLS[:-1]:
         assert verdict(Facts(tool=tool, path=path)).decision == "deny"
-    found = verdict(command("cat", path, named=(path,)))
+    found = verdict(bash_facts("cat", path, named=(path,)))
     assert (found.decision, found.text) == (
         "deny",
         f"files of this name may hold secrets: {path}",
@@ -113,18 +113,18 @@ def test_no_rule_allows_what_is_denied_but_an_exception_does() -> None:
 
 
 def test_a_rule_allows_a_simple_command_of_its_words() -> None:
-    found = verdict(command("pytest", "-q", "tests/a.py", "-x"), PYTEST)
+    found = verdict(bash_facts("pytest", "-q", "tests/a.py", "-x"), PYTEST)
     assert (found.decision, found.reason, found.rule) == (
         "allow",
         "allowed by policy.toml:3",
         PYTEST,
     )
-    assert verdict(command("pytest", "-q"), PYTEST).decision == "allow"
+    assert verdict(bash_facts("pytest", "-q"), PYTEST).decision == "allow"
     for argv in (("pytest",), ("pytest", "-x", "-q"), ("/tmp/pytest", "-q"), ("Pytest", "-q")):
-        assert verdict(command(*argv), PYTEST).reason == "no rule allows this command"
+        assert verdict(bash_facts(*argv), PYTEST).reason == "no rule allows this command"
     exact, with_paths = replace(PYTEST, argv=("pytest",)), replace(PYTEST, paths=("**",))
     for rule in (exact, with_paths):
-        assert verdict(command("pytest", "-q"), rule).decision == "ask"
+        assert verdict(bash_facts("pytest", "-q"), rule).decision == "ask"
 
 
 def test_it_allows_neither_shell_syntax_nor_a_program_that_the_session_can_write() -> None:
@@ -140,7 +140,7 @@ def test_it_allows_neither_shell_syntax_nor_a_program_that_the_session_can_write
         reason="policy.toml:3 does not count, because the session can write its program",
         about="/p/.venv/bin/pytest",
     )
-    missing = command("pytest", "-q", program="")
+    missing = bash_facts("pytest", "-q", program="")
     assert "was not found" in verdict(missing, PYTEST).reason
 
 
@@ -149,9 +149,9 @@ def test_a_rule_denies_a_program_by_any_of_its_names() -> None:
     by_path = replace(push, argv=("/usr/bin/git", "push", "*"))
     for argv in (("git", "push"), ("/usr/bin/git", "push", "-f"), ("g", "push")):
         for rule in (push, by_path):
-            found = verdict(command(*argv, program="/usr/bin/git"), rule)
+            found = verdict(bash_facts(*argv, program="/usr/bin/git"), rule)
             assert (found.decision, found.reason) == ("deny", "I push myself")
-    assert verdict(command("git", "pull"), push).decision == "ask"
+    assert verdict(bash_facts("git", "pull"), push).decision == "ask"
 
 
 def test_deny_goes_over_ask_and_ask_over_allow() -> None:
@@ -164,36 +164,36 @@ def test_deny_goes_over_ask_and_ask_over_allow() -> None:
 BUILD = Rule(tools=("Bash",), decision="allow", changes=("build/**",), source="policy.toml:9")
 
 
-def changing(*paths: str, own: int = 0) -> Facts:
+def rehearsed(*paths: str, own: int = 0) -> Facts:
     rehearsal = Rehearsal(done=True, paths=paths, own_changes=own)
     return Facts(tool="Bash", command="cd build && make", rehearsal=rehearsal)
 
 
 def test_a_rule_allows_a_rehearsed_command_by_what_it_changed() -> None:
-    found = verdict(changing("build/x", "build"), BUILD)
+    found = verdict(rehearsed("build/x", "build"), BUILD)
     assert (found.decision, found.reason) == (
         "allow",
         "allowed by policy.toml:9, by what its rehearsal changed",
     )
     nothing = replace(BUILD, changes=())
-    assert verdict(changing(), BUILD).decision == verdict(changing(), nothing).decision == "allow"
+    assert verdict(rehearsed(), BUILD).decision == verdict(rehearsed(), nothing).decision == "allow"
     for facts, rule in (
-        (changing("build/x", "src/x"), BUILD),
-        (changing("Build/x"), BUILD),
-        (changing("/mnt/build/x"), replace(BUILD, changes=("x",))),
-        (changing("build/x"), nothing),
-        (changing("build/x", own=1), BUILD),
-        (changing(".git/config"), replace(BUILD, changes=("**",))),
-        (changing("a/.GIT/hooks/x"), replace(BUILD, changes=("**", "x"))),
-        (changing("build/.env"), BUILD),
+        (rehearsed("build/x", "src/x"), BUILD),
+        (rehearsed("Build/x"), BUILD),
+        (rehearsed("/mnt/build/x"), replace(BUILD, changes=("x",))),
+        (rehearsed("build/x"), nothing),
+        (rehearsed("build/x", own=1), BUILD),
+        (rehearsed(".git/config"), replace(BUILD, changes=("**",))),
+        (rehearsed("a/.GIT/hooks/x"), replace(BUILD, changes=("**", "x"))),
+        (rehearsed("build/.env"), BUILD),
     ):
         found = verdict(facts, rule)
         assert found.decision == "ask", facts
         assert found.before_rehearsal is None
     assert (
-        verdict(changing(".git/refs/x"), replace(BUILD, changes=(".git/**",))).decision == "allow"
+        verdict(rehearsed(".git/refs/x"), replace(BUILD, changes=(".git/**",))).decision == "allow"
     )
-    assert verdict(changing("build/.env"), BUILD).text == (
+    assert verdict(rehearsed("build/.env"), BUILD).text == (
         "policy.toml:9 does not count, because of what it changes: files of this name may hold secrets: build/.env"
     )
 
@@ -210,7 +210,7 @@ def test_it_allows_nothing_that_was_not_rehearsed() -> None:
 def test_rules_that_deny_or_ask_win_over_it_also_for_what_was_changed() -> None:
     make = Rule(tools=("Bash",), decision="ask", argv=("make", "*"))
     facts = replace(
-        command("make", program="/usr/bin/make"), rehearsal=changing("build/x").rehearsal
+        bash_facts("make", program="/usr/bin/make"), rehearsal=rehearsed("build/x").rehearsal
     )
     assert verdict(facts, BUILD).decision == "allow"
     for decision in ("ask", "deny"):
@@ -223,13 +223,13 @@ def test_rules_that_deny_or_ask_win_over_it_also_for_what_was_changed() -> None:
 def test_with_words_of_a_command_both_must_hold() -> None:
     both = replace(BUILD, argv=("make", "*"))
     facts = replace(
-        command("make", program="/usr/bin/make"), rehearsal=changing("build/x").rehearsal
+        bash_facts("make", program="/usr/bin/make"), rehearsal=rehearsed("build/x").rehearsal
     )
     assert verdict(facts, both).decision == "allow"
-    assert verdict(replace(facts, rehearsal=changing("x").rehearsal), both).decision == "ask"
+    assert verdict(replace(facts, rehearsal=rehearsed("x").rehearsal), both).decision == "ask"
     assert verdict(replace(facts, argv=("rm",)), both).decision == "ask"
     assert verdict(replace(facts, argv=("rm",), rehearsal=None), both).before_rehearsal is None
-    assert verdict(changing("build/x"), both).decision == "ask"
+    assert verdict(rehearsed("build/x"), both).decision == "ask"
 
 
 def test_a_search_leaves_out_what_its_tool_may_not_read() -> None:

@@ -23,7 +23,7 @@ except = ["tests/*.pem"]
 """
 
 
-def refused(text: str) -> list[tuple[str, int, str]]:
+def policy_problems(text: str) -> list[tuple[str, int, str]]:
     with pytest.raises(FileProblems) as caught:
         parse_policy(text)
     return [(each.key, each.line, each.message) for each in caught.value.problems]
@@ -83,17 +83,19 @@ def test_before_it_is_accepted_only_what_restricts_counts() -> None:
     ],
 )  # fmt: skip
 def test_what_a_rule_may_not_say(rule: str, key: str, line: int, words: str) -> None:
-    [found] = refused(f"[[rule]]\n{rule}\n")
+    [found] = policy_problems(f"[[rule]]\n{rule}\n")
     assert found[:2] == (key, line)
     assert words in found[2]
 
 
 def test_every_problem_is_named_and_so_is_what_is_not_toml() -> None:
     text = '[rules]\n[secrets]\nexcept = ["~/x"]\nalso = 1\n[[rule]]\n'
-    assert {key for key, _, _ in refused(text)} == {
+    assert {key for key, _, _ in policy_problems(text)} == {
         "rules", "secrets.also", "secrets.except[0]", "rule[0].tools", "rule[0].decision",
     }  # fmt: skip
-    assert refused("[[rule]\n")[0][:2] == ("", 1)
-    assert refused('rule = "x"')[0][0] == "rule"
-    [(key, line, _)] = refused('[[rule]]\ntools = ["Read"]\ndecision = "ask"\n' * (MAX_RULES + 1))
+    assert policy_problems("[[rule]\n")[0][:2] == ("", 1)
+    assert policy_problems('rule = "x"')[0][0] == "rule"
+    [(key, line, _)] = policy_problems(
+        '[[rule]]\ntools = ["Read"]\ndecision = "ask"\n' * (MAX_RULES + 1)
+    )
     assert (key, line) == (f"rule[{MAX_RULES}]", 3 * MAX_RULES + 1)

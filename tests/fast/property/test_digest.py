@@ -73,7 +73,7 @@ def test_the_digest_is_what_wire_says() -> None:
     digest, words = consent_digest(CONSENT)
     raw = _reference(CONSENT)
     assert digest == raw.hex()
-    listed = _listed()
+    listed = _word_list()
     number = int.from_bytes(raw, "big") >> (256 - 33)
     old = (listed[number >> 22], listed[number >> 11 & 2047], listed[number & 2047])
     assert all(now in (_neutral(word), word) for now, word in zip(words, old, strict=True))
@@ -85,12 +85,12 @@ def _digest_at(first: int) -> bytes:
     return ((first << 22 | first << 11 | first) << 31).to_bytes(8, "big")
 
 
-def _listed() -> list[str]:
+def _word_list() -> list[str]:
     return resources.files("aileron_core").joinpath("words.txt").read_text("ascii").split()
 
 
 def _neutral(word: str) -> str:
-    return three_words(_digest_at(_listed().index(word)))[0]
+    return three_words(_digest_at(_word_list().index(word)))[0]
 
 
 def test_no_new_word_reads_as_a_verdict() -> None:
@@ -98,17 +98,17 @@ def test_no_new_word_reads_as_a_verdict() -> None:
     now = [three_words(_digest_at(place))[0] for place in range(2048)]
     verdicts = "broken valid trust danger safe wrong error intact verify false true alarm confirm"
     assert not {*verdicts.split()} & {*now}
-    assert {*verdicts.split()} <= {*_listed()}  # so old records still can be read by their list
+    assert {*verdicts.split()} <= {*_word_list()}  # so old records still can be read by their list
     assert len({word[:4] for word in now}) == 2048
     assert all(4 <= len(word) <= 7 and word.isalpha() for word in now)
-    assert sum(old != new for old, new in zip(_listed(), now, strict=True)) < 150
+    assert sum(old != new for old, new in zip(_word_list(), now, strict=True)) < 150
     whole = hashlib.sha256(" ".join(now).encode()).hexdigest()
     assert whole == FROZEN, "a list that records name never changes: make another"
 
 
 def test_stored_words_are_told_by_the_list_they_are_from() -> None:
     """Words of a call that waited while an older Aileron ran stay as they were displayed."""
-    at = _listed().index("broken")
+    at = _word_list().index("broken")
     digest = _digest_at(at)
     assert words_list(digest.hex(), three_words(digest)) == 2
     assert words_list(digest.hex(), ("broken", "broken", "broken")) == 1

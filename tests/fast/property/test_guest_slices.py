@@ -35,7 +35,7 @@ def at_once() -> None:
     """Nobody else wants the interpreter."""
 
 
-def read(data: bytes, errors: str = "strict") -> Any:
+def load_slices(data: bytes, errors: str = "strict") -> Any:
     return load_json(
         data, at_once, convert_long_string=lambda text: text.text(at_once, errors), errors=errors
     )
@@ -45,7 +45,7 @@ def read(data: bytes, errors: str = "strict") -> Any:
 def test_the_value_is_the_one_of_any_reader(value: Any, ascii_only: bool, indent: Any) -> None:
     """Spelled with escapes or without, on one line or many; also its long keys."""
     data = json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode()
-    assert read(data) == value
+    assert load_slices(data) == value
 
 
 @given(VALUES, st.data())
@@ -61,9 +61,9 @@ def test_what_no_reader_takes_is_refused(value: Any, data: Any) -> None:
         json.dumps(expected, ensure_ascii=False).encode()
     except ValueError:
         with pytest.raises(ValueError):
-            read(damaged.encode())
+            load_slices(damaged.encode())
     else:
-        assert read(damaged.encode()) == expected
+        assert load_slices(damaged.encode()) == expected
 
 
 def refuse(name: str) -> None:
@@ -77,7 +77,7 @@ def test_half_a_surrogate_pair_is_refused_wherever_it_stands(text: str, at: int,
     spelled = f"{inside[:at]}{half}{inside[at:]}"
     for data in (f'["{spelled}"]', f'{{"{spelled}": 1}}', f'["{"y" * 100}", "{half}"]'):
         with pytest.raises(MalformedString, match="contains a lone surrogate"):
-            read(data.encode())
+            load_slices(data.encode())
     with pytest.raises(MalformedString):
         load_json(
             f'["{spelled}{"z" * 70}"]'.encode(),
@@ -87,7 +87,7 @@ def test_half_a_surrogate_pair_is_refused_wherever_it_stands(text: str, at: int,
             ),
         )
     escaped = f'["{"x" * 100}\\{half}"]'
-    assert read(escaped.encode()) == json.loads(escaped)
+    assert load_slices(escaped.encode()) == json.loads(escaped)
 
 
 @given(LONG)
@@ -108,8 +108,8 @@ def test_more_than_so_much_beside_long_texts_is_refused(unit: bytes) -> None:
     many = unit * (400_000 // len(unit))
     for data in (b"[" + many + b"1]", b"[" + text + b"," + many + b"1]"):
         with pytest.raises(StructureTooLarge):
-            read(data)
-    assert len(read(b"[" + text + b"," + text + b"]")[1]) == 500_000
+            load_slices(data)
+    assert len(load_slices(b"[" + text + b"," + text + b"]")[1]) == 500_000
 
 
 def test_others_get_a_turn_after_each_slice_and_may_end_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,19 +32,19 @@ PATH = st.lists(st.one_of(KEY, st.sampled_from(["1", "-1", "²", "9" * 5000])), 
 RENDER = st.dictionaries(st.sampled_from(["A", "B", "C"]), PATH)
 
 
-def preview(render: dict[str, str]) -> Preview:
+def preview_of(render: dict[str, str]) -> Preview:
     return Preview(op="x", render=tuple(render.items()), gist="${A}-${B}")
 
 
 @given(OUTPUT, RENDER)
 def test_any_answer_gives_every_field_once(output: Any, render: dict[str, str]) -> None:
     """In the file's order; a miss is marked and has no value."""
-    fields = resolve_fields(preview(render), output)
+    fields = resolve_fields(preview_of(render), output)
     assert [field.label for field in fields] == list(render)
     for field, path in zip(fields, render.values(), strict=True):
         assert field.missing is (find(output, path) is None)
         assert not (field.missing and field.value)
-    assert isinstance(render_gist(preview(render), fields), str)
+    assert isinstance(render_gist(preview_of(render), fields), str)
 
 
 def _at(output: Any, place: tuple[str | int, ...]) -> Any:
@@ -78,7 +78,7 @@ def test_two_answers_differ_exactly_where_their_digests_do(
     before: Any, after: Any, render: dict[str, str]
 ) -> None:
     """No change that stops an approval goes unmentioned."""
-    drift = compare_outputs(before, after, preview(render))
+    drift = compare_outputs(before, after, preview_of(render))
     same_digest = canonical(encode_large_integers(before)) == canonical(
         encode_large_integers(after)
     )
@@ -104,7 +104,7 @@ def test_one_replaced_value_is_reported(
         after = new
     else:
         parent[key] = new
-    drift = compare_outputs(before, after, preview(render))
+    drift = compare_outputs(before, after, preview_of(render))
     assert bool(drift) is (
         canonical(encode_large_integers(before)) != canonical(encode_large_integers(after))
     )

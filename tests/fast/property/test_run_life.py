@@ -22,7 +22,7 @@ executing -> completed failed unknown pending awaiting_vault
 """
 
 
-def _drawn() -> set[tuple[RunState, RunState]]:
+def _edges() -> set[tuple[RunState, RunState]]:
     edges: set[tuple[RunState, RunState]] = set()
     for line in DRAWN.strip().splitlines():
         source, _, targets = line.partition(" -> ")
@@ -32,7 +32,7 @@ def _drawn() -> set[tuple[RunState, RunState]]:
 
 def test_the_table_has_exactly_the_edges_that_are_drawn_here() -> None:
     """No state is reached in another way than the drawing says, and none is missing."""
-    assert {(source, target) for (source, _), target in TRANSITIONS.items()} == _drawn()
+    assert {(source, target) for (source, _), target in TRANSITIONS.items()} == _edges()
 
 
 def test_final_states_are_the_six_ends() -> None:

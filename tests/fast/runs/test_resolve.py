@@ -44,7 +44,7 @@ def draft(**changes: Any) -> dict[str, Any]:
     }
 
 
-def shown(value: Any, path: str = "v") -> FieldView:
+def shown_field(value: Any, path: str = "v") -> FieldView:
     (field,) = resolve_fields(Preview(op="x", render=(("L", path),)), {"v": value})
     return field
 
@@ -79,7 +79,7 @@ def test_fields_come_in_the_files_order_with_header_values() -> None:
 )
 def test_a_value_is_shown_as_it_is(value: Any, text: str, multiline: bool) -> None:
     """Numbers in digits, lists one per line where that is unambiguous, the rest as JSON."""
-    field = shown(value)
+    field = shown_field(value)
     assert (field.value, field.multiline, field.missing) == (text, multiline, False)
 
 
@@ -103,7 +103,7 @@ def test_a_value_is_shown_as_it_is(value: Any, text: str, multiline: bool) -> No
 )
 def test_a_path_that_leads_nowhere_is_missing(value: Any, path: str) -> None:
     """The field stays, marked as missing, and never raises."""
-    field = shown(value, path)
+    field = shown_field(value, path)
     assert (field.missing, field.value) == (True, "")
 
 
@@ -128,7 +128,7 @@ def test_every_header_of_a_name_is_shown_in_whatever_spelling(
     headers: list[Any], text: str, count: int, spellings: tuple[str, ...]
 ) -> None:
     """A service sends to each of them; what is no header among them hides none."""
-    field = shown(headers, "v.Bcc")
+    field = shown_field(headers, "v.Bcc")
     assert (field.value, field.count, field.spellings) == (text, count, spellings)
     assert not field.missing
 
@@ -146,22 +146,22 @@ def test_keys_that_differ_in_case_alone_are_all_shown_and_reported(
     value: Any, text: str, count: int, spellings: tuple[str, ...]
 ) -> None:
     """The one that is written as in the path comes first."""
-    field = shown(value, "v.bcc")
+    field = shown_field(value, "v.bcc")
     assert (field.value, field.count, field.spellings) == (text, count, spellings)
 
 
 def test_a_path_goes_on_in_every_value_that_it_reached() -> None:
     """Not in the first alone."""
     parts = {"parts": [{"name": "x", "value": {"to": 1}}, {"name": "X", "value": {"TO": 2}}]}
-    field = shown(parts, "v.parts.x.to")
+    field = shown_field(parts, "v.parts.x.to")
     assert (field.value, field.count, field.spellings) == ("1\n2", 2, ("x", "X", "TO"))
 
 
 def test_an_index_works_where_no_name_fits() -> None:
     """Leading zeros included."""
     headers = [header("To", "a"), header("To", "b"), 5]
-    assert shown(headers, "v.1.value").value == "b"
-    assert shown(headers, "v.02").value == "5"
+    assert shown_field(headers, "v.1.value").value == "b"
+    assert shown_field(headers, "v.02").value == "5"
 
 
 def test_a_gist_names_every_value_on_one_line() -> None:
@@ -185,7 +185,7 @@ def test_a_text_that_reads_like_another_kind_of_value_is_distinguished_from_it(
     value: Any, shape: str
 ) -> None:
     """The field says which of the two it is."""
-    assert shown(value).shape == shape
+    assert shown_field(value).shape == shape
 
 
 def test_a_value_without_end_is_shown_as_such() -> None:
@@ -193,7 +193,7 @@ def test_a_value_without_end_is_shown_as_such() -> None:
     value: Any = 1
     for _ in range(100_000):
         value = [value]
-    assert shown(value).value == "nested too deeply to show"
+    assert shown_field(value).value == "nested too deeply to show"
 
 
 def test_the_gist_is_filled_from_the_fields() -> None:
@@ -312,7 +312,7 @@ def test_arguments_are_shown_in_declared_order_then_by_name() -> None:
     )
 
 
-def changing(**changes: str) -> Action:
+def changing_action(**changes: str) -> Action:
     """Return an action whose `changes` are *changes*, over `to`, `body`, `people` and `note`."""
     types = {"to": "string", "body": "string", "people": "array", "note": "string"}
     preview = Preview(
@@ -345,8 +345,8 @@ def test_new_values_are_what_a_step_with_the_same_template_sends() -> None:
     }
     args: JsonObject = {"body": "${args.to}\n${x.y}", "people": ["a", "b"], "note": "5", "to": "c"}
     step = Step(id="s", connector="c", op="o", inputs=dict(templates))
-    sent = op_arguments(step, args, {}, changing().input_names)
-    after = {field.label: field for field in new_values(changing(**templates), args)}
+    sent = op_arguments(step, args, {}, changing_action().input_names)
+    after = {field.label: field for field in new_values(changing_action(**templates), args)}
     assert list(after) == ["To", "Subject", "Body"], "in the order of render"
     for label, field in after.items():
         assert (field.value, field.shape) == value_text(sent[label])
@@ -355,13 +355,13 @@ def test_new_values_are_what_a_step_with_the_same_template_sends() -> None:
 
 def test_a_field_whose_argument_was_not_given_stays() -> None:
     """As the op is not sent it either."""
-    action = changing(To="${args.to}", Body="${args.body}")
+    action = changing_action(To="${args.to}", Body="${args.body}")
     assert [field.label for field in new_values(action, {"body": "x"})] == ["Body"]
 
 
 def test_only_what_stands_whole_among_the_new_values_is_left_out_of_the_rest() -> None:
     """Inside other text nobody sees where an argument begins and ends."""
-    action = changing(To="${args.to}", Subject="${args.note}${args.body}")
+    action = changing_action(To="${args.to}", Subject="${args.note}${args.body}")
     args: JsonObject = {"to": "a", "note": "n", "body": "b", "people": ["p"]}
     assert [field.label for field in other_arguments(action, args)] == ["Body", "People", "Note"]
 

@@ -26,7 +26,7 @@ JSON = st.recursive(
 )
 
 
-def read(body: bytes, media: str = "application/json") -> dict[str, Any]:
+def read_object(body: bytes, media: str = "application/json") -> dict[str, Any]:
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": body, "more_body": False}
 
@@ -39,7 +39,7 @@ def read(body: bytes, media: str = "application/json") -> dict[str, Any]:
 def test_any_bytes_are_an_object_or_an_invalid_request(body: bytes) -> None:
     """Never another error."""
     try:
-        found = read(body)
+        found = read_object(body)
     except InvalidRequest as error:
         error.message.encode()
     else:
@@ -52,9 +52,9 @@ def test_what_was_sent_is_what_is_read_and_unknown_keys_are_refused(body: dict[s
     data = json.dumps(body).encode()
     if "c" in body:
         with pytest.raises(InvalidRequest, match="'c'"):
-            read(data)
+            read_object(data)
     else:
-        assert read(data) == body
+        assert read_object(data) == body
 
 
 @given(st.lists(st.tuples(KEYS, st.integers()), min_size=1))
@@ -64,9 +64,9 @@ def test_a_key_that_stands_twice_is_refused_at_any_depth(pairs: list[tuple[str, 
     data = f'{{"a": [{inner}]}}'.encode()
     if len({key for key, _ in pairs}) < len(pairs):
         with pytest.raises(InvalidRequest, match="twice"):
-            read(data)
+            read_object(data)
     else:
-        assert read(data) == {"a": [dict(pairs)]}
+        assert read_object(data) == {"a": [dict(pairs)]}
 
 
 @given(JSON, st.integers(-5, 5), st.integers(-5, 5))

@@ -15,30 +15,30 @@ from aileron_core.errors import AileronError, OwnerLost, StorageUnavailable, Unr
 from aileron_core.storage.database import Database, Tx
 
 
-def record(summary: str = "something happened") -> AuditRecord:
+def storage_record(summary: str = "something happened") -> AuditRecord:
     return AuditRecord(
         at="2026-10-08T14:02:00.000Z", event=AuditEvent.STORAGE_MENDED, summary=summary
     )
 
 
 def put(key: str) -> AuditRecord:
-    return record(f"put {key}")
+    return storage_record(f"put {key}")
 
 
-def change(tx: Tx, key: str, value: str = "1") -> None:
+def put_row(tx: Tx, key: str, value: str = "1") -> None:
     tx.execute("INSERT INTO meta VALUES(?, ?)", (key, value))
 
 
-def recorded(key: str) -> object:
+def recording_unit(key: str) -> object:
     def unit(tx: Tx) -> int:
-        change(tx, key)
+        put_row(tx, key)
         return tx.record(put(key))
 
     return unit
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncGenerator[Database, None]:
+async def open_database(path: Path) -> AsyncGenerator[Database, None]:
     database = Database(path)
     try:
         yield database
@@ -46,7 +46,7 @@ async def opened(path: Path) -> AsyncGenerator[Database, None]:
         await asyncio.to_thread(database.close)
 
 
-async def keys(database: Database) -> list[str]:
+async def keys_in(database: Database) -> list[str]:
     own = "'schema_version', 'owner_epoch', 'deleted_is_overwritten'"
     query = f"SELECT key FROM meta WHERE key NOT IN ({own}) ORDER BY key"
     found = await database.read(lambda c: c.execute(query).fetchall())
@@ -62,21 +62,21 @@ async def count(database: Database) -> int:
 async def test_a_change_without_a_record_is_refused_and_undone(tmp_path: Path) -> None:
     """The writer refuses a unit that changed rows and recorded nothing."""
 
-    async with opened(tmp_path / "a.db") as database:
+    async with open_database(tmp_path / "a.db") as database:
         with pytest.raises(UnrecordedChange, match="1 rows"):
-            await database.write(lambda tx: change(tx, "secretly"))
-        assert await keys(database) == []
-        await database.write(recorded("openly"))  # type: ignore[arg-type]
-        assert await keys(database) == ["openly"]
+            await database.write(lambda tx: put_row(tx, "secretly"))
+        assert await keys_in(database) == []
+        await database.write(recording_unit("openly"))  # type: ignore[arg-type]
+        assert await keys_in(database) == ["openly"]
 
 
 async def test_a_unit_that_fails_takes_its_record_with_it_and_no_other_unit(tmp_path: Path) -> None:
     """State and record in one SAVEPOINT; neighbours in the same commit stay."""
 
-    async with opened(tmp_path / "a.db") as database:
+    async with open_database(tmp_path / "a.db") as database:
 
         def failing(tx: Tx) -> None:
-            change(tx, "half")
+            put_row(tx, "half")
             tx.record(put("half"))
             raise LookupError("in the middle")
 
@@ -85,14 +85,14 @@ async def test_a_unit_that_fails_takes_its_record_with_it_and_no_other_unit(tmp_
         first = asyncio.ensure_future(database.write(lambda _tx: gate.wait(5)))
         rest = [
             asyncio.ensure_future(database.write(unit))  # type: ignore[arg-type]
-            for unit in (recorded("a"), failing, recorded("b"), recorded("a"))
+            for unit in (recording_unit("a"), failing, recording_unit("b"), recording_unit("a"))
         ]
         await asyncio.sleep(0)
         gate.set()
         await first
         ends = await asyncio.gather(*rest, return_exceptions=True)
         assert [type(end) for end in ends] == [int, LookupError, int, sqlite3.IntegrityError]
-        assert await keys(database) == ["a", "b"]
+        assert await keys_in(database) == ["a", "b"]
         assert await count(database) == 2
         assert (ends[0], ends[2]) == (1, 2)
 
@@ -100,7 +100,7 @@ async def test_a_unit_that_fails_takes_its_record_with_it_and_no_other_unit(tmp_
 async def test_records_are_numbered_in_the_order_of_the_writes_without_gaps(tmp_path: Path) -> None:
     """Seq without gaps, over group commits of many callers."""
 
-    async with opened(tmp_path / "a.db") as database:
+    async with open_database(tmp_path / "a.db") as database:
         heads: list[int] = []
         groups: list[int] = []
 
@@ -122,8 +122,8 @@ async def test_records_are_numbered_in_the_order_of_the_writes_without_gaps(tmp_
 async def test_a_write_is_durable_before_its_caller_goes_on(tmp_path: Path) -> None:
     """Another connection sees it at once."""
 
-    async with opened(tmp_path / "a.db") as database:
-        await database.write(recorded("seen"))  # type: ignore[arg-type]
+    async with open_database(tmp_path / "a.db") as database:
+        await database.write(recording_unit("seen"))  # type: ignore[arg-type]
         other = sqlite3.connect(tmp_path / "a.db")
         assert other.execute("SELECT value FROM meta WHERE key='seen'").fetchone() == ("1",)
         other.close()
@@ -132,38 +132,38 @@ async def test_a_write_is_durable_before_its_caller_goes_on(tmp_path: Path) -> N
 async def test_a_cancelled_caller_does_not_undo_its_unit(tmp_path: Path) -> None:
     """The promise of `Database.write`: what was handed over is written, or told as not written."""
 
-    async with opened(tmp_path / "a.db") as database:
+    async with open_database(tmp_path / "a.db") as database:
         gate = threading.Event()
         first = asyncio.ensure_future(database.write(lambda _tx: gate.wait(5)))
-        second = asyncio.ensure_future(database.write(recorded("kept")))  # type: ignore[arg-type]
+        second = asyncio.ensure_future(database.write(recording_unit("kept")))  # type: ignore[arg-type]
         await asyncio.sleep(0)
         second.cancel()
         gate.set()
         await first
         await asyncio.gather(second, return_exceptions=True)
-        assert await keys(database) == ["kept"]
+        assert await keys_in(database) == ["kept"]
 
 
 async def test_a_full_database_stops_writes_as_unavailable_and_mends(tmp_path: Path) -> None:
     """PRAGMA max_page_count: the change is not there, the next fitting write works."""
 
-    async with opened(tmp_path / "a.db") as database:
+    async with open_database(tmp_path / "a.db") as database:
         failures: list[AileronError] = []
         database.on_failure(failures.append)
-        await database.write(recorded("before"))  # type: ignore[arg-type]
+        await database.write(recording_unit("before"))  # type: ignore[arg-type]
         limit_pages(database, 1)
         with pytest.raises(
             StorageUnavailable, match="Nothing can run until it is writable"
         ) as caught:
             await database.write(
-                lambda tx: (change(tx, "big", "x" * 200_000), tx.record(put("big")))
+                lambda tx: (put_row(tx, "big", "x" * 200_000), tx.record(put("big")))
             )
         assert caught.value.class_ == "unavailable"
         assert failures == [caught.value]
-        assert await keys(database) == ["before"]
+        assert await keys_in(database) == ["before"]
         assert await count(database) == 1
         limit_pages(database, 1_000_000)
-        assert await database.write(recorded("after")) == 2  # type: ignore[arg-type]
+        assert await database.write(recording_unit("after")) == 2  # type: ignore[arg-type]
 
 
 def limit_pages(database: Database, pages: int) -> None:
@@ -174,8 +174,8 @@ def limit_pages(database: Database, pages: int) -> None:
 async def test_a_trigger_planted_while_running_stops_every_write(tmp_path: Path) -> None:
     """A trigger planted in the database changes nothing, and the console says so."""
 
-    async with opened(tmp_path / "a.db") as database:
-        await database.write(recorded("before"))  # type: ignore[arg-type]
+    async with open_database(tmp_path / "a.db") as database:
+        await database.write(recording_unit("before"))  # type: ignore[arg-type]
         other = sqlite3.connect(tmp_path / "a.db")
         other.execute(
             "CREATE TRIGGER planted AFTER INSERT ON audit BEGIN "
@@ -184,20 +184,20 @@ async def test_a_trigger_planted_while_running_stops_every_write(tmp_path: Path)
         other.close()
         for _ in range(2):
             with pytest.raises(StorageUnavailable, match="schema"):
-                await database.write(recorded("after"))  # type: ignore[arg-type]
-        assert await keys(database) == ["before"]
+                await database.write(recording_unit("after"))  # type: ignore[arg-type]
+        assert await keys_in(database) == ["before"]
 
 
 async def test_the_older_of_two_owners_stops(tmp_path: Path) -> None:
     """Opening counts the owner's epoch up; every write checks it."""
 
-    async with opened(tmp_path / "a.db") as older:
-        await older.write(recorded("one"))  # type: ignore[arg-type]
-        async with opened(tmp_path / "a.db") as newer:
+    async with open_database(tmp_path / "a.db") as older:
+        await older.write(recording_unit("one"))  # type: ignore[arg-type]
+        async with open_database(tmp_path / "a.db") as newer:
             with pytest.raises(OwnerLost, match="Another console"):
-                await older.write(recorded("two"))  # type: ignore[arg-type]
-            await newer.write(recorded("three"))  # type: ignore[arg-type]
-            assert await keys(newer) == ["one", "three"]
+                await older.write(recording_unit("two"))  # type: ignore[arg-type]
+            await newer.write(recording_unit("three"))  # type: ignore[arg-type]
+            assert await keys_in(newer) == ["one", "three"]
             assert await count(newer) == 2
 
 
@@ -208,12 +208,12 @@ async def test_after_closing_a_write_is_refused_instead_of_waiting_for_ever(tmp_
     await asyncio.to_thread(database.close)
     async with asyncio.timeout(5):
         with pytest.raises(StorageUnavailable, match="closed"):
-            await database.write(recorded("late"))  # type: ignore[arg-type]
+            await database.write(recording_unit("late"))  # type: ignore[arg-type]
 
 
 async def test_a_read_cannot_write(tmp_path: Path) -> None:
     """Others, and our own reads, open the database read-only."""
 
-    async with opened(tmp_path / "a.db") as database:
+    async with open_database(tmp_path / "a.db") as database:
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             await database.read(lambda c: c.execute("DELETE FROM meta"))

@@ -49,7 +49,7 @@ def old(tmp_path: Path) -> Path:
     return path
 
 
-def carried(path: Path) -> Path:
+def migrated(path: Path) -> Path:
     migrate(path, FrozenClock(NOW))
     return path
 
@@ -84,7 +84,7 @@ def test_every_row_of_an_older_home_is_kept(old: Path) -> None:
     """Calls, sessions, what was accepted and the record: all columns as they were."""
     before = content(old)
     assert [len(before[table]) for table in TABLES] == [3, 30, 2, 7, 4]
-    after = content(carried(old))
+    after = content(migrated(old))
     for table in ("audit", "sessions", "runs", "pins"):
         kept = [
             {column: row[column] for column in was}
@@ -102,7 +102,7 @@ def test_every_row_of_an_older_home_is_kept(old: Path) -> None:
 
 def test_the_rooms_read_the_runs_that_were_carried_over(old: Path) -> None:
     """The one that waited waits; the ended ones have their ends."""
-    connection, _, head = open_writer(carried(old))
+    connection, _, head = open_writer(migrated(old))
     with closing(connection):
         waits = [
             row for row in run_table.open_or_undelivered(connection) if str(row.state) == "pending"
@@ -115,7 +115,7 @@ def test_the_rooms_read_the_runs_that_were_carried_over(old: Path) -> None:
 
 def test_the_audit_of_a_carried_home_verifies_and_tells_of_it(old: Path) -> None:
     """One record more, chained to the last of the old ones, with a sentence and the copy's name."""
-    carried(old)
+    migrated(old)
     with closing(open_reader(old)) as connection:
         report = verify_home(connection, old.parent)
         assert (report.problems, report.records) == ((), 31)
@@ -137,7 +137,7 @@ def test_the_copy_is_the_database_as_it_was_and_the_owners_alone(old: Path) -> N
     """One file, 0600 in 0700, with the old schema and every row."""
     before = content(old)
     old.parent.chmod(0o755)
-    carried(old)
+    migrated(old)
     (copy,) = backups(old)
     assert copy.stat().st_mode & 0o777 == 0o600
     assert copy.parent.stat().st_mode & 0o777 == 0o700
@@ -164,15 +164,15 @@ def test_nobody_writes_between_the_copy_and_the_steps(
         return copied(*arguments)
 
     monkeypatch.setattr(migrations, "_copied", copied_while_another_writes)
-    carried(old)
+    migrated(old)
     assert refused == ["database is locked"]
 
 
 def test_a_home_of_today_is_left_alone(tmp_path: Path, old: Path) -> None:
     """The second start copies and records nothing; a home that is not there is not made."""
-    carried(old)
+    migrated(old)
     records = len(content(old)["audit"])
-    carried(old)
+    migrated(old)
     assert len(content(old)["audit"]) == records
     assert len(backups(old)) == 1
     nowhere = tmp_path / "none" / "aileron.db"
@@ -218,7 +218,7 @@ def test_what_another_program_put_into_an_older_home_is_refused_before_any_step(
     with pytest.raises(
         HomeError, match=r"(contains parts that Aileron did not create|are missing)"
     ):
-        carried(old)
+        migrated(old)
     assert content(old) == before
     assert backups(old) == []
 
@@ -228,7 +228,7 @@ def test_without_a_copy_nothing_is_changed(old: Path) -> None:
     before = content(old)
     (old.parent / "backups").write_text("in the way")
     with pytest.raises(HomeError, match=r"no backup could be made .* Nothing was changed"):
-        carried(old)
+        migrated(old)
     assert (content(old), schema(old)) == (before, set(SCHEMA_1))
 
 
@@ -262,7 +262,7 @@ def test_a_step_that_fails_leaves_the_home_as_it_was(
     monkeypatch.setattr(migrations, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
     before = content(old)
     with pytest.raises(HomeError, match="cannot be opened"):
-        carried(old)
+        migrated(old)
     assert (content(old), schema(old)) == (before, set(SCHEMA_1))
     assert backups(old) == []
 
@@ -274,7 +274,7 @@ def test_steps_that_lead_elsewhere_are_refused(old: Path, monkeypatch: pytest.Mo
     )
     monkeypatch.setattr(migrations, "MIGRATIONS", (other, *MIGRATIONS[1:]))
     with pytest.raises(HomeError, match="contains parts that Aileron did not create: runs"):
-        carried(old)
+        migrated(old)
     assert schema(old) == set(SCHEMA_1)
 
 
@@ -291,7 +291,7 @@ def test_a_death_in_the_middle_leaves_a_home_that_the_next_start_carries(old: Pa
     done = subprocess.run([sys.executable, "-c", child, str(old)], check=False)
     assert done.returncode == -signal.SIGKILL
     assert (content(old), schema(old)) == (before, set(SCHEMA_1))
-    carried(old)
+    migrated(old)
     assert schema(old) == set(SCHEMA)
     with closing(open_reader(old)) as connection:
         assert verify_home(connection, old.parent).ok
@@ -299,12 +299,12 @@ def test_a_death_in_the_middle_leaves_a_home_that_the_next_start_carries(old: Pa
 
 def test_copies_go_when_the_arguments_in_them_would(old: Path) -> None:
     """Arguments are kept 30 days; a copy is no way round that."""
-    carried(old)
+    migrated(old)
     (copy,) = backups(old)
     for days, there in ((KEEP_COPIES_DAYS - 1, True), (KEEP_COPIES_DAYS + 1, False)):
         moment = NOW - days * 86400
         os.utime(copy, (moment, moment))
-        carried(old)
+        migrated(old)
         assert copy.exists() is there
 
 
@@ -328,7 +328,7 @@ def test_a_newer_home_is_refused_and_not_changed(
     old: Path, make: Callable[[sqlite3.Connection], None]
 ) -> None:
     """Neither the console nor a reader touches what a newer Aileron wrote."""
-    with closing(sqlite3.connect(carried(old))) as database:
+    with closing(sqlite3.connect(migrated(old))) as database:
         make(database)
         database.commit()
     before = old.read_bytes()
@@ -345,7 +345,7 @@ def test_a_version_that_somebody_wrote_by_hand_permits_nothing(old: Path, versio
     with closing(sqlite3.connect(old)) as database:
         database.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (version,))
         database.commit()
-    carried(old)
+    migrated(old)
     assert schema(old) == set(SCHEMA_1)
     with pytest.raises(HomeError, match="contains parts that Aileron did not create"):
         open_writer(old)
@@ -364,6 +364,6 @@ def test_a_damaged_home_is_not_carried(old: Path) -> None:
     data[start + 3 : start + 5] = b"\x00\x01"  # the index says that it has one entry
     old.write_bytes(data)
     with pytest.raises(HomeError, match=r"is damaged .*Nothing was changed\. Restore it"):
-        carried(old)
+        migrated(old)
     assert backups(old) == []
     assert old.read_bytes() == data

@@ -10,7 +10,7 @@ from aileron_core.errors import HomeError
 from aileron_core.storage.open import open_reader, open_writer
 
 
-def made(path: Path) -> Path:
+def made_database(path: Path) -> Path:
     connection, _, _ = open_writer(path)
     connection.close()
     return path
@@ -27,7 +27,7 @@ def test_each_opening_is_a_new_epoch(tmp_path: Path) -> None:
 
 def test_a_new_database_is_closed_to_others(tmp_path: Path) -> None:
     """The file is the person's alone."""
-    assert made(tmp_path / "a.db").stat().st_mode & 0o777 == 0o600
+    assert made_database(tmp_path / "a.db").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_new_database_is_closed_to_others(tmp_path: Path) -> None:
 )
 def test_a_schema_that_is_not_word_for_word_ours_is_refused(tmp_path: Path, planted: str) -> None:
     """Schema compared word for word at open; nothing is started or changed."""
-    path = made(tmp_path / "a.db")
+    path = made_database(tmp_path / "a.db")
     other = sqlite3.connect(path)
     other.execute(planted)
     other.close()
@@ -84,7 +84,7 @@ def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Pa
 )
 def test_spoilt_rows_are_a_sentence_and_not_a_crash(tmp_path: Path, spoiling: str) -> None:
     """Whatever another program wrote there, the console ends with a reason."""
-    path = made(tmp_path / "a.db")
+    path = made_database(tmp_path / "a.db")
     other = sqlite3.connect(path)
     with other:
         other.execute(spoiling)
@@ -95,7 +95,7 @@ def test_spoilt_rows_are_a_sentence_and_not_a_crash(tmp_path: Path, spoiling: st
 
 def test_a_schema_version_that_is_no_number_is_no_crash(tmp_path: Path) -> None:
     """The same for a version that somebody wrote by hand."""
-    path = made(tmp_path / "a.db")
+    path = made_database(tmp_path / "a.db")
     other = sqlite3.connect(path)
     with other:
         other.execute("UPDATE meta SET value='many' WHERE key='schema_version'")
@@ -110,7 +110,7 @@ def test_reading_needs_a_database_and_never_makes_one(tmp_path: Path) -> None:
     with pytest.raises(HomeError, match="Start `aileron console` first"):
         open_reader(tmp_path / "a.db")
     assert not (tmp_path / "a.db").exists()
-    connection = open_reader(made(tmp_path / "a.db"))
+    connection = open_reader(made_database(tmp_path / "a.db"))
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.execute("DELETE FROM meta")
     connection.close()

@@ -16,13 +16,13 @@ from tests.support.terminal import Cells, joins_nothing
 LEFT, WIDTH = 40, 100
 
 
-def narrow(char: str) -> int:
+def narrow_width(char: str) -> int:
     """A terminal that knows no emoji: each has one cell."""
     size = get_character_cell_size(char)
     return min(size, 1) if ord(char) >= 0x1F000 or unicodedata.category(char) == "So" else size
 
 
-def drawn(gist: str, width_of: Callable[[str], int]) -> list[str]:
+def drawn_row(gist: str, width_of: Callable[[str], int]) -> list[str]:
     """Return the cells of a row as Textual writes it whole: a list, then an item beside it."""
     left = set_cell_size(gist, LEFT - 4)
     frame = f"\x1b[1;1H\x1b[1m▌● {left} \x1b[0mLABEL ┃ value\x1b[2;1Hnext"
@@ -32,13 +32,13 @@ def drawn(gist: str, width_of: Callable[[str], int]) -> list[str]:
     return cells.row(0)
 
 
-@pytest.mark.parametrize("width_of", [joins_nothing, narrow, get_character_cell_size])
+@pytest.mark.parametrize("width_of", [joins_nothing, narrow_width, get_character_cell_size])
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_what_stands_beside_a_text_stays_in_its_columns(
     attack: object, width_of: Callable[[str], int]
 ) -> None:
     """The label and the bar of the item begin where they begin; no old cell is left before them."""
-    row = drawn(inline(attack.text).text, width_of)
+    row = drawn_row(inline(attack.text).text, width_of)
     assert "".join(row[LEFT : LEFT + 13]) == "LABEL ┃ value"
     assert "¤" not in "".join(row[: LEFT + 13])
 
@@ -50,7 +50,7 @@ def test_what_stands_beside_a_text_stays_in_its_columns(
 )
 def test_it_holds_for_any_text(text: str) -> None:
     """On a terminal that joins nothing."""
-    row = drawn(inline(text).text, joins_nothing)
+    row = drawn_row(inline(text).text, joins_nothing)
     assert "".join(row[LEFT : LEFT + 13]) == "LABEL ┃ value"
 
 

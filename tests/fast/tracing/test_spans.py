@@ -59,7 +59,7 @@ def test_what_is_not_exactly_one_names_none(claimed: list[object]) -> None:
     assert remote_span(claimed) is None
 
 
-def run(**variables: str) -> str:
+def run_script(**variables: str) -> str:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     done = subprocess.run(
         [sys.executable, "-I", "-c", SCRIPT, CONFIGURATOR],
@@ -71,12 +71,12 @@ def run(**variables: str) -> str:
 
 def test_without_an_exporter_opentelemetry_is_not_imported() -> None:
     """That alone takes 40 ms of each start."""
-    assert run() == "imported: False\n"
-    assert run(OTEL_TRACES_EXPORTER="none") == "imported: False\n"
+    assert run_script() == "imported: False\n"
+    assert run_script(OTEL_TRACES_EXPORTER="none") == "imported: False\n"
 
 
 def test_the_exporter_that_the_environment_names_gets_the_spans() -> None:
-    printed = run(OTEL_TRACES_EXPORTER="console")
+    printed = run_script(OTEL_TRACES_EXPORTER="console")
     assert '"name": "aileron.run"' in printed
     assert '"name": "aileron.op"' in printed
 

@@ -20,7 +20,7 @@ from tests.support.screens.states import start
 KEY = Secret("a canary")
 
 
-def opened(user: CredentialUserView) -> AccountPanel:
+def opened_panel(user: CredentialUserView) -> AccountPanel:
     """The questions about a new account for *user*, whose name is not asked for."""
     panel = AccountPanel()
     panel.open(user, None)
@@ -28,26 +28,26 @@ def opened(user: CredentialUserView) -> AccountPanel:
     return panel
 
 
-def asked(panel: AccountPanel) -> str:
+def asked_field(panel: AccountPanel) -> str:
     assert panel.question is not None
     return panel.question.field
 
 
 def test_a_refused_secret_is_typed_again() -> None:
-    panel = opened(MAIL)
+    panel = opened_panel(MAIL)
     assert isinstance(panel.enter_secret(KEY), BindAccount)
     assert panel.question is None, "it is being looked at"
     panel.on_refused(AccountRefused(message="The secret has 5 bytes; it needs 8."))
-    assert (asked(panel), panel.refusal) == ("secret", "The secret has 5 bytes; it needs 8.")
+    assert (asked_field(panel), panel.refusal) == ("secret", "The secret has 5 bytes; it needs 8.")
     assert isinstance(panel.enter_secret(KEY), BindAccount)
 
 
 def test_a_region_is_asked_for_where_nothing_names_one() -> None:
-    panel = opened(replace(MAIL, kind="aws_sigv4", access_key_id="AKIA", needs_region=True))
-    assert asked(panel) == "region"
+    panel = opened_panel(replace(MAIL, kind="aws_sigv4", access_key_id="AKIA", needs_region=True))
+    assert asked_field(panel) == "region"
     panel.enter_text("eu-west-1")
     panel.enter_secret(KEY)
-    assert asked(panel) == "session_token"
+    assert asked_field(panel) == "session_token"
     intent = panel.enter_secret(Secret(""))
     assert isinstance(intent, BindAccount)
     assert (intent.region, intent.user, intent.session_token) == ("eu-west-1", "AKIA", None)
@@ -67,7 +67,7 @@ def test_a_strangers_token_host_is_typed() -> None:
         "other.example:443",
     ):  # the first was not it, and is typed again
         panel.on_refused(AccountRefused(message="Type it.", token_host=host))
-        assert asked(panel) == "token_host"
+        assert asked_field(panel) == "token_host"
         assert panel.enter_text(" ") is None
         assert panel.refusal == words.accounts.EMPTY
         intent = panel.enter_text(host)

@@ -27,7 +27,9 @@ LANGUAGES = sorted({*_LANGUAGES.values()})
 NOW = 1_790_000_000.0
 
 
-def drawn(value: str, form: str = "", *, label: str = "Body", unfold: bool = False) -> list[str]:
+def field_rows(
+    value: str, form: str = "", *, label: str = "Body", unfold: bool = False
+) -> list[str]:
     field = FieldView(label=label, value=value, format=form)
     return [plain_text(each) for each in field_lines(field, HiddenCharacters(), unfold=unfold)]
 
@@ -41,7 +43,7 @@ def roles(line: Line) -> list[tuple[str, Role]]:
 
 
 def html(body: str) -> list[str]:
-    first, *rest = drawn(body, "html")
+    first, *rest = field_rows(body, "html")
     assert first == "‹HTML, shown as text›"
     return rest
 
@@ -184,7 +186,7 @@ def test_markdown_is_drawn_as_readable_text() -> None:
         "```python x y\ncode  1\n```\n\n<span hidden>psst</span> [b](javascript:x)\n\n"
         "[unused]: https://evil.example 'words'\n"
     )
-    first, *rest = drawn(text, "markdown")
+    first, *rest = field_rows(text, "markdown")
     assert first == "‹Markdown, shown as text›"
     assert rest == [
         "Plan", "", "See the page‹a.example›, now.", "", "- one", "- two", "", "code  1", "",
@@ -196,16 +198,16 @@ def test_markdown_is_drawn_as_readable_text() -> None:
 
 
 def test_one_key_shows_the_source() -> None:
-    assert drawn("<p>a<!-- b -->\u200b</p>", "html", unfold=True) == [
+    assert field_rows("<p>a<!-- b -->\u200b</p>", "html", unfold=True) == [
         "<p>a<!-- b -->‹U+200B ZWSP›</p>"
     ]
-    assert drawn('{"a":1}', unfold=True) == ['‹text› {"a":1}']
+    assert field_rows('{"a":1}', unfold=True) == ['‹text› {"a":1}']
 
 
 def test_a_text_that_is_too_long_is_shown_as_its_source() -> None:
     """Nothing is cut, and nothing takes long."""
     body = "<b>" + "x" * MAX_CHARACTERS["html"]
-    assert drawn(body, "html") == [
+    assert field_rows(body, "html") == [
         "‹HTML, too large to show as text: this is the source›", body
     ]  # fmt: skip
 
@@ -242,22 +244,22 @@ def test_no_text_takes_long_to_convert(part: str, form: str) -> None:
 def test_no_mail_takes_long_to_draw(text: str) -> None:
     """Nor does what looks harmless, but is not: each of these took from ten seconds to hours."""
     began = time.process_time()
-    drawn(text, "html")
+    field_rows(text, "html")
     assert time.process_time() - began < 4
 
 
 def test_json_is_laid_out_and_loses_no_key() -> None:
     """A key that is there twice is shown twice: which one counts, the service decides."""
     value = '{"a":[1,{"b":"x, y"},[],{}],"a":null,"u":"\\u202e"}'
-    assert drawn(value) == [
+    assert field_rows(value) == [
         "‹text›, formatted as JSON", "{", '  "a": [', "    1,", "    {", '      "b": "x, y"',
         "    },", "    [],", "    {}", "  ],", '  "a": null,', '  "u": "\\u202e"', "}",
     ]  # fmt: skip
     assert ('"b"', "syntax-name") in roles(pieces(value)[5])
     assert ('"x, y"', "syntax-value") in roles(pieces(value)[5])
-    assert drawn("{not json}") == ["‹text› {not json}"]
-    assert drawn('{"a": 1} ') == ['‹text› {"a": 1}‹1 blank›']
-    assert len(drawn("[" * 5000 + "]" * 5000)) == 1
+    assert field_rows("{not json}") == ["‹text› {not json}"]
+    assert field_rows('{"a": 1} ') == ['‹text› {"a": 1}‹1 blank›']
+    assert len(field_rows("[" * 5000 + "]" * 5000)) == 1
 
 
 def test_a_difference_is_coloured_and_keeps_its_signs() -> None:
@@ -329,15 +331,15 @@ def test_colouring_a_line_takes_no_long_time(name: str) -> None:
 def test_addresses_stand_one_a_line() -> None:
     """In a field of addresses, at the commas that divide addresses; none is dropped."""
     value = '"Doe, Ana" <ana@a.example>, bob@b.example;c@c.example'
-    assert drawn(value, label="Cc") == [
+    assert field_rows(value, label="Cc") == [
         "‹list of 3›", '"Doe, Ana" <ana@a.example>,', "bob@b.example;", "c@c.example"
     ]  # fmt: skip
-    assert drawn("a@a.example, b@b.example", "addresses") == [
+    assert field_rows("a@a.example, b@b.example", "addresses") == [
         "‹list of 2›", "a@a.example,", "b@b.example"
     ]  # fmt: skip
     for other in ("a@a.example", "hello, world", '"open, a@a.example, b@b.example'):
-        assert drawn(other, label="To") == [other]
-    assert drawn("a@a.example, b@b.example") == ["a@a.example, b@b.example"]
+        assert field_rows(other, label="To") == [other]
+    assert field_rows("a@a.example, b@b.example") == ["a@a.example, b@b.example"]
 
 
 def test_a_format_says_nothing_of_other_kinds_of_values() -> None:
@@ -396,6 +398,6 @@ TREES: st.SearchStrategy[Element | str] = st.recursive(
 def test_no_word_of_a_document_is_lost(trees: list[Element | str]) -> None:
     """However its elements are nested and styled."""
     source = "".join(map(str, trees))
-    assert sorted(re.findall(r"w\d+", "\n".join(drawn(source, "html")))) == sorted(
+    assert sorted(re.findall(r"w\d+", "\n".join(field_rows(source, "html")))) == sorted(
         re.findall(r"w\d+", source)
     )

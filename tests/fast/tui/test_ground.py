@@ -35,7 +35,7 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal() -> Iterator[Terminal]:
+def tty() -> Iterator[Terminal]:
     opened = Terminal()
     yield opened
     os.close(opened.slave)
@@ -56,21 +56,21 @@ def terminal() -> Iterator[Terminal]:
     ],
 )
 def test_the_terminals_answer_says_whether_its_ground_is_light(
-    terminal: Terminal, answers: bytes, light: bool | None
+    tty: Terminal, answers: bytes, light: bool | None
 ) -> None:
     """By how bright the colour is to an eye; without a colour nothing is said, and nobody waits."""
-    before = termios.tcgetattr(terminal.slave)
-    answering = terminal.answer(answers)
+    before = termios.tcgetattr(tty.slave)
+    answering = tty.answer(answers)
     began = monotonic()
-    assert background_is_light(terminal.slave, terminal.slave, 20.0) is light
+    assert background_is_light(tty.slave, tty.slave, 20.0) is light
     assert monotonic() - began < 15
     answering.join(20)
-    assert termios.tcgetattr(terminal.slave) == before
+    assert termios.tcgetattr(tty.slave) == before
 
 
-def test_a_terminal_that_answers_nothing_is_not_waited_for(terminal: Terminal) -> None:
+def test_a_terminal_that_answers_nothing_is_not_waited_for(tty: Terminal) -> None:
     """Nor is a pipe asked."""
-    assert background_is_light(terminal.slave, terminal.slave, 0.05) is None
+    assert background_is_light(tty.slave, tty.slave, 0.05) is None
     source, target = os.pipe()
     try:
         assert background_is_light(source, target) is None

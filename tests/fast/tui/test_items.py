@@ -262,7 +262,7 @@ def test_an_offer_to_read_by_post_says_what_it_means(offer: NotAcceptedView, mea
     assert intent_of(drawn.model, "accept") == accept
 
 
-def reading(name: str, by: str) -> ApprovalView:
+def reading_by(name: str, by: str) -> ApprovalView:
     """A call whose preview read *name* by POST, which *by* accepted."""
     ready = replace(short().preview, accepted_reads=((name, by),), updated_at=NOW)
     return short(preview=ready)
@@ -270,7 +270,7 @@ def reading(name: str, by: str) -> ApprovalView:
 
 def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_that() -> None:
     """Unseen is a warning; a person's own yes stands in the record."""
-    words = Drawn(start(reading("GraphQL queries", "--accept-installed"))).words
+    words = Drawn(start(reading_by("GraphQL queries", "--accept-installed"))).words
     warning = "its preview sends POST requests, accepted without review (--accept-installed)"
     assert warning in words
     assert "may read by POST: GraphQL queries, accepted by --accept-installed" in words
@@ -280,7 +280,7 @@ def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_that() 
 def test_an_item_whose_preview_sends_what_nobody_can_check_is_marked(by: str) -> None:
     """In its head, with and without a screen, and in its record with op, host and path."""
     read = UNCHECKED.name.partition(" ")[2]
-    marked = reading(read, by)
+    marked = reading_by(read, by)
     warning = "its preview sends POST requests; Aileron cannot check that they only read"
     drawn = Drawn(start(marked))
     assert warning in " ".join(drawn.head.replace("↳", " ").split())

@@ -13,7 +13,7 @@ from docs.keys_page import keys_page
 CONFIG = Path(keymap.__file__).parents[1] / "suite"
 
 
-def refused(**keys: str) -> dict[str, str]:
+def keymap_problems(**keys: str) -> dict[str, str]:
     with pytest.raises(FileProblems) as caught:
         remap_keys(keys.items())
     assert {problem.file for problem in caught.value.problems} == {"config.toml"}
@@ -53,17 +53,17 @@ def test_pausing_and_going_on_keep_one_key() -> None:
 def test_a_key_that_decides_is_one_character_alone(key: str) -> None:
     """Nothing that leaves, that a burst makes, or that a modifier turns into another key."""
     for action in ("approve", "accept", "withdraw_acceptance", "pause"):
-        message = refused(**{action: key})[f"console.keys.{action}"]
+        message = keymap_problems(**{action: key})[f"console.keys.{action}"]
         assert "cannot be a key that decides" in message
 
 
 def test_two_actions_of_one_place_do_not_share_a_key() -> None:
     """Least of all two that decide."""
-    refusals = refused(approve="t")
+    refusals = keymap_problems(approve="t")
     assert "two actions that decide cannot share a key" in refusals["console.keys.approve"]
     assert "accept" in refusals["console.keys.approve"]
-    assert "is already the key of deny" in refused(approve="d")["console.keys.approve"]
-    assert "is already the key of approve" in refused(copy="a")["console.keys.copy"]
+    assert "is already the key of deny" in keymap_problems(approve="d")["console.keys.approve"]
+    assert "is already the key of approve" in keymap_problems(copy="a")["console.keys.copy"]
     assert remap_keys((("approve", "r"), ("refresh", "R"))).key_label("refresh") == "R"
 
 
@@ -81,7 +81,7 @@ def test_an_action_that_decides_nothing_makes_way() -> None:
 
 def test_the_key_that_became_free_is_taken_by_who_asked_for_it() -> None:
     """Then nobody can know what should make way, and how."""
-    refusals = refused(approve="y", unfold="a")
+    refusals = keymap_problems(approve="y", unfold="a")
     assert "is already the key of copy" in refusals["console.keys.approve"]
 
 
@@ -93,7 +93,7 @@ def test_a_swap_is_no_clash() -> None:
 
 def test_what_does_not_exist_is_named_with_what_is_meant() -> None:
     """Action and key alike; a panel keeps its keys; all problems come at once."""
-    refusals = refused(aprove="a", deny="nokey", deny_enter="x", go_on="G")
+    refusals = keymap_problems(aprove="a", deny="nokey", deny_enter="x", go_on="G")
     assert "did you mean approve?" in refusals["console.keys.aprove"]
     assert "is not a key" in refusals["console.keys.deny"]
     assert "always has the key enter" in refusals["console.keys.deny_enter"]

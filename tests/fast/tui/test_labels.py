@@ -19,7 +19,7 @@ from aileron_tui.draw.text import Piece, plain_text
 FORGED = "WILL HAPPEN  checked by Aileron"
 
 
-def drawn(blocks: tuple[Block, ...], width: int, gutter: int) -> list[str]:
+def drawn_blocks(blocks: tuple[Block, ...], width: int, gutter: int) -> list[str]:
     return [plain_text(each) for each in lay_out(blocks, width, gutter).lines]
 
 
@@ -52,7 +52,7 @@ def test_a_long_label_from_a_file_goes_on_in_its_own_column(
 def test_a_long_label_that_nobody_accepted_stands_behind_the_bar(gutter: int) -> None:
     """An agent's own word for itself, say: in the label's column it could name a section."""
     labelled = value(foreign_text(FORGED), (Piece("x"),), "claim", label_outside=True)
-    first, second = drawn((labelled,), 80, gutter)
+    first, second = drawn_blocks((labelled,), 80, gutter)
     assert (first[:gutter].strip(), first[gutter]) == ("", "┊")
     assert first[gutter + 2 :] == FORGED
     assert second[gutter + 2 :] == "x"
@@ -60,7 +60,9 @@ def test_a_long_label_that_nobody_accepted_stands_behind_the_bar(gutter: int) ->
 
 def test_what_is_left_of_a_label_has_no_bar_beside_it() -> None:
     """The value has ended: an empty line of it would be another value."""
-    rows = drawn((value(foreign_text("Estimated delivery"), (Piece("x"),)), blank()), 80, GUTTER)
+    rows = drawn_blocks(
+        (value(foreign_text("Estimated delivery"), (Piece("x"),)), blank()), 80, GUTTER
+    )
     assert rows == [" Estimated   ┃ x", "   delivery", ""]
 
 

@@ -135,7 +135,7 @@ def breaches(path: str, source: str) -> list[str]:
     return finder.found
 
 
-def _files() -> Iterator[tuple[str, str]]:
+def _drawing_files() -> Iterator[tuple[str, str]]:
     """The files that draw: all but the command line, which has no markup at all (the next test)."""
     for file in sorted(ROOM.rglob("*.py")):
         path = file.relative_to(ROOM).as_posix()
@@ -145,7 +145,7 @@ def _files() -> Iterator[tuple[str, str]]:
 
 def test_the_console_hands_no_text_to_what_parses_markup() -> None:
     """A breach is mended by painting pieces, not by listing it here."""
-    files = list(_files())
+    files = list(_drawing_files())
     assert len(files) > 40
     assert [breach for path, source in files for breach in breaches(path, source)] == []
 

@@ -38,7 +38,7 @@ UNASKED = {"approval_id": "", "decided_at": None, "digest": "", "words": None}
 LAYOUTS = pytest.mark.parametrize("compact", [False, True])
 
 
-def lost(number: int = 3, **changes: object) -> ApprovalView:
+def lost_view(number: int = 3, **changes: object) -> ApprovalView:
     known = {
         "state": "unknown",
         "outcome": LOST,
@@ -56,7 +56,7 @@ def looked_at(view: ApprovalView | None = None, **look: object) -> ApprovalUpdat
     """Tell of such a call at which a person has looked again; what was read is the same, or *look* says."""
     read = LookView(preview=replace(mail(3).preview, updated_at=NOW + 30))
     return ApprovalUpdated(
-        view=replace(view or lost(), look=replace(read, **look), version=9 + len(look))
+        view=replace(view or lost_view(), look=replace(read, **look), version=9 + len(look))
     )
 
 
@@ -80,7 +80,7 @@ def settled(**changes: object) -> ApprovalView:
     return replace(over, **changes)
 
 
-def opened(view: ApprovalView, *events: str) -> Drawn:
+def page_of(view: ApprovalView, *events: str) -> Drawn:
     """Return the page of *view* in the list of what agents did, where *events* are on record."""
     drawn = Drawn(start(view, records=()))
     known: dict[str, Any] = {"run_id": view.run_id, "session_id": view.session_id}
@@ -179,12 +179,12 @@ def test_not_contained_is_read_at_110_columns_beside_a_long_folder() -> None:
 @LAYOUTS
 def test_it_stands_first_and_its_answer_is_in_view(compact: bool) -> None:
     """After a start, whatever came before it; in the top bar it is counted by name."""
-    drawn = Drawn(start(short(1), short(2), lost()), compact=compact)
+    drawn = Drawn(start(short(1), short(2), lost_view()), compact=compact)
     queue = drawn.model.queue
     assert [item.key for item in queue.items] == [
-        each.call_id for each in (lost(), short(1), short(2))
+        each.call_id for each in (lost_view(), short(1), short(2))
     ]
-    assert queue.selected == lost().call_id
+    assert queue.selected == lost_view().call_id
     assert " 3 " in drawn.top_bar
     assert "? 1 unknown" in drawn.top_bar
     for text in ("OUTCOME unknown", "after it had sent a request", "Contacted", "Check"):
@@ -206,7 +206,7 @@ def test_a_call_that_ends_so_goes_to_the_top_and_takes_no_cursor() -> None:
     drawn = Drawn(start(short(1), short(2), short(3)))
     queue = drawn.model.queue
     running = short(3, state="executing", decided_at=NOW, decided_by="person")
-    drawn.tell(ApprovalUpdated(view=running), ApprovalUpdated(view=replace(lost(), version=9)))
+    drawn.tell(ApprovalUpdated(view=running), ApprovalUpdated(view=replace(lost_view(), version=9)))
     assert "? 1 unknown" in drawn.top_bar
     assert queue.selected == short(1).approval_id
     keys = [short(number).approval_id for number in (1, 2, 3)]
@@ -222,7 +222,7 @@ def test_a_call_that_ends_so_goes_to_the_top_and_takes_no_cursor() -> None:
 
 def test_a_call_that_asked_nobody_waits_in_the_same_way() -> None:
     """Named by its run; it says that nobody was asked, and is no decision."""
-    alone = lost(**UNASKED)
+    alone = lost_view(**UNASKED)
     drawn = Drawn(start(short(1), alone))
     assert [item.key for item in drawn.model.queue.items] == [alone.run_id, short(1).approval_id]
     assert drawn.model.queue.selected == alone.run_id
@@ -237,11 +237,11 @@ def test_a_call_that_asked_nobody_waits_in_the_same_way() -> None:
 
 
 def test_without_a_preview_op_the_check_names_what_is_left_to_do() -> None:
-    drawn = Drawn(start(lost(can_fetch_again=False)))
+    drawn = Drawn(start(lost_view(can_fetch_again=False)))
     assert "Check the service yourself" in drawn.words
     assert "Check the service itself, m acknowledges." in drawn.status
     assert "look again" not in drawn.keys
-    known = lost(can_fetch_again=False, awaits_acknowledgement=False)
+    known = lost_view(can_fetch_again=False, awaits_acknowledgement=False)
     drawn = Drawn(start(short(3))).tell(ApprovalUpdated(view=known))
     drawn.model.tick(100.0)
     assert "Check the service itself; it is not repeated." in drawn.status
@@ -249,13 +249,13 @@ def test_without_a_preview_op_the_check_names_what_is_left_to_do() -> None:
 
 def test_it_is_not_counted_as_something_that_can_be_denied_or_expires() -> None:
     """Stopping everything leaves it, and quitting asks for nothing on its account."""
-    queue = Drawn(start(short(1), lost())).model.queue
+    queue = Drawn(start(short(1), lost_view())).model.queue
     assert (queue.waiting, queue.undecided) == (2, 1)
 
 
 def test_its_page_in_the_activity_says_what_to_check_and_shows_what_was_read_last() -> None:
     """Until a person acknowledged it; then there is no open question."""
-    drawn = opened(lost(), "run.unknown")
+    drawn = page_of(lost_view(), "run.unknown")
     for text in ("OUTCOME", "Contacted", "mail.example.com:443", "l fetches the current state"):
         assert text in drawn.words, text
     assert drawn.words.count("The step send failed") == 1
@@ -265,16 +265,16 @@ def test_its_page_in_the_activity_says_what_to_check_and_shows_what_was_read_las
     gone = PreviewView(status="unavailable", reason="timed out", host="h", updated_at=NOW + 60)
     drawn.tell(looked_at(preview=gone))
     assert "It could not be read: timed out" in drawn.words
-    drawn.tell(ApprovalUpdated(view=lost(awaits_acknowledgement=False, version=99)))
-    drawn.tell(recorded(4009, "run.acknowledged", run_id=lost().run_id, actor="person"))
+    drawn.tell(ApprovalUpdated(view=lost_view(awaits_acknowledgement=False, version=99)))
+    drawn.tell(recorded(4009, "run.acknowledged", run_id=lost_view().run_id, actor="person"))
     assert "l fetches the current state" not in drawn.words
 
 
 @LAYOUTS
 def test_what_is_gone_keeps_its_row_and_what_was_shown(compact: bool) -> None:
     """The gist is that of before; why nothing could be read stands under how it is now."""
-    drawn = Drawn(start(lost()), compact=compact)
-    gist = lost().preview.gist[:20]
+    drawn = Drawn(start(lost_view()), compact=compact)
+    gist = lost_view().preview.gist[:20]
     assert gist in drawn.rows[0]
     drawn.tell(looked_at(preview=GONE))
     found = "No longer found: mail.example.com answered 404 (Not Found)"
@@ -289,11 +289,13 @@ def test_what_is_gone_keeps_its_row_and_what_was_shown(compact: bool) -> None:
 @LAYOUTS
 def test_what_was_settled_waits_no_more_and_says_so_first(compact: bool) -> None:
     """The cursor stays for the person to read it; neither key is offered any more."""
-    drawn = Drawn(start(short(1), lost()), compact=compact).tell(ApprovalUpdated(view=settled()))
+    drawn = Drawn(start(short(1), lost_view()), compact=compact).tell(
+        ApprovalUpdated(view=settled())
+    )
     assert "✓ Settled: the service holds what you approved." in drawn.status
     assert "unknown" not in drawn.top_bar
     queue = drawn.model.queue
-    assert queue.selected == lost().approval_id
+    assert queue.selected == lost_view().approval_id
     for text in (
         "OUTCOME settled by looking again",
         "✓ The service now holds what you approved (2 fields",
@@ -312,7 +314,7 @@ def test_what_was_settled_waits_no_more_and_says_so_first(compact: bool) -> None
 
 def test_what_differs_is_said_field_by_field_and_keeps_waiting() -> None:
     """A second look replaces the first; what was approved stays below."""
-    drawn = Drawn(start(short(1), lost()))
+    drawn = Drawn(start(short(1), lost_view()))
     drawn.tell(looked_at(comparison=compared("To", "Cc"), is_unchanged=True))
     assert "It still differs in To and Cc." in drawn.status
     for text in (
@@ -334,7 +336,7 @@ def test_what_was_settled_before_a_restart_says_so_on_its_page() -> None:
     """What the service held is not kept; that it was settled, and when, is."""
     kept = LookView(preview=PreviewView(status="none", updated_at=NOW), comparison=compared())
     view = settled(look=kept, preview=PreviewView(status="none"))
-    drawn = opened(view, "run.unknown", "outcome.settled")
+    drawn = page_of(view, "run.unknown", "outcome.settled")
     assert "unknown" not in drawn.top_bar
     for text in (
         "Settled by looking again at",
@@ -348,7 +350,7 @@ def test_what_was_settled_before_a_restart_says_so_on_its_page() -> None:
 
 def test_what_asked_nobody_is_settled_by_what_the_agent_asked_for() -> None:
     """No person approved it, so no sentence says that one did."""
-    drawn = Drawn(start(short(1), lost(**UNASKED)))
+    drawn = Drawn(start(short(1), lost_view(**UNASKED)))
     drawn.tell(ApprovalUpdated(view=settled(**UNASKED)))
     assert "✓ Settled: the service holds what the agent asked for." in drawn.status
     assert "what you approved" not in drawn.words

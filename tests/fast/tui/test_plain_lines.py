@@ -48,7 +48,7 @@ def cells_at_most(pieces: Line) -> int:
     )
 
 
-def page(text: str, columns: int) -> tuple[Line, ...]:
+def plain_page(text: str, columns: int) -> tuple[Line, ...]:
     item = Item(key="a", approval=spoilt(text))
     file = replace(
         snapshot(NOW).library[0], name=text, reason=text, hosts=(text,), file=text, connector=text
@@ -61,7 +61,7 @@ def page(text: str, columns: int) -> tuple[Line, ...]:
 def test_no_attack_begins_a_line_or_is_broken_by_the_terminal(columns: int) -> None:
     """A line that the terminal breaks would let outside text imitate a question of ours."""
     for attack in ATTACKS:
-        for pieces in page(attack.text[:1_000], columns):
+        for pieces in plain_page(attack.text[:1_000], columns):
             text = text_of(pieces)
             assert not text or text.startswith(" "), attack
             assert cells_at_most(pieces) <= columns, attack
@@ -71,7 +71,7 @@ def test_no_attack_begins_a_line_or_is_broken_by_the_terminal(columns: int) -> N
 @example("字\u0300\u0301" * 5, 40)
 def test_no_text_begins_a_line_or_is_broken_by_the_terminal(text: str, columns: int) -> None:
     """The same of any text."""
-    for pieces in page(text, columns):
+    for pieces in plain_page(text, columns):
         assert not plain_text(pieces).strip(" ") or plain_text(pieces).startswith(" ")
         assert cells_at_most(pieces) <= columns
 

@@ -14,7 +14,7 @@ HEIGHT = 30
 FIELDS = ("agent", "action", "state", "by")
 
 
-def record(seq: int) -> RecordView:
+def numbered_view(seq: int) -> RecordView:
     return RecordView(
         seq=seq,
         at=NOW - (TOTAL - seq),
@@ -28,14 +28,14 @@ def record(seq: int) -> RecordView:
     )
 
 
-def core(asked: ReadRecords, missing: frozenset[int] = frozenset()) -> RecordsRead:
+def answer_of_core(asked: ReadRecords, missing: frozenset[int] = frozenset()) -> RecordsRead:
     """Answer as the core does: at most `limit` records before `before_seq`, oldest first."""
     before = asked.before_seq if asked.before_seq is not None else TOTAL + 1
     found: list[RecordView] = []
     seq = before - 1
     while seq >= 1 and len(found) < asked.limit:
         if seq not in missing:
-            found.append(record(seq))
+            found.append(numbered_view(seq))
         seq -= 1
     return RecordsRead(
         records=tuple(reversed(found)), before_seq=asked.before_seq, total=TOTAL - len(missing)
@@ -43,20 +43,22 @@ def core(asked: ReadRecords, missing: frozenset[int] = frozenset()) -> RecordsRe
 
 
 def started() -> RecordPages:
-    return RecordPages([record(seq) for seq in range(TOTAL - 499, TOTAL + 1)])
+    return RecordPages([numbered_view(seq) for seq in range(TOTAL - 499, TOTAL + 1)])
 
 
-def read(book: RecordPages, top: int, index: int = 0, **core_is: frozenset[int]) -> Iterator[int]:
+def read_pages(
+    book: RecordPages, top: int, index: int = 0, **core_is: frozenset[int]
+) -> Iterator[int]:
     """Carry out what is wanted around *top* until nothing is; yield each `before_seq`."""
     while (asked := book.next_read(top, HEIGHT, index)) is not None:
         assert asked.before_seq is not None
         yield asked.before_seq
-        book.add_page(core(asked, **core_is), NOW)
+        book.add_page(answer_of_core(asked, **core_is), NOW)
 
 
 def test_what_is_known_from_the_start_is_not_read_again() -> None:
     """The first screen costs nothing."""
-    assert list(read(started(), 0)) == []
+    assert list(read_pages(started(), 0)) == []
 
 
 def test_older_records_are_read_before_the_cursor_reaches_them() -> None:
@@ -64,13 +66,13 @@ def test_older_records_are_read_before_the_cursor_reaches_them() -> None:
     book = started()
     for top in range(0, TOTAL - HEIGHT, HEIGHT):
         assert all(book.get(TOTAL - row) for row in range(top, top + HEIGHT)), top
-        list(read(book, top))
+        list(read_pages(book, top))
 
 
 def test_the_end_is_reached_by_one_jump_that_reads_one_page_or_two() -> None:
     """`end` in an audit of any length."""
     book = started()
-    pages = list(read(book, TOTAL - HEIGHT))
+    pages = list(read_pages(book, TOTAL - HEIGHT))
     assert len(pages) <= 2
     assert [book.get(seq) is not None for seq in range(1, HEIGHT + 1)] == [True] * HEIGHT
 
@@ -89,7 +91,7 @@ def test_a_number_without_a_record_is_a_gap_once_its_page_was_read() -> None:
     """Not before: then it is only not read yet. And it is not asked for for ever."""
     book = started()
     assert not book.is_missing(40)
-    assert len(list(read(book, TOTAL - HEIGHT, missing=frozenset({40, 41})))) <= 2
+    assert len(list(read_pages(book, TOTAL - HEIGHT, missing=frozenset({40, 41})))) <= 2
     assert book.is_missing(40)
     assert book.is_missing(41)
     assert not book.is_missing(42)
@@ -97,13 +99,13 @@ def test_a_number_without_a_record_is_a_gap_once_its_page_was_read() -> None:
 
 def test_pages_that_were_left_long_ago_are_dropped_and_read_again() -> None:
     """Going through an audit of any length keeps a bounded part of it."""
-    book = RecordPages([record(TOTAL)])
+    book = RecordPages([numbered_view(TOTAL)])
     book.newest = 200 * PAGE_SIZE
     seen = 0
     for page in range(200):
         asked = ReadRecords(before_seq=(page + 1) * PAGE_SIZE + 1, limit=PAGE_SIZE)
         numbers = range(page * PAGE_SIZE + 1, (page + 1) * PAGE_SIZE + 1)
-        answer = tuple(record(seq) for seq in numbers)
+        answer = tuple(numbered_view(seq) for seq in numbers)
         book.add_page(
             RecordsRead(records=answer, before_seq=asked.before_seq, total=200 * PAGE_SIZE), NOW
         )
@@ -120,7 +122,7 @@ def test_a_filter_looks_at_what_is_at_hand_and_reads_on_to_the_first_record() ->
     book.search(parse("agent:goose", FIELDS).query, NOW)
     assert book.matches == []
     assert book.searched_down_to == TOTAL - 499
-    pages = list(read(book, 0))
+    pages = list(read_pages(book, 0))
     assert book.matches == [3]
     assert book.searched_down_to == 1
     assert pages == sorted(pages, reverse=True)
@@ -132,18 +134,18 @@ def test_a_filter_that_finds_enough_stops_reading_until_the_cursor_goes_on() -> 
     """Reading the whole audit for a common word would be waste."""
     book = started()
     book.search(parse("run.started", FIELDS).query, NOW)
-    assert list(read(book, 0, index=0)) == []
-    assert list(read(book, 0, index=len(book.matches) - 1))
+    assert list(read_pages(book, 0, index=0)) == []
+    assert list(read_pages(book, 0, index=len(book.matches) - 1))
 
 
 def test_matches_are_newest_first_also_with_records_that_come_in() -> None:
     """A record that is committed while one looks stands on top if it matches."""
     book = started()
     book.search(parse("state:denied", FIELDS).query, NOW)
-    list(read(book, 0))
+    list(read_pages(book, 0))
     assert book.matches == list(range(10_000, 0, -1000))
-    book.add(record(11_000), NOW)
-    book.add(record(11_001), NOW)
+    book.add(numbered_view(11_000), NOW)
+    book.add(numbered_view(11_001), NOW)
     assert book.matches[:2] == [11_000, 10_000]
 
 
@@ -153,8 +155,8 @@ def test_a_page_read_for_another_question_does_not_confuse_the_filter() -> None:
     book.search(parse("agent:goose", FIELDS).query, NOW)
     asked = book.next_read(0, HEIGHT, 0)
     assert asked is not None
-    book.add_page(core(ReadRecords(before_seq=6, limit=1)), NOW)
+    book.add_page(answer_of_core(ReadRecords(before_seq=6, limit=1)), NOW)
     assert book.next_read(0, HEIGHT, 0) is None, "its own answer is still on its way"
-    book.add_page(core(asked), NOW)
-    list(read(book, 0))
+    book.add_page(answer_of_core(asked), NOW)
+    list(read_pages(book, 0))
     assert book.matches == [3]

@@ -16,7 +16,7 @@ from tests.support.screens.calls import approval
 NOW = 1_790_000_000.0
 
 
-def drawn(field: FieldView) -> list[str]:
+def value_rows(field: FieldView) -> list[str]:
     return [plain_text(each) for each in value_lines(field, field_text(field))]
 
 
@@ -47,7 +47,7 @@ def drawn(field: FieldView) -> list[str]:
 )
 def test_a_value_is_drawn_as_what_it_is(field: FieldView, lines: list[str]) -> None:
     """A text that reads like an object, a list, blanks at the end, several values of one name."""
-    assert drawn(field) == lines
+    assert value_rows(field) == lines
 
 
 def test_arguments_steps_and_fetched_fields_are_drawn_alike() -> None:

@@ -365,7 +365,7 @@ def test_what_a_verification_found_names_each_problem_and_a_gap_stands_where_it_
 # A decided call, opened
 
 
-def page(call: CallView) -> Drawn:
+def call_page(call: CallView) -> Drawn:
     """Return the page of a decided call of which the core says *call*."""
     drawn = Drawn(start(short(), call.approval))
     drawn.model.decided.enter()
@@ -407,7 +407,7 @@ def test_an_opened_call_says_what_is_kept_of_it_and_why_the_rest_is_not(
     call: CallView, says: tuple[str, ...], absent: tuple[str, ...]
 ) -> None:
     """Nothing that is gone is called empty, and nothing from outside reaches a column of ours."""
-    drawn = page(call)
+    drawn = call_page(call)
     assert all(each in drawn.words for each in says), drawn.words
     assert not any(each in drawn.item for each in absent)
     for line in drawn.document:
