@@ -65,7 +65,7 @@ def picture(
         port.close()
 
 
-def taken(
+def picture_in(
     compare: Snap, look: Look, scenario: Scenario, state: Snapshot | None = None, **options: Any
 ) -> bool:
     """Compare as `picture` does, in one of the looks above."""
@@ -84,7 +84,7 @@ def picture_of(
     def as_test(scenario: Scenario) -> Callable[..., None]:
         @wraps(scenario)
         def test(snap_compare: Snap, look: Look = (size or LARGE, DARK)) -> None:
-            assert taken(snap_compare, look, scenario, state, **options)
+            assert picture_in(snap_compare, look, scenario, state, **options)
 
         names = ["snap_compare"] if size else ["snap_compare", "look"]
         shape = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]

@@ -55,7 +55,7 @@ class FilePort(RecordingPort):
             )
 
 
-def item(number: int) -> ApprovalView:
+def waiting_item(number: int) -> ApprovalView:
     now = SystemClock().now()
     view = short(number)
     preview = replace(view.preview, updated_at=now)
@@ -71,7 +71,7 @@ def obey(app: AileronApp, port: FilePort, control: Path) -> None:
             match line:
                 case "arrive":
                     arrived += 1
-                    port.tell(ApprovalUpdated(view=item(arrived)))
+                    port.tell(ApprovalUpdated(view=waiting_item(arrived)))
                 case "drift":
                     first = port.snapshot.approvals[0]
                     port.tell(ApprovalUpdated(view=replace(first, version=2, drift=drifted(now))))
@@ -85,7 +85,7 @@ def obey(app: AileronApp, port: FilePort, control: Path) -> None:
 def main() -> int:
     intents, control = Path(sys.argv[1]), Path(sys.argv[2])
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 5
-    port = FilePort(start(*(item(number) for number in range(1, count + 1))), intents)
+    port = FilePort(start(*(waiting_item(number) for number in range(1, count + 1))), intents)
     app = AileronApp(port)
     threading.Thread(target=obey, args=(app, port, control), daemon=True).start()
     return app.run_to_end()

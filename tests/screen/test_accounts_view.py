@@ -25,7 +25,7 @@ KEY = "a canary"
 UNLOCKED = VaultStatus(state="unlocked", entries=2)
 
 
-def go(play: Play) -> None:
+def to_accounts(play: Play) -> None:
     play.press_rested("6", " status ")
     play.rest()
 
@@ -33,7 +33,7 @@ def go(play: Play) -> None:
 def listed(*bound: BoundAccountView, vault: VaultStatus = UNLOCKED, **options: Any) -> Play:
     """A console at the list of accounts."""
     play = Play(start(vault=vault, accounts=accounts(*bound)), **options)
-    go(play)
+    to_accounts(play)
     return play
 
 
@@ -49,12 +49,12 @@ def binding() -> Play:
     """A console that asks for the secret of a new account."""
     play = listed()
     play.press_alone("B", "Your name for this account")
-    give(play, "")
+    give_text(play, "")
     play.shows("Key:")
     return play
 
 
-def give(play: Play, text: str) -> None:
+def give_text(play: Play, text: str) -> None:
     if text:
         play.type(text)
     play.clock.advance(0.5)
@@ -67,9 +67,9 @@ def test_an_account_is_bound_with_its_secret_unseen(monkeypatch: pytest.MonkeyPa
     play.press_alone("B", "Your name for this account")
     assert "X-Key" in play.text
     assert "api.mail.example:443, new.mail.example:443" in " ".join(play.text.split())
-    give(play, "ana@example.com")
+    give_text(play, "ana@example.com")
     play.shows("Key:")
-    give(play, KEY)
+    give_text(play, KEY)
     play.until(lambda: bool(play.asked(BindAccount)), "sent")
     assert KEY not in play.text
     (intent,) = play.asked(BindAccount)
@@ -170,9 +170,9 @@ def test_a_person_names_the_account_where_the_service_does_not() -> None:
     play.port.tell(LoginUpdated(login=known))
     play.shows("The service does not say whose account this is.")
     assert "files.write" in play.text
-    give(play, "")
+    give_text(play, "")
     assert not play.asked(FinishLogin)
-    give(play, "ana@example.com")
+    give_text(play, "ana@example.com")
     play.shows("Is this the account you mean?")
     assert "ana@example.com" in play.text
     play.press_alone("y")
@@ -188,5 +188,5 @@ def test_a_call_without_an_account_leads_to_its_connector() -> None:
     view = held(need("unbound"))
     play = rested(start(view, vault=UNLOCKED, accounts=accounts(ENDED)))
     assert "6" in play.text
-    go(play)
+    to_accounts(play)
     play.press_alone("B", "api_key/mail/default for github://aileron/mail@1.1.0.")

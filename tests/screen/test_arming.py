@@ -9,7 +9,7 @@ from aileron_tui.input.arming import Arming
 REST = 0.4
 
 
-def rested() -> Arming:
+def rested_arming() -> Arming:
     arming = Arming(rest=REST)
     arming.on_drawn("item", 0.0)
     return arming
@@ -17,7 +17,7 @@ def rested() -> Arming:
 
 def test_a_press_after_a_rest_decides_once_its_silence_is_over() -> None:
     """One press decides one thing, 20 ms after it."""
-    arming = rested()
+    arming = rested_arming()
     assert arming.press("item", 0.4)
     assert arming.take_settled_press(0.419) is None
     assert arming.take_settled_press(0.421) == "item"
@@ -26,12 +26,12 @@ def test_a_press_after_a_rest_decides_once_its_silence_is_over() -> None:
 
 def test_a_press_before_the_item_stood_long_enough_does_nothing() -> None:
     """What was drawn 399 ms ago cannot be decided."""
-    assert not rested().press("item", 0.399)
+    assert not rested_arming().press("item", 0.399)
 
 
 def test_a_key_before_the_press_makes_it_do_nothing() -> None:
     """`j a` in one breath decides nothing."""
-    arming = rested()
+    arming = rested_arming()
     arming.on_key(1.0)
     assert not arming.press("item", 1.399)
     assert arming.take_settled_press(2.0) is None
@@ -39,7 +39,7 @@ def test_a_key_before_the_press_makes_it_do_nothing() -> None:
 
 def test_a_burst_after_the_press_takes_it_back_and_is_counted() -> None:
     """A paste whose first byte is the decide key decides nothing, and the person is told."""
-    arming = rested()
+    arming = rested_arming()
     assert arming.press("item", 1.0)
     for step in range(1, 15):
         arming.on_key(1.0 + step * 0.0004)
@@ -50,7 +50,7 @@ def test_a_burst_after_the_press_takes_it_back_and_is_counted() -> None:
 
 def test_a_held_key_decides_at_most_once() -> None:
     """Repeats of a held key never decide a second item."""
-    arming = rested()
+    arming = rested_arming()
     decided = 0
     for step in range(40):
         at = 1.0 + step * 0.03
@@ -70,7 +70,7 @@ def test_new_content_focus_and_paste_each_start_the_rest_anew() -> None:
         lambda a: a.on_focus(True, 1.0),
         lambda a: a.on_paste(1.0),
     ):
-        arming = rested()
+        arming = rested_arming()
         assert arming.is_armed("item", 1.0)
         disturb(arming)
         assert not arming.is_armed("item", 1.3)
@@ -78,7 +78,7 @@ def test_new_content_focus_and_paste_each_start_the_rest_anew() -> None:
 
 def test_a_change_between_press_and_silence_takes_the_press_back() -> None:
     """What decides is what was pressed on, or nothing."""
-    arming = rested()
+    arming = rested_arming()
     assert arming.press("item", 1.0)
     arming.on_drawn("other", 1.01)
     assert arming.take_settled_press(1.1) is None
@@ -86,7 +86,7 @@ def test_a_change_between_press_and_silence_takes_the_press_back() -> None:
 
 def test_every_key_of_one_read_is_in_one_burst() -> None:
     """The burst is told before its first key: not even that one counts."""
-    arming = rested()
+    arming = rested_arming()
     arming.on_burst(1.0)
     assert not arming.press("item", 1.0)
     arming.on_key(1.0)
@@ -99,7 +99,7 @@ def test_every_key_of_one_read_is_in_one_burst() -> None:
 @pytest.mark.parametrize("event", ["on_key", "on_burst", "on_mouse", "on_input"])
 def test_whatever_is_read_before_a_press_is_settled_takes_it_back(event: str, gap: float) -> None:
     """However late it is read: a reader that was held up reads what was sent long before."""
-    arming = rested()
+    arming = rested_arming()
     assert arming.press("item", 1.0)
     getattr(arming, event)(*(() if event == "on_input" else (1.0 + gap,)))
     assert arming.take_settled_press(1.5) is None
@@ -108,7 +108,7 @@ def test_whatever_is_read_before_a_press_is_settled_takes_it_back(event: str, ga
 
 def test_what_is_read_after_a_press_was_settled_takes_nothing_back() -> None:
     """And the next press begins anew."""
-    arming = rested()
+    arming = rested_arming()
     assert arming.press("item", 1.0)
     assert arming.take_settled_press(1.021) == "item"
     arming.on_input()
@@ -121,7 +121,7 @@ def test_what_is_read_after_a_press_was_settled_takes_nothing_back() -> None:
 def test_the_mouse_right_before_a_press_spoils_it_and_a_moment_earlier_does_not() -> None:
     """A hand on the mouse is not at rest; where it rested a moment ago nothing is lost."""
     for before, decided in ((0.019, None), (0.021, "item")):
-        arming = rested()
+        arming = rested_arming()
         arming.on_mouse(2.0 - before)
         arming.press("item", 2.0)
         assert arming.take_settled_press(3.5) == decided

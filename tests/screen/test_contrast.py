@@ -40,7 +40,7 @@ ON_THEIR_OWN = (
 )
 
 
-def look(name: str) -> ConsoleTheme:
+def theme_named(name: str) -> ConsoleTheme:
     return next(each for each in CONSOLE_THEMES if each.name == name)
 
 
@@ -71,20 +71,20 @@ def test_every_word_is_readable_on_every_ground_it_stands_on(
     name: str, word: str, ground: str
 ) -> None:
     """4.5 to 1 at least, wherever a role that carries words may be drawn."""
-    colours = look(name).colours
+    colours = theme_named(name).colours
     assert contrast(colours[word], colours[ground]) >= READABLE
 
 
 @pytest.mark.parametrize("name", [DARK, LIGHT])
 def test_what_is_only_a_sign_is_visible(name: str) -> None:
     """The gutter of the record and the rest of a bar: 3 to 1 on the ground they stand on."""
-    colours = look(name).colours
+    colours = theme_named(name).colours
     assert contrast(colours["faint"], colours["ground"]) >= VISIBLE
 
 
 def test_the_plain_look_has_no_colour_at_all() -> None:
     """Everything is the terminal's own; attributes say what a colour says elsewhere."""
-    plain = look(PLAIN)
+    plain = theme_named(PLAIN)
     assert set(plain.colours.values()) == {"ansi_default"}
     for role in ("danger", "mark", "key", "badge", "add-word", "del-word", "view", "sel", "lost"):
         assert plain.attributes[role] != "none"
@@ -93,8 +93,8 @@ def test_the_plain_look_has_no_colour_at_all() -> None:
 def test_every_look_names_the_same_tokens_and_every_role_has_a_style() -> None:
     """A token that one look lacks would end the program in that look only."""
     for each in CONSOLE_THEMES:
-        assert each.colours.keys() == look(DARK).colours.keys()
-        assert each.attributes.keys() == look(DARK).attributes.keys()
+        assert each.colours.keys() == theme_named(DARK).colours.keys()
+        assert each.attributes.keys() == theme_named(DARK).attributes.keys()
         assert set(ROLES) <= each.attributes.keys()
 
 
@@ -112,7 +112,7 @@ AMBER_ON_A_BAR = 4.4
 """There is no darker amber among the 256, and the bar must differ from the list."""
 
 
-def drawn(name: str, token: str) -> str:
+def drawn_colour(name: str, token: str) -> str:
     """The colour of *token* that such a terminal draws: what Rich makes of it, which is sent there."""
     given = variables(name, dark=name == DARK, true_colour=False)[f"a-{token}"]
     reduced = RichColor.parse(given).downgrade(ColorSystem.EIGHT_BIT)
@@ -124,14 +124,14 @@ def drawn(name: str, token: str) -> str:
 def test_what_stands_side_by_side_is_told_apart_in_256_colours(
     name: str, one: str, two: str
 ) -> None:
-    assert drawn(name, one) != drawn(name, two)
+    assert drawn_colour(name, one) != drawn_colour(name, two)
 
 
 @pytest.mark.parametrize("name", [DARK, LIGHT])
 @pytest.mark.parametrize(("word", "ground"), [*itertools.product(WORDS, GROUNDS), *ON_THEIR_OWN])
 def test_every_word_is_readable_in_256_colours(name: str, word: str, ground: str) -> None:
     least = AMBER_ON_A_BAR if (word, ground) == ("attn", "bar") else READABLE
-    assert contrast(drawn(name, word), drawn(name, ground)) >= least
+    assert contrast(drawn_colour(name, word), drawn_colour(name, ground)) >= least
 
 
 @pytest.mark.parametrize(

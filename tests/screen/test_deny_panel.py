@@ -27,7 +27,7 @@ def denied_ids(play: Play) -> set[str]:
     return {each.approval_id for each in play.asked(Deny)}
 
 
-def ask(play: Play, text: str = "") -> None:
+def open_panel(play: Play, text: str = "") -> None:
     """Open the panel on what is selected, and write *text*."""
     play.press_rested("d", "(codex will read it)")
     play.type(text)
@@ -56,7 +56,7 @@ def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None:
     )
 
     play = Play(start(*views))
-    ask(play, "wrong list")
+    open_panel(play, "wrong list")
     play.shows("2 identical calls of this session wait too.")
     assert " ctrl+s  identical calls too" in play.keys
     play.press_alone("ctrl+s")
@@ -80,7 +80,7 @@ def test_the_calls_of_ended_sessions_are_denied_together() -> None:
         equal(6, state="awaiting_vault", **gone),
     )
     play = Play(start(*views))
-    ask(play)
+    open_panel(play)
     play.shows("3 other calls of ended sessions wait too.")
     assert " ctrl+s  all of ended sessions" in play.keys
     play.press_alone("ctrl+s")
@@ -94,7 +94,7 @@ def test_the_calls_of_ended_sessions_are_denied_together() -> None:
 def test_a_session_that_ends_meanwhile_is_counted_with_the_next_panel() -> None:
     """The number does not grow under the hand that presses."""
     play = Play(start(equal(1, requester_gone=True), equal(2, args_sha256=OTHER)))
-    ask(play)
+    open_panel(play)
     assert "ended sessions wait" not in play.text
     play.port.tell(
         ApprovalUpdated(view=equal(2, args_sha256=OTHER, requester_gone=True, version=9))
@@ -107,7 +107,7 @@ def test_a_session_that_ends_meanwhile_is_counted_with_the_next_panel() -> None:
 def test_a_click_on_the_key_decides_nothing_and_enter_denies_one_call() -> None:
     """The mouse says which key to press; only the key that says so takes others along."""
     play = Play(start(equal(1), equal(2)))
-    ask(play)
+    open_panel(play)
     play.shows("1 identical call of this session waits too.")
     play.pressed_by_mouse("deny_equal")
     play.asks_nothing()
@@ -120,7 +120,7 @@ def test_a_click_on_the_key_decides_nothing_and_enter_denies_one_call() -> None:
 def test_without_an_equal_call_the_key_is_not_there(other: dict[str, object]) -> None:
     """Neither in the footer nor under the finger; what nobody knows is not equal."""
     play = Play(start(equal(1, **other), equal(2, args_sha256=other["args_sha256"] and SAME)))
-    ask(play)
+    open_panel(play)
     assert "equal" not in play.text
     play.press_alone("ctrl+s")
     play.asks_nothing()
@@ -129,7 +129,7 @@ def test_without_an_equal_call_the_key_is_not_there(other: dict[str, object]) ->
 def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
     """The number never grows under the hand; what has ended is left out of it."""
     play = Play(start(equal(1), equal(2), equal(3)))
-    ask(play)
+    open_panel(play)
     play.shows("2 identical calls of this session wait too.")
     play.port.tell(
         ApprovalUpdated(view=equal(4)),
@@ -144,7 +144,7 @@ def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
 def test_the_key_wants_a_rest_as_enter_does() -> None:
     """A press right behind what was typed denies nothing; the same press at rest does."""
     play = Play(start(equal(1), equal(2)))
-    ask(play, "no")
+    open_panel(play, "no")
     play.press("x", "ctrl+s")
     play.clock.advance(0.2)
     play.press_alone("ctrl+s")
@@ -180,7 +180,7 @@ def test_the_status_line_says_how_many_were_denied() -> None:
 
     state = start(equal(1), equal(2), equal(3), short(4))
     play = Play(state, answers=True)
-    ask(play, "wrong list")
+    open_panel(play, "wrong list")
     play.press_alone("ctrl+s")
     play.shows('✗ Denied: Send a mail draft, 3 calls together. codex will read: "wrong list"')
     assert play.selected == short(4).approval_id
@@ -190,7 +190,7 @@ def test_the_status_line_says_how_many_were_denied() -> None:
 def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> None:
     """The agent was faster than the person's no."""
     play = Play(start(equal(1), short(2)))
-    ask(play)
+    open_panel(play)
     play.press_alone("enter")
     play.asks()
     play.port.tell(ApprovalUpdated(view=equal(1, state="withdrawn", ended_at=NOW)))
@@ -225,11 +225,11 @@ def test_earlier_reasons_come_back_newest_first_and_each_once() -> None:
 def test_a_reason_that_came_back_has_to_rest_before_it_goes_out() -> None:
     """By a key or a click: what stands there now was not read yet. A burst brings none back."""
     play = Play(start(short(1), short(2), short(3)), answers=True)
-    ask(play, "wrong list")
+    open_panel(play, "wrong list")
     assert "↑ earlier" not in play.keys
     play.press_alone("enter")
     play.until(lambda: play.selected == short(2).approval_id, "the next call")
-    ask(play)
+    open_panel(play)
     assert "↑ earlier" in play.keys
     play.press("x", "up")
     play.until(lambda: field(play) == "x", "typed")

@@ -6,7 +6,7 @@ import pytest
 
 from aileron_core.console_port.field_views import FieldView
 from tests.screen.driving import Console, short, start
-from tests.screen.picturing import DARK, LARGE, SMALL, Look, Snap, at_rest, taken
+from tests.screen.picturing import DARK, LARGE, SMALL, Look, Snap, at_rest, picture_in
 from tests.support.screens.states import DRAFT, TO, change
 
 BOTH_SIZES = pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_a_change_in_sight(snap_compare: Snap, look: Look) -> None:
     """Old and new beside their bars, what stays below, and the other argument with its label."""
     new = DRAFT.replace("line 9.", "line nine, and longer.")
     view = change(TO, FieldView(label="Body", value=new, multiline=True))
-    assert taken(snap_compare, look, at_rest, start(view))
+    assert picture_in(snap_compare, look, at_rest, start(view))
 
 
 @BOTH_SIZES
@@ -31,7 +31,7 @@ def test_a_short_change_read_to_its_end(snap_compare: Snap, look: Look) -> None:
     """The status line says what the yes does."""
     view = change(TO)
     view = replace(view, preview=replace(view.preview, fields=view.preview.fields[:2]))
-    assert taken(snap_compare, look, seen, start(view))
+    assert picture_in(snap_compare, look, seen, start(view))
 
 
 @BOTH_SIZES
@@ -40,7 +40,7 @@ def test_a_change_that_says_nothing_of_new_values(snap_compare: Snap, look: Look
     view = change(TO, other=(FieldView(label="Draft", value="r-8842190312"),))
     view = replace(view, new_values=(), other_arguments=())
     view = replace(view, preview=replace(view.preview, fields=view.preview.fields[:2]))
-    assert taken(snap_compare, look, seen, start(view))
+    assert picture_in(snap_compare, look, seen, start(view))
 
 
 @BOTH_SIZES
@@ -60,4 +60,4 @@ def test_a_creation_shows_what_will_be_there(snap_compare: Snap, look: Look) -> 
     view = replace(
         view, preview=replace(view.preview, fields=fields, gist="Team"), op="create_event"
     )
-    assert taken(snap_compare, look, seen, start(view))
+    assert picture_in(snap_compare, look, seen, start(view))

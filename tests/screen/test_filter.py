@@ -10,11 +10,17 @@ from tests.support.screens.home import not_accepted
 from tests.support.screens.play import Play, rested
 
 
-def call(number: int, agent: str, **changes: object):
+def call_of(number: int, agent: str, **changes: object):
     return short(number, agent=agent, action=f"do-{agent}", requested_at=NOW - number, **changes)
 
 
-CALLS = (call(1, "codex"), call(2, "goose"), call(3, "codex"), call(4, "goose"), call(5, "pi"))
+CALLS = (
+    call_of(1, "codex"),
+    call_of(2, "goose"),
+    call_of(3, "codex"),
+    call_of(4, "goose"),
+    call_of(5, "pi"),
+)
 
 
 def narrowed(text: str, *calls: object, now: float = NOW) -> Queue:
@@ -107,7 +113,7 @@ def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -
     """Nothing moves."""
     queue = narrowed("agent:codex")
     for number, agent, matching in ((6, "goose", 2), (7, "codex", 3)):
-        queue.update(call(number, agent), NOW)
+        queue.update(call_of(number, agent), NOW)
         assert (queue.matching, queue.total, queue.waiting) == (matching, number + 1, number)
     assert queue.selected == CALLS[0].approval_id
 

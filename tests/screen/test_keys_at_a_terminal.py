@@ -29,7 +29,7 @@ ASKED = "(codex will read it)"
 
 
 @contextmanager
-def at_once() -> Iterator[None]:
+def before_others() -> Iterator[None]:
     """Run before every other process, where this one may: keys come from outside a busy machine."""
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
@@ -94,7 +94,7 @@ class Person:
 
     def burst(self, keys: bytes, gap: float) -> float:
         """Send the bytes one by one, *gap* seconds apart; return the longest gap that there may have been."""
-        with at_once():
+        with before_others():
             longest, last = 0.0, monotonic()
             for at, byte in enumerate(keys):
                 if at:  # a process that sleeps is woken in time, one that spins loses its turn
@@ -111,7 +111,7 @@ Sit = Callable[..., Person]
 
 
 @pytest.fixture
-def sit(tmp_path: Path) -> Iterator[Sit]:
+def sit_down(tmp_path: Path) -> Iterator[Sit]:
     people: list[Person] = []
 
     def start(**options: object) -> Person:
@@ -124,8 +124,8 @@ def sit(tmp_path: Path) -> Iterator[Sit]:
 
 
 @pytest.fixture
-def person(sit: Sit) -> Person:
-    return sit()
+def person(sit_down: Sit) -> Person:
+    return sit_down()
 
 
 def test_a_single_key_at_rest_decides_one_item_and_the_next_starts_unarmed(person: Person) -> None:
@@ -200,7 +200,7 @@ def test_a_key_that_came_with_anything_else_decides_nothing(
     for _ in range(TRIES):
         person.rest()
         before, since, at = person.decided, len(person.pty.raw), monotonic()
-        with at_once():
+        with before_others():
             person.type(b"a" + rest if together else b"a")
             if not together:
                 sleep(0.005)  # two reads of the console
@@ -231,9 +231,9 @@ def test_pastes_decide_nothing_with_and_without_brackets(person: Person) -> None
         person.wait(0.3)
 
 
-def test_keys_typed_ahead_of_the_first_frame_decide_nothing(sit: Sit) -> None:
+def test_keys_typed_ahead_of_the_first_frame_decide_nothing(sit_down: Sit) -> None:
     """What was typed into the shell while the console started is not an answer."""
-    person = sit()
+    person = sit_down()
     rested, last = 0, monotonic()
     for _ in range(20):
         began = monotonic()
@@ -315,10 +315,10 @@ def make_happen(person: Person, happen: str) -> None:
 
 
 @pytest.mark.parametrize("happen", ["drift", "theme", "resize", "blur", "focus"])
-def test_what_changes_under_the_eye_makes_the_key_rest(sit: Sit, happen: str) -> None:
+def test_what_changes_under_the_eye_makes_the_key_rest(sit_down: Sit, happen: str) -> None:
     """A press on its way decides nothing; where it can be looked at anew, a later one does."""
     for _ in range(TRIES):
-        person = sit()
+        person = sit_down()
         person.rest()
         at = monotonic()
         make_happen(person, happen)
@@ -353,10 +353,10 @@ def test_an_arrival_moves_nothing_and_the_key_decides_what_stood_there(person: P
 
 
 def test_unread_lines_want_a_second_press_that_a_burst_cannot_make(
-    sit: Sit,
+    sit_down: Sit,
 ) -> None:
     """In a low pane `a` says how many lines are unread; `aa` at once does not even say it."""
-    person = sit(size=(80, 16))
+    person = sit_down(size=(80, 16))
     person.pty.shows("not seen yet")
     person.wait(REST)
     since = len(person.pty.raw)
@@ -370,9 +370,9 @@ def test_unread_lines_want_a_second_press_that_a_burst_cannot_make(
     person.press(b"a", lambda: bool(person.decided), "a decision")
 
 
-def test_what_the_terminal_has_not_drawn_yet_cannot_be_decided(sit: Sit) -> None:
+def test_what_the_terminal_has_not_drawn_yet_cannot_be_decided(sit_down: Sit) -> None:
     """On a slow line the next item is chosen long before it is seen: the key waits for the terminal."""
-    person = sit(answers=True)
+    person = sit_down(answers=True)
     person.rest()
     person.type(b"j")
     sleep(1.5)  # the line stands still: nothing of what was written arrives
@@ -384,9 +384,9 @@ def test_what_the_terminal_has_not_drawn_yet_cannot_be_decided(sit: Sit) -> None
 
 
 @pytest.mark.parametrize("answers", [False, True], ids=["silent", "answering"])
-def test_bytes_that_are_no_keys_leave_the_console_alive(sit: Sit, answers: bool) -> None:
+def test_bytes_that_are_no_keys_leave_the_console_alive(sit_down: Sit, answers: bool) -> None:
     """Broken UTF-8, wild sequences, a paste without an end: the keyboard works afterwards."""
-    person = sit(answers=answers)
+    person = sit_down(answers=answers)
     person.rest()
     for noise in (
         b"\xff\xfe\xc3(",

@@ -13,7 +13,7 @@ async def click(shown: Console, x: int, y: int) -> None:
     await shown.click(offset=(x, y))
 
 
-def place(shown: Console, row: int, text: str) -> tuple[int, int]:
+def cell_of(shown: Console, row: int, text: str) -> tuple[int, int]:
     """Where *text* stands in line *row* of the screen."""
     y = row % len(shown.lines)
     return shown.lines[y].index(text), y
@@ -39,7 +39,7 @@ async def test_a_click_on_a_key_that_decides_says_which_to_press(size: tuple[int
     async with console(start(short(1)), size=size) as shown:
         await shown.read_all()
         assert " a  approve" in shown.keys
-        await click(shown, *place(shown, -1, "approve"))
+        await click(shown, *cell_of(shown, -1, "approve"))
         assert "Press a to approve. The mouse decides nothing." in shown.status_line
         await shown.asks_nothing()
 
@@ -48,13 +48,13 @@ async def test_a_click_on_a_key_that_asks_asks_and_its_answer_wants_a_key() -> N
     """What takes the footer's place is clicked in the same way."""
     async with console(start(short(1)), size=(80, 24)) as shown:
         await shown.read_all()
-        await click(shown, *place(shown, -1, "deny"))
+        await click(shown, *cell_of(shown, -1, "deny"))
         assert shown.model.panel == "deny"
         await shown.rest()
-        await click(shown, *place(shown, -1, "deny"))
+        await click(shown, *cell_of(shown, -1, "deny"))
         assert shown.model.panel == "deny"
         assert shown.port.intents == []
-        await click(shown, *place(shown, -1, "leave it waiting"))
+        await click(shown, *cell_of(shown, -1, "leave it waiting"))
         assert shown.model.panel == "none"
         await shown.asks_nothing()
 
@@ -62,13 +62,13 @@ async def test_a_click_on_a_key_that_asks_asks_and_its_answer_wants_a_key() -> N
 async def test_a_click_on_any_other_key_does_what_the_key_does() -> None:
     """It decides nothing, so a hand on the mouse may do it."""
     async with resting(start(short(1), short(2)), size=(200, 60)) as shown:
-        await click(shown, *place(shown, -1, "refetch"))
+        await click(shown, *cell_of(shown, -1, "refetch"))
         assert shown.port.intents == [RefreshPreview(approval_id=key_of(1))]
-        await click(shown, *place(shown, -1, "filter"))
+        await click(shown, *cell_of(shown, -1, "filter"))
         assert shown.model.panel == "filter"
-        await click(shown, *place(shown, -1, "show all"))
+        await click(shown, *cell_of(shown, -1, "show all"))
         assert shown.model.panel == "none"
-        await click(shown, *place(shown, -1, "commands"))
+        await click(shown, *cell_of(shown, -1, "commands"))
         await shown.shows("every command by name")
 
 
@@ -76,17 +76,17 @@ async def test_a_click_takes_back_the_first_of_two_presses() -> None:
     """As any other key does: the second press follows the first."""
     async with console(start(mail(1)), size=(80, 24)) as shown:
         await shown.press_rested("a", "Press a again")
-        await click(shown, *place(shown, -1, "refetch"))
+        await click(shown, *cell_of(shown, -1, "refetch"))
         assert shown.model.pressed_once == ""
 
 
 async def test_a_click_on_a_view_shows_it_and_one_on_help_the_keys(shown: Console) -> None:
     """What only looks elsewhere may be clicked."""
-    await click(shown, *place(shown, 0, "Activity"))
+    await click(shown, *cell_of(shown, 0, "Activity"))
     await shown.until(lambda: shown.model.view == "activity")
-    await click(shown, *place(shown, 0, "Waiting"))
+    await click(shown, *cell_of(shown, 0, "Waiting"))
     await shown.until(lambda: shown.model.view == "waiting")
-    await click(shown, *place(shown, -1, "help"))
+    await click(shown, *cell_of(shown, -1, "help"))
     await shown.shows("fetch the preview again")
 
 
@@ -94,7 +94,7 @@ async def test_a_click_on_read_on_reads_on() -> None:
     """It only scrolls; what comes in view must rest there to count as seen."""
     async with resting(start(mail(1)), size=(80, 24)) as shown:
         document = shown.document
-        await click(shown, *place(shown, -1, "read on"))
+        await click(shown, *cell_of(shown, -1, "read on"))
         assert document.top == document.height - 2
 
 
@@ -105,7 +105,7 @@ async def test_a_click_changes_nothing_while_a_question_is_asked() -> None:
         region = shown.region("#queue")
         await click(shown, region.x + 5, region.y + 2)
         assert shown.selected == key_of(1)
-        await click(shown, *place(shown, 0, "Activity"))
+        await click(shown, *cell_of(shown, 0, "Activity"))
         assert shown.model.view == "waiting"
         assert shown.model.panel == "deny"
 

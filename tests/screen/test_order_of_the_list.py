@@ -17,21 +17,21 @@ BY_DEADLINE = [3, 5, 1, 4, 2]
 """Of equal deadlines the older first; what has none at the end."""
 
 
-def calls(*lives: float | None) -> list[ApprovalView]:
+def calls_expiring(*lives: float | None) -> list[ApprovalView]:
     return [
         short(n, expires_at=None if life is None else NOW + life)
         for n, life in enumerate(lives, start=1)
     ]
 
 
-def keys(queue: Queue) -> list[str]:
+def item_keys(queue: Queue) -> list[str]:
     return [item.key for item in queue.items]
 
 
 def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_was() -> None:
     """What is read stays under the eye; its row is another one, so the key rests anew."""
 
-    views = calls(*LIVES)
+    views = calls_expiring(*LIVES)
     play = rested(start(mail(1, expires_at=NOW + 300), *views[1:]), size=(120, 24))
     play.press("J", "J")
     play.rest()
@@ -47,7 +47,7 @@ def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_was() -
 
 def test_a_call_with_a_near_deadline_comes_at_the_end_and_is_counted_there() -> None:
     """No agent moves a row, or makes a key rest anew, by asking with a near deadline."""
-    play = Play(start(*calls(*LIVES)))
+    play = Play(start(*calls_expiring(*LIVES)))
     play.go("o", "by deadline")
     play.rest()
     near = short(9, expires_at=NOW + 20)
@@ -60,24 +60,24 @@ def test_a_call_with_a_near_deadline_comes_at_the_end_and_is_counted_there() -> 
 def test_a_deadline_that_changes_moves_no_row() -> None:
     """A call that is asked again gets a new deadline; its row stays until a person presses `o`."""
     queue = Queue()
-    queue.load(calls(*LIVES), ())
+    queue.load(calls_expiring(*LIVES), ())
     queue.change_order(NOW)
     queue.update(short(2, expires_at=NOW + 5), NOW)
-    assert keys(queue) == [key_of(n) for n in BY_DEADLINE]
+    assert item_keys(queue) == [key_of(n) for n in BY_DEADLINE]
     queue.change_order(NOW)
-    assert keys(queue) == [key_of(n) for n in (1, 2, 3, 4, 5)]
+    assert item_keys(queue) == [key_of(n) for n in (1, 2, 3, 4, 5)]
     queue.change_order(NOW)
-    assert keys(queue)[0] == key_of(2)
+    assert item_keys(queue)[0] == key_of(2)
 
 
 def test_a_filter_keeps_the_order() -> None:
-    views = calls(*LIVES)
+    views = calls_expiring(*LIVES)
     views[3], views[4] = replace(views[3], agent="goose"), replace(views[4], agent="goose")
     queue = Queue()
     queue.load(views, ())
     queue.change_order(NOW)
     queue.set_filter(parse("agent:goose", ITEM_FIELDS), NOW)
-    assert keys(queue) == [key_of(5), key_of(4)]
+    assert item_keys(queue) == [key_of(5), key_of(4)]
 
 
 def test_one_row_has_no_order() -> None:
@@ -102,7 +102,7 @@ def test_ten_thousand_are_put_in_order_within_a_blink() -> None:
 
 
 @dark
-@picture_of(start(*calls(*LIVES)))
+@picture_of(start(*calls_expiring(*LIVES)))
 async def test_a_list_by_deadline_says_so(shown: Console) -> None:
     """The next to end on top, the cursor on the item that it was on, a later call at the end."""
     await shown.go("o", "by deadline")

@@ -20,7 +20,7 @@ from tests.screen.picturing import (
     dark_and_light,
     every_look,
     picture_of,
-    taken,
+    picture_in,
 )
 from tests.support.screens.calls import later_steps, snapshot
 
@@ -34,7 +34,7 @@ async def read(shown: Console) -> None:
 @dark
 def test_one_call_read_to_its_end_has_a_filled_key(snap_compare: Snap, look: Look) -> None:
     """`✓ All seen.` and what the filled key does; the three words at the right."""
-    assert taken(snap_compare, look, read, start(short()))
+    assert picture_in(snap_compare, look, read, start(short()))
 
 
 @dark
@@ -57,7 +57,7 @@ def test_approve_with_lines_unread_asks_for_a_second_press(snap_compare: Snap, l
         await shown.press_rested("a", "Press a again")
         await shown.rest()
 
-    assert taken(snap_compare, look, scenario, start(view))
+    assert picture_in(snap_compare, look, scenario, start(view))
 
 
 @dark
@@ -74,13 +74,13 @@ def test_an_action_without_a_preview_says_that_nothing_was_looked_at(
     snap_compare: Snap, look: Look
 ) -> None:
     """`not looked at`: what stands there are the agent's words alone, behind their bar."""
-    assert taken(snap_compare, look, read, start(short(preview=WITHOUT)))
+    assert picture_in(snap_compare, look, read, start(short(preview=WITHOUT)))
 
 
 @dark
 def test_later_steps_say_what_is_decided_while_running(snap_compare: Snap, look: Look) -> None:
     """Every step stands there before the first yes; references as they are written."""
-    assert taken(snap_compare, look, at_rest, start(snapshot(NOW).approvals[6]))
+    assert picture_in(snap_compare, look, at_rest, start(snapshot(NOW).approvals[6]))
 
 
 @dark
@@ -90,7 +90,7 @@ def test_a_later_step_asks_with_its_inputs_filled_in(snap_compare: Snap, look: L
         snapshot(NOW).approvals[6], steps=later_steps("asked"), times_asked=1,
         stopped_waiting_at=None,
     )  # fmt: skip
-    assert taken(snap_compare, look, at_rest, start(view))
+    assert picture_in(snap_compare, look, at_rest, start(view))
 
 
 @dark_and_light
@@ -108,14 +108,14 @@ def test_the_end_of_an_item_says_who_asks(snap_compare: Snap, look: Look) -> Non
             await shown.until(lambda: shown.text != before, "one line down")  # noqa: B023
         await shown.rest()
 
-    assert taken(snap_compare, look, scenario, state)
+    assert picture_in(snap_compare, look, scenario, state)
 
 
 @dark
 def test_a_requester_that_is_gone_is_warned_of(snap_compare: Snap, look: Look) -> None:
     """In the head, before the yes."""
     view = short(1, requester_gone=True)
-    assert taken(snap_compare, look, read, start(view))
+    assert picture_in(snap_compare, look, read, start(view))
 
 
 @dark
@@ -124,7 +124,7 @@ def test_a_call_asked_for_three_times_whose_agent_stopped_waiting(
 ) -> None:
     """How often it was asked for, and since when nobody waits for the answer."""
     view = short(1, times_asked=3, stopped_waiting_at=NOW - 40)
-    assert taken(snap_compare, look, read, start(view))
+    assert picture_in(snap_compare, look, read, start(view))
 
 
 @dark
@@ -135,7 +135,7 @@ def test_a_session_that_opened_itself_is_not_called_by_its_name(
     view = short(
         1, self_opened=True, containment="none", agent="claude", session_label="opened by a relay"
     )
-    assert taken(snap_compare, look, read, start(view))
+    assert picture_in(snap_compare, look, read, start(view))
 
 
 @dark
@@ -143,7 +143,7 @@ def test_a_routed_call_says_where_it_really_goes(snap_compare: Snap, look: Look)
     """On the call itself and above all views, for as long as the console is open."""
     route = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
     view = short(1, routed=(route,))
-    assert taken(snap_compare, look, read, start(view, routes=(route,)))
+    assert picture_in(snap_compare, look, read, start(view, routes=(route,)))
 
 
 @dark
@@ -159,14 +159,14 @@ def test_a_call_whose_action_file_changed(snap_compare: Snap, look: Look) -> Non
         connector="gmail",
         hosts=("gmail.googleapis.com:443",),
     )
-    assert taken(snap_compare, look, read, start(short(), held=(held,)))
+    assert picture_in(snap_compare, look, read, start(short(), held=(held,)))
 
 
 @dark
 def test_a_deadline_within_the_minute(snap_compare: Snap, look: Look) -> None:
     """The seconds that are left stand in the status line, with what comes then."""
     view = short(1, expires_at=NOW + 40)
-    assert taken(snap_compare, look, read, start(view))
+    assert picture_in(snap_compare, look, read, start(view))
 
 
 @dark
@@ -195,7 +195,7 @@ def test_a_preview_that_went_away_after_the_look(snap_compare: Snap, look: Look)
         status="unavailable", reason="timed out", host="gmail.googleapis.com", updated_at=NOW - 2
     )
     view = short(1, version=2, preview=preview, drift=drift)
-    assert taken(snap_compare, look, at_rest, start(view))
+    assert picture_in(snap_compare, look, at_rest, start(view))
 
 
 @dark
@@ -296,26 +296,26 @@ def _ends(state: str, outcome: str = "") -> Scenario:
 def test_a_call_that_failed_under_the_cursor(snap_compare: Snap, look: Look) -> None:
     """Its outcome is the first section, in the head and in the status line; no key decides it."""
     scenario = _ends("failed", "Nothing ran: the action file changed after you looked.")
-    assert taken(snap_compare, look, scenario, start(short(1), short(2)))
+    assert picture_in(snap_compare, look, scenario, start(short(1), short(2)))
 
 
 @dark_and_light
 def test_a_call_of_which_nobody_knows_whether_it_ran(snap_compare: Snap, look: Look) -> None:
     """Said loudly, with the key that looks again; it is never repeated."""
     scenario = _ends("unknown", "The connection broke after the request had gone out.")
-    assert taken(snap_compare, look, scenario, start(short(1), short(2)))
+    assert picture_in(snap_compare, look, scenario, start(short(1), short(2)))
 
 
 @dark
 def test_a_call_that_expired_under_the_cursor(snap_compare: Snap, look: Look) -> None:
     """It stays to be read until the cursor leaves."""
-    assert taken(snap_compare, look, _ends("expired"), start(short(1), short(2)))
+    assert picture_in(snap_compare, look, _ends("expired"), start(short(1), short(2)))
 
 
 @dark
 def test_a_call_that_was_withdrawn_under_the_cursor(snap_compare: Snap, look: Look) -> None:
     """Its agent took it back; nothing is left to decide."""
-    assert taken(snap_compare, look, _ends("withdrawn"), start(short(1), short(2)))
+    assert picture_in(snap_compare, look, _ends("withdrawn"), start(short(1), short(2)))
 
 
 @dark
@@ -326,4 +326,4 @@ def test_a_call_that_runs(snap_compare: Snap, look: Look) -> None:
         await shown.shows("▶ running.")
 
     running = short(1, state="executing", decided_at=NOW - 1, decided_by="person")
-    assert taken(snap_compare, look, scenario, start(running, short(2)))
+    assert picture_in(snap_compare, look, scenario, start(running, short(2)))

@@ -19,7 +19,7 @@ from tests.screen.picturing import (
     every_look,
     picture_of,
     select,
-    taken,
+    picture_in,
 )
 from tests.support.screens.calls import fixtures, snapshot
 from tests.support.screens.home import sessions
@@ -60,7 +60,7 @@ def test_a_list_longer_than_its_pane_counts_what_is_out_of_sight(
     snap_compare: Snap, look: Look
 ) -> None:
     """How many rows are above and below; the nearest deadline of all of them."""
-    assert taken(snap_compare, look, select(20), busy())
+    assert picture_in(snap_compare, look, select(20), busy())
 
 
 @dark
@@ -73,7 +73,7 @@ async def test_an_empty_home_says_how_to_begin(shown: Console) -> None:
 @dark
 def test_a_file_problem_is_read_in_the_waiting_list(snap_compare: Snap, look: Look) -> None:
     """File, line, key and message; nothing there is to be decided."""
-    assert taken(snap_compare, look, select(1), start(short(), problems=PROBLEMS))
+    assert picture_in(snap_compare, look, select(1), start(short(), problems=PROBLEMS))
 
 
 @dark
@@ -89,7 +89,7 @@ def test_a_connector_that_changed_is_not_accepted(snap_compare: Snap, look: Look
         connector="",
         hosts=("gmail.googleapis.com:443", "oauth2.googleapis.com:443"),
     )
-    assert taken(snap_compare, look, at_rest, start(held=(held,)))
+    assert picture_in(snap_compare, look, at_rest, start(held=(held,)))
 
 
 @dark
@@ -102,7 +102,7 @@ def test_what_cannot_be_drawn_says_so_and_waits(snap_compare: Snap, look: Look) 
     async def scenario(shown: Console) -> None:
         await shown.shows("This cannot be shown")
 
-    assert taken(snap_compare, look, scenario, start(short(1, preview=preview), short(2)))
+    assert picture_in(snap_compare, look, scenario, start(short(1, preview=preview), short(2)))
 
 
 @dark
@@ -144,32 +144,32 @@ def _filter(text: str, then: str = "", shows: str = "") -> Scenario:
 @dark
 def test_the_filter_asks_which_rows(snap_compare: Snap, look: Look) -> None:
     """Open and empty, it shows how a filter is written; the item above stays readable."""
-    assert taken(snap_compare, look, _filter(""))
+    assert picture_in(snap_compare, look, _filter(""))
 
 
 @dark_and_light
 def test_the_list_follows_the_filter_as_it_is_typed(snap_compare: Snap, look: Look) -> None:
     """How many match stands beside the question."""
-    assert taken(snap_compare, look, _filter("agent:goose", shows="2 of 8 match"))
+    assert picture_in(snap_compare, look, _filter("agent:goose", shows="2 of 8 match"))
 
 
 @dark
 def test_a_filter_that_is_kept_stands_above_the_rows(snap_compare: Snap, look: Look) -> None:
     """What it is, how many match, and that `esc` shows all."""
-    assert taken(snap_compare, look, _filter("agent:goose", "enter", "esc shows all"))
+    assert picture_in(snap_compare, look, _filter("agent:goose", "enter", "esc shows all"))
 
 
 @dark
 def test_a_filter_that_is_not_understood_is_explained(snap_compare: Snap, look: Look) -> None:
     """What is wrong with it and how it is said; nothing is lost."""
-    assert taken(snap_compare, look, _filter("goose age:soon", shows="soon is not a time"))
+    assert picture_in(snap_compare, look, _filter("goose age:soon", shows="soon is not a time"))
 
 
 @dark
 def test_a_filter_that_nothing_matches_says_the_way_back(snap_compare: Snap, look: Look) -> None:
     """Nothing matches, `esc` shows all; the item under the cursor stays."""
     scenario = _filter("agent:codex action:pay", "enter", "No item matches")
-    assert taken(snap_compare, look, scenario)
+    assert picture_in(snap_compare, look, scenario)
 
 
 # What is asked first

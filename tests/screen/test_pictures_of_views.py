@@ -21,7 +21,7 @@ from tests.screen.picturing import (
     opened,
     picture,
     picture_of,
-    taken,
+    picture_in,
     to_row,
 )
 from tests.screen.test_accounts_view import UNLOCKED
@@ -89,7 +89,7 @@ def row(key: str, text: str, name: str, heading: str = "") -> Scenario:
 @dark
 def test_activity_before_anything_happened(snap_compare: Snap, look: Look) -> None:
     """It says that nothing is on record yet; no key that needs a row is named."""
-    assert taken(snap_compare, look, view("2", "No records yet."), NOTHING)
+    assert picture_in(snap_compare, look, view("2", "No records yet."), NOTHING)
 
 
 @dark_and_light
@@ -97,14 +97,14 @@ def test_activity_names_each_call_once_with_what_became_of_it(
     snap_compare: Snap, look: Look
 ) -> None:
     """State in sign and word, newest first; what the selected one last did stands below."""
-    assert taken(snap_compare, look, view("2", "Newest first."), with_a_past())
+    assert picture_in(snap_compare, look, view("2", "Newest first."), with_a_past())
 
 
 @dark
 def test_a_call_of_the_past_tells_its_whole_story(snap_compare: Snap, look: Look) -> None:
     """Every record of it, oldest first, with who and number."""
     scenario = row("2", "Newest first.", "? unknown", "OUTCOME  unknown")
-    assert taken(snap_compare, look, scenario, with_a_past())
+    assert picture_in(snap_compare, look, scenario, with_a_past())
 
 
 @dark
@@ -127,13 +127,13 @@ async def test_rows_that_came_in_above_are_counted(shown: Console) -> None:
 @dark
 def test_an_audit_without_a_record(snap_compare: Snap, look: Look) -> None:
     """Empty, and said so."""
-    assert taken(snap_compare, look, view("3", "No records yet."), NOTHING)
+    assert picture_in(snap_compare, look, view("3", "No records yet."), NOTHING)
 
 
 @every_look
 def test_the_audit_has_every_record_by_its_number(snap_compare: Snap, look: Look) -> None:
     """Number, time, event, who and what; that it was not verified yet is said."""
-    assert taken(snap_compare, look, view("3", "not verified since"))
+    assert picture_in(snap_compare, look, view("3", "not verified since"))
 
 
 @dark
@@ -145,7 +145,7 @@ def test_a_record_stands_whole_as_it_is_stored(snap_compare: Snap, look: Look) -
         await shown.go("s", "AS STORED")
         await shown.rest()
 
-    assert taken(snap_compare, look, scenario)
+    assert picture_in(snap_compare, look, scenario)
 
 
 @every_look
@@ -206,7 +206,7 @@ def test_a_record_that_is_missing_leaves_its_place(snap_compare: Snap, look: Loo
     """A gap in the numbers is shown where it is."""
     state = snapshot(NOW)
     gap = replace(state, records=tuple(each for each in state.records if each.seq != 30))
-    assert taken(snap_compare, look, view("3", "no such record"), gap)
+    assert picture_in(snap_compare, look, view("3", "no such record"), gap)
 
 
 @dark
@@ -225,25 +225,25 @@ async def test_a_filter_over_the_audit_says_how_far_it_looked(shown: Console) ->
 @every_look
 def test_actions_and_connectors_with_how_they_stand(snap_compare: Snap, look: Look) -> None:
     """Ready, not accepted, in error; which ask and which run free; on which hosts."""
-    assert taken(snap_compare, look, view("4", "invalid"), HOME)
+    assert picture_in(snap_compare, look, view("4", "invalid"), HOME)
 
 
 @dark
 def test_a_home_without_an_action_says_how_one_comes(snap_compare: Snap, look: Look) -> None:
     """One sentence, one command."""
-    assert taken(snap_compare, look, view("4", "No actions are installed."), NOTHING)
+    assert picture_in(snap_compare, look, view("4", "No actions are installed."), NOTHING)
 
 
 @dark
 def test_the_list_says_why_a_file_is_not_accepted(snap_compare: Snap, look: Look) -> None:
     """Below the rows; its key opens the facts first."""
-    assert taken(snap_compare, look, row("4", "invalid", "post-invoice"), HOME)
+    assert picture_in(snap_compare, look, row("4", "invalid", "post-invoice"), HOME)
 
 
 @dark_and_light
 def test_an_action_is_read_before_it_is_accepted(snap_compare: Snap, look: Look) -> None:
     """Gated or not, effect, op, preview, hosts, digest, and what follows; then the key is filled."""
-    assert taken(snap_compare, look, row("4", "invalid", "post-invoice", "THE FILE"), HOME)
+    assert picture_in(snap_compare, look, row("4", "invalid", "post-invoice", "THE FILE"), HOME)
 
 
 @dark
@@ -258,25 +258,25 @@ async def test_an_action_that_was_accepted_counts(shown: Console) -> None:
 @dark
 def test_a_ready_action_can_be_withdrawn(snap_compare: Snap, look: Look) -> None:
     """What that does to agents is said before the key."""
-    assert taken(snap_compare, look, row("4", "invalid", "send-draft", "THE FILE"), HOME)
+    assert picture_in(snap_compare, look, row("4", "invalid", "send-draft", "THE FILE"), HOME)
 
 
 @dark
 def test_an_action_that_asks_nobody_is_warned_of(snap_compare: Snap, look: Look) -> None:
     """`runs without asking you`, in the list and in the head."""
-    assert taken(snap_compare, look, row("4", "invalid", "list-drafts", "THE FILE"), HOME)
+    assert picture_in(snap_compare, look, row("4", "invalid", "list-drafts", "THE FILE"), HOME)
 
 
 @dark
 def test_a_file_in_error_names_its_problems(snap_compare: Snap, look: Look) -> None:
     """Line, key and message; no key decides about it."""
-    assert taken(snap_compare, look, row("4", "invalid", "pay", "PROBLEMS"), HOME)
+    assert picture_in(snap_compare, look, row("4", "invalid", "pay", "PROBLEMS"), HOME)
 
 
 @dark
 def test_a_connector_with_its_hosts(snap_compare: Snap, look: Look) -> None:
     """What it may reach, and what actions may do with it."""
-    assert taken(snap_compare, look, row("4", "invalid", "gmail 1.2.0", "THE FILE"), HOME)
+    assert picture_in(snap_compare, look, row("4", "invalid", "gmail 1.2.0", "THE FILE"), HOME)
 
 
 # Sessions
@@ -285,25 +285,25 @@ def test_a_connector_with_its_hosts(snap_compare: Snap, look: Look) -> None:
 @dark
 def test_without_a_session(snap_compare: Snap, look: Look) -> None:
     """It says what starts one."""
-    assert taken(snap_compare, look, view("5", "No agent is connected."), NOTHING)
+    assert picture_in(snap_compare, look, view("5", "No agent is connected."), NOTHING)
 
 
 @every_look
 def test_sessions_say_who_is_there_and_what_contains_them(snap_compare: Snap, look: Look) -> None:
     """Connected or not, contained or not, what waits and runs; a self-given name behind its bar."""
-    assert taken(snap_compare, look, view("5", "sessions open"), HOME)
+    assert picture_in(snap_compare, look, view("5", "sessions open"), HOME)
 
 
 @dark_and_light
 def test_a_session_as_the_kernel_saw_it(snap_compare: Snap, look: Look) -> None:
     """Process, program, folder, parents behind the solid bar; below them what its client claims."""
-    assert taken(snap_compare, look, row("5", "sessions open", "codex", "CLAIMED"), HOME)
+    assert picture_in(snap_compare, look, row("5", "sessions open", "codex", "CLAIMED"), HOME)
 
 
 @dark
 def test_a_session_that_nothing_contains(snap_compare: Snap, look: Look) -> None:
     """Said in the head, with what it can do."""
-    assert taken(snap_compare, look, row("5", "sessions open", "claude", "CLAIMED"), HOME)
+    assert picture_in(snap_compare, look, row("5", "sessions open", "claude", "CLAIMED"), HOME)
 
 
 @dark

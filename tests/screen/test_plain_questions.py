@@ -15,7 +15,7 @@ LEFT = "Cancelled. Nothing was stopped or ended."
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Iterator[Reader]:
+def reader(tmp_path: Path) -> Iterator[Reader]:
     reader = Reader(tmp_path)
     reader.asked()
     yield reader
@@ -57,34 +57,34 @@ def test_a_call_that_cannot_be_printed_is_not_decided(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("typed", variants(["\x0b", "ctrl+k", "stop"]))
-def test_everything_is_stopped_by_the_same_answer_given_twice(person: Reader, typed: str) -> None:
+def test_everything_is_stopped_by_the_same_answer_given_twice(reader: Reader, typed: str) -> None:
     """The first says what it would stop; the second, behind the rest, does it."""
-    output = person.answers(typed)
+    output = reader.answers(typed)
     assert ASKS_STOP in output
     assert "A stopped run may already have done its work" in output
-    assert "StopEverything" not in person.intents
-    assert "✗ Everything stopped: 7 calls denied" in person.answers(typed)
-    assert "StopEverything" in person.intents
+    assert "StopEverything" not in reader.intents
+    assert "✗ Everything stopped: 7 calls denied" in reader.answers(typed)
+    assert "StopEverything" in reader.intents
 
 
 @pytest.mark.parametrize("other", variants(["a", "stop it", "esc", "d no", "1", "y"], 2))
-def test_any_other_answer_leaves_everything_as_it_is(person: Reader, other: str) -> None:
+def test_any_other_answer_leaves_everything_as_it_is(reader: Reader, other: str) -> None:
     """It does nothing else either, and the next `stop` asks anew."""
-    person.answers("stop")
-    assert LEFT in person.answers(other)
-    assert ASKS_STOP in person.answers("stop")
-    assert person.intents == ""
+    reader.answers("stop")
+    assert LEFT in reader.answers(other)
+    assert ASKS_STOP in reader.answers("stop")
+    assert reader.intents == ""
 
 
-def test_two_answers_at_once_stop_nothing(person: Reader) -> None:
+def test_two_answers_at_once_stop_nothing(reader: Reader) -> None:
     """A paste is no answer, whether the question stands there or not."""
-    person.pty.type(b"stop\nstop\n")
-    assert "More than one line arrived at once." in person.asked()
-    person.answers("stop")
-    person.pty.type(b"stop\nstop\n")
-    assert "More than one line arrived at once." in person.asked()
-    assert ASKS_STOP in person.answers("stop")
-    assert person.intents == ""
+    reader.pty.type(b"stop\nstop\n")
+    assert "More than one line arrived at once." in reader.asked()
+    reader.answers("stop")
+    reader.pty.type(b"stop\nstop\n")
+    assert "More than one line arrived at once." in reader.asked()
+    assert ASKS_STOP in reader.answers("stop")
+    assert reader.intents == ""
 
 
 def test_a_call_that_changes_all_the_time_keeps_nobody_from_the_brake(tmp_path: Path) -> None:
@@ -126,29 +126,29 @@ def test_the_line_that_ends_the_lock_does_nothing_else(tmp_path: Path, typed: by
         person.close()
 
 
-def test_the_call_is_printed_with_code_points_and_again_without(person: Reader) -> None:
+def test_the_call_is_printed_with_code_points_and_again_without(reader: Reader) -> None:
     """As `u` does on the screen; it rests anew and can be decided in that form."""
-    folded = next(page for _ in range(8) if "‹ZWSP×3›" in (page := person.answers("n")))
+    folded = next(page for _ in range(8) if "‹ZWSP×3›" in (page := reader.answers("n")))
     assert "‹412 blank lines›" in folded
     assert "u code points" in folded
-    unfolded = person.answers("u")
+    unfolded = reader.answers("u")
     assert "‹U+200B ZWSP›‹U+200B ZWSP›‹U+200B ZWSP›" in unfolded
     assert "‹ZWSP×3›" not in unfolded
-    assert "‹ZWSP×3›" in person.answers("u")
-    person.answers("u")
-    assert "▲ Hidden text in Subject: ZWSP (and 2 more). Press a again" in person.answers("a")
-    assert person.intents == ""
-    assert "✓ Approved: Send a mail draft" in person.answers("a")
+    assert "‹ZWSP×3›" in reader.answers("u")
+    reader.answers("u")
+    assert "▲ Hidden text in Subject: ZWSP (and 2 more). Press a again" in reader.answers("a")
+    assert reader.intents == ""
+    assert "✓ Approved: Send a mail draft" in reader.answers("a")
 
 
-def test_an_item_is_printed_again_and_other_views_are_named(person: Reader) -> None:
+def test_an_item_is_printed_again_and_other_views_are_named(reader: Reader) -> None:
     """`1` prints the call again; the key of another view names the command that shows the same."""
-    assert "WILL HAPPEN  fetched" in person.answers("1")
+    assert "WILL HAPPEN  fetched" in reader.answers("1")
     for key, command in (
         ("2", "audit list"), ("3", "audit list"), ("4", "action list"), ("5", "status"),
         ("6", "binding list"), ("O", "open approval"),
     ):  # fmt: skip
-        assert f"aileron {command}" in person.answers(key)
+        assert f"aileron {command}" in reader.answers(key)
     for key in ("X", "z", "/ agent:goose", "1 2", "ü"):
-        assert f"{key} does nothing here now." in person.answers(key)
-    assert person.intents == ""
+        assert f"{key} does nothing here now." in reader.answers(key)
+    assert reader.intents == ""

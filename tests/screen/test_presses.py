@@ -161,7 +161,7 @@ def aim(shown: Console) -> tuple[object, ...]:
     )
 
 
-def said(shown: Console) -> str:
+def refusal_said(shown: Console) -> str:
     message = shown.model.status_message
     return plain_text(message.pieces) if message is not None and message.refusal else ""
 
@@ -215,7 +215,7 @@ async def test_each_press_does_what_it_was_aimed_at_or_says_why_not(seed: int) -
                     assert intent.digest == item.approval.digest
             if aim(shown) != aimed:
                 continue
-            sentence, label = said(shown), key_label(key)
+            sentence, label = refusal_said(shown), key_label(key)
             assert model.status_message is not earlier, f"{key} was lost in silence:\n{shown.text}"
             assert sentence.startswith(f"{label} ") or f" {label} again." in sentence, sentence
             assert sentence.count(". ") <= 1

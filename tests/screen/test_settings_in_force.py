@@ -26,7 +26,7 @@ def unverified(vault: VaultStatus = LOCKED) -> Snapshot:
     return start(short(1), short(2), vault=vault, settings_accepted=False)
 
 
-async def accept(shown: Console) -> None:
+async def verify_settings(shown: Console) -> None:
     """Have the settings verify, as after an unlock."""
     shown.port.tell(VaultStatus(state="unlocked", entries=1))
     shown.port.tell(ACCEPTED)
@@ -47,7 +47,7 @@ async def test_swapped_keys_are_not_in_force_before_the_settings_are_accepted(
         assert "a approve" in footer(shown)
         await shown.press("?")
         await shown.shows("esc")
-        await accept(shown)
+        await verify_settings(shown)
         assert "not in force" not in shown.text
         await shown.rest()
         assert "d approve" in footer(shown)
@@ -64,7 +64,7 @@ async def test_with_the_usual_keys_a_is_approve_before() -> None:
 async def test_a_key_pressed_while_the_keys_change_decides_nothing() -> None:
     """It meant something else when the finger went down."""
     async with resting(unverified(), (120, 50), registry=SWAPPED) as shown:
-        await accept(shown)
+        await verify_settings(shown)
         await shown.press("d")
         assert "d did nothing" in shown.status_line or "Too soon" in shown.status_line
         assert not shown.asked(Approve, Deny)

@@ -12,17 +12,17 @@ from aileron_tui.draw.text import plain_text
 from aileron_tui.items import SuiteFiles
 from aileron_tui.state.queue import Queue
 from tests.screen.driving import console, resting, short, start
-from tests.screen.picturing import Look, Snap, at_rest, every_look, taken
+from tests.screen.picturing import Look, Snap, at_rest, every_look, picture_in
 from tests.screen.suite_files import SUITE, held_file, suite, suite_of_515
 
 FIRST = {"draft-create", "file-upload", "page-create", "page-update"}
 
 
-def names_in(intent: AcceptSuite) -> set[str]:
+def accepted_names(intent: AcceptSuite) -> set[str]:
     return {file.removesuffix(".md") for file, _ in intent.files}
 
 
-def library(*held: NotAcceptedView) -> LibraryUpdated:
+def library_with(*held: NotAcceptedView) -> LibraryUpdated:
     return LibraryUpdated(not_accepted=held, problems=(), actions_ready=0)
 
 
@@ -31,7 +31,7 @@ def test_515_files_are_one_item_that_begins_with_those_to_look_at(
     snap_compare: Snap, look: Look
 ) -> None:
     """Four that run unasked and are not declared read-only; then source, hosts, hash, and the rest."""
-    assert taken(snap_compare, look, at_rest, start(held=suite_of_515()))
+    assert picture_in(snap_compare, look, at_rest, start(held=suite_of_515()))
 
 
 @every_look
@@ -44,7 +44,7 @@ def test_hostile_names_stand_escaped_in_the_list(snap_compare: Snap, look: Look)
         hosts=("a\u0430.example:443",),
         suite=replace(SUITE, source="/tmp/\x1b]0;owned\x07" + "a" * 200 + "/suite"),
     )
-    assert taken(snap_compare, look, at_rest, start(held=suite(hostile, held_file("y"))))
+    assert picture_in(snap_compare, look, at_rest, start(held=suite(hostile, held_file("y"))))
 
 
 async def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None:
@@ -59,7 +59,7 @@ async def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None
         intent = await shown.asks_for(AcceptSuite)
         assert intent.suite_id == SUITE.suite_id
         assert set(intent.files) == {(each.file, each.digest) for each in held}
-        shown.port.tell(library())
+        shown.port.tell(library_with())
         await shown.shows("Accepted: 515 actions.")
 
 
@@ -72,8 +72,8 @@ async def test_another_key_leaves_those_to_look_at_unaccepted() -> None:
         await shown.press_rested("T", "lines not seen. Press T again")
         await shown.press_rested("T")
         intent = await shown.asks_for(AcceptSuite)
-        assert names_in(intent) == {each.name for each in held} - FIRST
-        shown.port.tell(library(*left))
+        assert accepted_names(intent) == {each.name for each in held} - FIRST
+        shown.port.tell(library_with(*left))
         await shown.shows("Accepted: 511 actions.")
         assert shown.selected == "held:action:draft-create"
         assert "Accept this action?" in shown.text
@@ -103,7 +103,7 @@ async def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> N
 
     async with resting(start(held=held)) as shown:
         await shown.shows("Accept these 4 actions?")
-        shown.port.tell(library(*held[1:], changed))
+        shown.port.tell(library_with(*held[1:], changed))
         await shown.shows("Accept these 3 actions?")
         assert not shown.armed
         await shown.press_rested("t")
@@ -118,7 +118,7 @@ async def test_what_was_not_accepted_after_all_is_said() -> None:
     async with console(start(held=held), size=(120, 36)) as shown:
         await shown.press_rested("t")
         await shown.asks()
-        shown.port.tell(library(held_file(held[0].name, suite=None, text="2")))
+        shown.port.tell(library_with(held_file(held[0].name, suite=None, text="2")))
         sentence = (
             f"Accepted 2 of 3. {held[0].file} changed or was removed while you were reviewing"
         )

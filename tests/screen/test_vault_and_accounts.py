@@ -256,7 +256,7 @@ async def test_a_key_locks_the_vault_and_keys_keep_it_open() -> None:
 # Picking an account
 
 
-def pick(play: Play) -> None:
+def open_choice(play: Play) -> None:
     play.press_rested("C", f"Which account for {FQN}?")
 
 
@@ -265,7 +265,7 @@ def test_a_person_picks_the_account(keys: tuple[str, ...], picked: AccountView) 
     """By the arrows or its number; `enter` counts at rest alone."""
     view = held(need("choice", WORK, HOME))
     play = Play(start(view, vault=UNLOCKED), SMALL)
-    pick(play)
+    open_choice(play)
     for key in keys:
         play.clock.advance(0.1)
         play.press_alone(key)
@@ -282,7 +282,7 @@ def test_a_choice_is_remembered_by_a_key_of_its_own() -> None:
     """The question says for how long; as for enter, the key counts at rest alone."""
     view = held(need("choice", WORK, HOME))
     play = Play(start(view, vault=UNLOCKED), SMALL)
-    pick(play)
+    open_choice(play)
     assert "until the action's file" in " ".join(play.text.split())
     play.press_alone("R")
     assert "Too soon" in play.text
@@ -297,7 +297,7 @@ def test_a_choice_that_changes_is_asked_anew() -> None:
     """No account moves under the key."""
     view = held(need("choice", WORK, HOME))
     play = Play(start(view, vault=UNLOCKED))
-    pick(play)
+    open_choice(play)
     other = held(need("choice", HOME, WORK))
     play.port.tell(ApprovalUpdated(view=other))
     play.until(lambda: "Which account" not in play.text, "closed")

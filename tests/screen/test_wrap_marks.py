@@ -16,7 +16,7 @@ from aileron_tui.input.situation import Situation, availability
 from aileron_tui.pages.panes import DocumentPane
 from aileron_tui.screens.console import ConsoleScreen
 from tests.screen.driving import NOW, Console, console, mail, short, start
-from tests.screen.picturing import Look, Snap, dark, picture_of, taken
+from tests.screen.picturing import Look, Snap, dark, picture_of, picture_in
 
 FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40
 """A text that draws the sign itself, wherever it can."""
@@ -135,4 +135,4 @@ def test_wrap_marks_beside_a_difference(snap_compare: Snap, look: Look) -> None:
         before_at=NOW - 90, after_at=NOW - 20, changed=(change,), same_count=2,
         other_paths=(), other_count=0, words_before=("olive", "pixel", "brook"),
     )  # fmt: skip
-    assert taken(snap_compare, look, scenario, start(body("new words " * 20, drift=drift)))
+    assert picture_in(snap_compare, look, scenario, start(body("new words " * 20, drift=drift)))
