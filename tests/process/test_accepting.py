@@ -72,7 +72,7 @@ class Agent:
                 await anyio.sleep(0.01)
 
 
-def relay(home: Path, **more: str) -> StdioServerParameters:
+def relay_of(home: Path, **more: str) -> StdioServerParameters:
     """Return how a client starts the relay of *home*."""
     env = {"PATH": os.environ["PATH"], "AILERON_HOME": str(home), **more}
     return StdioServerParameters(command=RELAY, env=env)
@@ -84,7 +84,10 @@ async def connected(home: Path, era: str) -> AsyncIterator[Agent]:
     options: Any = {"mode": era, "read_timeout_seconds": 60}
     if era == OLD:
         options["message_handler"] = agent.on_message
-    async with Client(relay(home), **options) as agent.client, anyio.create_task_group() as group:
+    async with (
+        Client(relay_of(home), **options) as agent.client,
+        anyio.create_task_group() as group,
+    ):
         if era == NEW:
             listening = anyio.Event()
 

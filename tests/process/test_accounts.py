@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from aileron_core.connectors.store import ConnectorStore
-from tests.process.test_cli_completion import plain
+from tests.process.test_cli_completion import bash_words
 from tests.support.forked import run_forked
 from tests.support.scripted_guest import FQN, furnish_guest
 from tests.support.server_harness import CLI, Console, Serve, aileron, aileron_json
@@ -41,7 +41,7 @@ def install(home: Path, *hosts: str, version: str = "1.0.0") -> str:
 
 
 @pytest.fixture
-def console(unlocked: Console) -> Console:
+def unlocked(unlocked: Console) -> Console:
     return unlocked
 
 
@@ -52,7 +52,7 @@ def setup(
     return aileron(*words, home=home, stdin=key, code=code, env=KNOWN)
 
 
-def test_an_account_is_bound_listed_and_revoked(home: Path, console: Console) -> None:
+def test_an_account_is_bound_listed_and_revoked(home: Path, unlocked: Console) -> None:
     """Each step says what it is about, and is on record."""
     said = setup(home, "--account", "ana@example.com").stdout
     assert f"{FQN}@1.0.0 asks for an account, {NAME}:" in said
@@ -74,18 +74,18 @@ def test_an_account_is_bound_listed_and_revoked(home: Path, console: Console) ->
     aileron("binding", "revoke", NAME, "--yes", home=home)
     assert "No account is bound" in aileron("binding", "list", home=home).stdout
     assert [
-        each["event"] for each in console.records() if each["event"].startswith("binding.")
+        each["event"] for each in unlocked.records() if each["event"].startswith("binding.")
     ] == [
         "binding.created",
         "binding.revoked",
     ]
 
 
-def test_accounts_are_listed_without_a_console(home: Path, console: Console) -> None:
+def test_accounts_are_listed_without_a_console(home: Path, unlocked: Console) -> None:
     """From the vault's file, locked; the rest says that it needs a console."""
     setup(home, "--account", "ana@example.com")
     asked = aileron_json("binding", "list", home=home)
-    console.end()
+    unlocked.end()
     assert aileron_json("binding", "list", home=home) == asked
     for words in (("setup", "scripted"), ("rebind", NAME), ("revoke", NAME)):
         done = aileron("binding", *words, home=home, code=69)
@@ -94,7 +94,7 @@ def test_accounts_are_listed_without_a_console(home: Path, console: Console) -> 
 
 
 def test_another_program_of_the_account_can_ask_and_never_widen(
-    home: Path, console: Console
+    home: Path, unlocked: Console
 ) -> None:
     """On the socket, with the vault unlocked: each widening request needs the passphrase, each time."""
     setup(home, "--account", "ana@example.com")
@@ -106,9 +106,9 @@ def test_another_program_of_the_account_can_ask_and_never_widen(
         ("/v1/bindings/oauth", {"replaces": NAME}),
     ]
     for path, body in widening:
-        assert console.post(path, body, local=True).status == 400, path
+        assert unlocked.post(path, body, local=True).status == 400, path
     guessed = [
-        console.post(path, {**body, "passphrase": "not the passphrase"}, local=True)
+        unlocked.post(path, {**body, "passphrase": "not the passphrase"}, local=True)
         for path, body in widening
     ]
     assert [each.error["class"] for each in guessed] == ["forbidden"] * 3
@@ -117,21 +117,21 @@ def test_another_program_of_the_account_can_ask_and_never_widen(
     attempts = json.loads((home / "vault-attempts.json").read_text())
     attempts["last"] = time.time() + 3600
     (home / "vault-attempts.json").write_text(json.dumps(attempts))
-    early = console.post("/v1/bindings", {**new, "passphrase": PHRASE}, local=True)
+    early = unlocked.post("/v1/bindings", {**new, "passphrase": PHRASE}, local=True)
     assert early.error["class"] == "rate_limited"
     assert aileron_json("binding", "list", home=home) == before
-    failed = [each for each in console.records() if each["event"] == "vault.unlock_failed"]
+    failed = [each for each in unlocked.records() if each["event"] == "vault.unlock_failed"]
     assert len(failed) == 3
     assert "3 wrong passphrases were given" in aileron("vault", "status", home=home).stdout
 
 
-def test_what_takes_away_needs_no_passphrase(home: Path, console: Console) -> None:
+def test_what_takes_away_needs_no_passphrase(home: Path, unlocked: Console) -> None:
     setup(home)
-    assert console.post("/v1/bindings/revoke", {"name": NAME}, local=True).status == 204
+    assert unlocked.post("/v1/bindings/revoke", {"name": NAME}, local=True).status == 204
     assert aileron_json("binding", "list", home=home)["items"] == []
 
 
-def test_a_remembered_choice_is_shown_and_forgotten(home: Path, console: Console) -> None:
+def test_a_remembered_choice_is_shown_and_forgotten(home: Path, unlocked: Console) -> None:
     """Forgetting needs no passphrase: it only has a person asked again."""
     setup(home)
     done = aileron("binding", "forget", NAME, "act", home=home, code=1)
@@ -142,7 +142,7 @@ def test_a_remembered_choice_is_shown_and_forgotten(home: Path, console: Console
     aileron("binding", "forget", "api_key/scripted/none", "act", home=home, code=1)
 
 
-def test_a_wrong_passphrase_is_asked_for_again(home: Path, console: Console) -> None:
+def test_a_wrong_passphrase_is_asked_for_again(home: Path, unlocked: Console) -> None:
     """What was typed for the account is not lost with it."""
     terminal = binding_terminal(home, "setup", "scripted")
     terminal.answer("Passphrase of the vault:", "not the passphrase")
@@ -158,7 +158,7 @@ def test_a_wrong_passphrase_is_asked_for_again(home: Path, console: Console) -> 
     assert PHRASE.encode() not in terminal.raw
 
 
-def test_what_cannot_be_bound_says_why_before_it_asks(home: Path, console: Console) -> None:
+def test_what_cannot_be_bound_says_why_before_it_asks(home: Path, unlocked: Console) -> None:
     assert (
         "Did you mean scripted?" in aileron("binding", "setup", "scriptd", home=home, code=1).stderr
     )
@@ -166,7 +166,7 @@ def test_what_cannot_be_bound_says_why_before_it_asks(home: Path, console: Conso
     done = aileron("binding", "setup", plain, home=home, code=1)
     assert "is not accepted" in done.stderr
     asked = {"passphrase": PHRASE, "connector": plain, "identity": "x", "secret": KEY}
-    absent = console.post("/v1/bindings", asked, local=True)
+    absent = unlocked.post("/v1/bindings", asked, local=True)
     assert (absent.status, absent.error["class"]) == (404, "not_found")
     assert "An identity has" in setup(home, "--identity", "A/b", code=2).stderr
     assert "7 bytes" in setup(home, key="1234567", code=2).stderr
@@ -184,20 +184,20 @@ def furnish_plain(home: Path) -> str:
 
 
 def test_a_connector_that_changed_is_bound_again_after_a_yes(
-    home: Path, console: Console, serve: Serve
+    home: Path, unlocked: Console, serve: Serve
 ) -> None:
     """Its new host is said; until then nothing of it uses the account."""
     setup(home)
-    console.end()
+    unlocked.end()
     shutil.rmtree(home / "store")
     install(home, "more.example:443")
-    console.start()
-    console.unlock(PHRASE)
+    unlocked.start()
+    unlocked.unlock(PHRASE)
     said = aileron("binding", "list", home=home).stdout
     assert "cannot be used: the connector can now reach more.example:443" in said
     assert f"`aileron binding rebind {NAME}`" in said
     assert "no account" in aileron("action", "list", home=home).stdout
-    assert console.run("see", {}, console.session()["token"]).status == 202
+    assert unlocked.run("see", {}, unlocked.session()["token"]).status == 202
     assert f"`aileron binding rebind {NAME}`." in status_text(home)
     done = aileron("binding", "rebind", NAME, "--yes", home=home, env=KNOWN).stdout
     assert "newly sent to more.example:443" in done
@@ -206,21 +206,21 @@ def test_a_connector_that_changed_is_bound_again_after_a_yes(
     assert "no account" not in aileron("action", "list", home=home).stdout
 
 
-def test_what_waits_for_an_account_is_said(home: Path, console: Console) -> None:
+def test_what_waits_for_an_account_is_said(home: Path, unlocked: Console) -> None:
     """By `action list`, and by `status` for each reason."""
     listed = aileron("action", "list", home=home).stdout
     assert re.search(r"act +needs approval .* no account", listed)
     assert f"No account: `aileron binding setup {FQN}`" in listed
-    token = console.session()["token"]
-    waits = console.run("act", {}, token).json
+    token = unlocked.session()["token"]
+    waits = unlocked.run("act", {}, token).json
     assert f"1 of them waits for an account: `aileron binding setup {FQN}`." in status_text(home)
     (need,) = aileron_json("status", home=home)["account_needs"]
     assert (need["approval_id"], need["reason"]) == (waits["approval_id"], "unbound")
     aileron("vault", "lock", home=home)
-    console.unlock(PHRASE)
+    unlocked.unlock(PHRASE)
     setup(home)
     setup(home, "--identity", "work")
-    second = console.run("act", {"region": "x"}, token).json
+    second = unlocked.run("act", {"region": "x"}, token).json
     assert second["status"] == "pending_approval"
     assert f"until you pick an account for {FQN}" in status_text(home)
     aileron("vault", "lock", home=home)
@@ -231,13 +231,13 @@ def status_text(home: Path) -> str:
     return aileron("status", home=home).stdout
 
 
-def test_no_secret_is_anywhere_but_in_the_request(home: Path, console: Console) -> None:
+def test_no_secret_is_anywhere_but_in_the_request(home: Path, unlocked: Console) -> None:
     """Answers, errors, log, audit, database and files; the vault's file has it encrypted."""
     body = {
         "passphrase": PHRASE, "connector": FQN, "identity": "work", "account": "ana", "secret": KEY,
     }  # fmt: skip
     answers = [
-        console.post("/v1/bindings", each, local=True)
+        unlocked.post("/v1/bindings", each, local=True)
         for each in (
             {**body, "x": 1},
             {**body, "connector": "nowhere"},
@@ -249,16 +249,16 @@ def test_no_secret_is_anywhere_but_in_the_request(home: Path, console: Console) 
             {**body, "identity": "other"},
         )
     ]
-    answers.append(console.request("POST", "/v1/bindings", raw=KEY.encode(), local=True))
+    answers.append(unlocked.request("POST", "/v1/bindings", raw=KEY.encode(), local=True))
     assert [each.status for each in answers] == [400, 404, 400, 400, 400, 201, 201, 409, 400]
     said = [each.raw for each in answers]
-    said += [console.get("/v1/bindings", local=True).raw]
+    said += [unlocked.get("/v1/bindings", local=True).raw]
     again = {"passphrase": PHRASE, "name": "api_key/scripted/work"}
-    assert console.post("/v1/bindings/rebind", again, local=True).status == 200
-    said += [json.dumps(console.records()).encode()]
-    console.end()
+    assert unlocked.post("/v1/bindings/rebind", again, local=True).status == 200
+    said += [json.dumps(unlocked.records()).encode()]
+    unlocked.end()
     said += [path.read_bytes() for path in home.rglob("*") if path.is_file()]
-    said += [console.stderr.read_bytes()]
+    said += [unlocked.stderr.read_bytes()]
     assert all(KEY.encode() not in each and PHRASE.encode() not in each for each in said)
 
 
@@ -312,16 +312,16 @@ def test_nobody_at_a_terminal_is_told_what_to_do(home: Path, serve: Serve) -> No
     assert "--secret-fd or --secret-file" in run(env=typed)
 
 
-def test_a_shell_completes_connectors_and_accounts(home: Path, console: Console) -> None:
+def test_a_shell_completes_connectors_and_accounts(home: Path, unlocked: Console) -> None:
     """What another program wrote there does not become words of a command."""
     setup(home, "--account", "ana")
-    assert plain(home, "aileron binding setup scr") == ["scripted"]
-    assert plain(home, "aileron binding revoke api") == [NAME]
-    console.end()
+    assert bash_words(home, "aileron binding setup scr") == ["scripted"]
+    assert bash_words(home, "aileron binding revoke api") == [NAME]
+    unlocked.end()
     document = json.loads((home / "vault.json").read_text())
     entry = document["entries"][NAME]
     document["entries"] = {"api_key/$(x)/y": entry, "api_key/b/c": [], NAME: entry}
     (home / "vault.json").write_text(json.dumps(document))
-    assert plain(home, "aileron binding revoke api") == ["api_key/b/c", NAME]
+    assert bash_words(home, "aileron binding revoke api") == ["api_key/b/c", NAME]
     (home / "vault.json").write_text("[")
-    assert plain(home, "aileron binding revoke api") == []
+    assert bash_words(home, "aileron binding revoke api") == []

@@ -9,7 +9,7 @@ from tests.support.server_harness import ROOT
 from tests.support.variants import ALL
 
 
-def check(*names: str) -> str:
+def check_bench(*names: str) -> str:
     """Run these scripts with `--check`; return what they print."""
     command = [sys.executable, "-m", "bench", "--check", *names]
     done = subprocess.run(
@@ -22,10 +22,10 @@ def check(*names: str) -> str:
 @pytest.mark.skipif(not ALL, reason="half a minute, by hand as a rule: make test-all")
 def test_the_measurement_of_the_console_finds_its_words_on_the_screen() -> None:
     """It waited for words that the screen no longer had, and nobody noticed."""
-    assert check("console").splitlines()[-2:] == ["  checked (7 aims)", ""]
+    assert check_bench("console").splitlines()[-2:] == ["  checked (7 aims)", ""]
 
 
 def test_the_quick_measurements_run_to_their_end() -> None:
     """Each says how many aims it has; in full it says which of them were missed."""
-    printed = check("calls", "connectors", "decisions", "load_manifests")
+    printed = check_bench("calls", "connectors", "decisions", "load_manifests")
     assert printed.count("  checked (") == 4

@@ -43,7 +43,7 @@ class Processes(threading.Thread):
                             self._look(process, name)
 
     def _look(self, process: Path, name: str) -> None:
-        if where := found_in((process / name).read_bytes()):
+        if where := secrets_in((process / name).read_bytes()):
             self.found.add(f"{process / name}: {where}")
 
     def end(self) -> set[str]:
@@ -52,7 +52,7 @@ class Processes(threading.Thread):
         return self.found
 
 
-def found_in(data: bytes) -> list[str]:
+def secrets_in(data: bytes) -> list[str]:
     """Return which secrets are in *data*; every one that the authorization server gives begins alike."""
     text = data.decode("latin-1")
     given = re.findall(rf"{CANARY}-(?:access|refresh|code)-\w+", text)
@@ -106,7 +106,7 @@ class WatchedPlace:
 
 
 @pytest.fixture(params=variants(KINDS, 2))
-def place(request: pytest.FixtureRequest, folder: Path) -> Iterator[WatchedPlace]:
+def watched_place(request: pytest.FixtureRequest, folder: Path) -> Iterator[WatchedPlace]:
     kind = str(request.param)
     for name in ("server", "home", "cores"):
         (folder / name).mkdir(mode=0o700)
@@ -146,36 +146,36 @@ VIEWS = (
 
 
 def test_the_canary_is_on_no_screen_and_in_no_file_process_or_core_dump(
-    place: WatchedPlace,
+    watched_place: WatchedPlace,
 ) -> None:
     """The console's terminal, byte by byte, is all that its screens ever showed, and every snapshot of one."""
     processes = Processes()
     processes.start()
-    place.ask("/v1/vault", {"passphrase": PASSPHRASE}, 201)
-    place.bind()
-    session = place.console.session()
-    place.answered.append(str(session).encode())
-    pending = place.call("act", session["token"])
+    watched_place.ask("/v1/vault", {"passphrase": PASSPHRASE}, 201)
+    watched_place.bind()
+    session = watched_place.console.session()
+    watched_place.answered.append(str(session).encode())
+    pending = watched_place.call("act", session["token"])
     assert b"pending_approval" in pending
-    place.console.pty.shows("ana@example.com")
-    assert b"[removed]" in place.call("see", session["token"]), "the answer had been there"
-    pty = place.console.pty
+    watched_place.console.pty.shows("ana@example.com")
+    assert b"[removed]" in watched_place.call("see", session["token"]), "the answer had been there"
+    pty = watched_place.console.pty
     for keys in (b" ", b"i", b"\x1b"):
         pty.type(keys)
         pty.settle(0.3)
     for view, word in VIEWS:
         pty.press(view, lambda word=word: word in pty.cells.text, word)
-    before = len(place.server.service.seen)  # the recheck and the effect come
-    pty.press(b"a", lambda: len(place.server.service.seen) >= before + 2, "the call runs")
-    search_files(place)
-    place.console.process.send_signal(signal.SIGABRT)
-    assert place.console.pty.ended() == -signal.SIGABRT
-    assert [each.name for each in (place.home.parent / "cores").iterdir()] == []
-    search_files(place)
+    before = len(watched_place.server.service.seen)  # the recheck and the effect come
+    pty.press(b"a", lambda: len(watched_place.server.service.seen) >= before + 2, "the call runs")
+    search_files(watched_place)
+    watched_place.console.process.send_signal(signal.SIGABRT)
+    assert watched_place.console.pty.ended() == -signal.SIGABRT
+    assert [each.name for each in (watched_place.home.parent / "cores").iterdir()] == []
+    search_files(watched_place)
     assert processes.end() == set()
-    assert found_in(place.console.pty.raw) == []
-    for answer in place.answered:
-        assert found_in(answer) == []
+    assert secrets_in(watched_place.console.pty.raw) == []
+    for answer in watched_place.answered:
+        assert secrets_in(answer) == []
 
 
 def search_files(place: WatchedPlace) -> None:
@@ -184,5 +184,5 @@ def search_files(place: WatchedPlace) -> None:
     for path in place.home.rglob("*"):
         if path.is_file():
             looked.add(path.name)
-            assert found_in(path.read_bytes()) == [], path
+            assert secrets_in(path.read_bytes()) == [], path
     assert {"aileron.db", "aileron.db-wal", "aileron.log", "vault.json"} <= looked

@@ -20,7 +20,7 @@ def absent(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def checked_folder(tmp_path: Path) -> Path:
     """One good file, a lenient one, and every kind of bad one."""
     path = tmp_path / "files"
     path.mkdir()
@@ -54,9 +54,9 @@ def test_good_files_are_0(absent: Path) -> None:
     assert not absent.exists()
 
 
-def test_one_bad_file_never_hides_the_others(folder: Path, absent: Path) -> None:
+def test_one_bad_file_never_hides_the_others(checked_folder: Path, absent: Path) -> None:
     """Each has its own problems with their places; a pipe or a folder holds nothing up."""
-    body = aileron_json("action", "check", str(folder), home=absent, code=1)
+    body = aileron_json("action", "check", str(checked_folder), home=absent, code=1)
     assert (body["files"], body["ok"]) == (9, False)
     found = by_file(body)
     assert set(found) == {
@@ -72,15 +72,15 @@ def test_one_bad_file_never_hides_the_others(folder: Path, absent: Path) -> None
             assert set(problem) == {
                 "file", "line", "column", "key", "severity", "class", "message",
             }  # fmt: skip
-    text = aileron("action", "check", str(folder), home=absent, code=1).stdout
-    assert f"✗ {folder}/broken.md:2:" in text
-    assert f"! {folder}/lenient.md:" in text
+    text = aileron("action", "check", str(checked_folder), home=absent, code=1).stdout
+    assert f"✗ {checked_folder}/broken.md:2:" in text
+    assert f"! {checked_folder}/lenient.md:" in text
     assert text.endswith(", 1 warning.\n")
 
 
-def test_warnings_alone_are_0_and_portable_makes_them_1(folder: Path, absent: Path) -> None:
+def test_warnings_alone_are_0_and_portable_makes_them_1(checked_folder: Path, absent: Path) -> None:
     """What runs here is no failure, unless the question was whether it runs elsewhere."""
-    path = str(folder / "lenient.md")
+    path = str(checked_folder / "lenient.md")
     assert aileron_json("action", "check", path, home=absent)["ok"] is True
     body = aileron_json("action", "check", path, "--portable", home=absent, code=1)
     assert [(p["class"], p["severity"]) for p in body["problems"]] == [
@@ -88,7 +88,7 @@ def test_warnings_alone_are_0_and_portable_makes_them_1(folder: Path, absent: Pa
         ("leniency", "warning"),
     ]
     assert body["problems"][0]["key"] == "inputs[0].type"
-    strict = str(folder / "good.md")
+    strict = str(checked_folder / "good.md")
     assert aileron_json("action", "check", strict, "--portable", home=absent)["problems"] == []
 
 

@@ -294,7 +294,7 @@ class Run:
         return self.process.returncode, out, err
 
 
-def waiting(attended: Attended) -> str:
+def waiting_approval(attended: Attended) -> str:
     """Return the id of the approval that waits."""
     attended.until(
         lambda: any(v["state"] == "pending" and v["digest"] for v in attended.views.values())
@@ -307,7 +307,7 @@ def test_a_run_ends_with_0_76_or_1_as_person_and_service_say(
 ) -> None:
     """With its output and the three words in JSON; with the reason, marked where it is hostile; with the answer."""
     run = Run(attended.home, "--json")
-    approval = waiting(attended)
+    approval = waiting_approval(attended)
     attended.approve(approval)
     code, out, err = run.end()
     assert (code, err) == (0, "")
@@ -318,7 +318,7 @@ def test_a_run_ends_with_0_76_or_1_as_person_and_service_say(
     assert attended.state(approval, "completed")
 
     run = Run(attended.home)
-    approval = waiting(attended)
+    approval = waiting_approval(attended)
     attended.tell(deny=approval, reason="wrong \x1b[31mperson")
     code, out, err = run.end()
     assert code == 76
@@ -329,7 +329,7 @@ def test_a_run_ends_with_0_76_or_1_as_person_and_service_say(
 
     mailbox.control(fail={"op": "send", "status": 400})
     run = Run(attended.home)
-    attended.approve(waiting(attended))
+    attended.approve(waiting_approval(attended))
     code, out, _ = run.end()
     assert (code, "Failed" in out) == (1, True)
 
@@ -346,7 +346,7 @@ def test_a_run_that_expires_is_76(home: Path, attend: Attend) -> None:
 def test_a_console_that_goes_away_meanwhile_is_69(attended: Attended) -> None:
     """One sentence, below the one that said what it waited for."""
     run = Run(attended.home)
-    waiting(attended)
+    waiting_approval(attended)
     attended.end(signal.SIGKILL)
     code, out, err = run.end()
     assert (code, out) == (69, "")
@@ -357,7 +357,7 @@ def test_a_console_that_goes_away_meanwhile_is_69(attended: Attended) -> None:
 def test_an_interrupt_is_130_and_the_approval_stays(attended: Attended) -> None:
     """Ctrl-C ends the command and its session; a person may still answer."""
     run = Run(attended.home)
-    approval = waiting(attended)
+    approval = waiting_approval(attended)
     eventually(
         lambda: any(r["event"] == "run.requested" for r in attended.records()), "it was asked"
     )

@@ -24,7 +24,7 @@ BIN = Path(sys.executable).parent
 SEND = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
 
 
-def offered(home: Path, words: str, *, shell: str = "bash") -> list[str]:
+def completions(home: Path, words: str, *, shell: str = "bash") -> list[str]:
     """Return the raw answer to a press of TAB at the end of *words*; nothing may be on stderr."""
     last = words.split(" ")[-1] if shell == "fish" else str(len(words.split(" ")) - 1)
     env = {"PATH": os.environ["PATH"], "AILERON_HOME": str(home), "COMP_WORDS": words,
@@ -34,18 +34,20 @@ def offered(home: Path, words: str, *, shell: str = "bash") -> list[str]:
     return [line for line in done.stdout.splitlines() if line]
 
 
-def plain(home: Path, words: str) -> list[str]:
+def bash_words(home: Path, words: str) -> list[str]:
     """Return the words that bash is offered."""
-    return [line.removeprefix("plain,") for line in offered(home, words)]
+    return [line.removeprefix("plain,") for line in completions(home, words)]
 
 
 def test_commands_and_options_are_offered(tmp_path: Path) -> None:
     """From the tree itself, without a home."""
     home = tmp_path / "none"
-    assert {"console", "serve", "status", "action", "audit", "logs"} <= set(plain(home, "aileron "))
-    assert plain(home, "aileron comp") == ["completion"]
-    assert plain(home, "aileron completion ") == ["bash", "zsh", "fish"]
-    assert {"--json", "--home", "--no-color"} <= set(plain(home, "aileron status --"))
+    assert {"console", "serve", "status", "action", "audit", "logs"} <= set(
+        bash_words(home, "aileron ")
+    )
+    assert bash_words(home, "aileron comp") == ["completion"]
+    assert bash_words(home, "aileron completion ") == ["bash", "zsh", "fish"]
+    assert {"--json", "--home", "--no-color"} <= set(bash_words(home, "aileron status --"))
     assert not home.exists()
 
 
@@ -57,7 +59,7 @@ def test_commands_and_options_are_offered(tmp_path: Path) -> None:
 def test_files_and_folders_are_left_to_the_shell(tmp_path: Path, words: str) -> None:
     """Where a command takes a path."""
     kind = "file" if "action" in words else "dir"
-    assert offered(tmp_path, words) == [f"{kind},"]
+    assert completions(tmp_path, words) == [f"{kind},"]
 
 
 def test_names_and_ids_come_from_the_home_with_and_without_a_console(console: Console) -> None:
@@ -67,20 +69,23 @@ def test_names_and_ids_come_from_the_home_with_and_without_a_console(console: Co
     (console.home / "actions" / "new-file.md").write_text("not accepted")
     for running in (True, False):
         home = console.home
-        assert plain(home, "aileron action run ") == ["get-draft", "list-drafts", "send-draft"]
-        assert plain(home, "aileron action run s") == ["send-draft"]
-        assert "new-file" in plain(home, "aileron action remove ")
-        assert plain(home, "aileron connector remove ") == ["mail-drafts"]
-        assert set(plain(home, "aileron audit show ")) == {ran, waits["audit_id"]}
-        assert plain(home, f"aileron audit show {ran[:30]}") in ([ran], [waits["audit_id"], ran])
-        assert plain(home, "aileron audit show act") == [waits["approval_id"]]
-        assert plain(home, "aileron open approval ") == [waits["approval_id"]]
-        assert plain(home.parent, f"aileron action run --home {home} l") == ["list-drafts"]
+        assert bash_words(home, "aileron action run ") == ["get-draft", "list-drafts", "send-draft"]
+        assert bash_words(home, "aileron action run s") == ["send-draft"]
+        assert "new-file" in bash_words(home, "aileron action remove ")
+        assert bash_words(home, "aileron connector remove ") == ["mail-drafts"]
+        assert set(bash_words(home, "aileron audit show ")) == {ran, waits["audit_id"]}
+        assert bash_words(home, f"aileron audit show {ran[:30]}") in (
+            [ran],
+            [waits["audit_id"], ran],
+        )
+        assert bash_words(home, "aileron audit show act") == [waits["approval_id"]]
+        assert bash_words(home, "aileron open approval ") == [waits["approval_id"]]
+        assert bash_words(home.parent, f"aileron action run --home {home} l") == ["list-drafts"]
         if running:
             assert console.end() == 0
-    other = offered(console.home, "aileron open approval ", shell="zsh")
+    other = completions(console.home, "aileron open approval ", shell="zsh")
     assert other == ["plain", waits["approval_id"], "send-draft"]
-    assert offered(console.home, "aileron action run s", shell="fish") == ["plain,send-draft"]
+    assert completions(console.home, "aileron action run s", shell="fish") == ["plain,send-draft"]
 
 
 def test_an_answered_approval_is_no_longer_offered(attended: Attended) -> None:
@@ -88,10 +93,10 @@ def test_an_answered_approval_is_no_longer_offered(attended: Attended) -> None:
     token = attended.session()["token"]
     approval = attended.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
     attended.ready(approval)
-    assert plain(attended.home, "aileron open approval act-") == [approval]
+    assert bash_words(attended.home, "aileron open approval act-") == [approval]
     attended.tell(deny=approval, reason="")
     attended.state(approval, "denied")
-    assert plain(attended.home, "aileron open approval act-") == []
+    assert bash_words(attended.home, "aileron open approval act-") == []
 
 
 @pytest.mark.parametrize(
@@ -114,7 +119,7 @@ def test_what_is_missing_or_broken_offers_nothing_and_says_nothing(
         home.mkdir()
         with closing(sqlite3.connect(home / "aileron.db")) as database:
             database.execute("PRAGMA user_version = 99")
-    assert offered(home, words) == []
+    assert completions(home, words) == []
 
 
 def test_what_another_program_wrote_there_does_not_become_a_word(console: Console) -> None:
@@ -139,10 +144,10 @@ def test_what_another_program_wrote_there_does_not_become_a_word(console: Consol
         if "/" not in name:
             (console.home / "actions" / f"{name}.md").write_text("x")
     for command in ("run", "remove"):
-        found = plain(console.home, f"aileron action {command} ")
+        found = bash_words(console.home, f"aileron action {command} ")
         assert found == ["get-draft", "list-drafts", "send-draft"]
-    assert plain(console.home, "aileron audit show ") == ["run-" + "0" * 26]
-    lines = offered(console.home, "aileron open approval ", shell="zsh")
+    assert bash_words(console.home, "aileron audit show ") == ["run-" + "0" * 26]
+    lines = completions(console.home, "aileron open approval ", shell="zsh")
     assert lines[:2] == ["plain", "act-20260101T000000-0123456789abcdef"]
     assert len(lines) == 3
     assert lines[2].isprintable()
@@ -178,7 +183,7 @@ def test_ten_thousand_runs_are_no_more_work_than_a_hundred(
 
     monkeypatch.setattr("aileron_core.storage.open.open_reader", counting)
     assert work(0, 100) == work(100, 10_000) > 50
-    found = plain(console.home, "aileron audit show run-")
+    found = bash_words(console.home, "aileron audit show run-")
     assert found == [f"run-{number:026d}" for number in range(9_999, 9_949, -1)]
 
 

@@ -21,7 +21,7 @@ def folder(folder: Path) -> Path:
     return folder
 
 
-def environment(folder: Path) -> dict[str, str]:
+def pane_environment(folder: Path) -> dict[str, str]:
     path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
     return {"HOME": str(folder / "person"), "PATH": path, "LANG": "C.UTF-8", "SHELL": "/bin/sh"}
 
@@ -30,7 +30,7 @@ def in_tmux(folder: Path) -> Tmux:
     # Panes are what is tried here, and root may try it too.
     launch = ("launch", "codex", "--console", "--no-sandbox", "--home", str(folder / "home"))
     command = shell(*CLI, *launch)
-    return Tmux(folder / "tmux", command, environment(folder), folder / "project")
+    return Tmux(folder / "tmux", command, pane_environment(folder), folder / "project")
 
 
 def test_a_console_opens_in_a_pane_of_its_own_and_shows_the_session(folder: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_console_that_cannot_start_is_reported(folder: Path) -> None:
 def test_without_tmux_there_is_a_sentence_how(folder: Path) -> None:
     """69, and nothing was made."""
     (folder / "home").rmdir()
-    env = {**environment(folder), "TMUX": ""}
+    env = {**pane_environment(folder), "TMUX": ""}
     done = aileron("launch", "codex", "--console", home=folder / "home", code=69, env=env)
     assert "Start `aileron console` in another window" in done.stderr
     assert not (folder / "home").exists()

@@ -60,7 +60,7 @@ class Plain(ScreenConsole):
 
 
 @pytest.fixture
-def console(home: Path, mailbox: Mailbox) -> Iterator[Plain]:
+def plain_console(home: Path, mailbox: Mailbox) -> Iterator[Plain]:
     with contextlib.closing(Plain(home, mailbox)) as running:
         yield running
 
@@ -73,209 +73,213 @@ def asked_to_send(console: Plain) -> str:
     return console.asked()
 
 
-def test_a_call_is_read_whole_and_approved_with_a_line(console: Plain, mailbox: Mailbox) -> None:
+def test_a_call_is_read_whole_and_approved_with_a_line(
+    plain_console: Plain, mailbox: Mailbox
+) -> None:
     """No alternate screen, the whole document, then the question; `a` and Enter approve."""
-    page = asked_to_send(console)
+    page = asked_to_send(plain_console)
     assert "All seen" in page
     for section in ("SENT", "RECORD", "Digest"):
         assert section in page
-    console.answer("a")
-    console.read_until("✓ Approved: ")
-    console.read_until("✓ done: ")
-    console.read_until("Nothing is waiting.")
+    plain_console.answer("a")
+    plain_console.read_until("✓ Approved: ")
+    plain_console.read_until("✓ done: ")
+    plain_console.read_until("Nothing is waiting.")
     eventually(lambda: len(mailbox.state()["sent"]) == 1, "one mail is sent")
-    assert console.rows("state") == [("completed",)]
-    assert "\x1b" not in console.output
+    assert plain_console.rows("state") == [("completed",)]
+    assert "\x1b" not in plain_console.output
 
 
-def test_the_standing_warnings_are_shown_at_the_start(console: Plain, mailbox: Mailbox) -> None:
+def test_the_standing_warnings_are_shown_at_the_start(
+    plain_console: Plain, mailbox: Mailbox
+) -> None:
     """What was accepted unseen, and which hosts go elsewhere, as above every screen; `?` repeats it."""
     route = f"▲ Test route: gmail.googleapis.com:443 is answered by 127.0.0.1:{mailbox.port}."
-    first = console.asked()
-    console.answer("?")
-    for output in (first, console.asked()):
+    first = plain_console.asked()
+    plain_console.answer("?")
+    for output in (first, plain_console.asked()):
         assert route in output
         assert "were accepted without review (--accept-installed)" in output
 
 
-def test_a_no_with_its_reason_reaches_the_agent(console: Plain, mailbox: Mailbox) -> None:
+def test_a_no_with_its_reason_reaches_the_agent(plain_console: Plain, mailbox: Mailbox) -> None:
     """`d REASON` denies; everything behind the key is what the agent is told."""
-    asked_to_send(console)
-    console.answer("d not before Thursday, Jörg")
-    output = console.read_until("Nothing is waiting.")
+    asked_to_send(plain_console)
+    plain_console.answer("d not before Thursday, Jörg")
+    output = plain_console.read_until("Nothing is waiting.")
     assert "Denied: Send a draft" in output
-    assert console.rows("state") == [("denied",)]
-    assert console.rows("reason") == [("not before Thursday, Jörg",)]
+    assert plain_console.rows("state") == [("denied",)]
+    assert plain_console.rows("reason") == [("not before Thursday, Jörg",)]
     assert mailbox.state()["sent"] == []
 
 
-def test_what_is_typed_before_the_question_decides_nothing(console: Plain) -> None:
+def test_what_is_typed_before_the_question_decides_nothing(plain_console: Plain) -> None:
     """Input that waits when an item is printed, or comes while it rests, is thrown away unseen."""
     for _ in range(8):
-        console.asked()
-        console.pty.type(b"a")  # half an answer, to nothing
-        console.ask()
-        console.read_until("WILL HAPPEN  fetched")
-        console.pty.type(b"d\n")
-        while console.pty.read(0.05):
+        plain_console.asked()
+        plain_console.pty.type(b"a")  # half an answer, to nothing
+        plain_console.ask()
+        plain_console.read_until("WILL HAPPEN  fetched")
+        plain_console.pty.type(b"d\n")
+        while plain_console.pty.read(0.05):
             pass
-        if ASKS not in console.output[console.mark :]:
+        if ASKS not in plain_console.output[plain_console.mark :]:
             break
         # The question is there by now: on this busy machine it may have been there before the answer.
-        console.pty.settle(1.0)
-        if console.rows("state")[-1] == ("pending",):
-            console.answer("d now")
-        console.read_until("Nothing is waiting.")
+        plain_console.pty.settle(1.0)
+        if plain_console.rows("state")[-1] == ("pending",):
+            plain_console.answer("d now")
+        plain_console.read_until("Nothing is waiting.")
     else:
         pytest.fail("this machine is too busy to type before the question")
-    output = console.asked()
-    console.pty.settle(0.6)
+    output = plain_console.asked()
+    plain_console.pty.settle(0.6)
     assert "\nd\n" not in output  # nor is it shown as if it were one
-    assert console.output[console.mark :] == ""
-    assert console.rows("state")[-1] == ("pending",)
-    console.answer("d now")  # the question that stands there works all the same
-    console.read_until("Denied: ")
+    assert plain_console.output[plain_console.mark :] == ""
+    assert plain_console.rows("state")[-1] == ("pending",)
+    plain_console.answer("d now")  # the question that stands there works all the same
+    plain_console.read_until("Denied: ")
 
 
-def test_more_than_one_line_at_once_decides_nothing(console: Plain) -> None:
+def test_more_than_one_line_at_once_decides_nothing(plain_console: Plain) -> None:
     """A paste is not an answer, whether its last line is whole or not."""
-    asked_to_send(console)
+    asked_to_send(plain_console)
     for pasted in (b"a\na\n", b"a\nb", b"a\n\n", b"d no\na\n"):
-        console.pty.type(pasted)
-        console.read_until("More than one line arrived at once. Nothing was decided.")
-        console.asked()
-    assert console.rows("state") == [("pending",)]
+        plain_console.pty.type(pasted)
+        plain_console.read_until("More than one line arrived at once. Nothing was decided.")
+        plain_console.asked()
+    assert plain_console.rows("state") == [("pending",)]
 
 
-def test_a_line_without_its_end_decides_nothing(console: Plain) -> None:
+def test_a_line_without_its_end_decides_nothing(plain_console: Plain) -> None:
     """The end of input behind a letter is no Enter."""
-    asked_to_send(console)
-    console.pty.type(b"a\x04")
-    console.read_until("Nothing was decided.")
-    assert console.rows("state") == [("pending",)]
+    asked_to_send(plain_console)
+    plain_console.pty.type(b"a\x04")
+    plain_console.read_until("Nothing was decided.")
+    assert plain_console.rows("state") == [("pending",)]
 
 
-def test_the_end_of_input_quits_and_decides_nothing(console: Plain) -> None:
+def test_the_end_of_input_quits_and_decides_nothing(plain_console: Plain) -> None:
     """What waits stays waiting, and the terminal is as it was."""
-    asked_to_send(console)
-    console.pty.type(b"\x04")
-    assert console.pty.ended() == 0
-    assert console.rows("state") == [("pending",)]
-    assert termios.tcgetattr(console.pty.slave) == console.pty.before
+    asked_to_send(plain_console)
+    plain_console.pty.type(b"\x04")
+    assert plain_console.pty.ended() == 0
+    assert plain_console.rows("state") == [("pending",)]
+    assert termios.tcgetattr(plain_console.pty.slave) == plain_console.pty.before
 
 
 @pytest.mark.parametrize("number", variants([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
-def test_a_signal_ends_it_and_gives_the_terminal_back(console: Plain, number: int) -> None:
+def test_a_signal_ends_it_and_gives_the_terminal_back(plain_console: Plain, number: int) -> None:
     """However it ends, the shell finds its terminal as it was."""
-    console.asked()
-    assert console.end(number) == 0
-    assert termios.tcgetattr(console.pty.slave) == console.pty.before
+    plain_console.asked()
+    assert plain_console.end(number) == 0
+    assert termios.tcgetattr(plain_console.pty.slave) == plain_console.pty.before
 
 
-def test_quitting_while_something_waits_asks_once(console: Plain) -> None:
+def test_quitting_while_something_waits_asks_once(plain_console: Plain) -> None:
     """The first `q` says what stays behind."""
-    asked_to_send(console)
-    console.answer("q")
-    console.read_until("Press q again to quit.")
-    console.asked()
-    console.answer("1")  # any other answer takes it back
-    console.asked()
-    console.answer("q")
-    console.read_until("Press q again to quit.")
-    console.asked()
-    console.answer("q")
-    assert console.pty.ended() == 0
-    assert console.rows("state") == [("pending",)]
+    asked_to_send(plain_console)
+    plain_console.answer("q")
+    plain_console.read_until("Press q again to quit.")
+    plain_console.asked()
+    plain_console.answer("1")  # any other answer takes it back
+    plain_console.asked()
+    plain_console.answer("q")
+    plain_console.read_until("Press q again to quit.")
+    plain_console.asked()
+    plain_console.answer("q")
+    assert plain_console.pty.ended() == 0
+    assert plain_console.rows("state") == [("pending",)]
 
 
-def test_without_a_preview_the_key_is_given_twice(console: Plain, mailbox: Mailbox) -> None:
+def test_without_a_preview_the_key_is_given_twice(plain_console: Plain, mailbox: Mailbox) -> None:
     """The first answer says that there is none; another answer between them takes it back."""
     mailbox.control(fail={"op": "get", "status": 503, "times": 10})
-    console.asked()
-    console.ask()
-    console.read_until("Preview unavailable")
-    console.asked()
-    console.answer("a")
-    console.read_until("Press a again to send a draft anyway.")
-    console.asked()
-    console.answer("1")
-    console.asked()
-    console.answer("a")
-    console.read_until("Press a again to send a draft anyway.")
-    console.asked()
-    assert console.rows("state") == [("pending",)]
-    console.answer("a")
-    console.read_until("✓ Approved: ")
+    plain_console.asked()
+    plain_console.ask()
+    plain_console.read_until("Preview unavailable")
+    plain_console.asked()
+    plain_console.answer("a")
+    plain_console.read_until("Press a again to send a draft anyway.")
+    plain_console.asked()
+    plain_console.answer("1")
+    plain_console.asked()
+    plain_console.answer("a")
+    plain_console.read_until("Press a again to send a draft anyway.")
+    plain_console.asked()
+    assert plain_console.rows("state") == [("pending",)]
+    plain_console.answer("a")
+    plain_console.read_until("✓ Approved: ")
 
 
 def test_an_answer_to_what_changed_meanwhile_decides_nothing(
-    console: Plain, mailbox: Mailbox
+    plain_console: Plain, mailbox: Mailbox
 ) -> None:
     """What changed is printed again, and only an answer to that counts."""
-    asked_to_send(console)
+    asked_to_send(plain_console)
     mailbox.control(change={"id": DRAFT, "to": "eve@example.com"})
-    console.answer("a")
-    output = console.read_until("CHANGED  nothing has run")
+    plain_console.answer("a")
+    output = plain_console.read_until("CHANGED  nothing has run")
     assert "Approved" not in output
-    assert "eve@example.com" in console.asked()
-    assert console.rows("state") == [("pending",)]
-    console.answer("a")
-    assert "▲ Changed after you looked: To. Press a again" in console.asked()
-    assert console.rows("state") == [("pending",)]
-    console.answer("a")
-    console.read_until("✓ done: ")
+    assert "eve@example.com" in plain_console.asked()
+    assert plain_console.rows("state") == [("pending",)]
+    plain_console.answer("a")
+    assert "▲ Changed after you looked: To. Press a again" in plain_console.asked()
+    assert plain_console.rows("state") == [("pending",)]
+    plain_console.answer("a")
+    plain_console.read_until("✓ done: ")
 
 
-def test_a_call_that_is_withdrawn_takes_its_question_along(console: Plain) -> None:
+def test_a_call_that_is_withdrawn_takes_its_question_along(plain_console: Plain) -> None:
     """Half a line that was typed for it is not the begin of an answer to the next."""
-    console.asked()
-    token = console.session(label="plain")["token"]
-    answer = console.run("send-draft", {"draft_id": DRAFT}, token)
-    console.read_until("WILL HAPPEN  fetched")
-    console.asked()
-    console.pty.type(b"a")
+    plain_console.asked()
+    token = plain_console.session(label="plain")["token"]
+    answer = plain_console.run("send-draft", {"draft_id": DRAFT}, token)
+    plain_console.read_until("WILL HAPPEN  fetched")
+    plain_console.asked()
+    plain_console.pty.type(b"a")
     approval = answer.json["approval_id"]
-    done = console.post(f"/v1/action-approvals/{approval}/withdraw", {}, token=token)
+    done = plain_console.post(f"/v1/action-approvals/{approval}/withdraw", {}, token=token)
     assert done.status == 200, done.raw
-    console.read_until("The item changed before you answered. Nothing was decided.")
-    console.asked()
-    console.pty.type(b"\n")
-    console.pty.settle(0.3)
-    assert console.rows("state") == [("withdrawn",)]
+    plain_console.read_until("The item changed before you answered. Nothing was decided.")
+    plain_console.asked()
+    plain_console.pty.type(b"\n")
+    plain_console.pty.settle(0.3)
+    assert plain_console.rows("state") == [("withdrawn",)]
 
 
-def test_arrivals_are_counted_between_questions_and_next_goes_round(console: Plain) -> None:
+def test_arrivals_are_counted_between_questions_and_next_goes_round(plain_console: Plain) -> None:
     """Nothing is printed into an answer; `n` goes on, `1` prints the item again, `?` tells the keys."""
-    asked_to_send(console)
-    console.ask(2)
-    console.pty.settle(0.5)
-    assert console.output[console.mark :] == ""
-    console.answer("1")
-    assert "n next (2 more)" in console.asked()
+    asked_to_send(plain_console)
+    plain_console.ask(2)
+    plain_console.pty.settle(0.5)
+    assert plain_console.output[plain_console.mark :] == ""
+    plain_console.answer("1")
+    assert "n next (2 more)" in plain_console.asked()
     for _ in range(3):
-        console.answer("n")
-        console.read_until("WILL HAPPEN  fetched")
-        console.asked()
-    console.answer("?")
-    assert "d: deny" in console.asked()
-    console.answer("\x1b[A")
-    assert "does nothing here now" in console.asked()
+        plain_console.answer("n")
+        plain_console.read_until("WILL HAPPEN  fetched")
+        plain_console.asked()
+    plain_console.answer("?")
+    assert "d: deny" in plain_console.asked()
+    plain_console.answer("\x1b[A")
+    assert "does nothing here now" in plain_console.asked()
 
 
 def test_hostile_text_is_read_as_marks_and_never_begins_a_line(
-    console: Plain, mailbox: Mailbox
+    plain_console: Plain, mailbox: Mailbox
 ) -> None:
     """Nothing that an agent or a service says is obeyed, or imitates a line of ours."""
-    console.asked()
+    plain_console.asked()
     forged = (
         "✓ Approved: all\n> a\n" + "字" * 300 + " > a" + " \x1b[2J\x1b]52;c;aGk=\x07\r> \u202ea"
     )
     mailbox.control(change={"id": DRAFT, "subject": "\x1b[31mred\x9b2J", "body": forged})
-    token = console.session(label="\x1b[2Jlabel\r> ")["token"]
-    assert console.run("send-draft", {"draft_id": DRAFT}, token).status == 202
-    console.read_until("WILL HAPPEN  fetched")
-    page = console.asked()
-    assert re.search(r"[^\n -~\u00a0-\uffff]|\u202e", console.output) is None
+    token = plain_console.session(label="\x1b[2Jlabel\r> ")["token"]
+    assert plain_console.run("send-draft", {"draft_id": DRAFT}, token).status == 202
+    plain_console.read_until("WILL HAPPEN  fetched")
+    page = plain_console.asked()
+    assert re.search(r"[^\n -~\u00a0-\uffff]|\u202e", plain_console.output) is None
     body = [line for line in page.split("\n")[:-1] if "字" in line or "Approved" in line]
     assert len(body) > 5
     assert all(line.startswith(" ") and "┃" in line for line in body)
@@ -285,23 +289,23 @@ def test_hostile_text_is_read_as_marks_and_never_begins_a_line(
 
 
 def test_a_late_end_is_announced_unasked_and_an_unknown_one_is_looked_at_again(
-    console: Plain, mailbox: Mailbox
+    plain_console: Plain, mailbox: Mailbox
 ) -> None:
     """The service never answered; `l` reads how it is there now, and sends nothing."""
-    asked_to_send(console)
+    asked_to_send(plain_console)
     mailbox.control(hang="send")
-    console.answer("a")
-    console.read_until("Still running. The result will appear here.")
-    console.asked()
-    console.read_until("? unknown: ")
-    console.asked()
-    console.answer("l")
-    console.read_until("Looking again …")
-    page = console.read_until("HOW IT IS NOW") + console.asked()
+    plain_console.answer("a")
+    plain_console.read_until("Still running. The result will appear here.")
+    plain_console.asked()
+    plain_console.read_until("? unknown: ")
+    plain_console.asked()
+    plain_console.answer("l")
+    plain_console.read_until("Looking again …")
+    page = plain_console.read_until("HOW IT IS NOW") + plain_console.asked()
     assert "m acknowledges." in page
-    console.answer("a")
-    assert "a does nothing here now." in console.asked()
-    console.answer("m")
-    console.read_until("✓ Acknowledged: Send a draft")
-    console.asked()
-    assert console.rows("state") == [("unknown",)]
+    plain_console.answer("a")
+    assert "a does nothing here now." in plain_console.asked()
+    plain_console.answer("m")
+    plain_console.read_until("✓ Acknowledged: Send a draft")
+    plain_console.asked()
+    assert plain_console.rows("state") == [("unknown",)]

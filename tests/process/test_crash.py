@@ -54,7 +54,7 @@ def until_it_dies() -> Any:
         yield
 
 
-def ask(console: Attended, token: str, **more: Any) -> Answer | None:
+def ask_send(console: Attended, token: str, **more: Any) -> Answer | None:
     with until_it_dies():
         return console.run("send-draft", {"draft_id": DRAFT}, token, **more)
     return None
@@ -70,7 +70,7 @@ def audit_holds(console: Attended) -> None:
     assert audit_problems(console.home) == []
 
 
-def events(console: Attended, run: str) -> list[str]:
+def events_of(console: Attended, run: str) -> list[str]:
     return [record["event"] for record in console.records() if record["run"] == run]
 
 
@@ -84,7 +84,7 @@ def waits_and_can_be_approved(
     assert note in view["note"] if note else view["note"] == ""
     result = console.get(f"/v1/action-approvals/{approval_id}/result", token=token)
     assert result.json["status"] == "pending_approval"
-    again = ask(console, token)
+    again = ask_send(console, token)
     assert again is not None
     assert again.json["approval_id"] == approval_id, "asking again attaches to it"
     assert mailbox.state()["sent"] == []
@@ -116,7 +116,7 @@ def test_a_gated_run_survives_a_kill_at_every_step(
     """What waited waits again, what had begun is unknown, what was done is told; never two sends."""
     attended = attend(failpoint=failpoint)
     token = attended.session()["token"]
-    answer = ask(attended, token)
+    answer = ask_send(attended, token)
     if answer is not None:
         approval = answer.json["approval_id"]
         if attended.approve(approval):
@@ -132,20 +132,20 @@ def test_a_gated_run_survives_a_kill_at_every_step(
 
     attended.start()
     if state is None:
-        again = ask(attended, token)
+        again = ask_send(attended, token)
         assert again is not None
         waits_and_can_be_approved(attended, mailbox, token, again.json["approval_id"], "")
     else:
         ((run, approval_id),) = attended.rows("run_id, approval_id")
         if sent:
-            assert "run.started" in events(attended, run)
+            assert "run.started" in events_of(attended, run)
         if state in NOTES:
             waits_and_can_be_approved(attended, mailbox, token, approval_id, NOTES[state])
         elif state == "executing":
             over = is_over(attended, mailbox, token, approval_id, "unknown", sent)
             assert over.json["failure"]["class"] == "outcome_unknown"
             assert over.json["failure"]["audit_id"] == run
-            assert events(attended, run).count("run.started") == 1
+            assert events_of(attended, run).count("run.started") == 1
         else:
             over = is_over(attended, mailbox, token, approval_id, "completed", 1)
             assert over.json["output"]["id"] == mailbox.state()["sent"][0]["id"]
@@ -159,7 +159,7 @@ def test_a_kill_while_the_request_is_at_the_service_ends_as_unknown(
     """The service has it and has not answered: nobody sends it again."""
     token = attended.session()["token"]
     mailbox.control(hang="send")
-    answer = ask(attended, token)
+    answer = ask_send(attended, token)
     assert answer is not None
     attended.approve(answer.json["approval_id"])
 
@@ -256,7 +256,7 @@ def failing(console: Attended, mailbox: Mailbox, approval: str, token: str) -> N
 
 
 def asked_again(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
-    ask(console, token)
+    ask_send(console, token)
 
 
 Trouble = Callable[[Attended, Mailbox, str, str], None]
@@ -283,7 +283,7 @@ def test_every_other_end_survives_a_kill_before_and_after_it(
     """The state on disk is that of the last record; the next life goes on from there and sends nothing."""
     attended = attend(failpoint=failpoint)
     token = attended.session()["token"]
-    answer = ask(attended, token)
+    answer = ask_send(attended, token)
     assert answer is not None
     approval: str = answer.json["approval_id"]
     with until_it_dies():
@@ -320,7 +320,7 @@ def test_a_kill_during_the_recovery_changes_nothing(
     """The life after that finds the same."""
     attended = attend(failpoint=first)
     token = attended.session()["token"]
-    answer = ask(attended, token)
+    answer = ask_send(attended, token)
     assert answer is not None
     approval: str = answer.json["approval_id"]
     attended.approve(approval)
@@ -349,7 +349,7 @@ def test_a_deadline_holds_over_a_kill(
     (home / "config.toml").write_text("[approval]\nexpires_seconds = 1\n")
     attended = attend(failpoint=failpoint)
     token = attended.session()["token"]
-    ask(attended, token)  # its answer may come too late for a second's deadline
+    ask_send(attended, token)  # its answer may come too late for a second's deadline
     dies(attended)
     ((approval,),) = attended.rows("approval_id")
     attended.start()

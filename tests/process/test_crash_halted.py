@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from examples.mailbox.server import Mailbox
-from tests.process.test_crash import audit_holds, dies, events, until_it_dies
+from tests.process.test_crash import audit_holds, dies, events_of, until_it_dies
 from tests.support.server_harness import DRAFT, Answer, Attend, Attended
 from tests.support.variants import variants
 
@@ -69,7 +69,7 @@ def found_draft(mailbox: Mailbox) -> int:
     return sum(each["path"].endswith("/drafts") for each in mailbox.state()["requests"])
 
 
-def result_of(console: Attended, token: str, approval: str, wait: int = 20) -> Answer:
+def result_at(console: Attended, token: str, approval: str, wait: int = 20) -> Answer:
     return console.get(f"/v1/action-approvals/{approval}/result?wait={wait}", token=token)
 
 
@@ -77,12 +77,12 @@ def goes_on(console: Attended, mailbox: Mailbox, token: str, approval: str) -> N
     """The next life asks the second question again; a yes sends once and finds nothing anew."""
     assert is_asked_again(console, approval)
     assert "Nothing ran;" not in console.views[approval]["note"]
-    waiting = result_of(console, token, approval, 0).json
+    waiting = result_at(console, token, approval, 0).json
     assert (waiting["status"], waiting["completed_steps"]) == ("pending_approval", ["find"])
     assert "steps" not in waiting
     assert mailbox.state()["sent"] == []
     console.approve(approval)
-    done = result_of(console, token, approval).json
+    done = result_at(console, token, approval).json
     assert done["status"] == "completed"
     assert list(done["steps"]) == ["find", "send"]
     assert len(mailbox.state()["sent"]) == 1
@@ -104,7 +104,7 @@ def test_a_halted_run_survives_a_kill_at_every_step(
         else:
             console.approve(approval)
         with until_it_dies():
-            result_of(console, token, approval)
+            result_at(console, token, approval)
     dies(console)
 
     state = HALTED[failpoint]
@@ -118,16 +118,16 @@ def test_a_halted_run_survives_a_kill_at_every_step(
     console.start()
     if state in ("pending", "checking", "approved"):
         goes_on(console, mailbox, token, approval)
-        assert events(console, run).count("run.completed") == 1
+        assert events_of(console, run).count("run.completed") == 1
     elif state == "executing":
         console.state(approval, "unknown")
-        over = result_of(console, token, approval, 0).json
+        over = result_at(console, token, approval, 0).json
         assert over["status"] == "unknown"
         done = over["failure"]["details"].get("completed_steps")
         assert done == (None if failpoint == "before run.halted" else ["find"])
         assert "output" not in over
     else:
-        over = result_of(console, token, approval, 0).json
+        over = result_at(console, token, approval, 0).json
         assert over["status"] == state
         assert state == "completed" or over["completed_steps"] == ["find"]
     assert len(mailbox.state()["sent"]) == max(sent, state in ("pending", "checking", "approved"))

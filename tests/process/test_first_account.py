@@ -29,7 +29,7 @@ AMPLE = 60.0
 """Seconds that the machine and a quick typist may take of them."""
 
 
-def commands() -> list[str]:
+def typed_lines() -> list[str]:
     """Return every line of the page that is to be typed."""
     return [line[4:].rstrip() for line in PAGE.splitlines() if line.startswith("    ")]
 
@@ -94,7 +94,7 @@ def panes(folder: Path) -> Iterator[tuple[Pane, ...]]:
     eventually(lambda: lock_owner(folder / "aileron-trial") is None, "nobody holds the home")
 
 
-def seen(folder: Path) -> list[Any]:
+def requests_seen(folder: Path) -> list[Any]:
     """Return the requests that the service got: method, path, and whether it had the key."""
     file = folder / "service" / "seen"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -123,7 +123,7 @@ def test_the_page_leads_from_nothing_to_an_approved_call_of_a_real_account(
 ) -> None:
     """Each line as it is written, each prompt answered, each promise of the page looked at."""
     console, person, third = panes
-    lines = iter(commands())
+    lines = iter(typed_lines())
     home = next(lines)
     assert home == "export AILERON_HOME=$HOME/aileron-trial"
     for pane in (console, person):
@@ -156,7 +156,7 @@ def test_the_page_leads_from_nothing_to_an_approved_call_of_a_real_account(
     assert "6X7rM8997g3RQmvh" in person.ends()
     took = time.monotonic() - began
     assert took < AMPLE < PROMISED
-    asked = seen(folder)
+    asked = requests_seen(folder)
     assert ["POST", "/api/v1/tasks/6X7rM8997g3RQmvh/close", True] in asked
     assert all(had_key for _, _, had_key in asked)
 
@@ -168,12 +168,12 @@ def test_the_page_leads_from_nothing_to_an_approved_call_of_a_real_account(
         assert third.ends(), line
     said = eventually(lambda: status(third), "the call waits for the vault")
     assert "for the vault: `aileron vault unlock`" in said
-    assert seen(folder) == asked
+    assert requests_seen(folder) == asked
     third.types(next(lines))
     third.enters("Passphrase of the vault", PHRASE)
     third.ends()
     assert "next_cursor" in person.ends()
-    assert len(seen(folder)) == len(asked) + 1
+    assert len(requests_seen(folder)) == len(asked) + 1
     for line in ("aileron binding list", "aileron binding inspect api_key/todoist/default"):
         person.types(next(lines))
         assert ACCOUNT in person.ends(), line

@@ -41,7 +41,7 @@ def folder(folder: Path) -> Path:
 
 
 @pytest.fixture
-def panes(folder: Path) -> Iterator[tuple[Pane, Pane]]:
+def two_panes(folder: Path) -> Iterator[tuple[Pane, Pane]]:
     """The console's terminal, and another."""
     made = Pane(folder, "t0"), Pane(folder, "t1")
     yield made
@@ -54,11 +54,11 @@ def panes(folder: Path) -> Iterator[tuple[Pane, Pane]]:
 
 @pytest.mark.timeout(400)
 def test_the_page_leads_from_an_empty_folder_to_an_approved_call_of_ones_own_connector(
-    folder: Path, panes: tuple[Pane, Pane]
+    folder: Path, two_panes: tuple[Pane, Pane]
 ) -> None:
     """Each line as it is written; the preview shows the note, and a yes edits it."""
-    console, person = panes
-    for pane in panes:
+    console, person = two_panes
+    for pane in two_panes:
         pane.types(f"cd {folder / 'work'}")
         pane.ends()
     lines = iter(section_commands(quiet_port()))

@@ -32,13 +32,13 @@ def safe(*words: str | bytes, home: Path) -> str:
     return text
 
 
-def toml(text: str) -> str:
+def toml_string(text: str) -> str:
     """Return *text* as a TOML string, every character of it escaped; lone surrogates have no place there."""
     kept = text.encode("utf-8", "replace").decode()
     return '"' + "".join(f"\\U{ord(char):08X}" for char in kept) + '"'
 
 
-def action(name: str, more: str = "", head: str = "# Title\n") -> str:
+def action_file(name: str, more: str = "", head: str = "# Title\n") -> str:
     good = (ROOT / "examples" / "actions" / "get-draft.md").read_text(encoding="utf-8")
     text = good.replace('name = "get-draft"', f'name = "{name}"', 1)
     text = text.replace("actions/get-draft@", f"actions/{name}@", 1)
@@ -52,14 +52,14 @@ def hostile_files(tmp_path: Path) -> Path:
     folder = tmp_path / "files"
     folder.mkdir()
     for number, attack in enumerate(ATTACKS):
-        said = toml(attack.text)
+        said = toml_string(attack.text)
         one = attack.text.replace("\n", " ")
         for name, text in {
-            "key": action(f"key-{number}", f"{said} = 1"),
-            "value": action(f"value-{number}").replace('type = "string"', f"type = {said}"),
-            "op": action(f"op-{number}").replace('op = "get_draft"', f"op = {said}"),
-            "name": action(f"x-{number}").replace(f'name = "x-{number}"', f"name = {said}", 1),
-            "head": action(f"head-{number}", head=f"# {one}\n"),
+            "key": action_file(f"key-{number}", f"{said} = 1"),
+            "value": action_file(f"value-{number}").replace('type = "string"', f"type = {said}"),
+            "op": action_file(f"op-{number}").replace('op = "get_draft"', f"op = {said}"),
+            "name": action_file(f"x-{number}").replace(f'name = "x-{number}"', f"name = {said}", 1),
+            "head": action_file(f"head-{number}", head=f"# {one}\n"),
             "raw": f"+++\n{attack.text}\n+++\n",
         }.items():
             (folder / f"{name}-{number}.md").write_bytes(text.encode("utf-8", "replace"))
@@ -93,7 +93,7 @@ def test_checking_adding_and_listing_hostile_files_shows_marks(
     assert "\n" + CANARY not in shown
 
 
-SAID = toml(everything(2_400))
+SAID = toml_string(everything(2_400))
 SMALLEST = wasmtime.wat2wasm('(module (memory (export "memory") 1) (func (export "_start")))')
 MANIFEST = (ROOT / "examples" / "connectors" / "mail-drafts" / "manifest.toml").read_text(
     encoding="utf-8"

@@ -14,7 +14,7 @@ import pytest
 
 from examples.mailbox.server import Mailbox
 from tests.process.attended import ScreenConsole
-from tests.process.test_hostile_cli import action, toml
+from tests.process.test_hostile_cli import action_file, toml_string
 from tests.support.attacks import ATTACKS, everything, harmless
 from tests.support.server_harness import DRAFT
 from tests.support.terminal import joins_nothing
@@ -28,7 +28,7 @@ def sendable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def spoil(mailbox: Mailbox, text: str) -> None:
+def spoil_draft(mailbox: Mailbox, text: str) -> None:
     """Let the service's draft say *text* wherever a mail can."""
     head = " ".join(text.splitlines())[:2_000]
     mailbox.control(change={"id": DRAFT, "to": head, "subject": head, "body": text})
@@ -40,15 +40,15 @@ def install_attacks(home: Path) -> None:
     for number in range(4):
         text = sendable(next(turn).text).replace("\n", " ")
         name = f"spoilt-{number}"
-        written = action(name, head=f"# {text}\n").replace(
-            'label = "Draft"', f"label = {toml(text)}"
+        written = action_file(name, head=f"# {text}\n").replace(
+            'label = "Draft"', f"label = {toml_string(text)}"
         )
         (home / "actions" / f"{name}.md").write_text(written)
-        broken = action(f"broken-{number}", f"{toml(next(turn).text)} = 1")
+        broken = action_file(f"broken-{number}", f"{toml_string(next(turn).text)} = 1")
         (home / "actions" / f"broken-{number}.md").write_text(broken)
 
 
-def look(console: ScreenConsole) -> None:
+def check_terminal(console: ScreenConsole) -> None:
     """Check what stands on the terminal now, and all that was ever sent to it."""
     cells = console.pty.cells
     assert cells.strangers == []
@@ -67,7 +67,7 @@ def test_a_hostile_world_is_shown_and_never_obeyed(
     console = sit(size=size, width_of=joins_nothing, answers=True)
     turn = cycle(ATTACKS)
     for number in range(6):
-        spoil(mailbox, sendable(everything(600) if number == 0 else next(turn).text))
+        spoil_draft(mailbox, sendable(everything(600) if number == 0 else next(turn).text))
         agent, label = sendable(next(turn).text)[:64], sendable(next(turn).text)[:128]
         opened = console.session(agent=agent, label=label, cwd="/" + sendable(next(turn).text))
         args = {"draft_id": DRAFT if number % 3 else sendable(next(turn).text)}
@@ -78,15 +78,15 @@ def test_a_hostile_world_is_shown_and_never_obeyed(
     for key in (b"j", b"j", b"k", b" ", b"j", b" ", b"j", b"j"):
         console.pty.type(key)
         console.pty.settle(0.5)
-        look(console)
+        check_terminal(console)
     for page in (b"2", b"3", b"4", b"5", b"1"):
         for key in (page, b"\r", b"j", b"\x1b", b"?", b"\x1b"):
             console.pty.type(key)
             console.pty.settle(0.45)
-            look(console)
+            check_terminal(console)
     console.pty.resize((size[0] + 10, size[1] + 4))
     console.pty.settle(1.5)
-    look(console)
+    check_terminal(console)
     assert all(
         title in ("", "aileron") or title.endswith(") aileron")
         for title in console.pty.cells.titles
@@ -114,7 +114,7 @@ def test_what_is_copied_or_handed_to_the_pager_is_the_marked_text(
 ) -> None:
     """A clipboard is pasted into shells, a pager draws what it reads: both get what stands on screen."""
     console = sit(answers=True)
-    spoil(mailbox, sendable(everything(600)))
+    spoil_draft(mailbox, sendable(everything(600)))
     token = console.session(label="copied")["token"]
     console.run("send-draft", {"draft_id": DRAFT}, token)
     shows_what_was_fetched(console)

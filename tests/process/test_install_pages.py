@@ -118,7 +118,7 @@ BEFORE: dict[str, dict[str, tuple[str, ...]]] = {
 """What is typed before a command of a page."""
 
 
-def lines(page: Path) -> list[str]:
+def code_lines(page: Path) -> list[str]:
     """Return the lines of code of *page* that are indented, those that go on on the next as one."""
     text = re.sub(
         r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
@@ -130,7 +130,7 @@ def lines(page: Path) -> list[str]:
 def page_commands(page: Path) -> list[str]:
     """Return the commands that *page* shows."""
     found: list[str] = []
-    for line in lines(page):
+    for line in code_lines(page):
         for command in re.split(r" {3,}\$ ", line.removeprefix("$ ").strip()):  # two panes
             word = re.sub(r"^(\w+=\S+ )+", "", command).split()[0]
             if word in PROGRAMS and not NO_COMMAND.search(command):
@@ -190,7 +190,7 @@ class Prompt:
 
 
 @pytest.fixture
-def person(installed: Installed, folder: Path) -> Iterator[Prompt]:
+def prompt(installed: Installed, folder: Path) -> Iterator[Prompt]:
     for name in ("home", "work"):
         (folder / name).mkdir()
     shutil.copytree(ROOT / "examples", folder / "work" / "examples")
@@ -227,7 +227,7 @@ def is_typed(command: str) -> bool:
 
 @pytest.mark.timeout(600)  # a page has up to a hundred
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_each_command_of_a_page_works_in_its_turn(person: Prompt, page: Path) -> None:
+def test_each_command_of_a_page_works_in_its_turn(prompt: Prompt, page: Path) -> None:
     """At the wheel, not the checkout: a command that read `.pyc` as text failed for everybody but us."""
     name = str(page.relative_to(ROOT))
     ports = {"8025": str(quiet_port()), "8026": str(quiet_port())}  # another test may hold theirs
@@ -235,9 +235,9 @@ def test_each_command_of_a_page_works_in_its_turn(person: Prompt, page: Path) ->
     for command in (*(FIRST.get(name, ()) if shown else ()), *shown):
         for pattern, words in BEFORE.get(name, {}).items():
             for word in words if re.match(pattern, command) else ():
-                assert person.type(typed(word, ports))[0] == 0, word
+                assert prompt.type(typed(word, ports))[0] == 0, word
         words = typed(command, ports)
-        code, said = person.type(words)
+        code, said = prompt.type(words)
         expected = next((code for each, code in ENDS.items() if re.match(each, command)), 0)
         assert code == expected, f"{command}  ({words})\n{said}"
         assert "Traceback" not in said
@@ -252,7 +252,7 @@ def test_no_exception_is_for_a_command_that_no_page_shows() -> None:
 def test_each_line_of_code_is_a_command_or_known_to_be_none() -> None:
     for page in PAGES:
         known = page_commands(page)
-        for line in lines(page):
+        for line in code_lines(page):
             text = re.sub(r" {3,}\$ .*", "", line.removeprefix("$ ").strip())
             assert text in known or NO_COMMAND.search(text), (page, line)
 

@@ -39,7 +39,7 @@ def home(home: Path) -> Path:
     return home
 
 
-def judge(found: dict[str, dict[str, str]]) -> list[str]:
+def wrong_scenarios(found: dict[str, dict[str, str]]) -> list[str]:
     """Return what is otherwise than the table says."""
     but = {row["scenario"]: set(row["checks"]) for row in TABLE["passes_but"]}
     wrong: list[str] = []
@@ -109,7 +109,7 @@ def test_the_handshake_eras_conform(
     stable, old = run_suites([STABLE, OLD], home, mailbox, serve, tmp_path)
     assert {"tools-list", "tools-call-with-progress", "server-initialize"} <= set(stable) & set(old)
     assert "server-session-lifecycle" in old
-    assert judge(stable) + judge(old) == []
+    assert wrong_scenarios(stable) + wrong_scenarios(old) == []
 
 
 @pytest.mark.skipif(not ALL, reason="the second of two eras: make test-all")
@@ -120,7 +120,7 @@ def test_the_stateless_era_conforms(
     (new,) = run_suites([NEW], home, mailbox, serve, tmp_path)
     assert {"tools-list", "tools-call-with-progress", "server-stateless"} <= set(new)
     assert "http-header-validation" in new
-    assert judge(new) == []
+    assert wrong_scenarios(new) == []
 
 
 def test_the_packages_are_those_of_the_lock_file() -> None:

@@ -14,7 +14,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from tests.process.test_accepting import NEW, OLD, RELAY, relay
+from tests.process.test_accepting import NEW, OLD, RELAY, relay_of
 from tests.support.server_harness import Attended
 
 
@@ -47,7 +47,7 @@ async def test_the_tool_list_changes_when_an_accepted_file_does(
         if "list_changed" in str(getattr(message, "method", "")):
             list_changed.set()
 
-    agent = relay(attended.home, AILERON_AGENT="test")
+    agent = relay_of(attended.home, AILERON_AGENT="test")
     async with Client(
         agent, mode=era, read_timeout_seconds=60, message_handler=on_message
     ) as client:

@@ -87,7 +87,7 @@ def in_use(folder: Path) -> Iterator[Console]:
             body = {"connector": FQN, "identity": "work", "secret": KEY, "passphrase": PHRASE}
             assert console.post("/v1/bindings", body, local=True).status == 201
             token = console.session()["token"]
-            threading.Thread(target=_call, args=(console, token), daemon=True).start()
+            threading.Thread(target=_see, args=(console, token), daemon=True).start()
             eventually(lambda: service.seen, "the request has arrived")
             assert service.seen[0].headers["x-key"] == KEY
             yield console
@@ -96,7 +96,7 @@ def in_use(folder: Path) -> Iterator[Console]:
             go_on.set()
 
 
-def _call(console: Console, token: str) -> None:
+def _see(console: Console, token: str) -> None:
     with contextlib.suppress(OSError):  # the console is killed
         console.run("see", {}, token)
 

@@ -13,12 +13,12 @@ KEY = "sk-canary-51ab90"
 
 
 @pytest.fixture
-def console(unlocked: Console) -> Console:
+def unlocked(unlocked: Console) -> Console:
     return unlocked
 
 
 def test_a_key_is_stored_listed_and_removed_with_the_passphrase_asked_each_time(
-    home: Path, console: Console
+    home: Path, unlocked: Console
 ) -> None:
     """Each step says what it is about and is on record; the key is in no output, answer or file."""
     words = ("gateway", "key", "set", "openai", "--secret-fd", "0")
@@ -31,11 +31,11 @@ def test_a_key_is_stored_listed_and_removed_with_the_passphrase_asked_each_time(
     )
     assert aileron_json("gateway", "key", "list", home=home)["items"] == []
     body = {"provider": "openai", "base_url": "https://api.openai.com", "secret": KEY}
-    assert console.post("/v1/gateway/keys", body, local=True).status == 400
+    assert unlocked.post("/v1/gateway/keys", body, local=True).status == 400
     body |= {"passphrase": PHRASE, "base_url": "https://other.example"}
-    assert console.post("/v1/gateway/keys", body, local=True).status == 409
-    assert console.post("/v1/gateway/keys", body).status == 401
-    assert console.post("/v1/gateway/keys", body, token=console.session()["token"]).status == 403
+    assert unlocked.post("/v1/gateway/keys", body, local=True).status == 409
+    assert unlocked.post("/v1/gateway/keys", body).status == 401
+    assert unlocked.post("/v1/gateway/keys", body, token=unlocked.session()["token"]).status == 403
 
     said = aileron(*words, home=home, stdin=KEY, env=KNOWN).stdout
     assert "sent to  https://api.openai.com, over TLS, and to no other address" in said
@@ -47,44 +47,44 @@ def test_a_key_is_stored_listed_and_removed_with_the_passphrase_asked_each_time(
         in aileron("gateway", "key", "list", home=home).stdout
     )
 
-    opened = console.session(key_providers=["openai", "gemini"])
+    opened = unlocked.session(key_providers=["openai", "gemini"])
     assert opened["key_providers"] == ["openai"]
     assert opened["placeholder"].endswith("-aileron-placeholder")
-    assert "placeholder" not in console.session()
+    assert "placeholder" not in unlocked.session()
     asked = {"agent": "codex", "cwd": "/", "key_providers": ["nobody"]}
-    assert console.post("/v1/sessions", asked, local=True).status == 400
+    assert unlocked.post("/v1/sessions", asked, local=True).status == 400
 
     aileron("gateway", "key", "remove", "openai", "--yes", home=home)
     assert aileron_json("gateway", "key", "list", home=home)["items"] == []
-    assert "placeholder" not in console.session(key_providers=["openai"])
-    events = [record["event"] for record in console.records()]
+    assert "placeholder" not in unlocked.session(key_providers=["openai"])
+    events = [record["event"] for record in unlocked.records()]
     assert events.count("gateway.key_set") == 1
     assert events.count("gateway.key_removed") == 1
-    console.end()
+    unlocked.end()
     kept = [path.read_bytes() for path in home.rglob("*") if path.is_file()]
     assert not [each for each in kept if KEY.encode() in each]
 
 
 def test_a_key_that_config_sends_elsewhere_later_is_named_and_not_used(
-    home: Path, console: Console
+    home: Path, unlocked: Console
 ) -> None:
     """It is for one address; without a console the files say so too."""
     words = ("gateway", "key", "set", "openai", "--secret-fd", "0")
     aileron(*words, home=home, stdin=KEY, env=KNOWN)
-    console.end()
+    unlocked.end()
     (home / "config.toml").write_text('[gateway]\nopenai = "https://models.example"\n')
     shown = aileron("gateway", "key", "list", home=home).stdout
     assert "not used: requests to openai go to https://models.example now" in shown
     (home / "config.toml").write_text('[gateway]\nopenai = "http://models.example"\n')
-    console.start()
-    console.unlock(PHRASE)
-    assert "placeholder" not in console.session(key_providers=["openai"])
+    unlocked.start()
+    unlocked.unlock(PHRASE)
+    assert "placeholder" not in unlocked.session(key_providers=["openai"])
     refused = aileron("gateway", "key", "set", "openai", home=home, code=None)
     assert "http://models.example is not https" in refused.stderr
     assert "over TLS" not in refused.stdout
 
 
-def test_the_key_is_typed_unseen(home: Path, console: Console) -> None:
+def test_the_key_is_typed_unseen(home: Path, unlocked: Console) -> None:
     """Like a passphrase; both are asked for."""
     terminal = Pty([*CLI, "gateway", "key", "set", "anthropic", "--home", str(home)])
     with contextlib.closing(terminal):

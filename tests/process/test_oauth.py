@@ -64,7 +64,7 @@ class Place:
 
 
 @contextmanager
-def opened(folder: Path, *, token_host: str = "", device: bool = False) -> Iterator[Place]:
+def oauth_console(folder: Path, *, token_host: str = "", device: bool = False) -> Iterator[Place]:
     """A console whose connector gets its tokens from *token_host*; *device*: its provider is known to give codes."""
     home = folder / "home"
     (folder / "server").mkdir()
@@ -83,75 +83,75 @@ def opened(folder: Path, *, token_host: str = "", device: bool = False) -> Itera
 
 
 @pytest.fixture
-def place(folder: Path) -> Iterator[Place]:
-    with opened(folder) as made:
+def oauth_place(folder: Path) -> Iterator[Place]:
+    with oauth_console(folder) as made:
         yield made
 
 
-def test_an_account_is_shown_stored_used_and_its_tokens_are_nowhere(place: Place) -> None:
+def test_an_account_is_shown_stored_used_and_its_tokens_are_nowhere(oauth_place: Place) -> None:
     """The canary stands in the vault, encrypted, and in the requests to the service; nothing else has it."""
-    terminal = place.command("setup", "scripted")
-    address = place.address(terminal)
+    terminal = oauth_place.command("setup", "scripted")
+    address = oauth_place.address(terminal)
     assert f"client_id={CLIENT_ID}" in address
-    assert place.server.browse(address) == 200
+    assert oauth_place.server.browse(address) == 200
     terminal.shows("account    │ ana@example.com")
     assert "mail.read, mail.send" in terminal.cells.text
     terminal.type(b"y\n")
-    assert f"✓ ana@example.com ({NAME}) is bound" in place.ended(terminal)
+    assert f"✓ ana@example.com ({NAME}) is bound" in oauth_place.ended(terminal)
 
-    token = place.console.session()["token"]
-    answer = place.console.run("see", {}, token)
+    token = oauth_place.console.session()["token"]
+    answer = oauth_place.console.run("see", {}, token)
     assert answer.status == 200, answer.raw
-    sent = place.server.service.seen[-1]
-    assert sent.headers["authorization"].removeprefix("Bearer ") in place.server.access_tokens
+    sent = oauth_place.server.service.seen[-1]
+    assert sent.headers["authorization"].removeprefix("Bearer ") in oauth_place.server.access_tokens
 
-    said = [answer.raw, place.shown, json.dumps(place.console.records()).encode()]
-    said += [json.dumps(aileron_json("binding", "list", home=place.home)).encode()]
-    said += [aileron("binding", "inspect", NAME, home=place.home).stdout.encode()]
-    process = Path(f"/proc/{place.console.process.pid}")
+    said = [answer.raw, oauth_place.shown, json.dumps(oauth_place.console.records()).encode()]
+    said += [json.dumps(aileron_json("binding", "list", home=oauth_place.home)).encode()]
+    said += [aileron("binding", "inspect", NAME, home=oauth_place.home).stdout.encode()]
+    process = Path(f"/proc/{oauth_place.console.process.pid}")
     said += [(process / each).read_bytes() for each in ("environ", "cmdline") if os.geteuid() == 0]
-    place.console.end()
-    said += [each.read_bytes() for each in place.home.rglob("*") if each.is_file()]
-    said += [place.console.stderr.read_bytes()]
+    oauth_place.console.end()
+    said += [each.read_bytes() for each in oauth_place.home.rglob("*") if each.is_file()]
+    said += [oauth_place.console.stderr.read_bytes()]
     # What every manifest of the connector has is no secret: the client's.
     for each in said:
         for kind in (b"access", b"refresh", b"code"):
             assert f"{CANARY}-".encode() + kind not in each
 
 
-def test_a_no_stores_nothing(place: Place) -> None:
+def test_a_no_stores_nothing(oauth_place: Place) -> None:
     """Somebody else's login is refused by the person who sees whose it is."""
-    place.server.account = "mallory@example.com"
-    terminal = place.command("setup", "scripted")
-    assert place.server.browse(place.address(terminal)) == 200
+    oauth_place.server.account = "mallory@example.com"
+    terminal = oauth_place.command("setup", "scripted")
+    assert oauth_place.server.browse(oauth_place.address(terminal)) == 200
     terminal.answer("account    │ mallory@example.com", "n")
-    assert "Nothing was stored" in place.ended(terminal, 1)
-    assert aileron_json("binding", "list", home=place.home)["items"] == []
+    assert "Nothing was stored" in oauth_place.ended(terminal, 1)
+    assert aileron_json("binding", "list", home=oauth_place.home)["items"] == []
 
 
-def test_a_login_that_ended_at_the_service_is_authorized_again(place: Place) -> None:
+def test_a_login_that_ended_at_the_service_is_authorized_again(oauth_place: Place) -> None:
     """The call fails as binding_failed, and names the command; the command puts it right."""
-    place.server.lifetime = 30  # due at once
-    place.bind()
-    place.server.refresh_tokens.clear()
-    token = place.console.session()["token"]
-    failed = place.console.run("see", {}, token)
+    oauth_place.server.lifetime = 30  # due at once
+    oauth_place.bind()
+    oauth_place.server.refresh_tokens.clear()
+    token = oauth_place.console.session()["token"]
+    failed = oauth_place.console.run("see", {}, token)
     assert failed.status == 412
     assert failed.error["class"] == "binding_failed"
     assert (
         "`aileron binding reauthorize ACCOUNT`" in failed.error["message"]
     )  # whose, no agent learns
-    listed = aileron("binding", "list", home=place.home).stdout
+    listed = aileron("binding", "list", home=oauth_place.home).stdout
     assert "does not accept the login any more" in listed
     assert f"aileron binding reauthorize {NAME}" in listed
 
-    place.server.lifetime = 3600
-    terminal = place.command("reauthorize", NAME)
-    assert place.server.browse(place.address(terminal)) == 200
+    oauth_place.server.lifetime = 3600
+    terminal = oauth_place.command("reauthorize", NAME)
+    assert oauth_place.server.browse(oauth_place.address(terminal)) == 200
     terminal.answer("Is this the account you mean?", "y")
-    assert "is logged in again" in place.ended(terminal)
-    assert place.console.run("see", {}, token).status == 200
-    events = [each["event"] for each in place.console.records()]
+    assert "is logged in again" in oauth_place.ended(terminal)
+    assert oauth_place.console.run("see", {}, token).status == 200
+    events = [each["event"] for each in oauth_place.console.records()]
     assert [each for each in events if each.startswith("binding.")] == [
         "binding.created",
         "binding.stale",
@@ -161,7 +161,7 @@ def test_a_login_that_ended_at_the_service_is_authorized_again(place: Place) -> 
 
 def test_the_host_of_a_strangers_token_endpoint_is_typed(folder: Path) -> None:
     """A yes is not enough: the whole host is."""
-    with opened(folder, token_host="evil.example") as place:
+    with oauth_console(folder, token_host="evil.example") as place:
         evil = f"evil.example:{place.server.service.port}"
         terminal = place.command("setup", "scripted")
         terminal.shows("typed by you:")
@@ -179,7 +179,7 @@ def test_the_host_of_a_strangers_token_endpoint_is_typed(folder: Path) -> None:
 
 def test_without_a_browser_a_code_is_entered_on_another_device(folder: Path) -> None:
     """Nobody has to know the option, where the provider is known to give codes."""
-    with opened(folder, device=True) as place:
+    with oauth_console(folder, device=True) as place:
         terminal = place.command("setup", "scripted")
         terminal.shows("code │ WDJB-MJHT")
         assert f"{place.server.base}/activate" in terminal.cells.text
@@ -188,11 +188,11 @@ def test_without_a_browser_a_code_is_entered_on_another_device(folder: Path) -> 
         assert "is bound" in place.ended(terminal)
 
 
-def test_what_needs_a_person_says_so(place: Place) -> None:
+def test_what_needs_a_person_says_so(oauth_place: Place) -> None:
     """Without a terminal, with --json, and with options that are another kind's."""
-    done = aileron("binding", "setup", "scripted", "--json", home=place.home, code=2)
+    done = aileron("binding", "setup", "scripted", "--json", home=oauth_place.home, code=2)
     assert "without --json" in done.stdout
-    done = aileron("binding", "setup", "scripted", "--secret-fd", "0", home=place.home, code=2, stdin="x" * 20)  # fmt: skip
+    done = aileron("binding", "setup", "scripted", "--secret-fd", "0", home=oauth_place.home, code=2, stdin="x" * 20)  # fmt: skip
     assert "--client-id" in done.stderr
-    terminal = place.command("setup", "scripted", "--device")
-    assert "Leave out --device" in place.ended(terminal, 2)
+    terminal = oauth_place.command("setup", "scripted", "--device")
+    assert "Leave out --device" in oauth_place.ended(terminal, 2)

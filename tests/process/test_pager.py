@@ -17,7 +17,7 @@ from tests.support.server_harness import ROOT, eventually
 
 
 @pytest.fixture
-def console(tmp_path: Path) -> Iterator[Tmux]:
+def fixture_screen(tmp_path: Path) -> Iterator[Tmux]:
     """The fixture screen in a pane, with `less` as its pager."""
     assert shutil.which("less") is not None, "this test reads in less: install it"
     environment = {**os.environ, "PAGER": "less", "PYTHONPATH": str(ROOT), "LESS": ""}
@@ -39,7 +39,7 @@ def console_pid(console: Tmux) -> int:
     return pid
 
 
-def read(console: Tmux) -> None:
+def open_pager(console: Tmux) -> None:
     """Open the longest field of the first item in the pager."""
     console.until("WILL HAPPEN")
     console.until(" y copy")
@@ -66,48 +66,48 @@ def leave(console: Tmux) -> str:
 
 
 def test_the_pager_shows_the_field_as_drawn_and_the_console_comes_back_unarmed(
-    console: Tmux,
+    fixture_screen: Tmux,
 ) -> None:
     """Its keys are its own: what decides in the console decides nothing here, nor afterwards."""
-    read(console)
-    console.press("a", "d", "t", "C-c")
-    shown = leave(console)
+    open_pager(fixture_screen)
+    fixture_screen.press("a", "d", "t", "C-c")
+    shown = leave(fixture_screen)
     assert "Waiting" in shown
     assert "WILL HAPPEN" in shown
     assert "Approved" not in shown
     assert "will read it" not in shown
 
 
-def test_the_pager_starts_no_other_program(console: Tmux) -> None:
+def test_the_pager_starts_no_other_program(fixture_screen: Tmux) -> None:
     """Shell, pipe and editor of `less` are off: a person may press any key over a hostile text."""
-    read(console)
+    open_pager(fixture_screen)
     for key in ("!", "|", "v"):
-        console.type(key)
-        console.until("not available")
-        console.press("Enter")
-        console.until(lambda shown: "not available" not in shown)
-    console.press("q")
-    console.until("was shown in less")
+        fixture_screen.type(key)
+        fixture_screen.until("not available")
+        fixture_screen.press("Enter")
+        fixture_screen.until(lambda shown: "not available" not in shown)
+    fixture_screen.press("q")
+    fixture_screen.until("was shown in less")
 
 
 def test_a_console_that_is_ended_ends_its_pager_and_gives_the_terminal_back(
-    console: Tmux,
+    fixture_screen: Tmux,
 ) -> None:
     """SIGTERM while the pager holds the terminal: both go, the shell has its line again."""
-    read(console)
-    pid = console_pid(console)
+    open_pager(fixture_screen)
+    pid = console_pid(fixture_screen)
     (pager,) = children(pid)
     os.kill(pid, signal.SIGTERM)
-    console.until(f"ended with {128 + signal.SIGTERM}")
+    fixture_screen.until(f"ended with {128 + signal.SIGTERM}")
     eventually(lambda: pager not in alive(), "it has ended")
 
 
 @pytest.mark.parametrize("paging", [False, True])
-def test_a_console_whose_terminal_goes_ends(console: Tmux, paging: bool) -> None:
+def test_a_console_whose_terminal_goes_ends(fixture_screen: Tmux, paging: bool) -> None:
     """Nothing waits for ever for a terminal that takes no more; the home's lock is free again."""
-    console.until("WILL HAPPEN")
+    fixture_screen.until("WILL HAPPEN")
     if paging:
-        read(console)
-    pid = console_pid(console)
-    console.close()
+        open_pager(fixture_screen)
+    pid = console_pid(fixture_screen)
+    fixture_screen.close()
     eventually(lambda: pid not in alive(), "it has ended")

@@ -64,7 +64,7 @@ def propose(console: ScreenConsole, times: int) -> None:
     console.pty.until(lambda: f" {times} " in console.pty.cells.lines[0], "all wait")
 
 
-def decided(console: ScreenConsole) -> list[str]:
+def decisions_of(console: ScreenConsole) -> list[str]:
     """Return what a person decided: ends of calls, files accepted or withdrawn, sessions ended."""
     chosen = ("approval.", "pin.", "library.", "session.ended")
     return [
@@ -82,12 +82,12 @@ def test_random_bytes_in_bursts_decide_nothing(
     """No row changes; and the same console decides exactly one call for one key of a hand at rest."""
     console = sit(answers=seed % 2 == 0)
     propose(console, WAITING)
-    before = decided(console)
+    before = decisions_of(console)
     late = 0
     for number, (burst, rest) in enumerate(bursts(seed)):
         if number % 12 == 0:
             come_back(console)
-        late += send(console, burst, apart=len(burst) <= 4 and number % 2 == 0)
+        late += send_burst(console, burst, apart=len(burst) <= 4 and number % 2 == 0)
         console.pty.settle(rest)
         assert console.process.poll() is None, console.pty.raw[-400:]
     console.pty.settle(1.0)
@@ -97,7 +97,7 @@ def test_random_bytes_in_bursts_decide_nothing(
         assert console.rows("state").count(("pending",)) >= WAITING - late
         return
     assert console.rows("state") == [("pending",)] * WAITING
-    assert decided(console) == before
+    assert decisions_of(console) == before
     assert mailbox.state()["sent"] == []
     approve_one(console)
     eventually(lambda: len(mailbox.state()["sent"]) == 1, "one mail is sent", seconds=40)
@@ -111,7 +111,7 @@ def come_back(console: ScreenConsole) -> None:
         console.pty.settle(0.45)
 
 
-def send(console: ScreenConsole, burst: bytes, *, apart: bool) -> bool:
+def send_burst(console: ScreenConsole, burst: bytes, *, apart: bool) -> bool:
     """Send a burst, its first byte 5 ms ahead where *apart*; return whether it took too long for one."""
     if not apart:
         console.pty.type(burst)

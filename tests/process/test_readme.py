@@ -56,7 +56,7 @@ def machine(folder: Path) -> Path:
 
 
 @pytest.fixture
-def person(machine: Path) -> Iterator[Pane]:
+def shell_pane(machine: Path) -> Iterator[Pane]:
     """A shell in the clone that knows nothing of this process but where packages come from."""
     kept = {
         name: value
@@ -79,20 +79,22 @@ def close_console(person: Pane) -> None:
 
 
 @pytest.mark.timeout(3 * MINUTES)
-def test_every_line_of_the_first_screen_works_as_it_is_written(person: Pane, machine: Path) -> None:
+def test_every_line_of_the_first_screen_works_as_it_is_written(
+    shell_pane: Pane, machine: Path
+) -> None:
     """Each is typed once the one before has ended; a console is closed with `q`.
 
     What `make demo` does before `aileron demo` is done by whoever types `make test`.
     """
     for command in readme_commands() if ALL else readme_commands()[1:]:
-        person.types(command)
+        shell_pane.types(command)
         if command == "make demo":
-            person.sees("^Collecting |^ +━|^Installing collected packages")
+            shell_pane.sees("^Collecting |^ +━|^Installing collected packages")
         if command.endswith(" demo"):
-            person.sees("1 of 6  A plain mail")
-            close_console(person)
+            shell_pane.sees("1 of 6  A plain mail")
+            close_console(shell_pane)
         if command == "aileron console":
-            person.sees("Accept this connector")
-            close_console(person)
-        person.ends()
+            shell_pane.sees("Accept this connector")
+            close_console(shell_pane)
+        shell_pane.ends()
     assert (machine / "home" / ".aileron" / "actions" / "send-draft.md").is_file()

@@ -9,7 +9,7 @@ from tests.support.server_harness import Attended, eventually
 HOST, OTHER = "registry.example:443", "telemetry.example:443"
 
 
-def report(console: Attended, session: str, host: str, problem: str = "", **more: Any) -> int:
+def report_host(console: Attended, session: str, host: str, problem: str = "", **more: Any) -> int:
     body = {"host": host, "problem": problem}
     return console.post(f"/v1/sessions/{session}/refused-hosts", body, **more).status
 
@@ -27,9 +27,12 @@ def test_a_person_allows_a_refused_host_and_the_launcher_learns_it(attended: Att
     session = attended.session(launched=True, contained=True)
     name, token = session["session_id"], session["token"]
     with attended.hold(name) as held:
-        assert report(attended, name, HOST, local=True) == 204
-        assert report(attended, name, HOST, local=True) == 204
-        assert report(attended, name, "meta.example:443", "it leads to metadata", local=True) == 204
+        assert report_host(attended, name, HOST, local=True) == 204
+        assert report_host(attended, name, HOST, local=True) == 204
+        assert (
+            report_host(attended, name, "meta.example:443", "it leads to metadata", local=True)
+            == 204
+        )
         assert attended.until(lambda: len(attended.hosts.get(name, {}).get("refused", ())) == 2)
         for host in (OTHER, "meta.example:443"):
             attended.tell(session=name, allow_host=host)
@@ -45,9 +48,9 @@ def test_a_person_allows_a_refused_host_and_the_launcher_learns_it(attended: Att
     ]
     assert AuditEvent.SESSION_HOST_ALLOWED.actor == "person"
     # The agent itself can neither report a host nor allow one.
-    assert report(attended, name, OTHER, token=token) == 403
-    assert report(attended, name, OTHER) == 401
-    assert report(attended, "ses-00000000000000000000000009", OTHER, local=True) == 404
+    assert report_host(attended, name, OTHER, token=token) == 403
+    assert report_host(attended, name, OTHER) == 401
+    assert report_host(attended, "ses-00000000000000000000000009", OTHER, local=True) == 404
 
 
 def test_what_was_allowed_is_known_to_a_console_that_starts_again(attended: Attended) -> None:
@@ -55,7 +58,7 @@ def test_what_was_allowed_is_known_to_a_console_that_starts_again(attended: Atte
     name = attended.session(launched=True, contained=True)["session_id"]
     with attended.hold(name):
         for host in (HOST, OTHER):
-            assert report(attended, name, host, local=True) == 204
+            assert report_host(attended, name, host, local=True) == 204
         assert attended.until(lambda: len(attended.hosts.get(name, {}).get("refused", ())) == 2)
         attended.tell(session=name, allow_host=HOST)
         assert attended.until(lambda: bool(attended.hosts[name]["allowed"]))
@@ -85,9 +88,9 @@ def test_a_flood_of_names_is_bounded_and_each_is_plain_or_cannot_be_allowed(
         "a.example:0",
         "b\u0430nk.example:443",
     ):
-        assert report(attended, name, host, local=True) == 400
-    assert report(attended, name, "a\x1b[31m:443", "it is not a host name", local=True) == 204
+        assert report_host(attended, name, host, local=True) == 400
+    assert report_host(attended, name, "a\x1b[31m:443", "it is not a host name", local=True) == 204
     for number in range(70):
-        assert report(attended, name, f"host-{number}.example:443", local=True) == 204
+        assert report_host(attended, name, f"host-{number}.example:443", local=True) == 204
     eventually(lambda: len(host_events(attended)) == 64, "64 records")
     assert attended.until(lambda: len(attended.hosts.get(name, {}).get("refused", ())) == 64)

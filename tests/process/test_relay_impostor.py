@@ -34,7 +34,7 @@ SHORT = {"AILERON_WAIT_SECONDS": "0.2"}
 
 
 @pytest.fixture
-def console(tmp_path: Path) -> Iterator[ThreadConsole]:
+def real_console(tmp_path: Path) -> Iterator[ThreadConsole]:
     running = ThreadConsole(tmp_path / "home")
     yield running
     running.stop()
@@ -126,19 +126,23 @@ def test_a_listener_on_the_old_port_gets_a_question_and_no_token(
     assert "no token was sent" in said
 
 
-def test_the_old_port_is_not_asked_while_a_console_holds_the_home(console: ThreadConsole) -> None:
+def test_the_old_port_is_not_asked_while_a_console_holds_the_home(
+    real_console: ThreadConsole,
+) -> None:
     """AILERON_URL may name a port that is somebody else's by now: the socket is taken instead."""
     with listening(listen_tcp(), health()) as listener:
         url = f"http://127.0.0.1:{listener.port}"
-        relay = RawRelay(console.home, AILERON_URL=url, AILERON_TOKEN=TOKEN)
+        relay = RawRelay(real_console.home, AILERON_URL=url, AILERON_TOKEN=TOKEN)
         assert "result" in relay.handshake()
         assert relay.end() == (0, "")
     assert listener.heard == []
 
 
-def test_the_real_console_proves_itself_on_its_port(console: ThreadConsole, tmp_path: Path) -> None:
+def test_the_real_console_proves_itself_on_its_port(
+    real_console: ThreadConsole, tmp_path: Path
+) -> None:
     """Where only the port can be reached, the session goes on over it."""
-    url = f"http://127.0.0.1:{console.port}"
+    url = f"http://127.0.0.1:{real_console.port}"
     relay = RawRelay(tmp_path / "elsewhere", AILERON_URL=url, AILERON_TOKEN=TOKEN)
     assert "result" in relay.handshake()
     relay.send("tools/call", 1, name="read_inbox", arguments={})
@@ -147,7 +151,7 @@ def test_the_real_console_proves_itself_on_its_port(console: ThreadConsole, tmp_
 
 
 def test_passing_the_question_on_to_the_real_console_proves_nothing(
-    console: ThreadConsole, tmp_path: Path
+    real_console: ThreadConsole, tmp_path: Path
 ) -> None:
     """The port stands in the proof, so one for another port is worthless."""
     sock = listen_tcp()
@@ -157,7 +161,7 @@ def test_passing_the_question_on_to_the_real_console_proves_nothing(
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = sock.accept()
-                with connection, socket.create_connection(("127.0.0.1", console.port)) as real:
+                with connection, socket.create_connection(("127.0.0.1", real_console.port)) as real:
                     heard.append(connection.recv(65536))
                     real.sendall(heard[-1])
                     connection.sendall(real.recv(65536))

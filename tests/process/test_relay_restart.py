@@ -26,7 +26,7 @@ PREFIX = "io.modelcontextprotocol/"
 
 
 @pytest.fixture
-def console(tmp_path: Path) -> Iterator[ProcessConsole]:
+def killable(tmp_path: Path) -> Iterator[ProcessConsole]:
     """A console that holds a gated call for longer than any test takes."""
     running = ProcessConsole(tmp_path / "home", hold_seconds=1000)
     yield running
@@ -49,12 +49,12 @@ def status_of(answer: dict[str, Any]) -> str:
     variants([(OLD_ERA, False), (NEW_ERA, True), (OLD_ERA, True), (NEW_ERA, False)], 2),
 )
 async def test_the_official_client_goes_on_after_a_restart(
-    console: ProcessConsole, era: str, softly: bool
+    killable: ProcessConsole, era: str, softly: bool
 ) -> None:
     """The old era's session is replayed silently; the agent's next calls are served."""
-    async with official_client(console, "relay", era) as client:
+    async with official_client(killable, "relay", era) as client:
         assert (await client.call_tool("read_inbox", {"text": "before"})).is_error is False
-        await anyio.to_thread.run_sync(lambda: restart(console, softly=softly))
+        await anyio.to_thread.run_sync(lambda: restart(killable, softly=softly))
         after = await client.call_tool("read_inbox", {"text": "after"})
         names = {tool.name for tool in (await client.list_tools()).tools}
     assert after.structured_content["output"]["args"] == {"text": "after"}
@@ -62,7 +62,7 @@ async def test_the_official_client_goes_on_after_a_restart(
 
 
 @pytest.mark.anyio
-async def test_list_changes_arrive_after_a_restart_in_the_old_era(console: ProcessConsole) -> None:
+async def test_list_changes_arrive_after_a_restart_in_the_old_era(killable: ProcessConsole) -> None:
     """The standing stream is opened again, and the client is told to look, once it is."""
     heard = 0
     news = anyio.Event()
@@ -73,13 +73,13 @@ async def test_list_changes_arrive_after_a_restart_in_the_old_era(console: Proce
             heard += 1
             news.set()
 
-    async with official_client(console, "relay", OLD_ERA, message_handler=on_message) as client:
+    async with official_client(killable, "relay", OLD_ERA, message_handler=on_message) as client:
         await client.list_tools()
-        await anyio.to_thread.run_sync(lambda: restart(console))
+        await anyio.to_thread.run_sync(lambda: restart(killable))
         with anyio.fail_after(60):
             await news.wait()  # the relay's own word: what was known may be out of date
         before, news = heard, anyio.Event()
-        console.control.add_action("after-restart")
+        killable.control.add_action("after-restart")
         with anyio.fail_after(60):
             await news.wait()
         assert heard > before
@@ -87,26 +87,28 @@ async def test_list_changes_arrive_after_a_restart_in_the_old_era(console: Proce
     assert "after_restart" in names
 
 
-def test_a_restart_before_the_standing_stream_is_open_is_announced(console: ProcessConsole) -> None:
+def test_a_restart_before_the_standing_stream_is_open_is_announced(
+    killable: ProcessConsole,
+) -> None:
     """What the client learned of the first console may be out of date with the second."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
     relay.initialize()
-    restart(console)
+    restart(killable)
     relay.send("notifications/initialized")
     relay.read_until(lambda message: message.get("method") == "notifications/tools/list_changed")
     relay.end()
 
 
 @pytest.mark.anyio
-async def test_list_changes_arrive_after_a_restart_in_the_new_era(console: ProcessConsole) -> None:
+async def test_list_changes_arrive_after_a_restart_in_the_new_era(killable: ProcessConsole) -> None:
     """The subscription outlives the console: same id, no second acknowledgement, no error."""
-    async with official_client(console, "relay", NEW_ERA) as client:
+    async with official_client(killable, "relay", NEW_ERA) as client:
         async with client.listen(tools_list_changed=True) as events:
-            await anyio.to_thread.run_sync(lambda: restart(console))
+            await anyio.to_thread.run_sync(lambda: restart(killable))
             news = aiter(events)
             with anyio.fail_after(60):
                 await anext(news)
-            console.control.add_action("after-restart")
+            killable.control.add_action("after-restart")
             with anyio.fail_after(60):
                 await anext(news)
         names = {tool.name for tool in (await client.list_tools()).tools}
@@ -115,25 +117,25 @@ async def test_list_changes_arrive_after_a_restart_in_the_new_era(console: Proce
 
 @pytest.mark.parametrize("meta", [None, NEW])
 def test_a_call_that_may_have_run_is_never_repeated(
-    console: ProcessConsole, meta: dict[str, Any] | None
+    killable: ProcessConsole, meta: dict[str, Any] | None
 ) -> None:
     """The console dies in the middle of a run: the next one knows the call, and says that its outcome is not known."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     more = {"_meta": meta} if meta else {}
     relay.send("tools/call", 1, name="stall", arguments={"text": "once"}, **more)
-    eventually(lambda: console.control.state()["runs"], "the run has begun")
-    restart(console)
+    eventually(lambda: killable.control.state()["runs"], "the run has begun")
+    restart(killable)
     answer = relay.answer(1)
     assert answer["result"]["isError"] is True
     assert status_of(answer) == "unknown"
     relay.send("tools/call", 2, name="read_inbox", arguments={}, **more)
     assert status_of(relay.answer(2)) == "completed"
-    assert [run["action"] for run in console.control.state()["runs"]] == ["read-inbox"]
+    assert [run["action"] for run in killable.control.state()["runs"]] == ["read-inbox"]
     assert relay.end() == (0, "")
 
 
-def held(relay: RawRelay, console: ProcessConsole, id_: int = 1, **params: Any) -> None:
+def hold_call(relay: RawRelay, console: ProcessConsole, id_: int = 1, **params: Any) -> None:
     """Make a gated call, and wait until the console holds it."""
     before = console.control.state()["polls"]
     relay.send("tools/call", id_, name="send_draft", **{"arguments": {}} | params)
@@ -143,18 +145,18 @@ def held(relay: RawRelay, console: ProcessConsole, id_: int = 1, **params: Any) 
 @pytest.mark.parametrize("meta", [None, NEW])
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_call_that_is_held_while_the_console_is_killed_gets_its_outcome(
-    console: ProcessConsole, meta: dict[str, Any] | None, allowed: bool
+    killable: ProcessConsole, meta: dict[str, Any] | None, allowed: bool
 ) -> None:
     """The relay attaches again: one approval, one run, one answer, whose progress goes on growing."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
     relay.handshake(client="claude-code")
     mine = {**meta, f"{PREFIX}clientInfo": {"name": "claude-code", "version": "1"}} if meta else {}
-    held(relay, console, _meta={"progressToken": "p", **mine})
-    (asked,) = console.control.state()["approvals"]
+    hold_call(relay, killable, _meta={"progressToken": "p", **mine})
+    (asked,) = killable.control.state()["approvals"]
     for _ in range(2):
-        restart(console)
-        eventually(lambda: console.control.state()["polls"] == 1, "it is held again")
-    (console.control.approve if allowed else lambda: console.control.deny("no"))()
+        restart(killable)
+        eventually(lambda: killable.control.state()["polls"] == 1, "it is held again")
+    (killable.control.approve if allowed else lambda: killable.control.deny("no"))()
     progress: list[float] = []
     while (message := relay.read()).get("id") != 1:
         assert message["method"] != "notifications/message", "that is for the relay alone"
@@ -165,109 +167,112 @@ def test_a_call_that_is_held_while_the_console_is_killed_gets_its_outcome(
     assert all(before < after for before, after in pairwise(progress))
     relay.send("tools/call", 2, name="check_action_status", arguments={"approval_id": asked["approval_id"]}, **({"_meta": meta} if meta else {}))  # fmt: skip
     assert status_of(relay.answer(2)) == status_of(message)
-    assert console.control.state()["approvals"] == [], "no other was asked for"
+    assert killable.control.state()["approvals"] == [], "no other was asked for"
     assert relay.end() == (0, "")
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("era", [OLD_ERA, NEW_ERA])
 async def test_the_official_client_gets_the_outcome_of_a_call_over_a_kill(
-    console: ProcessConsole, era: str
+    killable: ProcessConsole, era: str
 ) -> None:
     """It notices nothing of the restart."""
 
     def kill_and_approve() -> None:
-        eventually(lambda: console.control.state()["polls"] == 1, "the call is held")
-        restart(console)
-        eventually(lambda: console.control.state()["polls"] == 1, "it is held again")
-        console.control.approve()
+        eventually(lambda: killable.control.state()["polls"] == 1, "the call is held")
+        restart(killable)
+        eventually(lambda: killable.control.state()["polls"] == 1, "it is held again")
+        killable.control.approve()
 
-    async with official_client(console, "relay", era) as client, anyio.create_task_group() as tasks:
+    async with (
+        official_client(killable, "relay", era) as client,
+        anyio.create_task_group() as tasks,
+    ):
         tasks.start_soon(anyio.to_thread.run_sync, kill_and_approve)
         answer = await client.call_tool("send_draft", {"text": "to Anna"})
     assert answer.structured_content["output"]["args"] == {"text": "to Anna"}
 
 
 def test_two_held_calls_that_are_equal_stay_one_approval_over_a_kill(
-    console: ProcessConsole,
+    killable: ProcessConsole,
 ) -> None:
     """Each has a key of its own, and they share what a person is asked; another call has its own."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
     relay.handshake(client="claude-code")
-    held(relay, console, 1)
-    held(relay, console, 2)
-    held(relay, console, 3, arguments={"text": "else"})
-    assert len(console.control.state()["approvals"]) == 2
-    restart(console)
-    eventually(lambda: console.control.state()["polls"] == 3, "all are held again")
-    console.control.approve()
+    hold_call(relay, killable, 1)
+    hold_call(relay, killable, 2)
+    hold_call(relay, killable, 3, arguments={"text": "else"})
+    assert len(killable.control.state()["approvals"]) == 2
+    restart(killable)
+    eventually(lambda: killable.control.state()["polls"] == 3, "all are held again")
+    killable.control.approve()
     answers = [relay.answer_of(1, 2, 3) for _ in range(3)]
     assert {answer["id"] for answer in answers} == {1, 2, 3}
     assert {status_of(answer) for answer in answers} == {"completed"}
-    assert console.control.state()["approvals"] == [], "none was asked anew"
+    assert killable.control.state()["approvals"] == [], "none was asked anew"
     assert relay.end() == (0, "")
 
 
 def test_a_call_whose_end_did_not_arrive_is_answered_by_the_next_console(
-    console: ProcessConsole,
+    killable: ProcessConsole,
 ) -> None:
     """It had completed just before the kill."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
     relay.handshake(client="claude-code")
-    held(relay, console)
+    hold_call(relay, killable)
     stop_process(relay.process.pid)  # what is said to it now stays unread
-    console.control.approve()
+    killable.control.approve()
     eventually(
-        lambda: console.control.state()["approvals"][0]["status"] == "completed", "it has ended"
+        lambda: killable.control.state()["approvals"][0]["status"] == "completed", "it has ended"
     )
-    restart(console)
+    restart(killable)
     relay.process.send_signal(signal.SIGCONT)
     assert status_of(relay.answer(1)) == "completed"
-    assert console.control.state()["runs"] == []
+    assert killable.control.state()["runs"] == []
     assert relay.end() == (0, "")
 
 
 def test_where_the_session_has_ended_the_call_is_not_made_again_in_another(
-    console: ProcessConsole,
+    killable: ProcessConsole,
 ) -> None:
     """Its key is of the session before: in another one it would run a second time."""
-    relay = RawRelay(console.home, AILERON_AGENT="self")
+    relay = RawRelay(killable.home, AILERON_AGENT="self")
     relay.handshake(client="claude-code")
     relay.send("tools/call", 1, name="stall", arguments={})
-    eventually(lambda: console.control.state()["runs"], "the run has begun")
+    eventually(lambda: killable.control.state()["runs"], "the run has begun")
     stop_process(relay.process.pid)
-    restart(console)
-    console.control.forget()
+    restart(killable)
+    killable.control.forget()
     relay.process.send_signal(signal.SIGCONT)
     answer = relay.answer(1)
     assert status_of(answer) == "unknown"
     assert "Do not repeat it" in answer["result"]["content"][0]["text"]
-    assert console.control.state()["runs"] == []
+    assert killable.control.state()["runs"] == []
     relay.end()
 
 
 def test_a_held_call_of_a_console_that_stays_away_names_its_approval(
-    console: ProcessConsole,
+    killable: ProcessConsole,
 ) -> None:
     """The agent has what it needs to ask after it, once there is a console."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
+    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
     relay.handshake(client="claude-code")
-    held(relay, console)
-    (asked,) = console.control.state()["approvals"]
-    console.kill()
+    hold_call(relay, killable)
+    (asked,) = killable.control.state()["approvals"]
+    killable.kill()
     answer = relay.answer(1)["result"]
     assert asked["approval_id"] in answer["content"][0]["text"]
     assert answer["structuredContent"]["error"]["details"] == {"approval_id": asked["approval_id"]}
     assert relay.outcome()[0] == 69
 
 
-def test_a_call_that_no_console_took_is_said_to_be_safe_to_repeat(console: ProcessConsole) -> None:
+def test_a_call_that_no_console_took_is_said_to_be_safe_to_repeat(killable: ProcessConsole) -> None:
     """And one that may have run is not."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="2")
+    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="2")
     relay.handshake()
     relay.send("tools/call", 1, name="stall", arguments={})
-    eventually(lambda: console.control.state()["runs"], "the run has begun")
-    console.kill()
+    eventually(lambda: killable.control.state()["runs"], "the run has begun")
+    killable.kill()
     relay.send("tools/call", 2, name="read_inbox", arguments={})
     answers = {answer["id"]: answer for answer in (relay.answer_of(1, 2), relay.answer_of(1, 2))}
     assert "may have run. Do not repeat it" in answers[1]["result"]["content"][0]["text"]
@@ -276,15 +281,15 @@ def test_a_call_that_no_console_took_is_said_to_be_safe_to_repeat(console: Proce
 
 
 def test_a_call_on_its_way_is_not_called_safe_to_repeat_where_another_ends_the_relay(
-    console: ProcessConsole,
+    killable: ProcessConsole,
 ) -> None:
     """Its own connection still stood: the console had the call, and the relay gave up for another one."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
+    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
     relay.handshake()
     relay.send("tools/call", 1, name="stall", arguments={})
-    eventually(lambda: console.control.state()["runs"], "the run has begun")
+    eventually(lambda: killable.control.state()["runs"], "the run has begun")
     for name in ("run/console.sock", "daemon.json"):  # nobody finds the console any more
-        (console.home / name).rename(console.home / f"{name}.away")
+        (killable.home / name).rename(killable.home / f"{name}.away")
     relay.send("tools/call", 2, name="read_inbox", arguments={})
     answers = {answer["id"]: answer for answer in (relay.answer_of(1, 2), relay.answer_of(1, 2))}
     assert "may have run. Do not repeat it" in answers[1]["result"]["content"][0]["text"]
@@ -294,64 +299,64 @@ def test_a_call_on_its_way_is_not_called_safe_to_repeat_where_another_ends_the_r
 
 @pytest.mark.parametrize("meta", variants([NEW, None]))
 def test_a_held_call_ends_as_pending_when_the_console_stops(
-    console: ProcessConsole, meta: dict[str, Any] | None
+    killable: ProcessConsole, meta: dict[str, Any] | None
 ) -> None:
     """A console that stops in order first hands back what it holds."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     more = {"_meta": meta} if meta else {}
     relay.send("tools/call", 1, name="send_draft", arguments={}, **more)
-    eventually(lambda: console.control.state()["polls"] == 1, "the call is held")
-    console.stop()
+    eventually(lambda: killable.control.state()["polls"] == 1, "the call is held")
+    killable.stop()
     assert status_of(relay.answer(1)) == "pending_approval"
-    console.start()
+    killable.start()
     relay.send("ping" if meta is None else "tools/list", 2, **more)
     assert "result" in relay.answer(2)
     assert relay.end() == (0, "")
 
 
-def test_a_request_made_while_the_console_is_away_waits_for_it(console: ProcessConsole) -> None:
+def test_a_request_made_while_the_console_is_away_waits_for_it(killable: ProcessConsole) -> None:
     """It was never sent, so it is served once, by the next console."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
-    console.kill()
+    killable.kill()
     relay.send("tools/call", 1, name="read_inbox", arguments={"text": "patient"})
-    console.start()
+    killable.start()
     assert status_of(relay.answer(1)) == "completed"
-    assert len(console.control.state()["runs"]) == 1
+    assert len(killable.control.state()["runs"]) == 1
     assert relay.end() == (0, "")
 
 
-def test_a_session_of_its_own_goes_on_after_a_restart(console: ProcessConsole) -> None:
+def test_a_session_of_its_own_goes_on_after_a_restart(killable: ProcessConsole) -> None:
     """The new console knows it: it is held again, and ended with the relay."""
-    relay = RawRelay(console.home, AILERON_AGENT="self")
+    relay = RawRelay(killable.home, AILERON_AGENT="self")
     relay.handshake()
-    (opened,) = console.control.state()["opened"]
-    restart(console)
+    (opened,) = killable.control.state()["opened"]
+    restart(killable)
     relay.send("tools/call", 1, name="read_inbox", arguments={})
     assert status_of(relay.answer(1)) == "completed"
-    state = console.control.state()
+    state = killable.control.state()
     assert state["opened"] == []
     assert state["runs"][0]["session"] == opened["session_id"]
     eventually(
-        lambda: opened["session_id"] in console.control.state()["holding"], "it is held again"
+        lambda: opened["session_id"] in killable.control.state()["holding"], "it is held again"
     )
     assert relay.end() == (0, "")
-    eventually(lambda: opened["session_id"] not in console.control.state()["open"], "it was ended")
+    eventually(lambda: opened["session_id"] not in killable.control.state()["open"], "it was ended")
 
 
 @pytest.mark.parametrize("asking", [True, False])
-def test_a_console_that_stays_away_ends_the_relay(console: ProcessConsole, asking: bool) -> None:
+def test_a_console_that_stays_away_ends_the_relay(killable: ProcessConsole, asking: bool) -> None:
     """One sentence and exit 69, whether or not a request is waiting at that moment."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
+    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="1")
     relay.handshake()
     relay.send("tools/list", 1)
     relay.answer(1)
     if asking:
         # Asked of a console that stands still: once it is gone, the relay ends within a second.
-        stop_process(console.process.pid)
+        stop_process(killable.process.pid)
         relay.send("tools/list", 2)
-    console.kill()
+    killable.kill()
     if asking:
         assert "aileron console" in relay.answer(2)["error"]["message"]
     code, said = relay.outcome()
@@ -360,12 +365,12 @@ def test_a_console_that_stays_away_ends_the_relay(console: ProcessConsole, askin
     assert "Traceback" not in said
 
 
-def test_a_client_that_asked_for_no_progress_gets_none(console: ProcessConsole) -> None:
+def test_a_client_that_asked_for_no_progress_gets_none(killable: ProcessConsole) -> None:
     """Nothing but the answer is written for it."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     relay.send("tools/call", 1, name="send_draft", arguments={})
-    eventually(lambda: console.control.state()["polls"] == 1, "the call is held")
-    console.control.approve()
+    eventually(lambda: killable.control.state()["polls"] == 1, "the call is held")
+    killable.control.approve()
     assert json.dumps(relay.read()["id"]) == "1"
     assert relay.end() == (0, "")

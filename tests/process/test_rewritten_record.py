@@ -17,18 +17,18 @@ PROGRAM = Path(__file__).parent / "rewriting_program.py"
 WHOLE_RECORD = ("aileron.db", "aileron.db-wal", "aileron.db-shm", "audit.head")
 
 
-def rewrite(home: Path, *more: str) -> None:
+def run_program(home: Path, *more: str) -> None:
     subprocess.run([sys.executable, "-I", PROGRAM, home, *more], check=True, timeout=60)
 
 
-def verified(home: Path) -> tuple[int, str]:
+def audit_says(home: Path) -> tuple[int, str]:
     done = aileron("audit", "verify", home=home, code=None)
     return done.returncode, " ".join(done.stdout.split())
 
 
 def passes_without_a_key(home: Path) -> bool:
     """Return whether `audit verify` finds nothing; a system journal knows more than the home."""
-    return JOURNAL.exists() or verified(home)[0] == 0
+    return JOURNAL.exists() or audit_says(home)[0] == 0
 
 
 def with_sessions(console: Console, count: int = 2) -> None:
@@ -62,10 +62,10 @@ def test_a_record_rewritten_while_the_console_is_stopped_is_found_at_the_unlock(
 ) -> None:
     """Without the key it verifies, before; the unlock names it, and every verification after that."""
     signed.end()
-    rewrite(home, *more)
+    run_program(home, *more)
     assert passes_without_a_key(home)
     restart_and_unlock(signed)
-    code, said = verified(home)
+    code, said = audit_says(home)
     assert code == 1
     assert "found when the vault was unlocked" in said
 
@@ -74,9 +74,9 @@ def test_a_record_rewritten_under_a_running_console_is_found_by_its_next_record(
     home: Path, signed: Console
 ) -> None:
     """The console goes on from what it wrote itself; nobody else can make that fit."""
-    rewrite(home)
+    run_program(home)
     signed.session()
-    code, said = verified(home)
+    code, said = audit_says(home)
     assert code == 1
     assert "edited" in said
 
@@ -99,7 +99,7 @@ def test_an_older_copy_of_the_whole_record_is_found_at_the_unlock(
             shutil.copy(tmp_path / name, home / name)
     assert passes_without_a_key(home)
     restart_and_unlock(signed)
-    code, said = verified(home)
+    code, said = audit_says(home)
     assert code == 1
     assert "the signed head is an older one" in said
 
@@ -109,11 +109,11 @@ def test_without_a_vault_a_rewritten_record_is_not_found(home: Path, serve: Serv
     console = serve()
     with_sessions(console)
     console.end()
-    rewrite(home)
+    run_program(home)
     assert passes_without_a_key(home)
     console.start()
     console.session()
     assert passes_without_a_key(home)
     if not JOURNAL.exists():
-        said = verified(home)[1]
+        said = audit_says(home)[1]
         assert "not a program of your own account that rewrites everything" in said

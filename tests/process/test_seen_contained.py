@@ -48,7 +48,7 @@ def asks(session: Mapping[str, Any], draft: str, *, contained: bool) -> str:
     return str(json.loads(done.stdout)["approval_id"])
 
 
-def drawn(console: Attended, approval: str, containment: str) -> None:
+def draws_as(console: Attended, approval: str, containment: str) -> None:
     """Return once the console draws the call's session as contained in that way."""
     assert console.until(
         lambda: console.views.get(approval, {}).get("containment") == containment
@@ -59,10 +59,10 @@ def test_one_process_outside_is_enough_for_as_long_as_the_session_lives(attended
     """What was seen stays, through a restart too, and it is on record."""
     session = attended.session(launched=True, contained=True)
     first = asks(session, DRAFT, contained=True)
-    drawn(attended, first, "verified")
+    draws_as(attended, first, "verified")
     second = asks(session, "r-2", contained=False)
-    drawn(attended, second, "none")
-    drawn(attended, first, "none")
+    draws_as(attended, second, "none")
+    draws_as(attended, first, "none")
     eventually(
         lambda: (
             [r["session"] for r in attended.records() if r["event"] == "session.seen_outside"]
@@ -73,17 +73,17 @@ def test_one_process_outside_is_enough_for_as_long_as_the_session_lives(attended
     attended.end()
     attended.start()
     third = asks(session, "r-3", contained=True)
-    drawn(attended, third, "none")
+    draws_as(attended, third, "none")
     assert [r["event"] for r in attended.records()].count("session.seen_outside") == 1
 
 
 def test_a_token_that_comes_another_way_is_nobodys_sandbox(attended: Attended) -> None:
     """Over TCP nothing of the sender can be seen; over the home's socket, that it sees the home."""
     session = attended.session(launched=True, contained=True)
-    drawn(attended, asks(session, DRAFT, contained=True), "verified")
+    draws_as(attended, asks(session, DRAFT, contained=True), "verified")
     asked = {"args": {"draft_id": "r-2"}}
     path = "/v1/actions/send-draft/run"
     answer = attended.post(path, asked, token=session["token"])
-    drawn(attended, answer.json["approval_id"], "claimed")
+    draws_as(attended, answer.json["approval_id"], "claimed")
     attended.post(path, {**asked, "args": {"draft_id": "r-3"}}, token=session["token"], local=True)
-    drawn(attended, answer.json["approval_id"], "none")
+    draws_as(attended, answer.json["approval_id"], "none")

@@ -9,7 +9,7 @@ from mcp import Client
 
 from aileron_core.home.owner import lock_owner
 from examples.mailbox.server import Mailbox
-from tests.process.test_accepting import NEW, OLD, accept, console_in_tmux, relay
+from tests.process.test_accepting import NEW, OLD, accept, console_in_tmux, relay_of
 from tests.process.test_console_plain import Plain
 from tests.process.tmux import Tmux
 from tests.support.server_harness import (
@@ -35,7 +35,7 @@ def home(home: Path) -> Path:
 
 
 @pytest.fixture
-def console(home: Path, mailbox: Mailbox) -> Iterator[Tmux]:
+def suite_console(home: Path, mailbox: Mailbox) -> Iterator[Tmux]:
     """The console of the home in a terminal of 120 by 48, the connector accepted."""
     running = console_in_tmux(home, mailbox)
     accept(running, "connector local://aileron/mail-drafts@0.1.0")
@@ -44,30 +44,30 @@ def console(home: Path, mailbox: Mailbox) -> Iterator[Tmux]:
     eventually(lambda: lock_owner(home) is None, "nobody holds the home")
 
 
-def listed(home: Path) -> dict[str, str]:
+def listed_states(home: Path) -> dict[str, str]:
     return {
         each["name"]: each["state"] for each in aileron_json("action", "list", home=home)["items"]
     }
 
 
 def test_a_suite_is_added_while_the_console_runs_and_accepted_with_one_key(
-    home: Path, console: Tmux, tmp_path: Path
+    home: Path, suite_console: Tmux, tmp_path: Path
 ) -> None:
     """One item with all 515; what is unread is said once, then the same key takes all in, on record."""
     suite = write_actions(tmp_path / "tracker")
     aileron("action", "add", str(suite), home=home)
     # The connector was accepted from the command line: its row stays until a key leaves it.
-    console.until(f"{ALL} actions from")
-    console.press_at_rest("j", f"Accept these {ALL} actions?")
-    console.until(f"{FIRST} run without asking you and are not declared read-only")
-    console.until("REVIEW THESE FIRST")
-    console.until("first-511  runs get_draft")
-    shown = console.until("gated-000")
+    suite_console.until(f"{ALL} actions from")
+    suite_console.press_at_rest("j", f"Accept these {ALL} actions?")
+    suite_console.until(f"{FIRST} run without asking you and are not declared read-only")
+    suite_console.until("REVIEW THESE FIRST")
+    suite_console.until("first-511  runs get_draft")
+    shown = suite_console.until("gated-000")
     assert shown.index("first-511") < shown.index("gated-000")
-    console.press_at_rest("t", "lines not seen. Press t again")
-    console.press_at_rest("t", f"Accepted: {ALL} actions.")
-    console.press_at_rest("j", "Nothing is waiting.")
-    assert set(listed(home).values()) == {"ready"}
+    suite_console.press_at_rest("t", "lines not seen. Press t again")
+    suite_console.press_at_rest("t", f"Accepted: {ALL} actions.")
+    suite_console.press_at_rest("j", "Nothing is waiting.")
+    assert set(listed_states(home).values()) == {"ready"}
     verified = aileron_json("audit", "verify", home=home)
     assert verified["ok"] is True
 
@@ -104,7 +104,7 @@ def test_without_a_screen_the_list_is_printed_whole_and_answered(
         assert "T accept the rest" in page
         plain.answer("T")
         plain.read_until("Accepted: 60 actions.")
-        held = {name for name, state in listed(home).items() if state == "held_back"}
+        held = {name for name, state in listed_states(home).items() if state == "held_back"}
         assert held == {"first-060", "first-061"}
 
 
@@ -118,7 +118,7 @@ async def test_agents_get_the_tools_that_the_settings_name_and_call_no_other(
         (home / "actions" / file.name).write_bytes(file.read_bytes())
     (home / "config.toml").write_text('[mcp]\ntools = ["list-*", "send_draft", "none-*"]\n')
     serve(mailbox)
-    async with Client(relay(home), mode=era, read_timeout_seconds=60) as client:
+    async with Client(relay_of(home), mode=era, read_timeout_seconds=60) as client:
         tools = (await client.list_tools()).tools
         own = {"check_action_status", "withdraw_action"}
         assert {tool.name for tool in tools} == {"list_drafts", "send_draft", *own}
