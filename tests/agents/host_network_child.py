@@ -144,7 +144,7 @@ class _Names:
         return ADDRESSES[host]
 
 
-def _serve(folder: Path, port: int) -> None:
+def _serve_tls(folder: Path, port: int) -> None:
     """Serve TLS on both addresses: answers with the name that was asked for, or as many bytes as asked for."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "both.pem")
@@ -187,7 +187,7 @@ def main(folder: Path) -> None:
 
     with socket.create_server((ADDRESS, 0)) as free:
         port = free.getsockname()[1]
-    _serve(folder, port)
+    _serve_tls(folder, port)
     listed = [f"{name}.example:{port}" for name in LISTED]
     project, own, private = (folder / name for name in ("project", "own", "private"))
     for each in (project, own, private):

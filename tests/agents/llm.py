@@ -274,7 +274,7 @@ def _text_of(content: Any) -> str:
     return json.dumps(content)
 
 
-def offered(seen: ModelRequest) -> frozenset[str]:
+def offered_tools(seen: ModelRequest) -> frozenset[str]:
     """Return the full names of the tools that a request offers the model."""
     return frozenset(_conversation(seen).tools)
 

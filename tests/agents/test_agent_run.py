@@ -35,7 +35,7 @@ def sends_what_it_lists(conversation: Conversation) -> Say | CallTool:
     return steps[done] if done < len(steps) else Say(text=f"FINAL {conversation.results[-1][:60]}")
 
 
-def start(
+def start_run(
     bench: Bench,
     *words: str,
     env: Mapping[str, str] | None = None,
@@ -69,7 +69,7 @@ def bench() -> Iterator[Bench]:
 def test_a_prompt_is_answered_by_calls_through_the_gate(model: str) -> None:
     """Through the gateway with the key of the environment; a person is waited for."""
     with bench_of(sends_what_it_lists) as bench:
-        process = start(bench, "--model", model, "Send the mail.")
+        process = start_run(bench, "--model", model, "Send the mail.")
         approval = bench.asked()
         bench.console.approve(approval)
         out, err = end(process)
@@ -93,7 +93,7 @@ def test_a_prompt_is_answered_by_calls_through_the_gate(model: str) -> None:
 def test_a_key_in_the_vault_is_used_and_never_seen_here(tmp_path: Path) -> None:
     """The process sends a placeholder; the provider gets the key."""
     with bench_with_keys(lambda _: Say(text="Hello."), tmp_path) as bench:
-        out, _ = end(start(bench, "--model", "gpt-test", "Hello?"))
+        out, _ = end(start_run(bench, "--model", "gpt-test", "Hello?"))
         assert out == "Hello.\n"
         (seen,) = bench.llm.seen
         assert seen.headers["authorization"] == f"Bearer {KEY}"
@@ -102,7 +102,7 @@ def test_a_key_in_the_vault_is_used_and_never_seen_here(tmp_path: Path) -> None:
 
 def test_a_denial_reaches_the_model_with_its_reason() -> None:
     with bench_of(sends_what_it_lists) as bench:
-        process = start(bench, "--model", "gpt-test", "Send the mail.")
+        process = start_run(bench, "--model", "gpt-test", "Send the mail.")
         approval = bench.asked()
         bench.console.tell(deny=approval, reason="Not today")
         end(process)
@@ -112,7 +112,7 @@ def test_a_denial_reaches_the_model_with_its_reason() -> None:
 
 def test_ctrl_c_takes_back_what_waits_and_says_what_had_run() -> None:
     with bench_of(sends_what_it_lists) as bench:
-        process = start(bench, "--model", "gpt-test", "Send the mail.")
+        process = start_run(bench, "--model", "gpt-test", "Send the mail.")
         approval = bench.asked()
         process.send_signal(signal.SIGINT)
         _, err = end(process, 130)
@@ -130,7 +130,7 @@ def called(err: str) -> list[list[str]]:
 def test_a_program_that_is_ended_leaves_nothing_to_approve() -> None:
     """A later yes would send a mail that nobody waits for."""
     with bench_of(sends_what_it_lists) as bench:
-        process = start(bench, "--model", "gpt-test", "Send the mail.")
+        process = start_run(bench, "--model", "gpt-test", "Send the mail.")
         approval = bench.asked()
         process.terminate()
         end(process, 128 + signal.SIGTERM)
@@ -140,9 +140,9 @@ def test_a_program_that_is_ended_leaves_nothing_to_approve() -> None:
 def test_a_hangup_does_not_end_what_nohup_started(bench: Bench) -> None:
     """It was started that way so as to outlive its terminal."""
     hung_up = threading.Event()
-    with _Model(says("Hello."), before=lambda _: hung_up.wait(30)) as model:
+    with _Model(says_chunks("Hello."), before=lambda _: hung_up.wait(30)) as model:
         words = ("--model", "local", "--base-url", model.url, "Hello?")
-        process = start(bench, *words, through=("nohup",))
+        process = start_run(bench, *words, through=("nohup",))
         eventually(lambda: bool(model.asked))
         process.send_signal(signal.SIGHUP)
         hung_up.set()
@@ -160,7 +160,7 @@ def test_ctrl_c_before_the_console_has_answered_leaves_nothing_to_approve() -> N
     listed = tool_calls(("list_drafts", "{}"))
     # A console of its own: it stands still meanwhile.
     with bench_of(silent) as bench, _Model(listed, send, before=stop_the_console) as model:
-        process = start(bench, "--model", "local", "--base-url", model.url, "Send it.")
+        process = start_run(bench, "--model", "local", "--base-url", model.url, "Send it.")
         eventually(lambda: len(model.asked) == 2)
         process.send_signal(signal.SIGINT)
         os.kill(bench.console.process.pid, signal.SIGCONT)
@@ -257,7 +257,7 @@ def _streamed(chunks: Sequence[Mapping[str, Any]]) -> bytes:
     return "".join([*lines, "data: [DONE]\n\n"]).encode()
 
 
-def says(text: str, finish: str = "stop") -> list[dict[str, Any]]:
+def says_chunks(text: str, finish: str = "stop") -> list[dict[str, Any]]:
     return [{"delta": {"role": "assistant", "content": text}}, {"finish": finish}]
 
 
@@ -274,7 +274,7 @@ def ask_agent(
     bench: Bench, model: _Model, *words: str, code: int = 0, **more: Any
 ) -> tuple[str, str]:
     base = ("--model", "local", "--base-url", model.url)
-    return end(start(bench, *base, *(words or ("Go.",)), **more), code)
+    return end(start_run(bench, *base, *(words or ("Go.",)), **more), code)
 
 
 def test_several_calls_of_one_turn_are_each_answered(bench: Bench) -> None:
@@ -282,7 +282,7 @@ def test_several_calls_of_one_turn_are_each_answered(bench: Bench) -> None:
     asked = tool_calls(
         ("get_draft", '{"id": "r-0"}'), ("nope", "{}"), ("list_drafts", "{"), ("list_drafts", "")
     )
-    with _Model(asked, says("Done.")) as model:
+    with _Model(asked, says_chunks("Done.")) as model:
         out, err = ask_agent(bench, model)
     assert out == "Done.\n"
     replies = [each for each in model.asked[1]["messages"] if each["role"] == "tool"]
@@ -319,7 +319,7 @@ def test_a_call_of_an_answer_that_was_cut_off_is_not_made(bench: Bench, finish: 
 
 def test_a_text_that_was_cut_off_is_said_to_be(bench: Bench) -> None:
     for finish in ("length", "content_filter"):
-        with _Model(says("Half", finish=finish)) as model:
+        with _Model(says_chunks("Half", finish=finish)) as model:
             said = ask_agent(bench, model)
         assert said == ("Half\n", f"aileron: The answer was cut off ({finish}).\n")
 
@@ -333,8 +333,8 @@ NO_ANSWERS: list[tuple[Any, dict[str, Any], str]] = [
     (b"{}", {}, "did not stream its answer"),
     (b"\x1f\x8b", {"coding": "gzip"}, "compressed its answer, although it was asked not to"),
     (b'data: {"choices": [{"index": 0, "delta": {"content": "Hel', EVENTS, "The stream ended with it."),
-    (says("Half", finish="error"), EVENTS, "local failed: error"),
-    (says("", finish="tool_calls"), EVENTS, "announced calls (tool_calls) but made none"),
+    (says_chunks("Half", finish="error"), EVENTS, "local failed: error"),
+    (says_chunks("", finish="tool_calls"), EVENTS, "announced calls (tool_calls) but made none"),
     (tool_calls(("nope", "{}")), EVENTS, "still calls tools that do not exist"),
 ]  # fmt: skip
 
@@ -348,7 +348,7 @@ def test_what_is_no_answer_of_a_model_is_an_error_that_says_what_it_is(bench: Be
 
 
 def test_a_server_that_is_not_there_is_named(bench: Bench) -> None:
-    with _Model(says("")) as model:
+    with _Model(says_chunks("")) as model:
         pass
     host, _, port = model.url[7:-3].partition(":")
     assert f"{host} cannot be reached on port {port}" in ask_agent(bench, model, code=1)[1]
@@ -366,7 +366,7 @@ def test_a_terminal_obeys_nothing_that_a_model_says(bench: Bench) -> None:
 
 
 def test_one_object_in_json(bench: Bench) -> None:
-    with _Model(tool_calls(("list_drafts", "{}")), says("Two drafts.")) as model:
+    with _Model(tool_calls(("list_drafts", "{}")), says_chunks("Two drafts.")) as model:
         out, err = ask_agent(bench, model, "--json", "Go.")
     assert err == ""
     said = json.loads(out)
@@ -382,7 +382,7 @@ SECRET = "canary-key"
 def test_a_key_comes_from_a_variable_and_goes_to_that_server_alone(bench: Bench) -> None:
     """A word that asks for calls to be told goes no further than the console: who knows it could invent some."""
     words = ("--key-variable", "MY_KEY", "Hello?")
-    with _Model(says("Hello.")) as model:
+    with _Model(says_chunks("Hello.")) as model:
         assert "MY_KEY is not set" in ask_agent(bench, model, *words, code=2)[1]
         assert ask_agent(bench, model, *words, env={"MY_KEY": SECRET})[0] == "Hello.\n"
         (sent,) = model.headers
@@ -391,7 +391,7 @@ def test_a_key_comes_from_a_variable_and_goes_to_that_server_alone(bench: Bench)
 
 
 def test_a_key_that_cannot_be_sent_is_not_quoted(bench: Bench) -> None:
-    with _Model(says("Hello.")) as model:
+    with _Model(says_chunks("Hello.")) as model:
         for end_, words in (("\r", ("--json",)), (" ", ()), ("\n", ()), ("é", ())):
             words = ("--key-variable", "MY_KEY", *words, "Hi")
             said = "".join(ask_agent(bench, model, *words, code=2, env={"MY_KEY": SECRET + end_}))
@@ -401,15 +401,15 @@ def test_a_key_that_cannot_be_sent_is_not_quoted(bench: Bench) -> None:
 
 def test_options_that_would_do_nothing_are_refused(bench: Bench) -> None:
     for words in (("--key-variable", "MY_KEY"), ("--max-tokens", "9")):
-        assert words[0] in end(start(bench, "--model", "m", *words, "Hi"), 2)[1]
+        assert words[0] in end(start_run(bench, "--model", "m", *words, "Hi"), 2)[1]
 
 
 def test_the_system_prompt_is_a_file_and_the_prompt_may_come_on_standard_input(
     bench: Bench,
 ) -> None:
     (bench.project / "system.txt").write_text("Be brief.")
-    with _Model(says("Yes.")) as model:
-        process = start(
+    with _Model(says_chunks("Yes.")) as model:
+        process = start_run(
             bench, "--model", "local", "--base-url", model.url, "--system", "system.txt",
             stdin=subprocess.PIPE,
         )  # fmt: skip

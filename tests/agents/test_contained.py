@@ -21,13 +21,13 @@ from tests.support.variants import variants
 PROBE = Path(__file__).parent / "probe.py"
 
 
-def _project(bench: Bench) -> None:
+def _make_project(bench: Bench) -> None:
     subprocess.run(["git", "init", "-q", str(bench.project)], check=True)
     bench.write(".codex/auth.json", '{"token": "old"}')
     bench.write(".ssh/id_ed25519", "a key")
 
 
-def _run(bench: Bench, given: dict[str, Any], *options: str) -> tuple[dict[str, Any], str]:
+def _probe(bench: Bench, given: dict[str, Any], *options: str) -> tuple[dict[str, Any], str]:
     hostile = {
         "CODEX_API_KEY": json.dumps(given),
         "TMUX": "/tmp/tmux-0/default,1,0",
@@ -55,7 +55,7 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     for listener in listeners:
         listener.listen()
     with workbench(folder, ScriptedLlm(silent)) as bench:
-        _project(bench)
+        _make_project(bench)
         victim = bench.console.session()
         asked = bench.console.run("send-draft", {"draft_id": DRAFT}, victim["token"]).json
         given = {
@@ -72,7 +72,7 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
             "key": key,
         }
         before = bench.fingerprint()
-        probed, output = _run(bench, given, f"--sandbox={request.param}")
+        probed, output = _probe(bench, given, f"--sandbox={request.param}")
         probed["kind"] = request.param
         probed["output"] = output
         probed["left"] = running_with(f"start.py\0{bench.console.port}\0")

@@ -26,14 +26,14 @@ AS_PERSON: dict[str, Any] = (
 @pytest.fixture
 def bench(bench: Bench) -> Bench:
     bench.write(".codex/auth.json", '{"token": "x"}')
-    git(bench, "init", "-q", "-b", "main")
+    person_git(bench, "init", "-q", "-b", "main")
     (bench.project / "file").write_text("one\n")
-    git(bench, "add", ".")
-    git(bench, "commit", "-qm", "first")
+    person_git(bench, "add", ".")
+    person_git(bench, "commit", "-qm", "first")
     return bench
 
 
-def git(bench: Bench, *words: str) -> str:
+def person_git(bench: Bench, *words: str) -> str:
     settings = ("-c", "user.name=Person", "-c", "user.email=p@q")
     done = subprocess.run(
         ["git", *settings, *words], cwd=bench.project, capture_output=True, text=True, check=True,
@@ -46,7 +46,7 @@ def committing_agent(bench: Bench, then: str) -> dict[str, str]:
     return bench.stand_in(AGENT.replace("{then}", then))
 
 
-def sessions(bench: Bench) -> list[Path]:
+def session_folders(bench: Bench) -> list[Path]:
     return list((bench.console.home / "git").glob("[!.]*"))
 
 
@@ -54,14 +54,14 @@ def test_it_arrives_while_the_agent_runs_and_the_rest_at_its_end(bench: Bench) -
     """The launcher follows the refs; what is left in the project is disarmed and told."""
     env = committing_agent(bench, "until [ -e go ]; do sleep 0.1; done; echo st > st; git add st")
     with bench.launched("codex", env=env) as running:
-        eventually(lambda: git(bench, "log", "--format=%s") == "second\nfirst")
-        eventually(lambda: git(bench, "status", "--porcelain", "-uno") == "")
+        eventually(lambda: person_git(bench, "log", "--format=%s") == "second\nfirst")
+        eventually(lambda: person_git(bench, "status", "--porcelain", "-uno") == "")
         (bench.project / "go").touch()
         ended = running.end()
     assert "The agent's commits are in your repository: refs/heads/main." in ended.output
     assert "nested/.git is a new repository" in ended.output
-    assert git(bench, "status", "--porcelain", "-uno") == "A  st"
-    assert sessions(bench) == []
+    assert person_git(bench, "status", "--porcelain", "-uno") == "A  st"
+    assert session_folders(bench) == []
 
 
 def test_after_a_kill_the_console_brings_it_back_and_the_next_launch_tells(bench: Bench) -> None:
@@ -70,9 +70,9 @@ def test_after_a_kill_the_console_brings_it_back_and_the_next_launch_tells(bench
     with bench.launched("codex", env=env) as running:
         eventually((bench.project / "up").exists)
         running.kill()
-    eventually(lambda: sessions(bench) == [])
-    assert git(bench, "log", "--format=%s") == "second\nfirst"
-    assert git(bench, "status", "--porcelain", "-uno") == "A  st"
+    eventually(lambda: session_folders(bench) == [])
+    assert person_git(bench, "log", "--format=%s") == "second\nfirst"
+    assert person_git(bench, "status", "--porcelain", "-uno") == "A  st"
     assert (bench.project / "nested" / ".git.disarmed").is_dir()
     # Its script ends at the folder that is there already.
     ended = bench.run("codex", env=committing_agent(bench, "true"), code=None)

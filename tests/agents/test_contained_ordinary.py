@@ -50,7 +50,7 @@ def _project(folder: Path, user: int) -> Path:
 
 
 @pytest.fixture(scope="module", params=[ORDINARY, 0])
-def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+def found_as_user(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """What the probe could do as an ordinary user, and as root past the refusal to launch, beside what is that user's."""
     user: int = request.param
     if user == 0 and os.getuid() != 0:
@@ -137,20 +137,22 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     ],
 )
 def test_what_is_covered_is_covered_for_root_too(
-    found: dict[str, Any], attempt: str, outcome: object
+    found_as_user: dict[str, Any], attempt: str, outcome: object
 ) -> None:
     """Root outside is root to these files, however few capabilities it has inside."""
-    assert found[attempt] == outcome
+    assert found_as_user[attempt] == outcome
 
 
-def test_its_work_is_its_users(found: dict[str, Any]) -> None:
-    assert found["owner of its work"] == found["user"]
+def test_its_work_is_its_users(found_as_user: dict[str, Any]) -> None:
+    assert found_as_user["owner of its work"] == found_as_user["user"]
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="no other has 32-bit code of i386")
-def test_a_process_that_makes_a_call_of_32_bit_code_is_killed(found: dict[str, Any]) -> None:
+def test_a_process_that_makes_a_call_of_32_bit_code_is_killed(
+    found_as_user: dict[str, Any],
+) -> None:
     """Its numbers are not the filter's: 288 would be keyctl."""
-    assert found["a call of 32-bit code"] == -signal.SIGSYS
+    assert found_as_user["a call of 32-bit code"] == -signal.SIGSYS
 
 
 SPOILS = """

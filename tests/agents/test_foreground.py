@@ -50,102 +50,102 @@ CONTAINED, UNCONTAINED = (
     pytest.param((), id="contained"),
     pytest.param(("--no-sandbox",), id="uncontained"),
 )
-ONE_WAY = pytest.mark.parametrize("terminal", variants([CONTAINED, UNCONTAINED]), indirect=True)
+ONE_WAY = pytest.mark.parametrize("foreground", variants([CONTAINED, UNCONTAINED]), indirect=True)
 """For what the launcher does alike in both; `make test-all` takes both."""
 
 
 @pytest.fixture(params=[CONTAINED, UNCONTAINED])
-def terminal(request: pytest.FixtureRequest, bench: Bench) -> Iterator[Terminal]:
+def foreground(request: pytest.FixtureRequest, bench: Bench) -> Iterator[Terminal]:
     found = Terminal(bench, AGENT, *request.param)
     found.bench = bench  # type: ignore[attr-defined]
     yield found
     found.close()
 
 
-def test_it_has_a_terminal_of_its_own_with_the_size_of_ours(terminal: Terminal) -> None:
+def test_it_has_a_terminal_of_its_own_with_the_size_of_ours(foreground: Terminal) -> None:
     """Size and its changes, bytes, Ctrl-C to the agent and not to the launcher, its exit code."""
-    terminal.until("tty True True True")
-    terminal.until("size 24x80")
-    terminal.resize(40, 100)
-    terminal.process.send_signal(signal.SIGWINCH)
-    terminal.until("size 40x100")
-    terminal.type("hello\r")
-    terminal.until("read hello")
-    terminal.type("\x03")
-    terminal.until("interrupted")
-    terminal.type("end\r")
-    assert terminal.end() == 7
+    foreground.until("tty True True True")
+    foreground.until("size 24x80")
+    foreground.resize(40, 100)
+    foreground.process.send_signal(signal.SIGWINCH)
+    foreground.until("size 40x100")
+    foreground.type("hello\r")
+    foreground.until("read hello")
+    foreground.type("\x03")
+    foreground.until("interrupted")
+    foreground.type("end\r")
+    assert foreground.end() == 7
 
 
-def test_what_it_stuffs_into_its_terminal_never_reaches_the_shell(terminal: Terminal) -> None:
+def test_what_it_stuffs_into_its_terminal_never_reaches_the_shell(foreground: Terminal) -> None:
     """TIOCSTI goes into its own terminal; the shell behind the launcher reads nothing."""
-    terminal.until("size 24x80")
-    terminal.type("stuff\r")
-    terminal.until("read touch escaped|stuff .*rror")
-    terminal.type("end\r")
-    assert terminal.end() == 7
-    assert terminal.unread() == b""
+    foreground.until("size 24x80")
+    foreground.type("stuff\r")
+    foreground.until("read touch escaped|stuff .*rror")
+    foreground.type("end\r")
+    assert foreground.end() == 7
+    assert foreground.unread() == b""
 
 
 @ONE_WAY
-def test_an_answer_that_nobody_awaits_any_more_is_thrown_away(terminal: Terminal) -> None:
+def test_an_answer_that_nobody_awaits_any_more_is_thrown_away(foreground: Terminal) -> None:
     """A terminal's answer to a query that the agent left behind is no input of the shell."""
     for _ in range(20):
-        terminal.until("size 24x80")
-        terminal.type("ask\r")
-        terminal.until(re.escape("\x1b[6n"))
-        terminal.type("\x1b[24;80R")
-        in_time = terminal.is_raw()  # an answer later than that is not awaited by the launcher
-        assert terminal.end() == 3
+        foreground.until("size 24x80")
+        foreground.type("ask\r")
+        foreground.until(re.escape("\x1b[6n"))
+        foreground.type("\x1b[24;80R")
+        in_time = foreground.is_raw()  # an answer later than that is not awaited by the launcher
+        assert foreground.end() == 3
         if in_time:
             break
-        terminal.close()
-        terminal.start()
+        foreground.close()
+        foreground.start()
     assert in_time
-    assert terminal.unread() == b""
+    assert foreground.unread() == b""
 
 
 @ONE_WAY
-def test_an_answer_that_comes_late_does_not_land_in_the_shell(terminal: Terminal) -> None:
+def test_an_answer_that_comes_late_does_not_land_in_the_shell(foreground: Terminal) -> None:
     """Over a slow line: the launcher asks something itself, last, and waits for that answer."""
-    terminal.until("size 24x80")
-    terminal.type("ask\r")
-    question = terminal.until(r"\x1b\[\?\d+\$p\x1b\[5n")  # asked once the agent has ended
+    foreground.until("size 24x80")
+    foreground.type("ask\r")
+    question = foreground.until(r"\x1b\[\?\d+\$p\x1b\[5n")  # asked once the agent has ended
     number = re.search(r"\d+", question)
     assert number
-    terminal.type("\x1b[24;80R")
-    terminal.type(f"\x1b[?{number[0]};0$y\x1b[0n")
-    assert terminal.end() == 3
-    assert terminal.unread() == b""
+    foreground.type("\x1b[24;80R")
+    foreground.type(f"\x1b[?{number[0]};0$y\x1b[0n")
+    assert foreground.end() == 3
+    assert foreground.unread() == b""
 
 
 @ONE_WAY
-def test_an_agent_that_dies_of_a_signal_says_so(terminal: Terminal) -> None:
+def test_an_agent_that_dies_of_a_signal_says_so(foreground: Terminal) -> None:
     """Its exit code is passed: 128 and the signal's number."""
-    terminal.until("size 24x80")
-    terminal.type("term\r")
-    assert terminal.end() == 128 + signal.SIGTERM
+    foreground.until("size 24x80")
+    foreground.type("term\r")
+    assert foreground.end() == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("number", variants([signal.SIGHUP, signal.SIGTERM]))
 def test_a_signal_to_the_launcher_ends_agent_and_session(
-    terminal: Terminal, number: signal.Signals
+    foreground: Terminal, number: signal.Signals
 ) -> None:
     """It is passed on; the session has ended when the launcher has."""
-    terminal.until("size 24x80")
-    terminal.process.send_signal(number)
-    assert terminal.end() in (128 + number, 143, 129)
-    console = terminal.bench.console  # type: ignore[attr-defined]
+    foreground.until("size 24x80")
+    foreground.process.send_signal(number)
+    assert foreground.end() in (128 + number, 143, 129)
+    console = foreground.bench.console  # type: ignore[attr-defined]
     assert [r["event"] for r in console.records()].count("session.ended") == 1
 
 
-def test_a_killed_launcher_leaves_no_agent_and_no_session(terminal: Terminal) -> None:
+def test_a_killed_launcher_leaves_no_agent_and_no_session(foreground: Terminal) -> None:
     """SIGKILL included: the agent dies with it, its session seconds later."""
-    terminal.until("size 24x80")
-    children = with_descendants({terminal.process.pid}) - {terminal.process.pid}
+    foreground.until("size 24x80")
+    children = with_descendants({foreground.process.pid}) - {foreground.process.pid}
     assert children
-    terminal.process.kill()
-    terminal.process.wait(60)
-    console = terminal.bench.console  # type: ignore[attr-defined]
+    foreground.process.kill()
+    foreground.process.wait(60)
+    console = foreground.bench.console  # type: ignore[attr-defined]
     eventually(lambda: [r["event"] for r in console.records()].count("session.ended") == 1)
     eventually(lambda: not children & alive())  # killed, each ends in its own turn

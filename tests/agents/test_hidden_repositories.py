@@ -41,10 +41,10 @@ def armed_launch(bench: Bench, first: str, then: str = "true") -> Iterator[Runni
 
 def agent_script(bench: Bench, first: str, then: str = "true") -> str:
     script = AGENT.replace("{first}", first).replace("{then}", then)
-    return script.replace("{project}", str(bench.project)).replace("{ran}", str(ran(bench)))
+    return script.replace("{project}", str(bench.project)).replace("{ran}", str(ran_mark(bench)))
 
 
-def ran(bench: Bench) -> Path:
+def ran_mark(bench: Bench) -> Path:
     """Return the file that a program of the agent's makes when it runs outside."""
     return bench.folder / "aileron" / "ran"
 
@@ -55,7 +55,7 @@ def looks(bench: Bench, where: str) -> str:
         ["git", "status"], cwd=bench.project / where, capture_output=True, text=True, check=False,
         env={"HOME": str(bench.home), "PATH": "/usr/bin:/bin", "LC_ALL": "C"}, **AS_PERSON,
     )  # fmt: skip
-    assert not ran(bench).exists()
+    assert not ran_mark(bench).exists()
     return done.stdout + done.stderr
 
 

@@ -43,7 +43,7 @@ def run_agent(bench: Bench, agent: str, options: Sequence[str]) -> None:
     bench.all_passed()
 
 
-def marks(bench: Bench) -> list[str]:
+def went_around(bench: Bench) -> list[str]:
     found = [each for each in bench.console.records() if each["event"] == "session.went_around"]
     assert len({each["session"] for each in found}) <= 1
     return [each["tool"] for each in found]
@@ -63,7 +63,7 @@ def counts(bench: Bench) -> dict[str, int]:
     return records[0]["calls"]
 
 
-def kept(bench: Bench) -> bytes:
+def kept_bytes(bench: Bench) -> bytes:
     """Return what Aileron's home holds, but for the agent's own conversations: the agent keeps them."""
     home = bench.console.home
     found = [each for each in home.rglob("*") if each.is_file()]
@@ -82,10 +82,10 @@ def test_a_native_call_of_an_agent_whose_tools_were_intercepted_is_seen(
         run_agent(bench, agent, ["--intercept-builtins"])
         ours = {"codex": "mcp__aileron.list_drafts", "claude": "mcp__aileron__list_drafts"}
         assert counts(bench) == {native.name: 1, ours[agent]: 1}
-        assert marks(bench) == [native.name]
+        assert went_around(bench) == [native.name]
         assert not (bench.project / "made.txt").exists()
-        assert b"session.went_around" in kept(bench)
-        assert CANARY.encode() not in kept(bench)
+        assert b"session.went_around" in kept_bytes(bench)
+        assert CANARY.encode() not in kept_bytes(bench)
 
 
 @pytest.mark.parametrize("agent", variants(NATIVE))
@@ -98,7 +98,7 @@ def test_a_native_call_that_writes_is_seen_in_any_session(agent: str, tmp_path: 
         run_agent(bench, agent, [])
         assert (bench.project / "made.txt").read_text() == f"{CANARY}\n"
         assert counts(bench) == {native.name: 1}
-        assert marks(bench) == [native.name]
+        assert went_around(bench) == [native.name]
 
 
 @pytest.mark.parametrize("agent", variants(NATIVE))
@@ -108,4 +108,4 @@ def test_an_agent_that_calls_ailerons_tools_alone_is_not_marked(agent: str, tmp_
     ) as bench:
         run_agent(bench, agent, ["--intercept-builtins"])
         assert sum(counts(bench).values()) == 1
-        assert marks(bench) == []
+        assert went_around(bench) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.agents_bench import Bench, CallTool, Say, ScriptedLlm, workbench
-from tests.agents.llm import Conversation, Script, offered
+from tests.agents.llm import Conversation, Script, offered_tools
 from tests.support.making import own_tools
 from tests.support.variants import variants
 
@@ -85,15 +85,15 @@ class OwnToolsCase:
     """Part of what that call returns."""
 
 
-def named(names: str) -> frozenset[str]:
+def name_set(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
 CASES: Mapping[str, OwnToolsCase] = {
     "codex": OwnToolsCase(
         prefix="mcp__aileron.",
-        own=named("exec_command write_stdin view_image"),
-        stays=named(
+        own=name_set("exec_command write_stdin view_image"),
+        stays=name_set(
             "apply_patch create_goal get_goal list_mcp_resource_templates list_mcp_resources "
             "read_mcp_resource request_user_input update_goal"
         ),
@@ -108,8 +108,8 @@ CASES: Mapping[str, OwnToolsCase] = {
     ),
     "opencode": OwnToolsCase(
         prefix="aileron_",
-        own=named("bash edit glob grep read write"),
-        stays=named("skill task todowrite webfetch"),
+        own=name_set("bash edit glob grep read write"),
+        stays=name_set("skill task todowrite webfetch"),
         args=("run", "--agent", "mine", "go"),
         project={"opencode.json": json.dumps(OPENCODES_OWN)},
         calls=CallTool(
@@ -119,8 +119,10 @@ CASES: Mapping[str, OwnToolsCase] = {
     ),
     "claude": OwnToolsCase(
         prefix="mcp__aileron__",
-        own=named("Bash Edit EnterWorktree ExitWorktree Monitor NotebookEdit Read Workflow Write"),
-        stays=named(
+        own=name_set(
+            "Bash Edit EnterWorktree ExitWorktree Monitor NotebookEdit Read Workflow Write"
+        ),
+        stays=name_set(
             "Agent ListAgents ReportFindings SendMessage Skill TaskCreate TaskGet TaskList TaskStop "
             "TaskUpdate WebFetch WebSearch"
         ),
@@ -141,13 +143,13 @@ CASES: Mapping[str, OwnToolsCase] = {
     ),
     "goose": OwnToolsCase(
         prefix="aileron-mcp__",
-        own=named(
+        own=name_set(
             "analyze apps__create_app apps__delete_app apps__iterate_app apps__list_apps delegate edit "
             "extensionmanager__list_resources extensionmanager__manage_extensions "
             "extensionmanager__read_resource extensionmanager__search_available_extensions load "
             "shell tree write"
         ),
-        stays=named("load_skill todo__todo_write"),
+        stays=name_set("load_skill todo__todo_write"),
         args=("run", "--quiet", "--no-session", "-t", "go"),
         home={
             ".config/goose/config.yaml": (
@@ -161,20 +163,22 @@ CASES: Mapping[str, OwnToolsCase] = {
     ),
     "pi": OwnToolsCase(
         prefix="mcp__aileron__",
-        own=named("bash edit read write"),
+        own=name_set("bash edit read write"),
         stays=frozenset(),
         args=("-p", "--provider", "anthropic", "--model", "claude-sonnet-4-5", "go"),
         home={".pi/agent/extensions/mine.js": PIS_OWN},
     ),
     "gemini": OwnToolsCase(
         prefix="mcp_aileron_",
-        own=named("glob grep_search list_directory read_file replace run_shell_command write_file"),
-        stays=named(
+        own=name_set(
+            "glob grep_search list_directory read_file replace run_shell_command write_file"
+        ),
+        stays=name_set(
             "activate_skill enter_plan_mode google_web_search invoke_agent update_topic web_fetch write_todos"
         ),
         args=("--skip-trust", "-y", "-m", "gemini-2.5-flash", "-p", "go"),
         granting=("--allowed-tools", "run_shell_command"),
-        denied=named("google_web_search"),
+        denied=name_set("google_web_search"),
         home={".gemini/policies/mine.toml": GEMINIS_OWN},
         project={".gemini/settings.json": '{"tools": {"allowed": ["run_shell_command", "glob"]}}'},
         calls=CallTool(name="invoke_agent", args={"agent_name": "generalist", "prompt": "go"}),
@@ -198,7 +202,7 @@ def tools_in(
     bench.llm.seen.clear()
     ended = bench.run(agent, *args, options=options)
     assert "FINAL" in ended.output
-    return [tools for tools in map(offered, bench.llm.seen) if tools]
+    return [tools for tools in map(offered_tools, bench.llm.seen) if tools]
 
 
 def prepare(bench: Bench, agent: str) -> None:

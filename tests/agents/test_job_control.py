@@ -157,7 +157,7 @@ def test_what_is_printed_in_the_background_is_shown_until_it_wants_to_read() -> 
 
 
 @contextlib.contextmanager
-def at_work(
+def shell_at_work(
     name: str, program: str | None = None, agent: str | None = None
 ) -> Iterator[tuple[Bench, Shell]]:
     """A person's own shell in a project, beside a console."""
@@ -174,7 +174,7 @@ def at_work(
             yield bench, at
 
 
-def launch(bench: Bench, at: Shell, agent: str, *options: str) -> int:
+def launch_agent(bench: Bench, at: Shell, agent: str, *options: str) -> int:
     """Launch, and return the launcher's process id once it runs."""
     command = (*CLI[len(AS_ORDINARY) :], "launch", agent, "--home", str(bench.console.home))
     at.run(shell(*command, *options))
@@ -214,8 +214,8 @@ def test_nothing_runs_in_the_sandbox_while_its_launcher_is_stopped(ending: str) 
 
     The session stays. Whoever kills the launcher, or closes its terminal, ends everything.
     """
-    with at_work("bash", COUNTS) as (bench, at):
-        launcher = launch(bench, at, "codex")
+    with shell_at_work("bash", COUNTS) as (bench, at):
+        launcher = launch_agent(bench, at, "codex")
         at.until("COUNTS")
         for name in ("new1", "new2", "new3"):
             at.tmux.type(name)
@@ -285,8 +285,8 @@ def type_until_there(at: Shell, text: str) -> None:
 @pytest.mark.parametrize(("agent", "name", "options"), REAL, ids=lambda value: "".join(value))
 def test_a_real_agent_stops_and_goes_on(agent: str, name: str, options: tuple[str, ...]) -> None:
     """It stops itself, each in its own way, draws its screen again, and its model still answers."""
-    with at_work(name, agent=agent) as (bench, at):
-        launcher = launch(bench, at, agent, *options)
+    with shell_at_work(name, agent=agent) as (bench, at):
+        launcher = launch_agent(bench, at, agent, *options)
         at.until(UP[agent])
         for text in ("xjx", "qzq"):
             type_until_there(at, text)
@@ -305,8 +305,8 @@ def test_a_real_agent_stops_and_goes_on(agent: str, name: str, options: tuple[st
 @pytest.mark.skipif(not ALL, reason="one of the six agents that make test-all launches")
 def test_gemini_starts_itself_again_once_its_folder_is_trusted() -> None:
     """It ends with a code of its own, for which its outer process starts it again."""
-    with at_work("bash", agent="gemini") as (bench, at):
-        launch(bench, at, "gemini")
+    with shell_at_work("bash", agent="gemini") as (bench, at):
+        launch_agent(bench, at, "gemini")
         at.until("Do you trust the files")
         at.press("Enter")
         at.until("Type your message")

@@ -130,7 +130,7 @@ HERE = [
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Bench]:
+def shared_bench() -> Iterator[Bench]:
     """A console for all starts, whose model answers for every host; each has a home of its own."""
     with tempfile.TemporaryDirectory(prefix="ail-") as name:
         folder = Path(name)
@@ -159,10 +159,10 @@ def text(seen: ModelRequest) -> str:
 
 @pytest.mark.parametrize("case", HERE, ids=lambda each: f"{each.agent}-{each.about}")
 def test_what_a_person_has_set_for_an_agent_is_in_its_requests(
-    case: SettingsCase, shared: Bench
+    case: SettingsCase, shared_bench: Bench
 ) -> None:
     """Key, address, provider: the agent chooses in the sandbox as it does outside."""
-    bench = fresh(shared, f"{case.agent}-{case.about}")
+    bench = fresh(shared_bench, f"{case.agent}-{case.about}")
 
     def filled(words: str) -> str:
         return words.replace(LLM, bench.llm.url).replace(PROJECT, str(bench.project))
@@ -194,9 +194,9 @@ NAMED = {
 
 
 @pytest.mark.parametrize("agent", NAMED)
-def test_a_broad_login_is_named_and_the_agent_starts(agent: str, shared: Bench) -> None:
+def test_a_broad_login_is_named_and_the_agent_starts(agent: str, shared_bench: Bench) -> None:
     """One sentence at the launch says what its agent lacks, which stops nothing."""
-    bench = fresh(shared, f"{agent}-broad")
+    bench = fresh(shared_bench, f"{agent}-broad")
     (bench.home / ".aws").mkdir()
     ended = bench.run(agent, "--version", env=NAMED[agent])
     (said,) = [each for each in ended.output.splitlines() if "Not in the sandbox: " in each]
@@ -205,9 +205,9 @@ def test_a_broad_login_is_named_and_the_agent_starts(agent: str, shared: Bench) 
 
 
 @pytest.mark.parametrize("agent", ["codex", "claude"])
-def test_a_program_that_settings_name_runs_in_the_sandbox(agent: str, shared: Bench) -> None:
+def test_a_program_that_settings_name_runs_in_the_sandbox(agent: str, shared_bench: Bench) -> None:
     """Codex' notifier and a hook of Claude Code's, from a folder of the home that it has nothing else of."""
-    bench = fresh(shared, f"{agent}-program")
+    bench = fresh(shared_bench, f"{agent}-program")
     bench.write("bin/other", "x")
     notes = program(bench.home / "bin/noted", f"#!/bin/sh\necho run >> {bench.project}/noted\n")
     hooks = {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": str(notes)}]}]}

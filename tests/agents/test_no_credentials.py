@@ -91,7 +91,7 @@ print("SEARCH " + json.dumps({"statuses": statuses, "found": FOUND, "read": len(
 '''
 
 
-async def bind(home: Path, kind: str, hash_: str) -> None:
+async def bind_account(home: Path, kind: str, hash_: str) -> None:
     """Make a vault in *home* with an account of *kind* for the guest of that hash, as a person has done before."""
     clock = SystemClock()
     vault = Vault(home, clock)
@@ -144,7 +144,7 @@ def test_a_contained_agent_finds_nothing_of_an_account_it_acts_with(
     home = folder / "aileron"
     request = {"url": f"https://{HOST}/x", "credential": kind}
     hash_ = furnish_guest(home, [request], [HOST], more=needs(kind))
-    asyncio.run(bind(home, kind, hash_))
+    asyncio.run(bind_account(home, kind, hash_))
     with workbench(folder, ScriptedLlm(silent)) as bench:
         console = bench.console
         assert console.unlock(PHRASE).status == 200

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.agents.agents_bench import Bench, CallTool
-from tests.agents.llm import in_turn, offered
-from tests.agents.test_contained_git import git, sessions
+from tests.agents.llm import in_turn, offered_tools
+from tests.agents.test_contained_git import person_git, session_folders
 from tests.agents.test_intercepted_tools import ACTIONS, CASES
 from tests.support.variants import variants
 
@@ -81,19 +81,19 @@ def set_up(bench: Bench, agent: str) -> None:
     bench.write(".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.com\n")
     (bench.project / "greeting.py").write_text(BEFORE)
     (bench.project / "test_greeting.py").write_text(TEST)
-    git(bench, "init", "-q", "-b", "main")
-    git(bench, "add", ".")
-    git(bench, "commit", "-qm", "Greet")
+    person_git(bench, "init", "-q", "-b", "main")
+    person_git(bench, "add", ".")
+    person_git(bench, "commit", "-qm", "Greet")
 
 
 def is_done(bench: Bench) -> None:
     """Fail unless the task is done, in the files and in the person's repository."""
     assert (bench.project / "greeting.py").read_text() == AFTER
-    log = git(bench, "log", "--format=%an <%ae> %s")
+    log = person_git(bench, "log", "--format=%an <%ae> %s")
     assert log == "Ada <ada@example.com> Greet by name\nPerson <p@q> Greet"
-    assert git(bench, "show", "HEAD:greeting.py") == AFTER.strip()
-    assert git(bench, "diff", "--name-only", "HEAD~") == "greeting.py"
-    assert git(bench, "status", "--porcelain", "--ignored") == ""
+    assert person_git(bench, "show", "HEAD:greeting.py") == AFTER.strip()
+    assert person_git(bench, "diff", "--name-only", "HEAD~") == "greeting.py"
+    assert person_git(bench, "status", "--porcelain", "--ignored") == ""
 
 
 def nothing_else(before: dict[str, str], after: dict[str, str], *, contained: bool) -> None:
@@ -127,13 +127,13 @@ def test_a_whole_task_is_done_with_ailerons_tools(
     assert "FINAL" in ended.output
     is_done(bench)
     nothing_else(before, bench.fingerprint(), contained=options == CONTAINED)
-    assert [*bench.left_behind(), *sessions(bench)] == []
+    assert [*bench.left_behind(), *session_folders(bench)] == []
 
     for result, told in zip(bench.llm.results, TOLD, strict=True):
         assert told in result
     assert "OK" in bench.llm.results[2]
     ours = {f"{case.prefix}{name}" for name in ACTIONS}
-    for tools in filter(None, map(offered, bench.llm.seen)):
+    for tools in filter(None, map(offered_tools, bench.llm.seen)):
         assert ours <= tools <= ours | case.stays
     runs = bench.console.rows("action, state, gated")
     assert runs == [("builtin.read", "completed", 0)] + [(name, "completed", 1) for name in ASKED]
