@@ -19,9 +19,9 @@ from tests.support.scripted_answers import (
     Said,
     Turn,
     anthropic_stream,
-    call,
     chat_stream,
     responses_stream,
+    say_call,
     sse,
 )
 
@@ -359,7 +359,7 @@ def _from_responses(body: dict[str, Any]) -> Conversation:
 def _as_turn(step: Say | CallTool, turn: int) -> Turn:
     if isinstance(step, Say):
         return Turn(turn, (Said("text", tuple(re.findall(r"\S+\s*", step.text))),))
-    return Turn(turn, (call(step.name.rpartition(".")[2], step.args, f"call_{turn}"),))
+    return Turn(turn, (say_call(step.name.rpartition(".")[2], step.args, f"call_{turn}"),))
 
 
 def _responses(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:

@@ -8,6 +8,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.support.mcp_harness import serve
+from tests.support.mcp_harness import be_console
 
-serve()
+be_console()

@@ -9,7 +9,7 @@ import pytest
 from tests.screen.driving import NOW, Console, console
 from tests.screen.grid import Cell, Grid
 from tests.screen.hostile_views import hostile_snapshot
-from tests.support.attacks import ATTACKS, CANARY, everything, harmless, short
+from tests.support.attacks import ATTACKS, CANARY, cut_to, everything, harmless
 from tests.support.variants import variants
 
 MARK = CANARY[0]
@@ -105,7 +105,7 @@ async def walk_pages(shown: Console, width: int) -> None:
 def turned(turn: int) -> Callable[[], str]:
     """Return what says one attack after the other, each field another one at each *turn*."""
     order = cycle(range(turn * 7, turn * 7 + len(ATTACKS)))
-    return lambda: short(ATTACKS[next(order) % len(ATTACKS)], 400)
+    return lambda: cut_to(ATTACKS[next(order) % len(ATTACKS)], 400)
 
 
 @pytest.mark.parametrize("walk", [walk_items, walk_pages])

@@ -6,12 +6,12 @@ from aileron_core.console_port.events import LibraryUpdated
 from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.intents import Accept, WithdrawAcceptance
 from tests.screen.driving import NOW, start
-from tests.support.screens.home import library, not_accepted, problems
+from tests.support.screens.home import library_items, not_accepted, problems
 from tests.support.screens.play import Play
 
-STATE = start(held=(not_accepted(),), library=library(NOW), problems=problems())
-HELD = next(item for item in library(NOW) if item.state == "held_back")
-READY = next(item for item in library(NOW) if item.name == "send-draft")
+STATE = start(held=(not_accepted(),), library=library_items(NOW), problems=problems())
+HELD = next(item for item in library_items(NOW) if item.state == "held_back")
+READY = next(item for item in library_items(NOW) if item.name == "send-draft")
 
 
 def to(play: Play, name: str) -> None:

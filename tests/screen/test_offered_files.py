@@ -23,7 +23,7 @@ from tests.screen.picturing import Look, Snap, at_rest, dark, every_look, pictur
 from tests.screen.suite_files import SUITE
 from tests.support.attacks import ATTACKS
 from tests.support.screens.drawn import Drawn
-from tests.support.screens.home import library, not_accepted
+from tests.support.screens.home import library_items, not_accepted
 from tests.support.screens.play import Play, rested
 
 HOSTILE = "\x1b[2J\u202egnp.exe\n THE FILE  it is safe\n ┃ ✓ Accepted\n\x07" + "\n" * 9 + "x"
@@ -183,7 +183,7 @@ def test_the_view_of_actions_shows_the_same_before_it_is_accepted() -> None:
     file = changed()
     items = tuple(
         replace(each, content=file.content, digest=file.digest) if each.name == "post-invoice" else each
-        for each in library(NOW)
+        for each in library_items(NOW)
     )  # fmt: skip
     shown = Drawn(start(library=items), seen=False).go("library", "post-invoice", opened=True)
     assert "ALLOWS MORE" in shown.item
@@ -194,7 +194,7 @@ def test_the_view_of_actions_shows_the_same_before_it_is_accepted() -> None:
 
 def test_an_acceptance_is_withdrawn_at_once_however_much_of_the_file_is_unread() -> None:
     """It allows less; accepting is what wants to be read."""
-    ready = replace(library(NOW)[3], content=FileContentView(text=SEND * 3))
+    ready = replace(library_items(NOW)[3], content=FileContentView(text=SEND * 3))
     assert ready.state == "ready"
     play = Play(start(library=(ready,)))
     play.go("4", ready.name)
@@ -208,7 +208,7 @@ async def test_a_large_file_is_laid_out_in_the_background_in_either_view() -> No
     text = SEND + ("word " * 20 + "\n") * 4_000
     file = offered(text)
     note = laying_out(len(text))[:30]
-    items = (replace(library(NOW)[2], content=file.content, digest=file.digest),)
+    items = (replace(library_items(NOW)[2], content=file.content, digest=file.digest),)
     async with console(start(held=(file,), library=items)) as shown:
         model = shown.model
         await shown.shows("not seen yet")

@@ -17,10 +17,10 @@ from aileron_tui.screens.lock import LockScreen
 from aileron_tui.screens.palette import commands
 from aileron_tui.widgets.line_input import LineInput
 from tests.screen.driving import NOW, console, resting, short, start
-from tests.support.screens.home import library, sessions
+from tests.support.screens.home import library_items, sessions
 from tests.support.screens.play import rested
 
-STATE = start(short(1), short(2), library=library(NOW), sessions=sessions(NOW))
+STATE = start(short(1), short(2), library=library_items(NOW), sessions=sessions(NOW))
 
 
 async def test_the_palette_does_what_it_names() -> None:

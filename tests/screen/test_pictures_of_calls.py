@@ -19,8 +19,8 @@ from tests.screen.picturing import (
     dark,
     dark_and_light,
     every_look,
-    picture_of,
     picture_in,
+    picture_of,
 )
 from tests.support.screens.calls import later_steps, snapshot
 

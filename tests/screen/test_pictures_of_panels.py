@@ -17,9 +17,9 @@ from tests.screen.picturing import (
     dark,
     dark_and_light,
     every_look,
+    picture_in,
     picture_of,
     select,
-    picture_in,
 )
 from tests.support.screens.calls import fixtures, snapshot
 from tests.support.screens.home import sessions

@@ -20,18 +20,18 @@ from tests.screen.picturing import (
     every_look,
     opened,
     picture,
-    picture_of,
     picture_in,
+    picture_of,
     to_row,
 )
 from tests.screen.test_accounts_view import UNLOCKED
 from tests.support.screens.calls import snapshot
-from tests.support.screens.home import library, not_accepted, problems, records, sessions
+from tests.support.screens.home import library_items, not_accepted, problems, record_views, sessions
 
 CLAUDE = {"agent": "claude", "session_label": "", "session_id": sessions(NOW)[1].session_id}
 HOME = start(
     mail(1), mail(2), mail(3, **CLAUDE), mail(4, **CLAUDE), held=(not_accepted(),),
-    library=library(NOW), problems=problems(), sessions=sessions(NOW),
+    library=library_items(NOW), problems=problems(), sessions=sessions(NOW),
 )  # fmt: skip
 NOTHING = start(sessions=(), records=(), library=(), actions_ready=0, head_words=None)
 
@@ -44,7 +44,7 @@ def with_a_past() -> Snapshot:
         "Release notes → all",
     )
     ended = {"run.completed": "completed", "run.unknown": "unknown", "approval.denied": "denied"}
-    ends = [r for r in records(NOW) if r.event in ended and r.action == "send-draft"]
+    ends = [r for r in record_views(NOW) if r.event in ended and r.action == "send-draft"]
     views = (
         short(
             20 + number, run_id=each.run_id, state=ended[each.event], decided_at=each.at,
@@ -114,7 +114,7 @@ async def test_rows_that_came_in_above_are_counted(shown: Console) -> None:
     await shown.go("2", "Newest first.")
     await shown.go("j", "f follow")
     await shown.go("j", "f follow")
-    newest = records(NOW)[-2]
+    newest = record_views(NOW)[-2]
     for number in range(3):
         later = replace(newest, seq=100 + number, run_id=f"run-{number}-later", at=NOW)
         shown.port.tell(Recorded(record=later, head_words=("olive", "pixel")))

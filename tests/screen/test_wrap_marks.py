@@ -16,7 +16,7 @@ from aileron_tui.input.situation import Situation, availability
 from aileron_tui.pages.panes import DocumentPane
 from aileron_tui.screens.console import ConsoleScreen
 from tests.screen.driving import NOW, Console, console, mail, short, start
-from tests.screen.picturing import Look, Snap, dark, picture_of, picture_in
+from tests.screen.picturing import Look, Snap, dark, picture_in, picture_of
 
 FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40
 """A text that draws the sign itself, wherever it can."""

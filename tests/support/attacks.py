@@ -14,10 +14,10 @@ __all__ = [
     "LONG",
     "RAW",
     "Attack",
+    "cut_to",
     "everything",
     "harmless",
     "printed",
-    "short",
 ]
 
 CANARY = "ЖЖЖ"
@@ -141,7 +141,7 @@ RAW: dict[str, bytes] = {
 """Bytes that are no text, for files and for the wire."""
 
 
-def short(attack: Attack, limit: int) -> str:
+def cut_to(attack: Attack, limit: int) -> str:
     """Return at most *limit* characters of the attack, the canary among them."""
     if len(attack.text) <= limit:
         return attack.text
@@ -152,7 +152,7 @@ def everything(limit: int) -> str:
     """Return one text with a little of every attack, of at most *limit* characters, on one line each."""
     share = limit // len(ATTACKS) - 1
     parts = [attack.text.replace("\n", "\r")[:share] for attack in ATTACKS]
-    return short(Attack("everything", "\n".join(parts)), limit)
+    return cut_to(Attack("everything", "\n".join(parts)), limit)
 
 
 def harmless(char: str) -> bool:

@@ -103,7 +103,7 @@ PRINT = "(call $print (i32.const 1) (i32.const {at}) (i32.const {total}))"
 """The *act* of `filling` that prints what was written."""
 
 
-def installed(
+def install_guest(
     store: ConnectorStore, engine: WasmEngine, module: bytes, manifest: bytes
 ) -> WasmConnector:
     """Install a module with its manifest."""

@@ -68,7 +68,7 @@ def _action(
     return chained(used, step, inputs=[("text", "string", False)], name=name, gated=gated)
 
 
-def _furnish(home: Path) -> InstalledConnectors:
+def _install_actions(home: Path) -> InstalledConnectors:
     """Put three actions and their modules into *home*."""
     installed = install_connectors(home)
     stalling = ConnectorStore(home).install_bytes(
@@ -253,7 +253,7 @@ class Served:
     async def run(self, ready: Callable[["Served"], None]) -> None:
         self.loop = asyncio.get_running_loop()
         self._home.mkdir(mode=0o700, exist_ok=True)
-        installed = _furnish(self._home)
+        installed = _install_actions(self._home)
         async with App.open(Home(self._home), self._options) as app:
             self.app = app
             sockets = [
@@ -490,7 +490,7 @@ NEW = {
 }
 
 
-def serve() -> None:
+def be_console() -> None:
     """Be the process of a `ProcessConsole`."""
     parser = argparse.ArgumentParser()
     parser.add_argument("home", type=Path)

@@ -44,7 +44,7 @@ class Turn:
         return [each for each in self.said if each.kind == "call"]
 
 
-def call(name: str, arguments: Json | str, id_: str = "call_1", *, cuts: int = 3) -> Said:
+def say_call(name: str, arguments: Json | str, id_: str = "call_1", *, cuts: int = 3) -> Said:
     """A call whose arguments come in *cuts* pieces."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     size = max(1, -(-len(text) // cuts))

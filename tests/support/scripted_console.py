@@ -31,7 +31,7 @@ def scripted_console(home: Path, script: Script) -> Iterator[None]:
 
     def one(connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError):
-            line, session, body = _request(connection)
+            line, session, body = _read_request(connection)
             connection.sendall(script(line, session, json.loads(body) if body else {}))
 
     def serve() -> None:
@@ -51,7 +51,7 @@ def scripted_console(home: Path, script: Script) -> Iterator[None]:
         os.close(lock)
 
 
-def _request(peer: socket.socket) -> tuple[str, str, bytes]:
+def _read_request(peer: socket.socket) -> tuple[str, str, bytes]:
     """Return the first line of a request, its MCP session and its body.
 
     Raises:

@@ -19,7 +19,7 @@ from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.support.guests import ECHO, Guest, MakeEngine, escaped, installed, wat
+from tests.support.guests import ECHO, Guest, MakeEngine, escaped, install_guest, wat
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.tls import certificate
 
@@ -194,7 +194,7 @@ def guest(store: ConnectorStore, engine: WasmEngine) -> Guest:
     ) -> WasmConnector:
         listed = ", ".join(f'"{host}"' for host in hosts)
         manifest = (MANIFEST.format(hosts=listed) + more).encode()
-        return installed(store, on or engine, bytes(wasmtime.wat2wasm(wat)), manifest)
+        return install_guest(store, on or engine, bytes(wasmtime.wat2wasm(wat)), manifest)
 
     return install
 

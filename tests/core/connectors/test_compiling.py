@@ -21,7 +21,7 @@ from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import ConnectorRuntimeError, FileProblems, Unavailable
 from bench.connectors import large_module
-from tests.support.guests import MakeEngine, failed, installed, printing, resident
+from tests.support.guests import MakeEngine, failed, install_guest, printing, resident
 
 COMMAND = '(module (memory (export "memory") 1) (func (export "_start")))'
 MANIFEST = '[connector]\nname = "local://tests/guest"\nversion = "1.0.0"\n'
@@ -147,7 +147,7 @@ async def test_a_large_module_is_compiled_by_a_child_that_gives_way(
     store: ConnectorStore, apart: WasmEngine, background: bool, niceness: int
 ) -> None:
     """More so where nobody waits for it; then it runs from its machine code, and no child is left."""
-    connector = installed(store, apart, LARGE, LARGE_MANIFEST)
+    connector = install_guest(store, apart, LARGE, LARGE_MANIFEST)
 
     preparing = asyncio.create_task(connector.prepare(background=background))
     assert await niceness_of_a_compiler() == min(19, os.getpriority(os.PRIO_PROCESS, 0) + niceness)
@@ -163,7 +163,7 @@ async def test_no_call_waits_for_the_module_of_another(
 ) -> None:
     """However many calls wait for one that is being compiled: they took all the threads there were."""
     large, quick = (
-        installed(store, apart, LARGE, LARGE_MANIFEST),
+        install_guest(store, apart, LARGE, LARGE_MANIFEST),
         guest(printing('{"output": 1}'), on=apart),
     )
 
@@ -184,7 +184,7 @@ async def test_closing_ends_what_is_being_compiled(
 ) -> None:
     """Whoever waits is told, and the child is gone."""
     engine = make_engine(separate_compiler=True)
-    connector = installed(store, engine, LARGE, LARGE_MANIFEST)
+    connector = install_guest(store, engine, LARGE, LARGE_MANIFEST)
 
     call = asyncio.create_task(connector.call("x", {}, limits=Limits()))
     await niceness_of_a_compiler()
@@ -197,7 +197,7 @@ async def test_a_call_that_is_given_up_leaves_the_compiling_to_the_next(
     store: ConnectorStore, apart: WasmEngine
 ) -> None:
     """It goes on, and is done once."""
-    connector = installed(store, apart, MEDIUM, LARGE_MANIFEST)
+    connector = install_guest(store, apart, MEDIUM, LARGE_MANIFEST)
 
     first = asyncio.create_task(connector.call("x", {}, limits=Limits()))
     await asyncio.sleep(0)
@@ -227,7 +227,7 @@ def test_the_machine_code_lies_in_no_file(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    connector = installed(store, apart, LARGE, LARGE_MANIFEST)
+    connector = install_guest(store, apart, LARGE, LARGE_MANIFEST)
     seen: set[str] = set()
     with meanwhile(
         lambda: seen.update(each.name for each in tmp_path.rglob("*") if each.is_file())

@@ -18,7 +18,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.compiler import Compiler
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.support.guests import MakeEngine, call, failed, installed, output
+from tests.support.guests import MakeEngine, call, failed, install_guest, output
 
 # The first build on a machine builds the C library too.
 pytestmark = [
@@ -53,7 +53,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @pytest.fixture
 def stranger(module: bytes, store: ConnectorStore, routed: WasmEngine) -> WasmConnector:
     """The connector, its one host routed to the test's service."""
-    return installed(store, routed, module, MANIFEST)
+    return install_guest(store, routed, module, MANIFEST)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_the_connector_of_the_developers_page_works_as_the_page_says(tmp_path: P
     host = parse_manifest(manifest.encode(), "manifest.toml").hosts[0]
     route = Route(host=host, address="127.0.0.1", port=service.port)
     engine = make_engine(make_client(routes=[route]))
-    connector = installed(store, engine, built, manifest.encode())
+    connector = install_guest(store, engine, built, manifest.encode())
     service.reply("/notes.json", b'[{"id": 9007199254740993, "text": "milk"}]')
     assert output(call(connector, "list_notes")) == [{"id": 2**53 + 1, "text": "milk"}]
     service.reply("/notes.json", b"", status=503)

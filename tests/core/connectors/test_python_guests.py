@@ -14,7 +14,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_tui.cli.scaffold import connector_templates
-from tests.support.guests import call, failed, installed, output
+from tests.support.guests import call, failed, install_guest, output
 
 MANIFEST = b"""
 [connector]
@@ -44,7 +44,7 @@ def script(tmp_path: Path, store: ConnectorStore, routed: WasmEngine) -> Script:
             (tmp_path / name).write_bytes((TEMPLATE / name).read_bytes())
         (tmp_path / "connector.py").write_text(prelude + text, encoding="utf-8")
         subprocess.run([sys.executable, tmp_path / "build.py"], check=True, timeout=60)
-        return installed(store, routed, (tmp_path / "connector.wasm").read_bytes(), MANIFEST)
+        return install_guest(store, routed, (tmp_path / "connector.wasm").read_bytes(), MANIFEST)
 
     return build
 

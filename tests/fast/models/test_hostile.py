@@ -16,7 +16,7 @@ from aileron_core.models.format import Format, write_body
 from aileron_core.models.json_values import parse_object
 from aileron_core.models.neutral import Event, Limits, Tool, ToolCall, ToolResult
 from aileron_core.models.sse import EventSplitter
-from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, call, sse, stream
+from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, say_call, sse, stream
 
 each_format = pytest.mark.parametrize("name", sorted(FORMATS))
 TURN = Turn(
@@ -24,10 +24,10 @@ TURN = Turn(
     (
         Said("thinking", ("hm",)),
         Said("text", ("a", "b")),
-        call("send_draft", {"to": "x"}, "call_1"),
+        say_call("send_draft", {"to": "x"}, "call_1"),
         Said("other", ("z",)),
         Said("refusal", ("no",)),
-        call("read", {}, "call_2"),
+        say_call("read", {}, "call_2"),
     ),
 )
 JSON = st.recursive(

@@ -21,7 +21,7 @@ from aileron_core.models.neutral import (
     Usage,
 )
 from tests.fast.models import sdk
-from tests.support.scripted_answers import STREAM, WHOLE, Events, Said, Turn, call, sse, stream
+from tests.support.scripted_answers import STREAM, WHOLE, Events, Said, Turn, say_call, sse, stream
 
 each_format = pytest.mark.parametrize("name", sorted(FORMATS))
 Json = dict[str, Any]
@@ -70,7 +70,7 @@ def test_the_forms_that_an_event_may_have_all_read_the_same(name: str) -> None:
 @each_format
 def test_events_without_names_are_known_by_their_type(name: str) -> None:
     """Compatible servers leave `event` out."""
-    turn = Turn(1, (Said("text", ("hi",)), call("read", {"a": 1})))
+    turn = Turn(1, (Said("text", ("hi",)), say_call("read", {"a": 1})))
     assert (
         read(FORMATS[name], stream(name, turn, names=False))[1]
         == (read(FORMATS[name], stream(name, turn))[1])
@@ -80,7 +80,7 @@ def test_events_without_names_are_known_by_their_type(name: str) -> None:
 @each_format
 def test_unknown_events_and_members_pass_unchanged(name: str) -> None:
     """A provider's next invention reaches the client as it came."""
-    events = STREAM[name](Turn(1, (Said("text", ("hi",)), call("ours", {"a": 1}))))
+    events = STREAM[name](Turn(1, (Said("text", ("hi",)), say_call("ours", {"a": 1}))))
     new = {
         "type": "new.kind",
         "object": "new",
@@ -426,7 +426,7 @@ def test_what_a_server_adds_to_a_call_or_its_thinking_comes_back_in_the_turn() -
 
 def test_the_turn_and_the_results_of_calls_without_ids_name_each_other() -> None:
     """The ids are made up once."""
-    body = WHOLE["chat_completions"](Turn(1, (call("read", {}), call("list", {}))))
+    body = WHOLE["chat_completions"](Turn(1, (say_call("read", {}), say_call("list", {}))))
     for made in body["choices"][0]["message"]["tool_calls"]:
         del made["id"]
         made["function"]["arguments"] = {}  # an object, as some servers send it
@@ -512,7 +512,7 @@ def test_a_custom_tools_call_in_chat_completions_passes() -> None:
 
 def test_reasoning_items_come_back_in_the_turn_with_what_is_encrypted() -> None:
     """The provider wants them before the call that they led to."""
-    turn = Turn(1, (Said("thinking", ("so",)), Said("other", ("p",)), call("read", {"a": 1})))
+    turn = Turn(1, (Said("thinking", ("so",)), Said("other", ("p",)), say_call("read", {"a": 1})))
     events, answer = read(OPENAI_RESPONSES, stream("openai_responses", turn))
     assert OPENAI_RESPONSES.turn(answer) == WHOLE["openai_responses"](turn)["output"]
     assert OPENAI_RESPONSES.turn(answer)[0]["encrypted_content"] == "sealed-so"
@@ -568,7 +568,7 @@ def test_a_refusal_of_responses_is_told() -> None:
 
 def test_an_end_without_the_output_is_completed_from_the_items() -> None:
     """Some servers leave the output out of the last event."""
-    said = (Said("text", ("hi",)), call("ours", {"a": 1}), call("read", {"b": 1}, "call_2"))
+    said = (Said("text", ("hi",)), say_call("ours", {"a": 1}), say_call("read", {"b": 1}, "call_2"))
     whole = WHOLE["openai_responses"](Turn(1, said))["output"]
     for end in ({"output": []}, {"output": None}):
         data = responses(end={"status": "completed", **end}, said=said)
@@ -579,7 +579,7 @@ def test_an_end_without_the_output_is_completed_from_the_items() -> None:
 
 def test_a_call_in_a_namespace_is_not_one_of_ours() -> None:
     """Another server's tool may have the same name there."""
-    turn = Turn(1, (call("ours", {"a": 1}),))
+    turn = Turn(1, (say_call("ours", {"a": 1}),))
     data = stream("openai_responses", turn).replace(
         b'"type": "function_call",', b'"type": "function_call", "namespace": "mcp__x",'
     )
@@ -589,7 +589,7 @@ def test_a_call_in_a_namespace_is_not_one_of_ours() -> None:
 
 def test_a_call_that_only_the_end_of_the_stream_has_is_a_call() -> None:
     """Items without events of their own."""
-    said = (call("read", {"b": 1}),)
+    said = (say_call("read", {"b": 1}),)
     events = STREAM["openai_responses"](Turn(1, said))
     data = sse([*events[:2], events[-1]])
     found = parts(OPENAI_RESPONSES, data)
@@ -600,20 +600,20 @@ def test_a_call_that_only_the_end_of_the_stream_has_is_a_call() -> None:
 
 def test_a_call_that_changes_its_name_on_the_way_is_refused() -> None:
     """The client would have been shown another call than the one that is made."""
-    data = stream("openai_responses", Turn(1, (call("read", {"b": 1}),)))
+    data = stream("openai_responses", Turn(1, (say_call("read", {"b": 1}),)))
     with pytest.raises(ModelFormatError, match="a second name"):
         read(OPENAI_RESPONSES, data.replace(b'"read"', b'"ours"', 1))
 
 
 def test_two_calls_without_ids_are_two() -> None:
     """They are known by their places."""
-    data = stream("openai_responses", Turn(1, (call("a", {}, ""), call("b", {}, ""))))
+    data = stream("openai_responses", Turn(1, (say_call("a", {}, ""), say_call("b", {}, ""))))
     assert parts(OPENAI_RESPONSES, data) == [CallBegun("a"), CallBegun("b")]
 
 
 def test_an_item_ends_once() -> None:
     """A call that ended twice would be made twice."""
-    events = STREAM["openai_responses"](Turn(1, (call("read", {"b": 1}),)))
+    events = STREAM["openai_responses"](Turn(1, (say_call("read", {"b": 1}),)))
     twice = sse([*events[:-1], events[-2], events[-1], events[-2], events[-1]])
     assert parts(OPENAI_RESPONSES, twice) == [CallBegun("read")]
     assert len(read(OPENAI_RESPONSES, twice)[1].calls) == 1

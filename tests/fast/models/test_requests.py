@@ -11,7 +11,7 @@ from aileron_core.errors import ModelFormatError
 from aileron_core.models import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, FORMATS, OPENAI_RESPONSES
 from aileron_core.models.format import Format, write_body
 from aileron_core.models.neutral import Tool, ToolResult
-from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, call, sse
+from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, say_call, sse
 
 each_format = pytest.mark.parametrize("name", sorted(FORMATS))
 Json = dict[str, Any]
@@ -19,7 +19,8 @@ SCHEMA: Json = {"type": "object", "properties": {"to": {"type": "string"}}}
 DRAFT = Tool(name="send_draft", description="Send *it*.", schema=SCHEMA)
 READ = Tool(name="read", description="Read.", schema={"type": "object"})
 TURN = Turn(
-    1, (Said("thinking", ("so",)), call("read", {"a": 1}, "c1"), call("send_draft", {}, "c2"))
+    1,
+    (Said("thinking", ("so",)), say_call("read", {"a": 1}, "c1"), say_call("send_draft", {}, "c2")),
 )
 
 

@@ -19,7 +19,7 @@ from aileron_core.models.neutral import (
 from aileron_core.models.sse import encode_event
 from tests.fast.models import sdk
 from tests.support.making import cut
-from tests.support.scripted_answers import WHOLE, Said, Turn, call, stream
+from tests.support.scripted_answers import WHOLE, Said, Turn, say_call, stream
 
 NAMES = sorted(FORMATS)
 OURS = {"send_draft", "merge"}
@@ -33,7 +33,7 @@ _SAID = st.one_of(
     _PIECES.map(lambda p: Said("thinking", tuple(p))),
     _PIECES.map(lambda p: Said("other", tuple(p))),
     st.tuples(st.sampled_from(["read", "send_draft", "merge"]), _ARGUMENTS, st.integers(1, 9)).map(
-        lambda t: call(t[0], t[1], cuts=t[2])
+        lambda t: say_call(t[0], t[1], cuts=t[2])
     ),
 )
 

@@ -32,7 +32,7 @@ from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.sessions import SessionsTable
 from tests.screen.bound_accounts import ANA, CHANGED, ENDED, accounts
 from tests.support.screens.drawn import Drawn
-from tests.support.screens.home import library, not_accepted, problems, records, sessions
+from tests.support.screens.home import library_items, not_accepted, problems, record_views, sessions
 from tests.support.screens.states import NOW, denied, mail, record, recorded, short, start
 
 CODEX, CLAUDE, RELAY = sessions(NOW)
@@ -195,7 +195,7 @@ def test_two_folders_are_told_apart_by_their_ends() -> None:
 # What lies in the home
 
 
-HOME = start(held=(not_accepted(),), library=library(NOW), problems=problems())
+HOME = start(held=(not_accepted(),), library=library_items(NOW), problems=problems())
 
 
 def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
@@ -223,7 +223,7 @@ def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
     """Also where nobody has moved yet."""
     drawn = Drawn(HOME).go("library")
     before = drawn.model.library.key
-    new = replace(library(NOW)[0], name="a-new-one", digest="ee" * 32)
+    new = replace(library_items(NOW)[0], name="a-new-one", digest="ee" * 32)
     held = HOME.not_accepted
     items = (new, *HOME.library)
     drawn.tell(LibraryUpdated(not_accepted=held, problems=(), actions_ready=3, library=items))
@@ -236,7 +236,7 @@ def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
 
 def test_one_row_for_each_call_with_what_became_of_it() -> None:
     """Not a row for each record: state in glyph and word, why it ran, who answered."""
-    drawn = Drawn(start(short(), records=records(NOW))).go("activity")
+    drawn = Drawn(start(short(), records=record_views(NOW))).go("activity")
     text = drawn.list_texts
     assert "8 calls in the last hour · 2 not gated · 4 approved by you · 2 denied" in text
     for each in (
@@ -253,7 +253,7 @@ def test_one_row_for_each_call_with_what_became_of_it() -> None:
 
 def test_a_row_keeps_its_place_while_its_call_goes_on_and_f_follows_the_newest_again() -> None:
     """New rows come in above, counted once the cursor has moved; a state that changes moves nothing."""
-    drawn = Drawn(start(short(), records=records(NOW))).go("activity")
+    drawn = Drawn(start(short(), records=record_views(NOW))).go("activity")
     table = drawn.model.activity
     assert "f follow" not in drawn.keys
     drawn.tell(recorded(101, "run.requested", run_id="run-a"))
@@ -275,7 +275,9 @@ def test_a_row_keeps_its_place_while_its_call_goes_on_and_f_follows_the_newest_a
 
 def test_an_opened_call_tells_its_whole_story_and_stays_while_others_come_in() -> None:
     """Every record of it with time, who and number."""
-    drawn = Drawn(start(short(), records=records(NOW))).go("activity", "? unknown", opened=True)
+    drawn = Drawn(start(short(), records=record_views(NOW))).go(
+        "activity", "? unknown", opened=True
+    )
     story = ("HISTORY", "waits for a person", "approved send-draft", "outcome unknown")
     assert all(each in drawn.words for each in story)
     drawn.model.activity.stop_following()
@@ -309,7 +311,7 @@ def test_the_summary_of_the_selected_record_is_read_whole_or_visibly_cut() -> No
 
 def test_a_summary_of_the_hour_ends_with_a_whole_part() -> None:
     """What does not fit is left out, not cut."""
-    table = ActivityTable(records(NOW), NOW)
+    table = ActivityTable(record_views(NOW), NOW)
     whole = plain_text(table.header(200, NOW)[0]).strip()
     assert whole.count(" · ") == 4
     for width in range(30, 110):
@@ -487,7 +489,7 @@ def test_what_stands_above_every_view() -> None:
 )
 def test_every_list_has_a_filter_of_its_own(view: View, text: str, expected: str) -> None:
     """Each knows what its rows have."""
-    drawn = Drawn(start(short(), library=library(NOW), sessions=sessions(NOW))).go(view)
+    drawn = Drawn(start(short(), library=library_items(NOW), sessions=sessions(NOW))).go(view)
     drawn.model.set_filter(text, NOW)
     assert expected in drawn.status
     drawn.model.set_filter("", NOW)

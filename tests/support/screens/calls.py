@@ -5,7 +5,7 @@ from dataclasses import replace
 from aileron_core.console_port.events import Snapshot
 from aileron_core.console_port.field_views import DriftView, FieldChangeView, FieldView, PreviewView
 from aileron_core.console_port.view_models import ApprovalView, StepView
-from tests.support.screens.home import library, not_accepted, process, records, sessions
+from tests.support.screens.home import library_items, not_accepted, process, record_views, sessions
 
 __all__ = ["NOW", "approval", "drifted", "fixtures", "later_steps", "snapshot"]
 
@@ -117,7 +117,7 @@ def drifted(now: float) -> DriftView:
     )
 
 
-def offered() -> tuple[FieldView, ...]:
+def second_reading() -> tuple[FieldView, ...]:
     """Return the whole of the second reading that `drifted` tells of."""
     after = {change.label: change.after or "" for change in drifted(0.0).changed}
     return (
@@ -187,7 +187,9 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
         host="gmail.googleapis.com",
         updated_at=now - 4,
     )
-    offer = replace(mail.preview, gist="Offer 2291 → procurement@helio.example", fields=offered())
+    offer = replace(
+        mail.preview, gist="Offer 2291 → procurement@helio.example", fields=second_reading()
+    )
     looking = PreviewView(
         status="fetching",
         fields=(FieldView(label="Title"), FieldView(label="Branch")),
@@ -255,7 +257,7 @@ def snapshot(now: float) -> Snapshot:
         not_accepted=(not_accepted(),),
         problems=(),
         actions_ready=2,
-        records=records(now),
+        records=record_views(now),
         head_words=("linen", "raven"),
-        library=library(now),
+        library=library_items(now),
     )

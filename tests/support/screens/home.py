@@ -108,7 +108,7 @@ def problems() -> tuple[Problem, ...]:
     )
 
 
-def library(now: float) -> tuple[LibraryItemView, ...]:
+def library_items(now: float) -> tuple[LibraryItemView, ...]:
     """Return actions and connectors in every state."""
     send = LibraryItemView(
         kind="action",
@@ -176,7 +176,7 @@ PAST = 100
 """Their numbers begin above those of the calls that wait."""
 
 
-def records(now: float, rounds: int = 2) -> tuple[RecordView, ...]:
+def record_views(now: float, rounds: int = 2) -> tuple[RecordView, ...]:
     """Return *rounds* of records, oldest first, one every ten seconds."""
     views: list[RecordView] = []
     for seq in range(1, rounds * len(_RECORDS) + 1):

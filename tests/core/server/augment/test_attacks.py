@@ -21,7 +21,7 @@ from aileron_core.server.augment.room import AugmentRoom
 from aileron_core.server.shares import Shares
 from tests.core.server.augment.harness import Augmented, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
-from tests.core.server.augment.test_ends import MESSAGES, PATHS, read_head, model_request
+from tests.core.server.augment.test_ends import MESSAGES, PATHS, model_request, read_head
 from tests.support.core_harness import records
 
 LARGE = "x" * 12_000_000

@@ -9,7 +9,7 @@ from aileron_core.models.sse import EventSplitter
 from aileron_core.sessions import session_table
 from tests.core.server.augment.harness import Augmented, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
-from tests.core.server.augment.test_ends import PATHS, read_head, model_request, until_chunk
+from tests.core.server.augment.test_ends import PATHS, model_request, read_head, until_chunk
 
 WORD = b"0123456789abcdef" * 2
 ASKS = b"Aileron-Calls: %b\r\nConnection: keep-alive, aileron-calls" % WORD

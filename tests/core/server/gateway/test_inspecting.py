@@ -43,7 +43,9 @@ def event(data: dict[str, Any]) -> bytes:
 
 def message_stream(*tools: str) -> bytes:
     """Return a stream of Anthropic's that says something and calls *tools*."""
-    calls = (scripted.call(name, {"command": CANARY}, f"t{n}") for n, name in enumerate(tools, 1))
+    calls = (
+        scripted.say_call(name, {"command": CANARY}, f"t{n}") for n, name in enumerate(tools, 1)
+    )
     said = scripted.Said("text", (f"{CANARY} \u00e9\u2028",))
     return scripted.stream("anthropic_messages", scripted.Turn(1, (said, *calls)))
 
