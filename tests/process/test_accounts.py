@@ -40,11 +40,6 @@ def install(home: Path, *hosts: str, version: str = "1.0.0") -> str:
     return furnish_guest(home, [request], [HOST, *hosts], more=NEEDS_KEY, version=version)
 
 
-@pytest.fixture
-def unlocked(unlocked: Console) -> Console:
-    return unlocked
-
-
 def setup(
     home: Path, *more: str, key: str = KEY, code: int = 0
 ) -> "subprocess.CompletedProcess[str]":

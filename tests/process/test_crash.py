@@ -70,7 +70,7 @@ def audit_holds(console: Attended) -> None:
     assert audit_problems(console.home) == []
 
 
-def events_of(console: Attended, run: str) -> list[str]:
+def run_events(console: Attended, run: str) -> list[str]:
     return [record["event"] for record in console.records() if record["run"] == run]
 
 
@@ -138,14 +138,14 @@ def test_a_gated_run_survives_a_kill_at_every_step(
     else:
         ((run, approval_id),) = attended.rows("run_id, approval_id")
         if sent:
-            assert "run.started" in events_of(attended, run)
+            assert "run.started" in run_events(attended, run)
         if state in NOTES:
             waits_and_can_be_approved(attended, mailbox, token, approval_id, NOTES[state])
         elif state == "executing":
             over = is_over(attended, mailbox, token, approval_id, "unknown", sent)
             assert over.json["failure"]["class"] == "outcome_unknown"
             assert over.json["failure"]["audit_id"] == run
-            assert events_of(attended, run).count("run.started") == 1
+            assert run_events(attended, run).count("run.started") == 1
         else:
             over = is_over(attended, mailbox, token, approval_id, "completed", 1)
             assert over.json["output"]["id"] == mailbox.state()["sent"][0]["id"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from examples.mailbox.server import Mailbox
-from tests.process.test_crash import audit_holds, dies, events_of, until_it_dies
+from tests.process.test_crash import audit_holds, dies, run_events, until_it_dies
 from tests.support.server_harness import DRAFT, Answer, Attend, Attended
 from tests.support.variants import variants
 
@@ -118,7 +118,7 @@ def test_a_halted_run_survives_a_kill_at_every_step(
     console.start()
     if state in ("pending", "checking", "approved"):
         goes_on(console, mailbox, token, approval)
-        assert events_of(console, run).count("run.completed") == 1
+        assert run_events(console, run).count("run.completed") == 1
     elif state == "executing":
         console.state(approval, "unknown")
         over = result_at(console, token, approval, 0).json

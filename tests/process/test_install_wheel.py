@@ -41,7 +41,7 @@ def run_installed(
     return done
 
 
-def files_in(wheel: Path) -> set[str]:
+def wheel_files(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as opened:
         return set(opened.namelist())
 
@@ -62,7 +62,9 @@ def sources() -> set[str]:
 
 def test_the_wheel_holds_the_three_packages_with_their_data_and_nothing_else(wheel: Path) -> None:
     """Words, styles, types, settings and the example; no tests, no compiled leftovers."""
-    inside = {name for name in files_in(wheel) if not re.match(r"aileron-[^/]*\.dist-info/", name)}
+    inside = {
+        name for name in wheel_files(wheel) if not re.match(r"aileron-[^/]*\.dist-info/", name)
+    }
     scripts = {name for name in inside if re.match(r"aileron-[^/]*\.data/scripts/", name)}
     assert {name.rpartition("/")[2] for name in scripts} == {"aileron", "aileron-mcp"}
     assert inside - scripts == sources()
@@ -100,9 +102,9 @@ def test_the_wheel_of_the_source_distribution_is_the_same(wheel: Path, tmp_path:
         assert (source / name).is_file(), name
     (tmp_path / "again").mkdir()
     again = build_wheel(source, tmp_path / "again")
-    assert files_in(again) == files_in(wheel)
+    assert wheel_files(again) == wheel_files(wheel)
     with zipfile.ZipFile(again) as ours, zipfile.ZipFile(wheel) as theirs:
-        for name in files_in(wheel):
+        for name in wheel_files(wheel):
             if name.startswith(PACKAGES):
                 assert ours.read(name) == theirs.read(name), name
 

@@ -3,18 +3,11 @@
 import contextlib
 from pathlib import Path
 
-import pytest
-
 from tests.support.server_harness import CLI, Console, aileron, aileron_json
 from tests.support.terminal import Pty
 from tests.support.vaults import KNOWN, PHRASE
 
 KEY = "sk-canary-51ab90"
-
-
-@pytest.fixture
-def unlocked(unlocked: Console) -> Console:
-    return unlocked
 
 
 def test_a_key_is_stored_listed_and_removed_with_the_passphrase_asked_each_time(

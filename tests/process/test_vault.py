@@ -63,7 +63,7 @@ def test_the_vault_of_a_console_from_its_creation_to_a_restart(home: Path, serve
     assert console.vault == "locked", "a console never unlocks it by itself"
 
 
-def spellings(secret: str) -> Iterator[bytes]:
+def encoded_spellings(secret: str) -> Iterator[bytes]:
     yield secret.encode()
     yield secret.encode().hex().encode()
     for offset in range(
@@ -101,7 +101,7 @@ def test_no_passphrase_is_anywhere_but_in_the_request(home: Path, serve: Serve) 
     console.end()
     said += [path.read_bytes() for path in (console.stderr, home / "aileron.db")]
     for phrase in (PHRASE, OTHER, WRONG):
-        for spelling in spellings(phrase):
+        for spelling in encoded_spellings(phrase):
             assert all(spelling not in each for each in said)
 
 

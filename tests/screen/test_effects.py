@@ -14,10 +14,6 @@ BOTH_SIZES = pytest.mark.parametrize(
 )
 
 
-async def seen(shown: Console) -> None:
-    await shown.read_all()
-
-
 @BOTH_SIZES
 def test_a_change_in_sight(snap_compare: Snap, look: Look) -> None:
     """Old and new beside their bars, what stays below, and the other argument with its label."""
@@ -31,7 +27,7 @@ def test_a_short_change_read_to_its_end(snap_compare: Snap, look: Look) -> None:
     """The status line says what the yes does."""
     view = change(TO)
     view = replace(view, preview=replace(view.preview, fields=view.preview.fields[:2]))
-    assert picture_in(snap_compare, look, seen, start(view))
+    assert picture_in(snap_compare, look, Console.read_all, start(view))
 
 
 @BOTH_SIZES
@@ -40,7 +36,7 @@ def test_a_change_that_says_nothing_of_new_values(snap_compare: Snap, look: Look
     view = change(TO, other=(FieldView(label="Draft", value="r-8842190312"),))
     view = replace(view, new_values=(), other_arguments=())
     view = replace(view, preview=replace(view.preview, fields=view.preview.fields[:2]))
-    assert picture_in(snap_compare, look, seen, start(view))
+    assert picture_in(snap_compare, look, Console.read_all, start(view))
 
 
 @BOTH_SIZES
@@ -60,4 +56,4 @@ def test_a_creation_shows_what_will_be_there(snap_compare: Snap, look: Look) -> 
     view = replace(
         view, preview=replace(view.preview, fields=fields, gist="Team"), op="create_event"
     )
-    assert picture_in(snap_compare, look, seen, start(view))
+    assert picture_in(snap_compare, look, Console.read_all, start(view))

@@ -27,14 +27,10 @@ from tests.support.screens.calls import later_steps, snapshot
 WITHOUT = PreviewView(status="none")
 
 
-async def read(shown: Console) -> None:
-    await shown.read_all()
-
-
 @dark
 def test_one_call_read_to_its_end_has_a_filled_key(snap_compare: Snap, look: Look) -> None:
     """`✓ All seen.` and what the filled key does; the three words at the right."""
-    assert picture_in(snap_compare, look, read, start(short()))
+    assert picture_in(snap_compare, look, Console.read_all, start(short()))
 
 
 @dark
@@ -74,7 +70,7 @@ def test_an_action_without_a_preview_says_that_nothing_was_looked_at(
     snap_compare: Snap, look: Look
 ) -> None:
     """`not looked at`: what stands there are the agent's words alone, behind their bar."""
-    assert picture_in(snap_compare, look, read, start(short(preview=WITHOUT)))
+    assert picture_in(snap_compare, look, Console.read_all, start(short(preview=WITHOUT)))
 
 
 @dark
@@ -115,7 +111,7 @@ def test_the_end_of_an_item_says_who_asks(snap_compare: Snap, look: Look) -> Non
 def test_a_requester_that_is_gone_is_warned_of(snap_compare: Snap, look: Look) -> None:
     """In the head, before the yes."""
     view = short(1, requester_gone=True)
-    assert picture_in(snap_compare, look, read, start(view))
+    assert picture_in(snap_compare, look, Console.read_all, start(view))
 
 
 @dark
@@ -124,7 +120,7 @@ def test_a_call_asked_for_three_times_whose_agent_stopped_waiting(
 ) -> None:
     """How often it was asked for, and since when nobody waits for the answer."""
     view = short(1, times_asked=3, stopped_waiting_at=NOW - 40)
-    assert picture_in(snap_compare, look, read, start(view))
+    assert picture_in(snap_compare, look, Console.read_all, start(view))
 
 
 @dark
@@ -135,7 +131,7 @@ def test_a_session_that_opened_itself_is_not_called_by_its_name(
     view = short(
         1, self_opened=True, containment="none", agent="claude", session_label="opened by a relay"
     )
-    assert picture_in(snap_compare, look, read, start(view))
+    assert picture_in(snap_compare, look, Console.read_all, start(view))
 
 
 @dark
@@ -143,7 +139,7 @@ def test_a_routed_call_says_where_it_really_goes(snap_compare: Snap, look: Look)
     """On the call itself and above all views, for as long as the console is open."""
     route = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
     view = short(1, routed=(route,))
-    assert picture_in(snap_compare, look, read, start(view, routes=(route,)))
+    assert picture_in(snap_compare, look, Console.read_all, start(view, routes=(route,)))
 
 
 @dark
@@ -159,14 +155,14 @@ def test_a_call_whose_action_file_changed(snap_compare: Snap, look: Look) -> Non
         connector="gmail",
         hosts=("gmail.googleapis.com:443",),
     )
-    assert picture_in(snap_compare, look, read, start(short(), held=(held,)))
+    assert picture_in(snap_compare, look, Console.read_all, start(short(), held=(held,)))
 
 
 @dark
 def test_a_deadline_within_the_minute(snap_compare: Snap, look: Look) -> None:
     """The seconds that are left stand in the status line, with what comes then."""
     view = short(1, expires_at=NOW + 40)
-    assert picture_in(snap_compare, look, read, start(view))
+    assert picture_in(snap_compare, look, Console.read_all, start(view))
 
 
 @dark

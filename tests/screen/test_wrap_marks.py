@@ -1,13 +1,11 @@
 """`w`: which drawn line ends are no line ends of the text."""
 
 import operator
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port.field_views import DriftView, FieldChangeView, FieldView
-from aileron_core.console_port.view_models import ApprovalView
+from aileron_core.console_port.field_views import DriftView, FieldChangeView
 from aileron_tui.app import AileronApp
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, heading, lay_out, value
 from aileron_tui.draw.foreign_text import foreign_text
@@ -15,17 +13,12 @@ from aileron_tui.draw.text import Piece, cell_width, plain_text, truncate
 from aileron_tui.input.situation import Situation, availability
 from aileron_tui.pages.panes import DocumentPane
 from aileron_tui.screens.console import ConsoleScreen
-from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.screen.driving import NOW, Console, console, mail, start
 from tests.screen.picturing import Look, Snap, dark, picture_in, picture_of
+from tests.support.screens.states import body
 
 FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40
 """A text that draws the sign itself, wherever it can."""
-
-
-def body(text: str, **changes: object) -> ApprovalView:
-    view = short(**changes)
-    field = FieldView(label="Body", value=text)
-    return replace(view, preview=replace(view.preview, fields=(field,)))
 
 
 def beyond(layout: Layout, row: int) -> str:

@@ -448,6 +448,10 @@ class Core:
         assert found is not None
         return found
 
+    def ready(self) -> list[str]:
+        """Return the names of the actions that an agent can call."""
+        return [action.name for action in self.app.library.ready()]
+
     def live(self, view: ApprovalView) -> LiveRun:
         """Return what the core holds of the run in memory."""
         found = self.app.registry.by_approval(view.approval_id)

@@ -16,7 +16,7 @@ from aileron_core.audit.record import AuditRecord
 from aileron_core.audit.verify import ChainReport
 from aileron_core.storage.database import Database, Tx
 from aileron_core.storage.open import open_reader
-from tests.support.core_harness import run
+from tests.support.core_harness import change_rows, run
 
 RUN = "run-" + "0" * 26
 ARGS = '{"draft_id":"r-1"}'
@@ -75,14 +75,6 @@ def verify_report(home: Path) -> ChainReport:
         connection.close()
 
 
-def change(home: Path, *statements: str) -> None:
-    connection = sqlite3.connect(home / "aileron.db")
-    with connection:
-        for statement in statements:
-            connection.execute(statement)
-    connection.close()
-
-
 def chain_problems(home: Path) -> list[tuple[str, int]]:
     return [(problem.kind, problem.seq) for problem in verify_report(home).problems]
 
@@ -127,7 +119,7 @@ def _rehash(home: Path, seq: int) -> None:
 
 
 def reorder(home: Path) -> None:
-    change(
+    change_rows(
         home,
         "UPDATE audit SET seq=99 WHERE seq=4",
         "UPDATE audit SET seq=4 WHERE seq=7",
@@ -174,7 +166,7 @@ def test_each_kind_of_damage_is_found_and_named(
 ) -> None:
     """Edited, missing, reordered, cut records and orphan rows, each at its number."""
     if isinstance(damage, str):
-        change(home, damage)
+        change_rows(home, damage)
     else:
         damage(home)
     report = verify_report(home)
@@ -185,7 +177,7 @@ def test_each_kind_of_damage_is_found_and_named(
 
 def test_one_edit_is_not_reported_as_damage_to_its_neighbours(home: Path) -> None:
     """A person must find the place: the neighbours of an edited record are named by nobody."""
-    change(home, "UPDATE audit SET body=replace(body,'number 3','number 8') WHERE seq=3")
+    change_rows(home, "UPDATE audit SET body=replace(body,'number 3','number 8') WHERE seq=3")
     assert chain_problems(home) == [("edited", 3)]
 
 
@@ -241,7 +233,7 @@ def test_the_head_is_one_short_line_however_often_it_is_written(home: Path) -> N
 
 def test_damaged_records_are_still_listed(home: Path) -> None:
     """A person who looks after damage sees the rest, and the damaged one by its number."""
-    change(
+    change_rows(
         home,
         "UPDATE audit SET body='{' WHERE seq=9",
         "UPDATE audit SET body=CAST(x'7bff' AS TEXT) WHERE seq=10",

@@ -92,10 +92,6 @@ def test_what_is_no_text_is_told_by_type_size_and_hash(
         assert type_ == "text"  # the huge one is not kept
 
 
-def _fifo(path: Path) -> None:
-    os.mkfifo(path)
-
-
 def _socket(path: Path) -> None:
     here = Path.cwd()
     os.chdir(path.parent)  # a socket's path is short
@@ -105,7 +101,7 @@ def _socket(path: Path) -> None:
         os.chdir(here)
 
 
-@pytest.mark.parametrize("make", [_fifo, _socket, Path.mkdir])
+@pytest.mark.parametrize("make", [os.mkfifo, _socket, Path.mkdir])
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_only_regular_files_are_opened(
     worker: Worker, fresh_folder: Path, make: Callable[[Path], None]

@@ -80,7 +80,7 @@ async def bash(core: Core, session: Session, command: str = "make x") -> RunReco
     return (await core.call("builtin.bash", {"command": command}, session=session)).row
 
 
-async def preview_of(core: Core, row: RunRecord) -> dict[str, str]:
+async def shown_preview(core: Core, row: RunRecord) -> dict[str, str]:
     assert row.approval_id is not None
     view = await core.looked(row.approval_id)
     return {field.label: field.value for field in view.preview.fields}
@@ -94,7 +94,7 @@ async def test_a_command_that_is_asked_about_is_rehearsed_unless_config_says_nev
     home: Path, rehearse: Rehearse, says: str
 ) -> None:
     async with rehearsing(home, rehearse=rehearse) as (core, session, workers):
-        fields = await preview_of(core, await bash(core, session))
+        fields = await shown_preview(core, await bash(core, session))
         assert fields["Rehearsal"].startswith(says)
         assert workers.asked == ([] if rehearse == "never" else ["rehearse"])
 
@@ -185,7 +185,7 @@ async def test_a_call_that_ends_has_its_rehearsal_dropped(home: Path) -> None:
     """It was kept, with its memory, until others took its place."""
     async with rehearsing(home) as (core, session, workers):
         row = await bash(core, session)
-        await preview_of(core, row)
+        await shown_preview(core, row)
         assert row.approval_id is not None
         await core.app.approvals.withdraw(session.session_id, row.approval_id, "")
         await core.until(lambda: workers.asked == ["rehearse", "discard"])

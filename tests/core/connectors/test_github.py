@@ -44,15 +44,15 @@ class Caller:
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[GitHub]:
+def served(tmp_path: Path) -> Iterator[GitHub]:
     with github_service(tmp_path) as running:
         yield running
 
 
 @pytest.fixture
-def github(hub: GitHub, store: ConnectorStore, make_engine: MakeEngine) -> Iterator[Caller]:
+def github(served: GitHub, store: ConnectorStore, make_engine: MakeEngine) -> Iterator[Caller]:
     entry = store.install(FOLDER)
-    client = hub.service.client((), SystemClock())
+    client = served.service.client((), SystemClock())
     yield Caller(
         WasmConnector(
             identity=entry.identity,
@@ -60,7 +60,7 @@ def github(hub: GitHub, store: ConnectorStore, make_engine: MakeEngine) -> Itera
             store=store,
             engine=make_engine(client),
         ),
-        hub,
+        served,
     )
     client.close()
 

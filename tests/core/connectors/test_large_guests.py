@@ -14,6 +14,7 @@ from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.connectors.wasm.envelope import read_envelope
 from aileron_core.connectors.wasm.guest_result import guest_result
 from aileron_core.connectors.wasm.invocation import GuestExit
+from tests.fast.property.test_guest_slices import at_once
 from tests.support.guests import (
     HOSTS,
     Guest,
@@ -80,10 +81,6 @@ def test_a_large_body_of_escapes_arrives_whole_and_stops_nobody(
     assert (result.failure, result.requests_sent) == (None, 1)
     assert service.seen[0][3] == "😀".encode() * (15 * MIB // 12)
     assert gaps[0] < 0.5
-
-
-def at_once() -> None:
-    """Nobody else wants the interpreter."""
 
 
 @pytest.mark.parametrize("why", ["wall", "person"])

@@ -33,18 +33,14 @@ async def accept_by_name(core: Core, name: str) -> None:
     await core.do(Accept(kind=found.kind, name=name, digest=found.digest))
 
 
-def seen(core: Core) -> list[str]:
-    return [action.name for action in core.app.library.ready()]
-
-
 async def test_what_a_person_withdraws_is_gone_for_agents_at_once_and_comes_back(
     start: Start,
 ) -> None:
     """Recorded, published at once, and undone by accepting it again."""
     async with start() as core:
-        assert seen(core) == ["get-draft", "list-drafts", "send-draft"]
+        assert core.ready() == ["get-draft", "list-drafts", "send-draft"]
         await withdraw(core, "get-draft")
-        assert seen(core) == ["list-drafts"]  # send-draft's preview asks what get-draft may ask
+        assert core.ready() == ["list-drafts"]  # send-draft's preview asks what get-draft may ask
         update = core.last(LibraryUpdated)
         shown = item_named(update.library, "get-draft")
         assert (shown.state, shown.reason) == ("held_back", "You withdrew its acceptance.")
@@ -72,7 +68,7 @@ async def test_what_a_person_withdraws_is_gone_for_agents_at_once_and_comes_back
         shown = item_named(await items_of(core), "get-draft")
         assert (shown.state, shown.reason, shown.accepted_by) == ("ready", "", "person")
         assert shown.accepted_at is not None
-        assert seen(core) == ["get-draft", "list-drafts", "send-draft"]
+        assert core.ready() == ["get-draft", "list-drafts", "send-draft"]
 
 
 async def test_holding_back_asks_for_the_bytes_that_were_shown(core: Core) -> None:
@@ -80,14 +76,14 @@ async def test_holding_back_asks_for_the_bytes_that_were_shown(core: Core) -> No
     for kind, name in (("action", "get-draft"), ("connector", CONNECTOR), ("action", "x")):
         with pytest.raises(Conflict, match="is not accepted in the form you saw"):
             await core.do(WithdrawAcceptance(kind=kind, name=name, digest="0" * 64))  # type: ignore[arg-type]
-    assert len(seen(core)) == 3
+    assert len(core.ready()) == 3
     assert await core.records("library.withdrawn") == []
 
 
 async def test_a_withdrawn_connector_takes_its_actions_with_it(core: Core, home: Path) -> None:
     """Agents see none of them, and each says which connector is missing."""
     await withdraw(core, CONNECTOR)
-    assert seen(core) == []
+    assert core.ready() == []
     shown = await items_of(core)
     assert item_named(shown, CONNECTOR).state == "held_back"
     (held,) = (await core.app.console.snapshot()).not_accepted
@@ -96,7 +92,7 @@ async def test_a_withdrawn_connector_takes_its_actions_with_it(core: Core, home:
     assert broken.state == "error"
     assert f"{CONNECTOR} is not accepted" in broken.reason
     await accept_by_name(core, CONNECTOR)
-    assert len(seen(core)) == 3
+    assert len(core.ready()) == 3
 
 
 @pytest.mark.parametrize("name", ["send-draft", CONNECTOR])
@@ -138,7 +134,7 @@ async def test_a_row_that_is_put_back_takes_nothing_in(
     path.write_text(earlier, encoding="utf-8")
     rows("INSERT OR REPLACE INTO pins VALUES(?, ?, ?, ?, ?, ?)", *old)
     async with start(accept=False) as core:
-        assert "get-draft" not in seen(core)
+        assert "get-draft" not in core.ready()
         assert item_named(await items_of(core), "get-draft").state == "held_back"
 
 

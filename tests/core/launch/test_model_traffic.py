@@ -347,7 +347,7 @@ PLACEHOLDER = "random-aileron-placeholder"
 OPENCODE = "~/.local/share/opencode/auth.json"
 
 
-def placed(
+def with_keys_placed(
     agent: str,
     settings: Mapping[str, str] | None = None,
     providers: set[str] = ALL,
@@ -375,13 +375,13 @@ def placed(
 )
 def test_each_agent_gets_it_where_it_takes_its_keys_from(agent: str, variables: set[str]) -> None:
     """And no other variable with a key of that provider; those of other providers stay."""
-    env, unused = placed(agent)
+    env, unused = with_keys_placed(agent)
     assert {name for name, value in env.items() if value == PLACEHOLDER} == variables
     assert unused == ()
-    more, _ = placed(agent, CODEX_API_KEY="sk-too", GOOGLE_API_KEY="too")
+    more, _ = with_keys_placed(agent, CODEX_API_KEY="sk-too", GOOGLE_API_KEY="too")
     theirs = {name for names in AGENTS[agent].key_variables.values() for name in names}
     assert {more[name] for name in theirs & more.keys()} == {PLACEHOLDER}
-    without, _ = placed(agent, providers=set())
+    without, _ = with_keys_placed(agent, providers=set())
     assert without == KEYS
 
 
@@ -414,7 +414,7 @@ def test_a_login_of_its_own_is_left_alone_and_named(
     agent: str, env: dict[str, str], settings: dict[str, str], args: tuple[str, ...], reason: str
 ) -> None:
     """It would count over the placeholder, or the agent would pay in another way than before."""
-    after, unused = placed(agent, settings, args=args, **env)
+    after, unused = with_keys_placed(agent, settings, args=args, **env)
     assert any("is not used" in each and reason in each for each in unused)
     provider = unused[0].split()[4]
     first = next(
@@ -425,8 +425,8 @@ def test_a_login_of_its_own_is_left_alone_and_named(
 
 def test_where_traffic_bypasses_the_gateway_no_placeholder_is_given() -> None:
     """Nobody would replace it there; the other providers' keys are."""
-    env, _ = placed("goose", OPENAI_HOST="https://mine.example")
+    env, _ = with_keys_placed("goose", OPENAI_HOST="https://mine.example")
     assert env["OPENAI_API_KEY"] == KEYS["OPENAI_API_KEY"]
     assert env["ANTHROPIC_API_KEY"] == PLACEHOLDER
-    env, _ = placed("goose", OPENAI_BASE_URL="https://mine.example")
+    env, _ = with_keys_placed("goose", OPENAI_BASE_URL="https://mine.example")
     assert env["OPENAI_API_KEY"] == KEYS["OPENAI_API_KEY"]

@@ -19,7 +19,7 @@ CONNECTOR = "local://aileron/mail-drafts@0.1.0"
 Remove = Callable[[Path], None]
 
 
-def action_file(home: Path) -> Path:
+def draft_file(home: Path) -> Path:
     return home / "actions" / "get-draft.md"
 
 
@@ -30,10 +30,6 @@ def connector_folder(home: Path) -> Path:
 
 def module_file(home: Path) -> Path:
     return connector_folder(home) / "connector.wasm"
-
-
-def seen(core: Core) -> list[str]:
-    return [action.name for action in core.app.library.ready()]
 
 
 def item_states(core: Core) -> dict[str, str]:
@@ -58,7 +54,7 @@ def put_back(kept: Path, path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "recorded", "place"),
     [
-        pytest.param("get-draft", "get-draft.md", action_file, id="action"),
+        pytest.param("get-draft", "get-draft.md", draft_file, id="action"),
         pytest.param(CONNECTOR, CONNECTOR, connector_folder, id="connector"),
         pytest.param(CONNECTOR, CONNECTOR, module_file, id="module"),
     ],
@@ -75,27 +71,27 @@ async def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     async with Core.open(home) as core:
-        assert "get-draft" in seen(core)
+        assert "get-draft" in core.ready()
         if running:
             delete()
             await core.app.library.poll()
     if not running:
         delete()
     async with Core.open(home, accept=False) as core:
-        assert "get-draft" not in seen(core)
+        assert "get-draft" not in core.ready()
         (record,) = await core.records("library.removed")
         assert (record["actor"], record["name"]) == ("aileron", recorded)
         put_back(kept, path)
         await core.app.library.poll()
         assert item_states(core)[name] == "held_back"
-        assert "get-draft" not in seen(core)
+        assert "get-draft" not in core.ready()
         with pytest.raises((Conflict, NotFound)):
             await core.call("get-draft", {"id": "r-1"})
     async with Core.open(home, accept=False) as core:
         assert item_states(core)[name] == "held_back"
         (held,) = [each for each in core.app.library.not_accepted() if each.name == name]
         await core.app.console.carry_out(Accept(kind=held.kind, name=name, digest=held.digest))
-        assert "get-draft" in seen(core)
+        assert "get-draft" in core.ready()
         assert (await core.app.audit.verify()).problems == ()
 
 
@@ -103,7 +99,7 @@ async def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
 @pytest.mark.parametrize(
     ("command", "name", "place"),
     [
-        pytest.param(remove_action, "get-draft", action_file, id="action"),
+        pytest.param(remove_action, "get-draft", draft_file, id="action"),
         pytest.param(remove_connector, "mail-drafts", connector_folder, id="connector"),
     ],
 )
@@ -128,11 +124,11 @@ async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
         if running:
             remove()
             await core.app.library.poll()
-            assert "get-draft" not in seen(core)
+            assert "get-draft" not in core.ready()
     if not running:
         remove()
     async with Core.open(home, accept=False) as core:
-        assert "get-draft" not in seen(core)
+        assert "get-draft" not in core.ready()
         assert len(await core.records("library.removed")) == 1
         assert list((home / "store" / "removed").iterdir()) == []
 
@@ -160,9 +156,9 @@ async def test_a_file_that_is_saved_as_it_was_was_not_removed(
 ) -> None:
     """As editors save: between two looks of the console it is the same file, in the same bytes."""
     await core.app.library.poll()
-    save(action_file(home))
+    save(draft_file(home))
     await core.app.library.poll()
-    assert "get-draft" in seen(core)
+    assert "get-draft" in core.ready()
     assert await core.records("library.removed") == []
 
 
@@ -189,7 +185,7 @@ async def test_an_approval_of_what_was_removed_and_put_back_runs_nothing(home: P
 async def test_a_row_put_back_after_a_removal_takes_nothing_in(home: Path) -> None:
     """The newest record of a name counts, not a row that names an older one."""
     install_examples(home)
-    path = action_file(home)
+    path = draft_file(home)
     kept = beside(home, path)
 
     def rows(statement: str, *values: object) -> list[tuple[object, ...]]:

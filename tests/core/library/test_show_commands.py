@@ -10,7 +10,7 @@ from aileron_tui.cli.commands import aileron
 from tests.support.core_harness import Core, install_examples, run
 
 
-def page_of(home: Path, *words: str) -> str:
+def printed_page(home: Path, *words: str) -> str:
     """Return what a command prints on a terminal of 100 columns."""
     env = {"AILERON_HOME": str(home), "COLUMNS": "100"}
     done = CliRunner().invoke(aileron, words, prog_name="aileron", env=env)
@@ -34,7 +34,7 @@ def changed_home(home: Path) -> Path:
 
 
 def test_a_changed_action_is_printed_with_what_it_allows_more(changed_home: Path) -> None:
-    page = page_of(changed_home, "action", "show", "send-draft")
+    page = printed_page(changed_home, "action", "show", "send-draft")
     for part in (
         "▲ allows more than before: no longer asks you",
         "ALLOWS MORE  than the version accepted on",
@@ -49,25 +49,27 @@ def test_a_changed_action_is_printed_with_what_it_allows_more(changed_home: Path
 
 
 def test_programs_get_the_texts_and_the_changes(changed_home: Path) -> None:
-    body = json.loads(page_of(changed_home, "action", "show", "send-draft", "--json"))
+    body = json.loads(printed_page(changed_home, "action", "show", "send-draft", "--json"))
     assert (body["state"], body["module"]) == ("held_back", None)
     assert "\x1b[2JSends" in body["text"]
     assert "required = true" in body["before"]["text"]
     assert body["before"]["changes"][0] == {
         "direction": "wider", "kind": "asks_no_more", "name": "", "before": "", "after": "",
     }  # fmt: skip
-    body = json.loads(page_of(changed_home, "connector", "show", "mail-drafts", "--json"))
+    body = json.loads(printed_page(changed_home, "connector", "show", "mail-drafts", "--json"))
     assert (body["state"], body["before"]) == ("ready", None)
     assert "sha256:" in body["module"]
 
 
 def test_a_name_that_is_nearly_one_is_suggested(changed_home: Path) -> None:
-    assert "Did you mean send-draft?" in page_of(changed_home, "action", "show", "send-darft")
-    assert "Did you mean mail-drafts?" in page_of(changed_home, "connector", "show", "mail-draft")
+    assert "Did you mean send-draft?" in printed_page(changed_home, "action", "show", "send-darft")
+    assert "Did you mean mail-drafts?" in printed_page(
+        changed_home, "connector", "show", "mail-draft"
+    )
 
 
 def test_a_home_that_no_console_has_opened_shows_its_files_too(home: Path) -> None:
     install_examples(home)
-    page = page_of(home, "action", "show", "get-draft.md")
+    page = printed_page(home, "action", "show", "get-draft.md")
     assert "▲ not accepted" in page
     assert '┃ name = "get-draft"' in page

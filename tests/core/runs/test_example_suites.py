@@ -37,15 +37,15 @@ def furnish_example(home: Path, connector: str) -> None:
 
 
 @pytest.fixture
-def github(home: Path, tmp_path: Path) -> Iterator[GitHub]:
+def hub(home: Path, tmp_path: Path) -> Iterator[GitHub]:
     furnish_example(home, "github")
     with github_service(tmp_path) as running:
         yield running
 
 
 @pytest.fixture
-def start(home: Path, github: GitHub) -> Start:
-    return partial(Core.open, home, make_outgoing=github.service.client)
+def start(home: Path, hub: GitHub) -> Start:
+    return partial(Core.open, home, make_outgoing=hub.service.client)
 
 
 @pytest.fixture
@@ -75,36 +75,34 @@ async def ran(core: Core, view: ApprovalView) -> ReadBack:
     return await core.read_back(view)
 
 
-async def test_a_comment_shows_what_it_lands_on_and_is_read_back(
-    core: Core, github: GitHub
-) -> None:
+async def test_a_comment_shows_what_it_lands_on_and_is_read_back(core: Core, hub: GitHub) -> None:
     view = await ask_of_suite(core, "github-comment", **ISSUE, body="Fixed.")
     fields = shown_fields(view)
     assert view.preview.gist == "It counts wrong in octo/app (private)"
     assert (fields["State"], fields["Kind"]) == ("open", "issue")
     assert fields["Last comments"].startswith("2 earlier comments are not shown.\nben, ")
     assert [each.account for each in view.accounts] == ["ana"]
-    assert github.writes == []
+    assert hub.writes == []
     read = await ran(core, view)
     assert (read.status, read.labels) == ("held", ())
-    assert github.writes == ["POST /issues/1/comments"]
-    assert github.comments[-1]["body"] == "Fixed."
+    assert hub.writes == ["POST /issues/1/comments"]
+    assert hub.comments[-1]["body"] == "Fixed."
     assert TOKEN not in repr(core.events)
 
 
 async def test_a_comment_is_not_made_on_an_issue_that_changed_since(
-    core: Core, github: GitHub
+    core: Core, hub: GitHub
 ) -> None:
     """Somebody answers between the look and the yes: the person is asked again."""
     view = await ask_of_suite(core, "github-comment", **ISSUE, body="Fixed.")
-    github.comment(1, "It is not fixed at all")
+    hub.comment(1, "It is not fixed at all")
     await core.approve(view)
     again = await core.back(view)
     assert "It is not fixed at all" in shown_fields(again)["Last comments"]
-    assert github.writes == []
+    assert hub.writes == []
 
 
-async def test_an_edit_shows_before_and_after(core: Core, github: GitHub) -> None:
+async def test_an_edit_shows_before_and_after(core: Core, hub: GitHub) -> None:
     """What stays has no new value; what somebody else makes of it is found when it is read back."""
     view = await ask_of_suite(
         core, "github-edit-issue", **ISSUE, state="closed", title="Counts right"
@@ -113,9 +111,9 @@ async def test_an_edit_shows_before_and_after(core: Core, github: GitHub) -> Non
     wanted = {each.label: each.value for each in view.new_values}
     assert wanted == {"Title": "Counts right", "State": "closed"}
     read = await ran(core, view)
-    assert (read.status, github.issues[1]["state"]) == ("held", "closed")
+    assert (read.status, hub.issues[1]["state"]) == ("held", "closed")
 
-    comment = github.comments[0]
+    comment = hub.comments[0]
     asks = {"repo": REPO, "comment_id": comment["id"], "body": "Other"}
     view = await ask_of_suite(core, "github-edit-comment", **asks)
     assert shown_fields(view)["Comment"].startswith("Thought 0")
@@ -124,14 +122,14 @@ async def test_an_edit_shows_before_and_after(core: Core, github: GitHub) -> Non
     assert comment["body"] == "Other"
 
 
-async def test_an_issue_is_opened_and_read_back(core: Core, github: GitHub) -> None:
+async def test_an_issue_is_opened_and_read_back(core: Core, hub: GitHub) -> None:
     view = await ask_of_suite(core, "github-open-issue", repo=REPO, title="New", body="Text")
     assert shown_fields(view)["Newest issues"] == "#1 It counts wrong"
     assert (await ran(core, view)).status == "held"
-    assert github.issues[3]["title"] == "New"
+    assert hub.issues[3]["title"] == "New"
 
 
-async def test_a_merge_shows_what_it_contains(core: Core, github: GitHub) -> None:
+async def test_a_merge_shows_what_it_contains(core: Core, hub: GitHub) -> None:
     """Commits, files, differences and checks; afterwards GitHub says that it is merged."""
     view = await ask_of_suite(core, "github-merge-pull", **PULL)
     fields = shown_fields(view)
@@ -141,21 +139,21 @@ async def test_a_merge_shows_what_it_contains(core: Core, github: GitHub) -> Non
     assert "Since nobody knew." in fields["Commits"]
     assert "+left = 0" in fields["Difference"]
     read = await ran(core, view)
-    assert (read.status, github.pull["merged"]) == ("held", True)
+    assert (read.status, hub.pull["merged"]) == ("held", True)
 
 
-async def test_a_branch_that_moved_on_is_not_merged(core: Core, github: GitHub) -> None:
+async def test_a_branch_that_moved_on_is_not_merged(core: Core, hub: GitHub) -> None:
     """What is fetched again has another head, beside the one that the agent named."""
     view = await ask_of_suite(core, "github-merge-pull", **PULL)
-    github.pull["head"]["sha"] = "d" * 40
+    hub.pull["head"]["sha"] = "d" * 40
     await core.approve(view)
     again = await core.back(view)
     assert shown_fields(again)["Head"] == "d" * 40
     assert {each.label: each.value for each in again.new_values}["Head"] == HEAD
-    assert github.writes == []
+    assert hub.writes == []
 
 
-async def test_a_release_shows_the_commits_that_it_brings(core: Core, github: GitHub) -> None:
+async def test_a_release_shows_the_commits_that_it_brings(core: Core, hub: GitHub) -> None:
     asks = {"repo": REPO, "tag": "v2.0", "name": "Two", "body": "Notes"}
     view = await ask_of_suite(core, "github-release", **asks)
     fields = shown_fields(view)
@@ -163,14 +161,14 @@ async def test_a_release_shows_the_commits_that_it_brings(core: Core, github: Gi
     assert (fields["Release before"], fields["Name"]) == ("v1.0", "")
     assert "Since nobody knew." in fields["Commits"]
     assert (await ran(core, view)).status == "held"
-    assert github.releases[-1]["tag_name"] == "v2.0"
+    assert hub.releases[-1]["tag_name"] == "v2.0"
 
 
-async def test_what_only_reads_asks_nobody(core: Core, github: GitHub) -> None:
+async def test_what_only_reads_asks_nobody(core: Core, hub: GitHub) -> None:
     answer = await core.call("github-get-pull", {"repo": REPO, "number": 7})
     assert answer.row.state == "completed"
     assert answer.row.approval_id is None
-    assert github.writes == []
+    assert hub.writes == []
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ def test_an_end_after_a_writing_request_is_unknown_unless_the_connector_heard_an
     assert ending.failure.details["completed_steps"] == []
 
 
-def nested(levels: int) -> Json:
+def nested_lists(levels: int) -> Json:
     value: Json = "x"
     for _ in range(levels):
         value = [value]
@@ -131,8 +131,8 @@ def nested(levels: int) -> Json:
 
 def test_an_output_too_deep_to_store_is_a_failure_of_the_connector() -> None:
     """Regression: it could be read but not written, and the run went on trying for ever."""
-    assert carried_out(Scripted(OpResult(output=nested(200)))).kind == "completed"
-    ending = carried_out(Scripted(OpResult(output={"deep": nested(100_000)})))
+    assert carried_out(Scripted(OpResult(output=nested_lists(200)))).kind == "completed"
+    ending = carried_out(Scripted(OpResult(output={"deep": nested_lists(100_000)})))
     assert (ending.kind, ending.failure.class_) == ("failed", "connector_runtime_error")
 
 

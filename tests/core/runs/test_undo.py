@@ -17,11 +17,9 @@ WRITES = Policy(rules=(Rule(tools=("Write", "Edit"), decision="allow", reason="f
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "a.txt").write_text("before\n")
-    return folder
+def project(project: Path) -> Path:
+    (project / "a.txt").write_text("before\n")
+    return project
 
 
 async def carry(core: Core, worker: Worker) -> None:

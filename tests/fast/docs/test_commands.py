@@ -23,7 +23,7 @@ def commands_in(page: Path) -> list[list[str]]:
     return [list(takewhile(lambda word: word not in (">", "|", "&"), words)) for words in typed]
 
 
-def parsed(words: list[str]) -> dict[str, object]:
+def parameters_of(words: list[str]) -> dict[str, object]:
     """Return the parameters that *words* give to the command that they name.
 
     Raises:
@@ -45,7 +45,7 @@ def parsed(words: list[str]) -> dict[str, object]:
 def test_a_command_on_a_page_can_be_typed(page: Path) -> None:
     for words in commands_in(page):
         try:
-            parsed([*words])
+            parameters_of([*words])
         except click.UsageError as error:
             pytest.fail(f"{shlex.join(words)}: {error.message}")
 

@@ -8,12 +8,8 @@ import pytest
 
 from aileron_core.errors import Failure
 from aileron_core.server.tool_results import approval_result, error_result, run_result
+from tests.fast.mcp.test_translate import text_of
 from tests.support.attacks import ATTACKS, Attack, harmless
-
-
-def text_of(result: dict[str, Any]) -> str:
-    (part,) = result["content"]
-    return part["text"]
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)

@@ -9,9 +9,7 @@ from aileron_core.errors import ModelFormatError
 from aileron_core.models import ANTHROPIC_MESSAGES, CHAT_COMPLETIONS, FORMATS, OPENAI_RESPONSES
 from aileron_core.models.format import Format, write_body
 from aileron_core.models.neutral import (
-    Answer,
     CallBegun,
-    Event,
     Failed,
     OtherCall,
     Part,
@@ -21,16 +19,11 @@ from aileron_core.models.neutral import (
     Usage,
 )
 from tests.fast.models import sdk
+from tests.fast.models.test_streams import read
 from tests.support.scripted_answers import STREAM, WHOLE, Events, Said, Turn, say_call, sse, stream
 
 each_format = pytest.mark.parametrize("name", sorted(FORMATS))
 Json = dict[str, Any]
-
-
-def read(format_: Format, data: bytes) -> tuple[list[Event], Answer]:
-    reader = format_.reader()
-    events = [*reader.feed(data), *reader.finish()]
-    return events, reader.answer()
 
 
 def parts(format_: Format, data: bytes) -> list[Part]:

@@ -1,7 +1,7 @@
 """Streams of each format: read the same however cut, written so that the provider's SDK sees the same."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -48,7 +48,7 @@ def turns(draw: st.DrawFn, said: st.SearchStrategy[Said] = _SAID, number: int = 
     return Turn(number, tuple(parts), draw(st.integers(0, 99)), draw(st.integers(0, 99)))
 
 
-def read(format_: Format, pieces: Iterable[bytes]) -> tuple[list[Event], Answer]:
+def read(format_: Format, *pieces: bytes) -> tuple[list[Event], Answer]:
     reader = format_.reader()
     events = [event for piece in pieces for event in reader.feed(piece)]
     events += reader.finish()
@@ -56,7 +56,7 @@ def read(format_: Format, pieces: Iterable[bytes]) -> tuple[list[Event], Answer]
 
 
 def read_turn(name: str, turn: Turn) -> tuple[list[Event], Answer]:
-    return read(FORMATS[name], [stream(name, turn)])
+    return read(FORMATS[name], stream(name, turn))
 
 
 def renamed(name: str) -> str | None:
@@ -88,9 +88,9 @@ def test_any_split_of_the_bytes_reads_the_same(
     """Whatever its line ends, comments and byte order mark; and it is written byte for byte."""
     comment = f": waiting{end}{end}".encode()
     data = b"\xef\xbb\xbf" * bom + comment + stream(name, turn, end=end)
-    events, answer = read(FORMATS[name], [data])
-    assert (events, answer) == read(FORMATS[name], cut(data, sizes))
-    assert (events, answer) == read(FORMATS[name], [data[i : i + 1] for i in range(len(data))])
+    events, answer = read(FORMATS[name], data)
+    assert (events, answer) == read(FORMATS[name], *cut(data, sizes))
+    assert (events, answer) == read(FORMATS[name], *(data[i : i + 1] for i in range(len(data))))
     assert b"".join(event.raw for event in events) == data
     writer = FORMATS[name].writer()
     assert b"".join([writer.write(event) for event in events] + [writer.finish()]) == data
@@ -117,7 +117,7 @@ def test_a_stream_and_the_same_answer_whole_say_the_same(name: str, turn: Turn) 
 def test_the_providers_sdk_reads_what_was_read_and_written(name: str, turn: Turn) -> None:
     """Each event written anew is the same object; so is a whole answer, and what a reader put together."""
     data = stream(name, turn)
-    events, answer = read(FORMATS[name], [data])
+    events, answer = read(FORMATS[name], data)
     anew = b"".join(
         encode_event(event.data, event.name) if event.data else event.raw for event in events
     )
@@ -139,7 +139,7 @@ def test_several_answers_are_one_to_the_providers_sdk(name: str, turns: tuple[Tu
     joined = FORMATS[name].joined(answers, renamed)
     seen = sdk.whole(name, write_body(joined))
     assert _comparable(sdk.final(name, written)) == _comparable(seen)
-    again = read(FORMATS[name], [written])[1]
+    again = read(FORMATS[name], written)[1]
     assert [c.name for c in again.calls] == [
         c.name for a in answers for c in a.calls if c.name not in OURS
     ]

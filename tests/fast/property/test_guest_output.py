@@ -12,6 +12,7 @@ from aileron_core.connectors.http.host_names import normalize_host, normalize_ho
 from aileron_core.connectors.wasm.envelope import read_envelope
 from aileron_core.connectors.wasm.guest_result import guest_result
 from aileron_core.connectors.wasm.invocation import GuestExit
+from tests.fast.property.test_guest_slices import at_once, refuse
 from tests.support.making import an_invocation
 
 CLASSES = {
@@ -63,10 +64,6 @@ def test_integers_come_out_as_they_were_printed(number: int) -> None:
     run = an_invocation()
     run.stdout += b'{"output": [%d]}' % number
     assert guest_result(GuestExit(ending="returned"), run).output == [number]
-
-
-def at_once() -> None:
-    """Nobody else wants the interpreter."""
 
 
 ENVELOPES = st.dictionaries(
@@ -127,10 +124,6 @@ def test_a_request_is_read_as_any_reader_of_json_reads_it(members: Any, spaces: 
         return
     # What is wrong then is a member's type, never the form.
     assert any(refusal.startswith(f"the request's {key}") for key in same)
-
-
-def refuse(name: str) -> None:
-    raise ValueError(name)
 
 
 @given(ENVELOPES.map(json.dumps), st.data())

@@ -55,7 +55,7 @@ def dialling(
     )
 
 
-async def refusal_of(gateway: Gateway) -> tuple[bytes, str]:
+async def answer_refused(gateway: Gateway) -> tuple[bytes, str]:
     """Return the status line and the message of a request to OpenAI."""
     head, body = await (await gateway.client()).ask(b"GET", b"/v1/models")
     return head.partition(b"\r\n")[0], json.loads(body)["error"]["message"]
@@ -72,7 +72,7 @@ async def test_a_providers_own_name_never_leads_to_this_machine_or_its_network(
 
     names = Names("203.0.114.7", address)
     async with passing(settings=GatewaySettings(), dialer=dialling(names)) as gateway:
-        status, message = await refusal_of(gateway)
+        status, message = await answer_refused(gateway)
         assert status == b"HTTP/1.1 403 Forbidden"
         assert f"api.openai.com resolves to {address}" in message
         assert names.asked == ["api.openai.com"]
@@ -87,7 +87,7 @@ async def test_a_name_in_config_never_leads_to_metadata_either(address: str) -> 
     settings = GatewaySettings(openai="http://models.example:80")
     names = Names(address)
     async with passing(settings=settings, dialer=dialling(names)) as gateway:
-        status, message = await refusal_of(gateway)
+        status, message = await answer_refused(gateway)
         assert status == b"HTTP/1.1 403 Forbidden"
         assert f"models.example resolves to {address}" in message
 
@@ -148,7 +148,7 @@ async def test_the_console_is_nobodys_upstream() -> None:
         async with passing(settings=settings, dialer=dialling(names)) as gateway:
             url = f"http://{host}:{gateway.port}"
             gateway.handler._upstreams = upstreams(GatewaySettings(openai=url))
-            status, message = await refusal_of(gateway)
+            status, message = await answer_refused(gateway)
             assert status == b"HTTP/1.1 403 Forbidden"
             assert "is this console" in message
 
@@ -175,7 +175,7 @@ async def test_an_upstream_that_cannot_be_reached_is_named_in_an_error_of_the_pr
             at = url.format(closed=unheard.getsockname()[1], port=plain.port)
             settings = GatewaySettings(openai=at)
             async with passing(settings=settings, dialer=dialling(Names())) as gateway:
-                status, message = await refusal_of(gateway)
+                status, message = await answer_refused(gateway)
                 assert status == b"HTTP/1.1 502 Bad Gateway"
                 assert words in message
 
@@ -245,7 +245,7 @@ async def test_an_https_upstream_is_verified_by_its_name_and_a_ca_of_ones_own(
                     for _ in range(2):
                         assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
                 else:
-                    status, message = await refusal_of(gateway)
+                    status, message = await answer_refused(gateway)
                     assert status == b"HTTP/1.1 502 Bad Gateway"
                     assert "its certificate is not trusted" in message
         assert len(upstream.seen) == 2
@@ -331,7 +331,7 @@ async def test_a_proxy_that_refuses_is_named_without_what_it_said() -> None:
         proxies = Proxies({"https_proxy": f"http://me:secret@127.0.0.1:{proxy.port}"})
         dialer = dialling(Names(), proxies=proxies)
         async with passing(settings=GatewaySettings(), dialer=dialer) as gateway:
-            status, message = await refusal_of(gateway)
+            status, message = await answer_refused(gateway)
             assert status == b"HTTP/1.1 502 Bad Gateway"
             assert "(status 407)" in message
             assert "secret" not in message

@@ -50,7 +50,7 @@ def message_stream(*tools: str) -> bytes:
     return scripted.stream("anthropic_messages", scripted.Turn(1, (said, *calls)))
 
 
-def responses_stream(*items: dict[str, Any]) -> bytes:
+def stream_of_items(*items: dict[str, Any]) -> bytes:
     """Return a stream of OpenAI's Responses with *items*."""
     events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "r"}}]
     for n, item in enumerate(items):
@@ -220,7 +220,7 @@ async def test_codex_calls_of_every_kind_are_seen() -> None:
         {"type": "custom_tool_call", "call_id": "e", "name": "apply_patch", "namespace": "mcp__x"},
     )
     whole = json.dumps({"id": "r", "status": "completed", "output": items}).encode()
-    for body, kind in ((responses_stream(*items), SSE), (whole, JSON)):
+    for body, kind in ((stream_of_items(*items), SSE), (whole, JSON)):
         async with inspecting(says([body], kind), "codex") as gateway:
             assert (await ask_model(await gateway.client(), b"/v1/responses"))[1] == body
             seen = await until_seen(
