@@ -38,7 +38,7 @@ _REAL = (
             "accepting", "accounts", "canaries", "console_pane", "console_plain", "console_start",
             "console_stderr", "crash", "crash_halted", "demo", "first_account", "first_connector",
             "hostile_cli", "hostile_console", "launch_augmented", "many_kills", "memory", "model_keys",
-            "oauth", "older_home", "pager", "published_accounts", "random_keys", "readme",
+            "oauth", "older_home", "pager", "random_keys", "readme",
             "refused_hosts", "relay_restart", "serve_life", "suites", "terminal_background", "vault",
         )
     ),

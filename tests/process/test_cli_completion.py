@@ -1,7 +1,6 @@
 """What a TAB offers, in a real bash and through click's own protocol for each shell."""
 
 import contextlib
-import json
 import os
 import shutil
 import sqlite3
@@ -221,22 +220,6 @@ def test_a_press_of_tab_in_a_real_bash_completes(console: Console, tmp_path: Pat
 
 
 # Options anywhere, and what is wrong with them
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--json", "action", "list"),
-        ("action", "--json", "list"),
-        ("action", "list", "--json"),
-        ("--json", "action", "--json", "list", "--json"),
-    ],
-)
-def test_the_shared_options_stand_anywhere(home: Path, words: tuple[str, ...]) -> None:
-    """Before the group, before the command, after it: everywhere."""
-    for spelling in ([*words, "--home", str(home)], ["--home", str(home), *words]):
-        done = run_forked([*CLI, *spelling])
-        assert len(json.loads(done.stdout)["items"]) == 3
 
 
 @pytest.mark.parametrize(

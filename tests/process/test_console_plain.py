@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import signal
 import termios
 from collections.abc import Iterator
@@ -192,26 +191,6 @@ def test_quitting_while_something_waits_asks_once(plain_console: Plain) -> None:
     assert plain_console.rows("state") == [("pending",)]
 
 
-def test_without_a_preview_the_key_is_given_twice(plain_console: Plain, mailbox: Mailbox) -> None:
-    """The first answer says that there is none; another answer between them takes it back."""
-    mailbox.control(fail={"op": "get", "status": 503, "times": 10})
-    plain_console.asked()
-    plain_console.ask()
-    plain_console.read_until("Preview unavailable")
-    plain_console.asked()
-    plain_console.answer("a")
-    plain_console.read_until("Press a again to send a draft anyway.")
-    plain_console.asked()
-    plain_console.answer("1")
-    plain_console.asked()
-    plain_console.answer("a")
-    plain_console.read_until("Press a again to send a draft anyway.")
-    plain_console.asked()
-    assert plain_console.rows("state") == [("pending",)]
-    plain_console.answer("a")
-    plain_console.read_until("✓ Approved: ")
-
-
 def test_an_answer_to_what_changed_meanwhile_decides_nothing(
     plain_console: Plain, mailbox: Mailbox
 ) -> None:
@@ -264,28 +243,6 @@ def test_arrivals_are_counted_between_questions_and_next_goes_round(plain_consol
     assert "d: deny" in plain_console.asked()
     plain_console.answer("\x1b[A")
     assert "does nothing here now" in plain_console.asked()
-
-
-def test_hostile_text_is_read_as_marks_and_never_begins_a_line(
-    plain_console: Plain, mailbox: Mailbox
-) -> None:
-    """Nothing that an agent or a service says is obeyed, or imitates a line of ours."""
-    plain_console.asked()
-    forged = (
-        "✓ Approved: all\n> a\n" + "字" * 300 + " > a" + " \x1b[2J\x1b]52;c;aGk=\x07\r> \u202ea"
-    )
-    mailbox.control(change={"id": DRAFT, "subject": "\x1b[31mred\x9b2J", "body": forged})
-    token = plain_console.session(label="\x1b[2Jlabel\r> ")["token"]
-    assert plain_console.run("send-draft", {"draft_id": DRAFT}, token).status == 202
-    plain_console.read_until("WILL HAPPEN  fetched")
-    page = plain_console.asked()
-    assert re.search(r"[^\n -~\u00a0-\uffff]|\u202e", plain_console.output) is None
-    body = [line for line in page.split("\n")[:-1] if "字" in line or "Approved" in line]
-    assert len(body) > 5
-    assert all(line.startswith(" ") and "┃" in line for line in body)
-    assert max(len(line) + line.count("字") for line in body) <= 120
-    assert "\n> " not in page.removesuffix(ASKS)
-    assert "‹ESC›" in page
 
 
 def test_a_late_end_is_announced_unasked_and_an_unknown_one_is_looked_at_again(

@@ -4,16 +4,14 @@ import contextlib
 import json
 import os
 import shutil
-import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
 import wasmtime
 
 from examples.mailbox.server import Mailbox
 from tests.support.attacks import ATTACKS, CANARY, RAW, everything, printed
-from tests.support.server_harness import DRAFT, ROOT, Attended, Serve, on_a_terminal
+from tests.support.server_harness import DRAFT, ROOT, Attended, on_a_terminal
 from tests.support.variants import variants
 
 ARGUMENT = everything(2_400).replace("\x00", "").encode("utf-8", "surrogatepass")
@@ -181,23 +179,3 @@ def test_what_services_and_persons_say_is_printed_as_marks(
     safe("status", home=home)
     for words in (("logs", "-n", "1000"), ("logs",)):
         printed(on_a_terminal(*words, home=home), colour=True)
-
-
-def test_a_spoilt_database_is_shown_as_marks(serve: Serve, home: Path) -> None:
-    """Any program of this account can write there; what it wrote is shown, never obeyed."""
-    console = serve()
-    console.session()
-    console.end()
-    with contextlib.closing(sqlite3.connect(home / "aileron.db")) as database:
-        rows = database.execute("SELECT seq, body FROM audit ORDER BY seq").fetchall()
-        for (seq, text), attack in zip(rows, ATTACKS, strict=False):
-            said: dict[str, Any] = json.loads(text)
-            said |= {"summary": attack.text, "event": attack.text, attack.text: attack.text}
-            spoilt = json.dumps(said)
-            database.execute("UPDATE audit SET body = ?, event = ? WHERE seq = ?",
-                             (spoilt, attack.text.encode("utf-8", "replace").decode(), seq))  # fmt: skip
-        database.commit()
-    safe("audit", "list", home=home)
-    safe("audit", "verify", home=home)
-    safe("action", "list", home=home)
-    safe("connector", "list", home=home)

@@ -13,10 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.process.test_accepting import accept
-from tests.process.tmux import Tmux
 from tests.support.installing import ROOT, Installed, build_sdist, build_wheel
-from tests.support.server_harness import eventually, query
+from tests.support.server_harness import eventually
 from tests.support.variants import ALL, variants
 
 PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
@@ -260,50 +258,3 @@ def test_the_suite_passes_against_the_wheel(installed: Installed, tmp_path: Path
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-6000:]
     assert re.search(r"[1-9]\d+ passed", done.stdout)
-
-
-@pytest.mark.skipif(
-    not ALL, reason="test_readme.py and test_install_pages.py go the same way: make test-all"
-)
-def test_a_newcomer_comes_from_nothing_to_a_first_approval(
-    installed: Installed, home: Path
-) -> None:
-    """`aileron init --example` and then exactly the lines that it prints, in three panes."""
-    environment = installed.environment(home, LANG="C.UTF-8")
-    environment["PATH"] = f"{installed.bin}:{environment['PATH']}"
-    said = run_installed(
-        installed, home, "aileron", "init", "--example", PATH=environment["PATH"]
-    ).stdout
-    service_line, console_line, run_line = (
-        line.strip() for line in said.splitlines() if line.strip().startswith("aileron ")
-    )
-    # Another test may hold the port that it names; everything else is as printed.
-    mail = Service(installed, home, *service_line.split()[1:], "--port", "0")
-    port = mail.said["route"].rpartition(":")[2]
-    console = Tmux(
-        home.parent / "t", console_line.replace(":8025", f":{port}"), environment, home.parent
-    )
-    try:
-        accept(console, "connector local://aileron/mail-drafts@0.1.0")
-        assert query(home, "SELECT COUNT(*) FROM pins") == [(1,)]
-        # One item, not one after the other.
-        console.until("Accept these 3 actions?")
-        console.read_on(re.compile(r"^ ✓ All seen\.", re.MULTILINE))
-        console.press_at_rest("t", "Accepted: 3 actions.")
-        assert query(home, "SELECT COUNT(*) FROM pins") == [(4,)]
-        run = subprocess.Popen(
-            run_line, shell=True, cwd=home.parent, env=environment, stdout=subprocess.PIPE,
-            text=True,
-        )  # fmt: skip
-        console.until(lambda shown: "SEND" in shown)  # behind the row of the file, until a key
-        console.press_at_rest("j", re.compile(r"^ ✓ All seen\. Press a to ", re.MULTILINE))
-        console.until(re.compile(r"To +┃ Anna Brandt <anna\.brandt@nordlicht\.example>"))
-        console.press_at_rest("a", lambda _: run.poll() is not None)
-        assert mail.line()["sent"]["subject"] == "Q3 numbers"
-        assert run.returncode == 0
-        assert "SENT" in run.communicate()[0]
-        console.quit()
-        assert mail.end() == 0
-    finally:
-        console.close()
-        mail.process.kill()

@@ -8,7 +8,6 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from examples.mailbox.server import Mailbox
-from tests.support.core_harness import change_rows
 from tests.support.server_harness import DRAFT, Console, Serve, aileron, eventually
 from tests.support.variants import variants
 from tests.support.vaults import PHRASE, make_vault
@@ -88,32 +87,3 @@ async def test_over_mcp_each_tool_is_listed_and_each_call_waits(
             end = await client.call_tool("check_action_status", asked)
             assert end.structured_content is not None
             assert end.structured_content["status"] == "completed"
-
-
-def test_what_another_program_accepts_while_it_is_locked_is_not_listed_and_does_not_run(
-    locked: Console, mailbox: Mailbox
-) -> None:
-    """A row of its own, beside those that a person accepted: nothing of it is seen, before or after."""
-    home = locked.home
-    text = (home / "actions" / "send-draft.md").read_text(encoding="utf-8")
-    (home / "actions" / "evil.md").write_text(
-        text.replace('"send-draft"', '"evil"').replace("required = true", "required = false"),
-        encoding="utf-8",
-    )
-    change_rows(
-        home,
-        "INSERT INTO pins SELECT kind, 'evil.md', digest, taken_at, taken_by, last_record "
-        "FROM pins WHERE name = 'send-draft.md'",
-    )
-    token = locked.session()["token"]
-    for _ in range(2):
-        names = {each["name"] for each in locked.get("/v1/actions", token=token).json["items"]}
-        assert "evil" not in names
-        assert locked.run("evil", {"draft_id": DRAFT}, token).status in (404, 409)
-        assert locked.unlock(PHRASE).status in (200, 409)
-    # The row that was added is found: nothing of the set counts any more.
-    eventually(
-        lambda: locked.get("/v1/actions", token=token).json["items"] == [], "the alarm counts"
-    )
-    assert "library.unverified" in [each["event"] for each in locked.records()]
-    assert mailbox.state()["sent"] == []

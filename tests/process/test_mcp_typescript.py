@@ -7,7 +7,6 @@ both negotiate as they do by themselves. Four clients: each package on each way.
 import contextlib
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,44 +101,3 @@ def test_a_held_call_shows_progress_and_ends_as_the_person_decided(
     assert len(sent["structuredContent"]["digest_words"]) == 3
     assert "person" in typescript.events_of(name, "progress")[0]["message"]
     assert typescript.events_of(name, "error") == []
-
-
-def test_every_client_hears_at_once_that_the_tools_changed(
-    home: Path, console: Console, typescript: TypeScript
-) -> None:
-    """A changed file counts no more: each client is told, lists again, and the tool is gone."""
-    for name in CLIENTS:
-        connect(typescript, console, name)
-        assert "list_drafts" in {tool["name"] for tool in typescript.ask("tools", name)}
-    path = home / "actions" / "list-drafts.md"
-    path.write_bytes(path.read_bytes() + b"\nchanged\n")
-
-    def server_info(name: str) -> bool:
-        lists = [event["tools"] for event in typescript.events_of(name, "tools")]
-        return bool(lists) and "list_drafts" not in lists[-1] and "get_draft" in lists[-1]
-
-    typescript.until(lambda: all(map(server_info, CLIENTS)), "every client has the new list")
-    for name in CLIENTS:
-        gone = typescript.call(name, "list_drafts", {})
-        assert gone["isError"], name
-        assert typescript.events_of(name, "error") == []
-
-
-def test_a_restart_of_the_console_is_no_error_but_where_the_client_holds_the_session_itself(
-    attended: Attended, typescript: TypeScript
-) -> None:
-    """The relay hides it in both eras; the new era has nothing to lose; the old one reconnects."""
-    tokens = {name: attended.session()["token"] for name in CLIENTS}
-    for name in CLIENTS:
-        connect(typescript, attended, name, tokens[name])
-        assert not typescript.call(name, "list_drafts", {})["isError"]
-    attended.end()
-    attended.start()
-    for name in ("sdk-stdio", "client-stdio", "client-http"):
-        assert not typescript.call(name, "list_drafts", {})["isError"], name
-    # It has an MCP session of its own, which the new console does not know: it must say so plainly.
-    with pytest.raises(AssertionError, match="code 404"):
-        typescript.call("sdk-http", "list_drafts", {})
-    typescript.ask("close", "sdk-http")
-    connect(typescript, attended, "sdk-http", tokens["sdk-http"])
-    assert not typescript.call("sdk-http", "list_drafts", {})["isError"]

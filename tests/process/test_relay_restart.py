@@ -44,24 +44,6 @@ def status_of(answer: dict[str, Any]) -> str:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("era", "softly"),
-    variants([(OLD_ERA, False), (NEW_ERA, True), (OLD_ERA, True), (NEW_ERA, False)], 2),
-)
-async def test_the_official_client_goes_on_after_a_restart(
-    killable: ProcessConsole, era: str, softly: bool
-) -> None:
-    """The old era's session is replayed silently; the agent's next calls are served."""
-    async with official_client(killable, "relay", era) as client:
-        assert (await client.call_tool("read_inbox", {"text": "before"})).is_error is False
-        await anyio.to_thread.run_sync(lambda: restart(killable, softly=softly))
-        after = await client.call_tool("read_inbox", {"text": "after"})
-        names = {tool.name for tool in (await client.list_tools()).tools}
-    assert after.structured_content["output"]["args"] == {"text": "after"}
-    assert "read_inbox" in names
-
-
-@pytest.mark.anyio
 async def test_list_changes_arrive_after_a_restart_in_the_old_era(killable: ProcessConsole) -> None:
     """The standing stream is opened again, and the client is told to look, once it is."""
     heard = 0

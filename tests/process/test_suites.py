@@ -1,24 +1,20 @@
 """A suite of 515 files at a real console: added, accepted with one key, and offered as the settings say."""
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mcp import Client
 
-from aileron_core.home.owner import lock_owner
 from examples.mailbox.server import Mailbox
-from tests.process.test_accepting import NEW, OLD, accept, console_in_tmux, relay_of
+from tests.process.test_accepting import NEW, OLD, relay_of
 from tests.process.test_console_plain import Plain
-from tests.process.tmux import Tmux
 from tests.support.server_harness import (
     DRAFT,
     ROOT,
     Serve,
     aileron,
     aileron_json,
-    eventually,
 )
 from tests.support.suites import FIRST, GATED, READS, write_actions
 from tests.support.variants import variants
@@ -34,42 +30,10 @@ def home(home: Path) -> Path:
     return home
 
 
-@pytest.fixture
-def suite_console(home: Path, mailbox: Mailbox) -> Iterator[Tmux]:
-    """The console of the home in a terminal of 120 by 48, the connector accepted."""
-    running = console_in_tmux(home, mailbox)
-    accept(running, "connector local://aileron/mail-drafts@0.1.0")
-    yield running
-    running.close()
-    eventually(lambda: lock_owner(home) is None, "nobody holds the home")
-
-
 def listed_states(home: Path) -> dict[str, str]:
     return {
         each["name"]: each["state"] for each in aileron_json("action", "list", home=home)["items"]
     }
-
-
-def test_a_suite_is_added_while_the_console_runs_and_accepted_with_one_key(
-    home: Path, suite_console: Tmux, tmp_path: Path
-) -> None:
-    """One item with all 515; what is unread is said once, then the same key takes all in, on record."""
-    suite = write_actions(tmp_path / "tracker")
-    aileron("action", "add", str(suite), home=home)
-    # The connector was accepted from the command line: its row stays until a key leaves it.
-    suite_console.until(f"{ALL} actions from")
-    suite_console.press_at_rest("j", f"Accept these {ALL} actions?")
-    suite_console.until(f"{FIRST} run without asking you and are not declared read-only")
-    suite_console.until("REVIEW THESE FIRST")
-    suite_console.until("first-511  runs get_draft")
-    shown = suite_console.until("gated-000")
-    assert shown.index("first-511") < shown.index("gated-000")
-    suite_console.press_at_rest("t", "lines not seen. Press t again")
-    suite_console.press_at_rest("t", f"Accepted: {ALL} actions.")
-    suite_console.press_at_rest("j", "Nothing is waiting.")
-    assert set(listed_states(home).values()) == {"ready"}
-    verified = aileron_json("audit", "verify", home=home)
-    assert verified["ok"] is True
 
 
 class Unaccepted(Plain):

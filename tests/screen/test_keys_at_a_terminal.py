@@ -168,26 +168,6 @@ def test_a_burst_decides_nothing_and_is_reported(person: Person, keys: bytes, ga
     assert person.decided == before
 
 
-def held_down(person: Person, times: int, gap: float) -> int:
-    """Press `a` *times*, *gap* seconds apart, and return how much that decided."""
-    for _ in range(TRIES):
-        person.rest()
-        before = len(person.decided)
-        longest = person.burst(b"a" * times, gap)
-        person.wait(SILENCE)
-        if longest < AT_REST:
-            return len(person.decided) - before
-    pytest.fail("this machine is too busy to hold a key down")
-
-
-@pytest.mark.parametrize("gap", variants([0.021, 0.019, 0.050]))
-def test_slower_keys_decide_at_most_the_one_that_was_pressed_at_rest(
-    person: Person, gap: float
-) -> None:
-    """As fast as a held key repeats: the first press may count, none after it does."""
-    assert held_down(person, 30, gap) <= 1
-
-
 @pytest.mark.parametrize(
     "rest",
     [b"\x1b", b"\x1b[", b"\x1b[<35;10;10M", b"\x1b[200~", b"\xc3", b"\xff", b"\x1b]2;x", b"\x00"],
@@ -247,26 +227,6 @@ def test_keys_typed_ahead_of_the_first_frame_decide_nothing(sit_down: Sit) -> No
     assert len(set(person.decided)) == len(person.decided) <= 1 + rested
 
 
-def test_a_held_key_decides_one_item(person: Person) -> None:
-    """Forty repeats, 30 ms apart; none where a busy machine hands two of them over at once."""
-    assert held_down(person, 40, 0.030) <= 1
-
-
-def test_a_key_right_after_another_does_nothing(person: Person) -> None:
-    """`j a`, 150 ms apart: the item was not there long enough, and the hand did not rest."""
-    for _ in range(TRIES):
-        person.rest()
-        before = person.decided
-        if person.burst(b"ja", 0.150) < AT_REST:
-            break
-        person.wait(SILENCE)
-    else:
-        pytest.fail("this machine is too busy for a press right after another")
-    person.wait(SILENCE)
-    assert person.decided == before
-    person.press(b"a", lambda: len(person.decided) == len(before) + 1, "a decision")
-
-
 def test_escape_leaves_the_call_waiting(person: Person) -> None:
     """`d`, a reason, escape, and an enter afterwards: nobody was denied."""
     person.rest()
@@ -280,18 +240,6 @@ def test_escape_leaves_the_call_waiting(person: Person) -> None:
     person.type(b"\r")
     person.wait(SILENCE)
     assert person.decided == []
-
-
-def test_enter_in_the_panel_wants_its_own_rest(person: Person) -> None:
-    """A reason that is pasted with its line end denies nothing; enter after a rest does."""
-    person.rest()
-    person.press(b"d", lambda: "will read it" in person.cells, "the panel")
-    person.wait(REST)
-    person.type(b"wrong list\r")
-    person.wait(SILENCE)
-    assert person.decided == []
-    person.press(b"\r", lambda: bool(person.decided), "a denial")
-    assert person.decided[0].startswith("Deny ")
 
 
 def make_happen(person: Person, happen: str) -> None:
@@ -337,36 +285,6 @@ def test_what_changes_under_the_eye_makes_the_key_rest(sit_down: Sit, happen: st
         assert person.decided == []
         person.type(b"\x1b[I")
     # A drift that is longer than its pane wants a second press.
-    person.press(b"a", lambda: bool(person.decided), "a decision")
-
-
-def test_an_arrival_moves_nothing_and_the_key_decides_what_stood_there(person: Person) -> None:
-    """A storm of arrivals while a hand is on its way: the selected item is the one that is answered."""
-    person.rest()
-    for _ in range(10):
-        person.make("arrive")
-    person.wait(0.1)
-    person.type(b"a")
-    person.wait(SILENCE)
-    assert len(person.decided) <= 1
-    assert all(each.endswith(f"{1:016x}") for each in person.decided)
-
-
-def test_unread_lines_want_a_second_press_that_a_burst_cannot_make(
-    sit_down: Sit,
-) -> None:
-    """In a low pane `a` says how many lines are unread; `aa` at once does not even say it."""
-    person = sit_down(size=(80, 16))
-    person.pty.shows("not seen yet")
-    person.wait(REST)
-    since = len(person.pty.raw)
-    person.type(b"aa")
-    person.pty.until(lambda: person.said(since, NOTHING), NOTHING)
-    person.wait(SILENCE)
-    assert "Press a again" not in person.status_line
-    asks = "Press a again to send a mail draft anyway."
-    person.press(b"a", lambda: asks in person.cells, asks)
-    assert person.decided == []
     person.press(b"a", lambda: bool(person.decided), "a decision")
 
 

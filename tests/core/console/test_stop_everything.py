@@ -10,7 +10,6 @@ from aileron_core.errors import NotFound, StorageUnavailable
 from tests.support.core_harness import (
     DRAFT,
     PATIENCE,
-    UPDATE_DRAFT,
     Core,
     Mailbox,
     hold_answers,
@@ -53,49 +52,6 @@ async def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(
     again = await stop(core)
     assert (again.denied, again.sessions_ended, again.runs_stopped) == (0, 0, 0)
     assert mailbox.state()["sent"] == []
-
-
-async def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unknown(
-    core: Core, mailbox: Mailbox
-) -> None:
-    """Stopped at once; not idempotent and sent: `unknown`, never `failed`."""
-    view = await core.ask()
-    mailbox.control(delay_seconds={"send": 20})
-    await core.approve(view)
-    await wait_for_request(mailbox, "POST send", 1)
-    async with asyncio.timeout(15):  # the service takes 20
-        done = await stop(core)
-    assert (done.denied, done.runs_stopped) == (0, 1)
-    ended = await core.ended(view)
-    assert ended.state == "unknown"
-    assert "a person stopped everything while it ran" in ended.outcome
-    (record,) = await core.records("run.unknown")
-    assert record["run"] == view.run_id
-
-
-async def test_a_guest_that_only_reads_is_stopped_and_failed(core: Core, mailbox: Mailbox) -> None:
-    """Nothing can have happened, so nothing is said to be unknown."""
-    mailbox.control(delay_seconds={"get": 20})
-    call = calling(core, "get-draft", {"id": DRAFT})
-    await wait_for_request(mailbox, f"GET {DRAFT}", 1)
-    assert (await stop(core)).runs_stopped == 1
-    row = (await call).row  # type: ignore[attr-defined]
-    assert (row.state, row.failure.class_) == ("failed", "unavailable")
-
-
-@pytest.mark.actions(update_draft=UPDATE_DRAFT)
-async def test_a_run_between_two_tries_does_not_try_again(core: Core, mailbox: Mailbox) -> None:
-    """No guest of it runs at that moment; its next try is not made all the same."""
-    mailbox.control(fail={"op": "update", "status": 503, "times": 3})
-    call = calling(core, "update-draft", {"id": DRAFT, "to": "x@example.org"})
-    await wait_for_request(mailbox, f"PUT {DRAFT}", 1)
-    while core.app.connectors.engine._running:  # until a try is over
-        await asyncio.sleep(0)
-    begun = writes(mailbox)  # the loop stands still, so that the next one has not begun
-    await stop(core)
-    row = (await call).row  # type: ignore[attr-defined]
-    assert row.state == "failed"
-    assert writes(mailbox) == begun
 
 
 async def test_calls_that_wait_for_a_turn_do_not_begin_after_the_stop(

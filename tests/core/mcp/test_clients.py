@@ -238,25 +238,6 @@ async def test_a_request_can_be_withdrawn_while_it_waits_and_not_twice(
 
 
 @EACH_WAY
-async def test_wrong_calls_are_results_that_say_what_was_wrong(
-    mcp_console: ThreadConsole, how: str, era: str
-) -> None:
-    """The model can read them and correct itself; no protocol error, no success."""
-    async with official_client(mcp_console, how, era) as client:
-        invalid = await client.call_tool("read_inbox", {"nonsense": 1})
-        unknown = await client.call_tool("no_such_tool", {})
-        bad_id = await client.call_tool("check_action_status", {"approval_id": "../sessions"})
-        nobodys = await client.call_tool(
-            "check_action_status", {"approval_id": "act-20260101T000000-0000000000000000"}
-        )
-    for result in (invalid, unknown, bad_id, nobodys):
-        assert result.is_error
-        assert result.structured_content["status"] == "invalid"
-    assert "is unknown" in invalid.content[0].text
-    assert nobodys.structured_content["error"]["class"] == "not_found"
-
-
-@EACH_WAY
 async def test_calls_do_not_wait_for_a_held_one(
     patient_console: ThreadConsole, how: str, era: str
 ) -> None:
