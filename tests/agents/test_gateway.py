@@ -60,16 +60,6 @@ def test_it_is_the_default_and_one_word_turns_it_off(bench: Bench) -> None:
     assert "pass" not in output
 
 
-def test_a_provider_of_ones_own_stays_and_a_sentence_says_so(bench: Bench) -> None:
-    """Never break an agent: its settings count, and the person reads which one."""
-    bench.write(".codex/config.toml", 'model_provider = "mine"\n')
-    output = launch_and_read(bench)
-    assert "AT False" in output
-    sentence = "Codex's model traffic bypasses Aileron's gateway: ~/.codex/config.toml sets model_provider."
-    assert f"aileron: {sentence}" in output
-    assert "cannot reach a model" in launch_and_read(bench, "--sandbox=offline")
-
-
 def test_dry_run_shows_the_address_and_no_token(bench: Bench) -> None:
     """Where the console is, and that nothing was opened for it."""
     shown = run_json(bench, "launch", "codex", "--dry-run")

@@ -175,26 +175,6 @@ async def test_the_official_client_gets_the_outcome_of_a_call_over_a_kill(
     assert answer.structured_content["output"]["args"] == {"text": "to Anna"}
 
 
-def test_two_held_calls_that_are_equal_stay_one_approval_over_a_kill(
-    killable: ProcessConsole,
-) -> None:
-    """Each has a key of its own, and they share what a person is asked; another call has its own."""
-    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
-    relay.handshake(client="claude-code")
-    hold_call(relay, killable, 1)
-    hold_call(relay, killable, 2)
-    hold_call(relay, killable, 3, arguments={"text": "else"})
-    assert len(killable.control.state()["approvals"]) == 2
-    restart(killable)
-    eventually(lambda: killable.control.state()["polls"] == 3, "all are held again")
-    killable.control.approve()
-    answers = [relay.answer_of(1, 2, 3) for _ in range(3)]
-    assert {answer["id"] for answer in answers} == {1, 2, 3}
-    assert {status_of(answer) for answer in answers} == {"completed"}
-    assert killable.control.state()["approvals"] == [], "none was asked anew"
-    assert relay.end() == (0, "")
-
-
 def test_a_call_whose_end_did_not_arrive_is_answered_by_the_next_console(
     killable: ProcessConsole,
 ) -> None:
@@ -294,18 +274,6 @@ def test_a_held_call_ends_as_pending_when_the_console_stops(
     killable.start()
     relay.send("ping" if meta is None else "tools/list", 2, **more)
     assert "result" in relay.answer(2)
-    assert relay.end() == (0, "")
-
-
-def test_a_request_made_while_the_console_is_away_waits_for_it(killable: ProcessConsole) -> None:
-    """It was never sent, so it is served once, by the next console."""
-    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
-    relay.handshake()
-    killable.kill()
-    relay.send("tools/call", 1, name="read_inbox", arguments={"text": "patient"})
-    killable.start()
-    assert status_of(relay.answer(1)) == "completed"
-    assert len(killable.control.state()["runs"]) == 1
     assert relay.end() == (0, "")
 
 

@@ -1,9 +1,6 @@
 """Ten thousand that wait, and hundreds that come at once: nothing moves, nothing is lost."""
 
 import asyncio
-import signal
-import sys
-from pathlib import Path
 from time import monotonic
 
 from aileron_core.console_port.events import ApprovalUpdated
@@ -11,7 +8,6 @@ from aileron_core.console_port.intents import Approve
 from tests.screen.driving import NOW, Console, console, key_of, resting, short, start
 from tests.support.screens.home import not_accepted
 from tests.support.screens.play import Play, rested
-from tests.support.terminal import Pty
 
 STORM = 200
 PATIENCE = 60.0
@@ -125,34 +121,3 @@ def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
     assert play.lines
     assert set(asked) <= set(range(9_980, 10_000))
     assert 0 < len(asked) <= 2 * play.queue.height
-
-
-FLOOD = """
-import asyncio, sys, threading
-from aileron_core.console_port.events import SessionsUpdated
-from aileron_tui.app import AileronApp
-from aileron_tui.cli.screen import show
-from tests.support.screens.port import RecordingPort
-
-class Flooding(RecordingPort):
-    def subscribe(self, sink):
-        fact = SessionsUpdated(sessions=())
-        def flood():
-            while True:
-                sink(fact)
-        threading.Thread(target=flood, daemon=True).start()
-        return super().subscribe(sink)
-
-raise SystemExit(asyncio.run(show(AileronApp(Flooding()))))
-"""
-
-
-def test_sigterm_ends_the_console_in_the_midst_of_a_storm() -> None:
-    """The pipe that tells the loop of a signal is the one that facts cross by: it must not be full."""
-    terminal = Pty([sys.executable, "-c", FLOOD], cwd=str(Path(__file__).parents[2]))
-    try:
-        terminal.shows("WILL HAPPEN")
-        terminal.process.send_signal(signal.SIGTERM)
-        assert terminal.ended() == 0
-    finally:
-        terminal.close()

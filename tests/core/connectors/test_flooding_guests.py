@@ -2,19 +2,15 @@
 
 import asyncio
 import gc
-import http.server
 import json
 import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aileron_core.connectors.http.client import OutgoingClient
-from aileron_core.connectors.protocol import MIB, Limits, OpResult, Route
+from aileron_core.connectors.protocol import MIB, Limits, OpResult
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from tests.support.guests import (
@@ -27,7 +23,6 @@ from tests.support.guests import (
     failed,
     output,
     printing,
-    requesting,
     resident,
     wat,
 )
@@ -172,55 +167,3 @@ def test_two_hundred_calls_from_sixteen_threads_leave_nothing_behind(
     assert threading.active_count() <= threads
     assert open_files() <= files
     assert grown[-1] < 16 * MIB, grown
-
-
-def test_calls_that_end_while_a_service_hangs_leave_no_connection(make_client: Callable[..., OutgoingClient], make_engine: MakeEngine, guest: Guest, service: Any, leaping: Any) -> None:  # fmt: skip
-    """Forty at once, some before a byte of the answer and some in its middle, some cancelled."""
-    over, asked = threading.Event(), threading.Semaphore(0)
-
-    def hang(handler: http.server.BaseHTTPRequestHandler) -> None:
-        if handler.path == "/half":
-            handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\nhalf")
-        asked.release()
-        over.wait(30)
-        handler.close_connection = True
-
-    service.answers |= {"/none": hang, "/half": hang}
-    before = open_files()
-    route = Route(host=HOSTS[0], address="127.0.0.1", port=service.port)
-    client = make_client(routes=[route], clock=leaping)
-    engine = make_engine(client)
-    connectors = [
-        guest(requesting(json.dumps({"url": f"https://api.example{path}", "method": method})), HOSTS, on=engine)
-        for path in ("/none", "/half")
-        for method in ("GET", "POST")
-    ]  # fmt: skip
-
-    async def scenario() -> list[OpResult]:
-        await asyncio.gather(*(connector.prepare() for connector in connectors))
-        # Each has time to send its request, and a second from there on.
-        limits, late = Limits(wall_seconds=20), lambda: leaping.leap(19)
-        ended = await asyncio.gather(
-            *(c.call("x", {}, limits=limits, on_request=late) for c in connectors * 7)
-        )
-        leaping.level()
-        while asked.acquire(blocking=False):
-            pass
-        given_up = [asyncio.ensure_future(c.call("x", {}, limits=Limits())) for c in connectors * 3]
-        await asyncio.to_thread(lambda: [asked.acquire(timeout=20) for _ in given_up])
-        for each in given_up:
-            each.cancel()
-        await asyncio.wait(given_up)
-        assert all(each.cancelled() for each in given_up)
-        return ended
-
-    for result in asyncio.run(scenario()):
-        assert failed(result).details["limit"] == "wall_time"
-        assert result.requests_sent == 1
-    engine.close()
-    client.close()
-    over.set()
-    deadline = time.monotonic() + 20
-    while open_files() > before and time.monotonic() < deadline:
-        gc.collect()  # modules hold a descriptor each; and the service's own threads close their ends
-    assert open_files() <= before

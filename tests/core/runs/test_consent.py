@@ -3,7 +3,6 @@
 import base64
 import json
 from dataclasses import replace
-from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
@@ -320,18 +319,3 @@ async def test_every_bcc_that_a_mail_goes_to_stands_in_the_item(
     assert (await core.run(view)).state == "completed"
     (sent,) = mailbox.state()["sent"]
     assert sent["bcc"] == shown.replace("\n", ", ")
-
-
-async def test_the_text_and_the_html_of_a_mail_are_both_shown(core: Core, mailbox: Mailbox) -> None:
-    """Most programs show a recipient the HTML, whatever the plain text says."""
-    mail = EmailMessage()
-    mail["To"] = "Anna <anna@nordlicht.example>"
-    mail["Subject"] = "Q3"
-    mail.set_content("The price is 100 EUR.\n")
-    mail.add_alternative("<p>The price is <b>900</b> EUR.</p>", subtype="html")
-
-    raw = base64.urlsafe_b64encode(bytes(mail)).decode()
-    view = await core.ask(mailbox._state.create(raw).id)
-    (body,) = (field.value for field in view.preview.fields if field.label == "Body")
-    assert "The price is 100 EUR." in body
-    assert "<p>The price is <b>900</b> EUR.</p>" in body

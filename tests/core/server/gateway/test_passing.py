@@ -2,11 +2,8 @@
 
 import asyncio
 
-import pytest
-
 from tests.core.server.gateway.harness import (
     EACH_LOOP,
-    Client,
     Gateway,
     Seen,
     passing,
@@ -91,44 +88,6 @@ async def test_chunks_that_come_in_one_read_stay_apart_and_trailers_pass() -> No
         found = [await read_chunk(client.reader) for _ in range(4)]
         assert found == [b"a", b"bb", b"ccc", b""]
         assert await client.reader.readline() == b"X-Sum: 6\r\n"
-
-
-@pytest.mark.parametrize("chunked", [False, True])
-async def test_twenty_megabytes_pass_both_ways(chunked: bool) -> None:
-    """20 MB bodies, with a length and in chunks."""
-    body = bytes(range(251)) * (20 * MB // 251)
-
-    async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-        if chunked:
-            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-            for at in range(0, len(seen.body), MB):
-                piece = seen.body[at : at + MB]
-                writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-                await writer.drain()
-            writer.write(b"0\r\n\r\n")
-        else:
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(seen.body))
-            writer.write(seen.body)
-
-    async def sent(client: Client) -> None:
-        if not chunked:
-            await client.send(b"POST", b"/v1/messages", body=body)
-            return
-        await client.send(b"POST", b"/v1/messages", b"Transfer-Encoding: chunked")
-        for at in range(0, len(body), MB):
-            piece = body[at : at + MB]
-            client.writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            await client.writer.drain()
-        client.writer.write(b"0\r\n\r\n")
-
-    async with passing(answering) as gateway:
-        client = await gateway.client()
-        await sent(client)
-        _head, came = await client.answer()
-        assert came == body
-        assert gateway.upstream.seen[0].body == body
-        numbers = await gateway.until_traffic(lambda view: view.in_flight == 0)
-        assert (numbers.bytes_up, numbers.bytes_down) == (len(body), len(body))
 
 
 async def test_a_hundred_streams_at_once_each_get_their_own() -> None:
