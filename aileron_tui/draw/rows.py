@@ -1,15 +1,18 @@
 """Rows of the waiting list, each with its sign and tag, and of the list of the last decisions."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
+from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Problem
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.acceptance import widest_change
+from aileron_tui.draw.changes import changed_fields
 from aileron_tui.draw.file_page import suite_name, suite_remark
 from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.read_back import read_back_tag
@@ -123,6 +126,10 @@ def effect_word(effect: str) -> str:
     return effect if effect in EFFECTS else "ASK"
 
 
+_COUNTED = 20_000
+"""Characters of a text whose lines a row counts."""
+_VALUE_WIDTH = 14
+"""Cells of a value in a row, so that the new one has room beside the old one."""
 _INDENT = 9
 """Of a row's second line: below the summary, clear of the columns of our own signs and words."""
 _LEAST_NAME = 6
@@ -237,14 +244,51 @@ def _location(problem: Problem) -> str:
 
 
 def _summary(view: ApprovalView, role: Role) -> Line:
-    """Return Aileron's reading in one line, or the arguments, marked as the agent's words."""
-    if view.preview.gist:
-        return brief(view.preview.gist, role)
+    """Return Aileron's reading in one line, and what changes; or the arguments, marked as the agent's words."""
+    gist = [brief(view.preview.gist, role)] if view.preview.gist else []
+    if found := [*_new_values(view, role), *gist, *_changed_lines(view)]:
+        return line(*found[0], *(piece for each in found[1:] for piece in ("  ", *each)))
     words: list[Piece] = [Piece("┊ ", "claim-bar")]
     for index, field in enumerate(view.arguments[:4]):
         words += [Piece(", " if index else "", "claim"), *brief(field.label, "claim")]
         words += [Piece(" ", "claim"), *brief(field.value, "claim")]
     return line(*words) if view.arguments else brief(view.title, role)
+
+
+def _new_values(view: ApprovalView, role: Role) -> Iterator[Line]:
+    """Yield what each field of one line becomes."""
+    for old, new in changed_fields(view):
+        if not (old.multiline or new.multiline):
+            label, arrow = foreign_text(old.label, "muted"), Piece(" → ", "muted")
+            yield line(*label, " ", *_short_value(old, role), arrow, *_short_value(new, "claim"))
+
+
+def _changed_lines(view: ApprovalView) -> Iterator[Line]:
+    """Yield how many lines of each longer text come and go, and of a file."""
+    for old, new in changed_fields(view):
+        if old.multiline or new.multiline:
+            was, becomes = (Counter(_lines(each.value)) for each in (old, new))
+            counts = _line_counts((becomes - was).total(), (was - becomes).total())
+            yield line(*foreign_text(old.label, "muted"), " ", *counts)
+    for each in view.preview.fields:
+        if each.format == "diff" and (lines := _lines(each.value)):
+            signs = Counter(text[:1] for text in lines if not text.startswith(("+++", "---")))
+            yield _line_counts(signs["+"], signs["-"])
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of *text*; none of one that is too long to be read at every drawing."""
+    return text.splitlines() if len(text) <= _COUNTED else []
+
+
+def _line_counts(added: int, removed: int) -> Line:
+    return (Piece(f"+{added} −{removed}", "strong"),)
+
+
+def _short_value(field: FieldView, role: Role) -> Line:
+    if field.missing or not field.value:
+        return (Piece(words.item.MISSING if field.missing else words.item.EMPTY, "muted"),)
+    return truncate(brief(field.value, role), _VALUE_WIDTH)
 
 
 def _glyph(view: ApprovalView) -> Piece:

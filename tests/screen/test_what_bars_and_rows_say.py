@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.view_models import AccountView
 from aileron_tui.draw.bars import empty_lines, footer_line, top_bar
 from aileron_tui.draw.document import approval_blocks
@@ -165,3 +166,27 @@ def test_a_built_in_tool_has_the_name_that_agents_see() -> None:
     assert "builtin." not in text
     for typed in ("action:edit", "action:builtin.edit"):
         assert parse(typed, ("action",)).query.matches(call_fields(view), NOW)
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_a_row_says_what_a_change_makes_of_it(compact: bool) -> None:
+    """A field's old and new value, how many lines of a text come and go; the same of a file's difference."""
+    lines = FieldView(label="Text", value="one\ntwo\nthree\n", multiline=True)
+    field = FieldView(label="To", value="everyone@a.example")
+    shown = mail(preview=PreviewView(status="ready", gist="Q3", fields=(lines, field)))
+    changed = replace(
+        shown,
+        new_values=(
+            replace(field, value="board@\x1b[2J.example"),
+            replace(lines, value="one\nTWO\nthree\nfour\n"),
+        ),
+    )
+    rows: list[str] = []
+    for view in (changed, edit(NOW)):
+        queue = Queue()
+        queue.load((view,), ())
+        (item,) = queue.items
+        drawn = row_lines(item, 120, NOW, hidden=False, selected=False, compact=compact)
+        rows.append(plain_text(drawn[0]))
+    assert "To everyone@a.ex… → board@‹ESC›[2…  Q3  Text +2 −1" in rows[0]
+    assert "totals.py  +1 −1" in rows[1]
