@@ -79,6 +79,7 @@ from aileron_core.sessions.tool_calls import ToolCallMeter
 from aileron_core.sessions.traffic import TrafficMeter
 from aileron_core.settings import Rehearse, Settings
 from aileron_core.storage.database import Database
+from aileron_core.storage.migrations import migrate
 from aileron_core.tracing.spans import NO_TRACER, Tracer
 from aileron_core.vault.history_keys import VaultHistoryKeys
 from aileron_core.vault.os_keyring import OsKeyring
@@ -344,6 +345,10 @@ class _Runs:
         registry, settings = base.registry, base.settings
         executor = Executor(clock)
         locks = ConnectorLocks()
+
+        def is_session_open(session_id: str) -> bool:
+            return base.sessions.get(session_id) is not None
+
         self.store = RunStore(database, clock, base.run_changed, base.options.failpoint)
         self.previews = PreviewFetcher(executor, self.store, library, clock, settings)
         days, backups = base.options.settings.history_days, base.home.backups
@@ -362,17 +367,17 @@ class _Runs:
             settings=settings,
             pause=base.pause,
             accounts=base.accounts,
-            contents=self.contents,
+            opened=self.contents.opened,
             tool_rules=ToolRules(
                 base.policy.rules, base.remembered_calls, library.connectors, base.home.path
             ),
             argument_quota=ArgumentQuota(
                 database, registry, self.store, clock, max_bytes=settings.argument_bytes
             ),
-            refused_calls=RefusedCalls(base.sessions, database, clock),
+            refused_calls=RefusedCalls(is_session_open, database, clock),
             nonce_of=base.nonce_of,
             expires_seconds=base.expires_seconds,
-            is_session_open=lambda session_id: base.sessions.get(session_id) is not None,
+            is_session_open=is_session_open,
             tracer=base.options.tracer,
         )
         self.account_waits = AccountWaits(
@@ -414,7 +419,7 @@ class _Runs:
                 accounts=base.accounts,
             ),
             database=database,
-            contents=self.contents,
+            opened=self.contents.opened,
             clock=clock,
             settings=settings,
             pause=base.pause,
@@ -775,6 +780,7 @@ async def _take(home: Home, closing: AsyncExitStack) -> tuple[Database, str]:
     closing.callback(lock.release)
     closing.callback(home.daemon_file.unlink, missing_ok=True)
     heads = closing.enter_context(ExitStack())
+    migrate(home.database)
     database = Database(home.database)
     closing.push_async_callback(asyncio.to_thread, database.close)
     # Before the first record of this process overwrites what the last one left.

@@ -40,3 +40,14 @@ def canonical(value: Json) -> bytes:
 def sha256_hex(data: bytes) -> str:
     """Return the lower-case SHA-256 of *data*."""
     return hashlib.sha256(data).hexdigest()
+
+
+def in_utf8(value: Any) -> Any:
+    """Return JSON without what UTF-8 cannot hold: the bytes of a file's name that is none become escapes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {name: in_utf8(each) for name, each in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [in_utf8(each) for each in cast("list[Any]", value)]
+    return value

@@ -15,6 +15,12 @@ _TOP = """# What has to be right
 
 "Nothing runs without a yes" holds as long as these modules do what they say: `aileron_core.runs.gate`, `aileron_core.runs.decisions`, and all that they import, imports inside functions too. Of the code that a reader of [the trust rules](architecture.md#trust-rules) has to check, this is the part behind which nothing else would catch a mistake. The screen is not in it: it can show you something else than it should, and [the three words](wire.md#digest) and the digest bind your yes to what the core fetched.
 
+Three parts are given to them behind interfaces (`runs/interfaces.py`, `connectors/protocol.py`) and are not counted. None of them starts anything, for only the gate calls a connector; but a yes is worth what they say:
+
+* `library` says which files you accepted. A mistake there could pass off a file as accepted that is not.
+* `credentials` says which account a call uses. The digest covers the account; a mistake there could use another one.
+* `connectors` do the ops. The digest covers their bytes and hosts; a mistake in their sandbox could let one do more.
+
 {modules} modules, with those that only make a package of a folder; `make shape` counts their lines, and `python docs/generate.py` writes this page.
 
 A package may import those of later layers, and none of its own layer or an earlier one: `make check` holds that (`[tool.importlinter]` in pyproject.toml). Of other people's libraries these modules import {libraries}.

@@ -271,3 +271,12 @@ def _first_heading(body: str) -> str:
 def _without_leading_heading(body: str) -> str:
     first, _, rest = body.strip().partition("\n")
     return rest.strip() if _heading(first) is not None else body.strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionFile:
+    """An action as it was accepted."""
+
+    name: str
+    sha256: str
+    """Of its file, hex."""

@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping
 
 from aileron_core.connectors.http.target import RequestTarget
 from aileron_core.connectors.manifest import Manifest
-from aileron_core.connectors.posted_reads import OFFER_KEY, classify_read, is_method_override
+from aileron_core.connectors.posted_reads import classify_read, is_method_override
 from aileron_core.connectors.protocol import Credential
+from aileron_core.connectors.read_names import OFFER_KEY
 from aileron_core.errors import BindingRequired, CapabilityDenied
 
 READ_METHODS = frozenset({"GET", "HEAD"})

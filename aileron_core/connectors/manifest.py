@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
 from aileron_core.actions.model import Input
 from aileron_core.actions.positions import load_toml, locate, nearest
@@ -11,9 +11,13 @@ from aileron_core.actions.problems import key_text
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.http.host_names import normalize_host_port
 from aileron_core.connectors.manifest_rules import manifest_problems
+from aileron_core.connectors.protocol import (
+    CredentialKind,
+    CredentialRequirement,
+    OAuth2Requirement,
+)
 from aileron_core.errors import FileProblems, Problem
 
-CredentialKind: TypeAlias = Literal["api_key", "oauth2", "aws_sigv4", "basic"]
 _MAX_BYTES = 1024 * 1024
 _REGION_ARGUMENT = "region"
 _AWS_DOMAINS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
@@ -23,31 +27,6 @@ _AWS_REGION = re.compile(
 
 CLIENT_PLACEHOLDER = "bound-at-release"
 """In published sources, the client secret that only a release contains."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OAuth2Requirement:
-    """How to obtain an OAuth 2 credential."""
-
-    authorize_url: str
-    token_url: str
-    client_id: str
-    client_secret: str = field(default="", repr=False)
-    scopes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CredentialRequirement:
-    """The one credential that a connector wants added to its requests."""
-
-    kind: CredentialKind
-    scope: str = ""
-    header: str = "Authorization"
-    format: str = "Bearer {key}"
-    region: str = ""
-    service: str = ""
-    access_key_id: str = ""
-    oauth2: OAuth2Requirement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,16 +13,8 @@ from urllib.parse import unquote_plus
 
 from aileron_core.connectors.http.host_names import short_host
 from aileron_core.connectors.http.target import RequestTarget
+from aileron_core.connectors.read_names import AWS_PREFIX, GRAPHQL_PREFIX, UNCHECKED_PREFIX
 from aileron_core.errors import CapabilityDenied
-
-GRAPHQL_PREFIX = "GraphQL queries at "
-"""Before the host and path to which a person accepts that single GraphQL queries are sent."""
-AWS_PREFIX = "AWS "
-"""Before the exact `X-Amz-Target` that a person accepts."""
-UNCHECKED_PREFIX = "unchecked requests of "
-"""Before the op whose requests to one host and path a person accepts unchecked."""
-OFFER_KEY = "preview_read"
-"""The key, in the details of a refusal, of what a person could accept."""
 
 _MAX_BODY = 256 * 1024
 _MAX_TOKENS = 5_000
@@ -47,19 +39,8 @@ _AMBIGUOUS = re.compile(
 """What two parsers may take for different things: ends of lines and of texts, block strings."""
 
 
-def acceptance_name(ref: str, read: str) -> str:
-    """Return the name of the acceptance record that lets the connector *ref* (`fqn@version`) do *read*."""
-    return f"{ref} {read}"
-
-
 class _NoRead(ValueError):
     """The request was understood, and is not a read."""
-
-
-def unchecked_op(read: str) -> str:
-    """Return the op whose requests *read* lets leave unchecked; empty where they are checked."""
-    after = read.removeprefix(UNCHECKED_PREFIX)
-    return "" if after == read else after.partition(" ")[0]
 
 
 def classify_read(

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.connectors.manifest import CredentialRequirement
 from aileron_core.errors import Failure
 
 if TYPE_CHECKING:
     from aileron_core.connectors.stop_request import StopRequest
 
+CredentialKind: TypeAlias = Literal["api_key", "oauth2", "aws_sigv4", "basic"]
 MIB = 1024 * 1024
+ACCOUNT = "ACCOUNT"
+"""Stands for an account's name in what an agent is answered with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,31 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OAuth2Requirement:
+    """How to obtain an OAuth 2 credential."""
+
+    authorize_url: str
+    token_url: str
+    client_id: str
+    client_secret: str = field(default="", repr=False)
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialRequirement:
+    """The one credential that a connector wants added to its requests."""
+
+    kind: CredentialKind
+    scope: str = ""
+    header: str = "Authorization"
+    format: str = "Bearer {key}"
+    region: str = ""
+    service: str = ""
+    access_key_id: str = ""
+    oauth2: OAuth2Requirement | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestToSign:
     """A request as it is about to be written, for a credential that depends on it."""
 
@@ -134,6 +161,12 @@ class Credential(Protocol):
         ...
 
 
+def for_person(failure: Failure, text: str, account: str) -> str:
+    """Return *text*, which tells *failure*, with the name of the *account*: an agent is not told it."""
+    is_about_it = "binding_failed" in (failure.class_, failure.details.get("cause"))
+    return text.replace(ACCOUNT, account) if is_about_it and account else text
+
+
 class Connector(Protocol):
     """An accepted connector."""
 
@@ -159,6 +192,11 @@ class Connector(Protocol):
     @property
     def account(self) -> str:
         """Return the name of the binding whose credential its calls carry, empty if they carry none."""
+        ...
+
+    @property
+    def consented_account(self) -> JsonObject | None:
+        """Return what a person's yes covers of that binding; None if its calls carry none."""
         ...
 
     @property

@@ -21,7 +21,8 @@ from typing import Final, Self
 from aileron_core.actions.model import Action, ConnectorIdentity, ConnectorRequirement
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.connectors.manifest import CredentialRequirement, Manifest, parse_manifest
+from aileron_core.connectors.manifest import Manifest, parse_manifest
+from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.containment.safe_paths import read_small_file
 from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound, Problem
 from aileron_core.vault.atomic_file import sync_folder

@@ -8,9 +8,10 @@ from typing import Any
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.view_mapping import records_of_run, result_fields
+from aileron_core.console_port.account_views import AccountView
 from aileron_core.console_port.events import CallRead
 from aileron_core.console_port.field_views import ReadBack
-from aileron_core.console_port.view_models import FINAL_STATES, AccountView, CallView
+from aileron_core.console_port.view_models import FINAL_STATES, CallView
 from aileron_core.errors import AileronError, Unavailable
 from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.runs import Library, LiveRun, PreviewResult, ResolvedAction, run_table

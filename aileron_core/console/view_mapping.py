@@ -13,6 +13,8 @@ from aileron_core.audit.record import CommittedRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import parse_rfc3339
 from aileron_core.connectors.http.host_names import short_host, short_hosts
+from aileron_core.connectors.protocol import for_person
+from aileron_core.console_port.account_views import AccountView
 from aileron_core.console_port.field_views import (
     DriftView,
     FieldChangeView,
@@ -21,7 +23,6 @@ from aileron_core.console_port.field_views import (
     PreviewView,
 )
 from aileron_core.console_port.view_models import (
-    AccountView,
     ApprovalView,
     ReachView,
     RecordView,
@@ -32,7 +33,7 @@ from aileron_core.console_port.view_models import (
     ToolCallsView,
     TrafficView,
 )
-from aileron_core.credentials.accounts import ConnectorWithAccount, for_person, shown_account
+from aileron_core.credentials.accounts import ConnectorWithAccount, shown_account
 from aileron_core.runs import LiveRun, PreviewResult
 from aileron_core.runs.live_run import Look, PreviewChange
 from aileron_core.runs.preview.resolve import (

@@ -1,4 +1,4 @@
-"""What a front end shows of accounts: those that are bound, who may use one, and a login that goes on."""
+"""What a front end shows of accounts: those that are bound, who may use or needs one, and a login that goes on."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -7,6 +7,35 @@ from aileron_core.errors import Failure
 
 LoginState: TypeAlias = Literal["waiting", "authorized", "failed"]
 AccountChange: TypeAlias = Literal["bound", "rebound", "revoked", "forgotten", "authorized"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountView:
+    """A bound account."""
+
+    name: str
+    """Of the binding, `<kind>/<service>/<identity>`."""
+    account: str
+    """The person's own name for it; may be empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountNeed:
+    """Why a call waits for the vault or an account.
+
+    `locked`: the vault is. `settings`: `config.toml` is not the accepted one. `unbound`: none counts for the connector. `choice`: a person picks one.
+    """
+
+    reason: Literal["locked", "settings", "unbound", "choice"]
+    connector: str
+    """Its FQN."""
+    kind: str
+    """Empty where no account is needed."""
+    candidates: tuple[AccountView, ...] = ()
+    problem: str = ""
+    """For `unbound`: why the account that there is does not count, and its name."""
+    command: str = ""
+    """For `unbound`: what a person types in a shell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

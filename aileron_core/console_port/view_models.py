@@ -3,10 +3,10 @@
 Text in these values is hostile unless a field says otherwise; `aileron_core.text` draws it.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal
 
+from aileron_core.console_port.account_views import AccountNeed, AccountView
 from aileron_core.console_port.field_views import (
     DriftView,
     FieldView,
@@ -15,6 +15,7 @@ from aileron_core.console_port.field_views import (
     ReadBack,
 )
 from aileron_core.console_port.file_views import AcceptedBeforeView, FileContentView
+from aileron_core.console_port.process_views import ProcessView
 from aileron_core.containment.detection import Containment
 
 ShownState = Literal[
@@ -57,78 +58,6 @@ class StepView:
     asks_again: bool
     """Whether the run halts before it."""
     inputs: tuple[FieldView, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessView:
-    """Who opened a session, as the kernel saw it when it did (Linux; elsewhere there is none)."""
-
-    pid: int
-    executable: str
-    """Empty where the kernel does not say."""
-    cwd: str
-    parents: tuple[tuple[int, str], ...]
-    """(pid, name) of its parents, the nearest first; at most 8."""
-    started_at: float | None
-    """Epoch seconds; None where the kernel does not say."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as the record of a session's opening keeps it."""
-        return {
-            "pid": self.pid,
-            "executable": self.executable,
-            "cwd": self.cwd,
-            "parents": [[pid, name] for pid, name in self.parents],
-            "started_at": self.started_at,
-        }
-
-    @classmethod
-    def from_json(cls, stored: object) -> "ProcessView | None":
-        """Read what `to_json` returned; None for anything else (another program wrote it)."""
-        if not isinstance(stored, Mapping):
-            return None
-        fields = cast("Mapping[str, Any]", stored)
-        try:
-            parents = cast("Sequence[tuple[Any, Any]]", fields["parents"])
-            started = fields["started_at"]
-            return cls(
-                pid=int(fields["pid"]),
-                executable=str(fields["executable"]),
-                cwd=str(fields["cwd"]),
-                parents=tuple((int(pid), str(name)) for pid, name in parents),
-                started_at=None if started is None else float(started),
-            )
-        except (KeyError, TypeError, ValueError, OverflowError):
-            return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountView:
-    """A bound account."""
-
-    name: str
-    """Of the binding, `<kind>/<service>/<identity>`."""
-    account: str
-    """The person's own name for it; may be empty."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountNeed:
-    """Why a call waits for the vault or an account.
-
-    `locked`: the vault is. `settings`: `config.toml` is not the accepted one. `unbound`: none counts for the connector. `choice`: a person picks one.
-    """
-
-    reason: Literal["locked", "settings", "unbound", "choice"]
-    connector: str
-    """Its FQN."""
-    kind: str
-    """Empty where no account is needed."""
-    candidates: tuple[AccountView, ...] = ()
-    problem: str = ""
-    """For `unbound`: why the account that there is does not count, and its name."""
-    command: str = ""
-    """For `unbound`: what a person types in a shell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

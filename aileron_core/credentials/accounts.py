@@ -4,29 +4,25 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from aileron_core.actions.model import ConnectorIdentity
+from aileron_core.actions.model import ActionFile, ConnectorIdentity
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.builtin.connector import FQN
-from aileron_core.connectors.manifest import CredentialRequirement
-from aileron_core.connectors.protocol import Connector, Credential, Limits, OpResult
-from aileron_core.console_port.view_models import AccountNeed, AccountView
-from aileron_core.credentials.binding import ActionFile, Binding, CredentialUser
+from aileron_core.connectors.protocol import (
+    ACCOUNT,
+    Connector,
+    Credential,
+    CredentialRequirement,
+    Limits,
+    OpResult,
+)
+from aileron_core.console_port.account_views import AccountNeed, AccountView
+from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.errors import AileronError, Conflict, Failure, InvalidRequest, NotFound
 
 if TYPE_CHECKING:
     from aileron_core.connectors.stop_request import StopRequest
     from aileron_core.credentials.bindings import BindingService
     from aileron_core.vault.vault import Vault
-
-
-ACCOUNT = "ACCOUNT"
-"""Stands for an account's name in what an agent is answered with."""
-
-
-def for_person(failure: Failure, text: str, account: str) -> str:
-    """Return *text*, which tells *failure*, with the name of the *account*: an agent is not told it."""
-    is_about_it = "binding_failed" in (failure.class_, failure.details.get("cause"))
-    return text.replace(ACCOUNT, account) if is_about_it and account else text
 
 
 class AsksForCredential(Protocol):
@@ -66,6 +62,10 @@ class ConnectorWithAccount:
     @property
     def account(self) -> str:
         return self.binding.name
+
+    @property
+    def consented_account(self) -> JsonObject:
+        return self.binding.consented
 
     @property
     def prepared(self) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.target import parse_target
-from aileron_core.connectors.manifest import CLIENT_PLACEHOLDER, OAuth2Requirement
+from aileron_core.connectors.manifest import CLIENT_PLACEHOLDER
+from aileron_core.connectors.protocol import OAuth2Requirement
 from aileron_core.console_port.account_views import LoginState, LoginView
 from aileron_core.credentials.binding import Binding, CredentialUser, binding_name
 from aileron_core.credentials.bindings import BindingService

@@ -10,13 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from aileron_core.actions.model import ConnectorIdentity
+from aileron_core.actions.model import ActionFile, ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.connectors.manifest import (
-    CredentialRequirement,
-    aws_region_of_host,
-    hosts_of_region,
-)
+from aileron_core.connectors.manifest import aws_region_of_host, hosts_of_region
+from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.errors import InvalidRequest
 from aileron_core.vault.entries import EntryInfo
 
@@ -45,15 +42,6 @@ class CredentialUser:
             aws_region_of_host(each.rpartition(":")[0]) for each in self.hosts
         )
         return need.kind == "aws_sigv4" and not named
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionFile:
-    """An action as it was accepted."""
-
-    name: str
-    sha256: str
-    """Of its file, hex."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,18 +4,13 @@ import asyncio
 from contextlib import suppress
 from dataclasses import replace
 
+from aileron_core.actions.model import ActionFile
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
-from aileron_core.connectors.manifest import CredentialRequirement
+from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.credentials.account_secret import AccountSecret
-from aileron_core.credentials.binding import (
-    ActionFile,
-    Binding,
-    CredentialUser,
-    binding_name,
-    checked_account,
-)
+from aileron_core.credentials.binding import Binding, CredentialUser, binding_name, checked_account
 from aileron_core.credentials.kinds import (
     AccountCredential,
     ApiKey,

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 from urllib.parse import parse_qsl
 
 from aileron_core.connectors.http.target import parse_target
-from aileron_core.connectors.manifest import OAuth2Requirement
+from aileron_core.connectors.protocol import OAuth2Requirement
 from aileron_core.credentials.oauth import (
     TokenEndpoint,
     TokenRefused,

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
-from aileron_core.connectors.manifest import OAuth2Requirement
+from aileron_core.connectors.protocol import OAuth2Requirement
 from aileron_core.credentials.oauth import TokenEndpoint, TokenRefused
 from aileron_core.credentials.oauth_providers import provider_of
 from aileron_core.credentials.oauth_tokens import REFRESH_SECONDS, Tokens, missing_scopes

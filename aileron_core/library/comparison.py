@@ -6,7 +6,8 @@ from typing import get_args
 
 from aileron_core.actions.model import ANY, Action, Input, Preview, Step
 from aileron_core.canonical import Json
-from aileron_core.connectors.manifest import CredentialRequirement, Manifest, OpSchema
+from aileron_core.connectors.manifest import Manifest, OpSchema
+from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.console_port.file_views import AcceptanceChangeView, ChangeDirection, ChangeKind
 
 _RANK = {kind: rank for rank, kind in enumerate(get_args(ChangeKind))}

@@ -19,8 +19,8 @@ from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run, read
 from aileron_core.actions.model import Action, ConnectorIdentity
 from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import Clock
-from aileron_core.connectors.posted_reads import acceptance_name, unchecked_op
 from aileron_core.connectors.protocol import Connector, Route
+from aileron_core.connectors.read_names import acceptance_name, unchecked_op
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector, availability_problems
 from aileron_core.console_port.view_models import LibraryItemView, NotAcceptedView

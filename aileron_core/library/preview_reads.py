@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from aileron_core.actions.model import Action, ConnectorIdentity
-from aileron_core.connectors.posted_reads import unchecked_op
+from aileron_core.connectors.read_names import unchecked_op
 from aileron_core.library.acceptance import AcceptanceRecord
 
 KIND: Final = "preview"

@@ -11,10 +11,9 @@ from aileron_core import tasks
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
-from aileron_core.console_port.view_models import AccountNeed
-from aileron_core.credentials.accounts import AccountService
+from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.errors import AileronError, Conflict, NotFound
-from aileron_core.runs.interfaces import ResolvedAction
+from aileron_core.runs.interfaces import Accounts, ResolvedAction
 from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.registry import RunRegistry
@@ -39,7 +38,7 @@ class AccountWaits:
     what was accepted did not verify once the vault was unlocked, and `refuse` ends it so.
     """
 
-    accounts: AccountService
+    accounts: Accounts
     registry: RunRegistry
     store: RunStore
     previews: PreviewFetcher

@@ -11,7 +11,6 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.host_names import short_hosts
-from aileron_core.credentials.accounts import AccountService
 from aileron_core.errors import (
     AileronError,
     Conflict,
@@ -21,7 +20,7 @@ from aileron_core.errors import (
     StorageUnavailable,
 )
 from aileron_core.runs.executor import Executor, RunOutcome, RunPlan, stopped_outcome
-from aileron_core.runs.interfaces import GateSettings, Library
+from aileron_core.runs.interfaces import Accounts, GateSettings, Library
 from aileron_core.runs.live_run import LiveRun, PreviewChange, PreviewResult
 from aileron_core.runs.locks import ConnectorLocks
 from aileron_core.runs.model import Progress
@@ -54,7 +53,7 @@ class ApprovedRunner:
         clock: Clock,
         settings: GateSettings,
         pause: PauseSwitch,
-        accounts: AccountService,
+        accounts: Accounts,
     ) -> None:
         self._executor = executor
         self._store = store

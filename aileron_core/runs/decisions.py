@@ -13,7 +13,7 @@ from aileron_core.clock import Clock
 from aileron_core.errors import AileronError, Conflict, NotFound, StorageUnavailable
 from aileron_core.runs import run_table
 from aileron_core.runs.approved import ApprovedRunner
-from aileron_core.runs.interfaces import GateSettings
+from aileron_core.runs.interfaces import GateSettings, OpenContents
 from aileron_core.runs.live_run import LiveRun
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
@@ -21,7 +21,6 @@ from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.read_back import ReadBackService
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.remembered_calls import RememberedCall, RememberedCalls
-from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
 from aileron_core.runs.unknown_outcomes import UnknownOutcomeService
@@ -39,7 +38,7 @@ class ApprovalService:
     previews: PreviewFetcher
     runner: ApprovedRunner
     database: Database
-    contents: SealedContents
+    opened: OpenContents
     clock: Clock
     settings: GateSettings
     pause: PauseSwitch
@@ -359,7 +358,7 @@ class ApprovalService:
         )
         if row is None or row.session_id != session_id:
             raise NotFound(f"This session has no approval {approval_id}.")
-        row, _ = await self.contents.opened(row)
+        row, _ = await self.opened(row)
         return row
 
 

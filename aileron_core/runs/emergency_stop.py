@@ -9,8 +9,13 @@ from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.builtin.connector import BuiltinConnector
-from aileron_core.connectors.manifest import CredentialRequirement
-from aileron_core.connectors.protocol import Connector, Credential, Limits, OpResult
+from aileron_core.connectors.protocol import (
+    Connector,
+    Credential,
+    CredentialRequirement,
+    Limits,
+    OpResult,
+)
 from aileron_core.connectors.stop_request import StopRequest
 from aileron_core.console_port.events import EverythingStopped
 from aileron_core.errors import Conflict, NotFound, StorageUnavailable, Unavailable
@@ -75,6 +80,10 @@ class StoppableConnector:
     @property
     def account(self) -> str:
         return self._connector.account
+
+    @property
+    def consented_account(self) -> JsonObject | None:
+        return self._connector.consented_account
 
     @property
     def prepared(self) -> bool:

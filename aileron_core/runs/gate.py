@@ -11,8 +11,7 @@ from aileron_core.actions.model import is_builtin
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
-from aileron_core.console_port.view_models import AccountNeed
-from aileron_core.credentials.accounts import AccountService
+from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.errors import AileronError, Conflict, Forbidden, RateLimited, Unauthorized
 from aileron_core.ids import new_approval_id, new_run_id
 from aileron_core.runs import run_table
@@ -20,7 +19,14 @@ from aileron_core.runs.account_waits import WAITS, need_members
 from aileron_core.runs.approved import write_outcome
 from aileron_core.runs.argument_quota import ArgumentQuota
 from aileron_core.runs.executor import Executor, RunPlan, capability_refusal
-from aileron_core.runs.interfaces import RULE_KEY, GateSettings, Library, ResolvedAction
+from aileron_core.runs.interfaces import (
+    RULE_KEY,
+    Accounts,
+    GateSettings,
+    Library,
+    OpenContents,
+    ResolvedAction,
+)
 from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
 from aileron_core.runs.locks import ConnectorLocks, SessionLimiter
 from aileron_core.runs.model import RunRecord, args_hash, new_content_key
@@ -28,7 +34,6 @@ from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.refusals import RECORD_SECONDS, RefusedCalls
 from aileron_core.runs.registry import RunRegistry
-from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.tool_rules import ToolRules
 from aileron_core.runs.transitions import FINAL, RunEvent, RunState
@@ -75,8 +80,8 @@ class Gate:
     pause: PauseSwitch
     argument_quota: ArgumentQuota
     refused_calls: RefusedCalls
-    accounts: AccountService
-    contents: SealedContents
+    accounts: Accounts
+    opened: OpenContents
     tool_rules: ToolRules
     repeated: dict[str, LiveRun] = field(default_factory=dict[str, LiveRun])
     """Runs whose calls agents repeated since that was last on record, by id."""
@@ -210,7 +215,7 @@ class Gate:
         if known is None:
             stored = await self.database.read(lambda c: run_table.by_key(c, session_id, key))
             if stored is not None:
-                stored, _ = await self.contents.opened(stored)
+                stored, _ = await self.opened(stored)
             known = self.registry.by_key(session_id, key) or stored
         return known
 

@@ -1,18 +1,20 @@
-"""What the gate needs from the rest of the core: the accepted actions, and its limits with their defaults."""
+"""What the gate needs from the rest of the core: accepted actions, accounts, and its limits with their defaults."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
-from aileron_core.actions.model import Action, ActionLimits, ConnectorIdentity
+from aileron_core.actions.model import Action, ActionFile, ActionLimits, ConnectorIdentity
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector
-from aileron_core.credentials.accounts import ConnectorWithAccount
-from aileron_core.credentials.binding import ActionFile
+from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.policy.model import Verdict
+from aileron_core.runs.model import RunRecord
 
 RULE_KEY: Final = "rule"
 """The member of a run's first record that says why the rules had it asked, run or denied."""
+OpenContents: TypeAlias = Callable[[RunRecord], Awaitable[tuple[RunRecord, str]]]
+"""Returns a run with what it contained, and why it has not, as a sentence; '' where it has."""
 Failpoint = Callable[[str], None]
 """Called with the name of each step of a run's life. Tests of crashes stop the process in it."""
 
@@ -54,15 +56,49 @@ class ResolvedAction:
     def consented_accounts(self) -> tuple[JsonObject, ...]:
         """Return what a yes covers of those bindings, in the same order."""
         return tuple(
-            each.binding.consented
+            each.consented_account
             for each in self.connectors.values()
-            if isinstance(each, ConnectorWithAccount)
+            if each.consented_account is not None
         )
 
     @property
     def accounts(self) -> tuple[str, ...]:
         """Return the bindings whose credentials its calls carry, in the order of its connectors."""
         return tuple(each.account for each in self.connectors.values() if each.account)
+
+
+class Accounts(Protocol):
+    """The accounts of the vault. A digest covers which one each connector of a call was given."""
+
+    def assign(
+        self, connectors: Mapping[str, Connector], choices: Mapping[str, str], action: ActionFile
+    ) -> tuple[Mapping[str, Connector], AccountNeed | None]:
+        """Return *connectors*, each with its account, or why that cannot be yet.
+
+        Args:
+            connectors: by FQN, with or without accounts of an earlier time.
+            choices: by FQN, the binding that a person picked for this call.
+            action: what is called.
+        """
+        ...
+
+    def require_current(self, connectors: Iterable[Connector]) -> None:
+        """Check that each of *connectors* may use the account now that it was given.
+
+        Raises:
+            VaultLocked, BindingFailed: one may not.
+        """
+        ...
+
+    async def remember(
+        self, name: str, connectors: Iterable[Connector], fqn: str, action: ActionFile
+    ) -> None:
+        """Have later calls of *action* use the account *name* for its connector *fqn*.
+
+        Raises:
+            VaultLocked, StorageUnavailable, OSError: it could not be remembered.
+        """
+        ...
 
 
 class Library(Protocol):

@@ -14,8 +14,8 @@ from aileron_core.actions.model import Step, is_builtin
 from aileron_core.canonical import Json, JsonObject, encode_large_integers
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.stop_request import StopRequest
+from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.console_port.field_views import ReadBack
-from aileron_core.console_port.view_models import AccountNeed
 from aileron_core.errors import MissingValue
 from aileron_core.policy.model import READING
 from aileron_core.runs.digest import (

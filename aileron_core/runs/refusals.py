@@ -4,16 +4,18 @@ Of one session and one error class: an agent in a loop would otherwise fill the 
 share, with thousands of records a second.
 """
 
+import asyncio
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
-from aileron_core.clock import rfc3339
+from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError
 from aileron_core.runs.call_end import log_refusal
-from aileron_core.sessions.meter import SessionMeter
+from aileron_core.storage.database import Database
 
 RECORD_SECONDS = 5.0
 """How long equal events of a session are counted before they are one more record."""
@@ -32,8 +34,21 @@ class _Equal:
     others: int = 0
 
 
-class RefusedCalls(SessionMeter[dict[str, _Equal]]):
-    """Counts refused calls by session and error class."""
+class RefusedCalls:
+    """Counts refused calls by session and error class.
+
+    Args:
+        is_session_open: whether the session with this id has not ended.
+    """
+
+    def __init__(
+        self, is_session_open: Callable[[str], bool], database: Database, clock: Clock
+    ) -> None:
+        self._is_session_open = is_session_open
+        self._database = database
+        self._clock = clock
+        self._by_session: dict[str, dict[str, _Equal]] = {}
+        self._writing = asyncio.Lock()
 
     async def add(self, session_id: str, action: str, error: AileronError) -> None:
         """Count a refused call; its arguments stay out, its action's name is a claim.
@@ -67,7 +82,7 @@ class RefusedCalls(SessionMeter[dict[str, _Equal]]):
         """
         async with self._writing:
             for session_id, classes in tuple(self._by_session.items()):
-                at_once = everything or self._sessions.get(session_id) is None
+                at_once = everything or not self._is_session_open(session_id)
                 for class_, equal in tuple(classes.items()):
                     if at_once or self._clock.monotonic() - equal.since >= RECORD_SECONDS:
                         await self._settle(session_id, class_, equal)

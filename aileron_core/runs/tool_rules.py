@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
-from aileron_core.canonical import JsonObject
-from aileron_core.connectors.builtin.results import in_utf8
-from aileron_core.connectors.builtin.tools import asked, builtin_actions
+from aileron_core.actions.model import Action
+from aileron_core.canonical import JsonObject, in_utf8
 from aileron_core.connectors.protocol import Connector, Limits, OpResult
 from aileron_core.errors import (
     AileronError,
@@ -83,8 +82,7 @@ class ToolRules:
             # would tell what no person has allowed yet.
             _output(await connector.call(f"preview_{action.tool.lower()}", args, limits=_LIMITS))
         connectors = self._restrict(session_id, hidden_paths(rules, facts), known)
-        if verdict.decision == "ask":
-            action = asked(action)
+        action = _asked(action, verdict)
         return replace(resolved, action=action, connectors=connectors, verdict=verdict)
 
     def _is_closed(self, target: str) -> bool:
@@ -108,10 +106,12 @@ class ToolRules:
         facts = replace(resolved.verdict.before_rehearsal, rehearsal=rehearsal)
         verdict = evaluate(self._rules(), facts)
         verdict = replace(verdict, about=in_utf8(verdict.about))
-        action = builtin_actions()[resolved.action.name]
-        if verdict.decision == "ask":
-            action = asked(action)
-        return replace(resolved, action=action, verdict=verdict)
+        return replace(resolved, action=_asked(resolved.action, verdict), verdict=verdict)
+
+
+def _asked(action: Action, verdict: Verdict) -> Action:
+    """Return *action*, a built-in tool's, as one that a person is asked about where *verdict* says so."""
+    return replace(action, approval=replace(action.approval, required=verdict.decision == "ask"))
 
 
 def _output(found: OpResult) -> Mapping[str, Any]:

@@ -11,8 +11,8 @@ from typing import TypeAlias
 from aileron_core.actions.model import Action
 from aileron_core.app import App
 from aileron_core.canonical import Json
+from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.console_port.events import CoreEvent, LibraryUpdated
-from aileron_core.console_port.view_models import AccountNeed
 from aileron_core.errors import Conflict, Failure, NotFound, Unauthorized
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.runs.gate import Call

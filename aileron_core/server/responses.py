@@ -6,7 +6,7 @@ from typing import cast
 from aileron_core.actions.model import is_builtin
 from aileron_core.canonical import Json
 from aileron_core.clock import rfc3339
-from aileron_core.console_port.view_models import AccountNeed
+from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.errors import Failure
 from aileron_core.runs.account_waits import WAITS
 from aileron_core.runs.model import RunRecord

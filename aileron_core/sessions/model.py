@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from aileron_core.console_port.view_models import ProcessView
+from aileron_core.console_port.process_views import ProcessView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from aileron_core.console_port.view_models import ProcessView
+from aileron_core.console_port.process_views import ProcessView
 
 _MAX_ANCESTORS = 64
 _MAX_PARENTS = 8

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port.view_models import ProcessView
+from aileron_core.console_port.process_views import ProcessView
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Tx
 

@@ -20,7 +20,6 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from aileron_core.audit.chain import seal
 from aileron_core.audit.record import AuditRecord, ChainHead, CommittedRecord
 from aileron_core.errors import AileronError, OwnerLost, StorageUnavailable, UnrecordedChange
-from aileron_core.storage.migrations import migrate
 from aileron_core.storage.open import LOCK_SECONDS, open_reader, open_writer
 
 _T = TypeVar("_T")
@@ -105,7 +104,6 @@ class Database:
         self._sign: HeadSigner | None = None
         self._closed = False
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
-        migrate(path)
         self._connection, self._epoch, self._head = open_writer(path)
         query = "SELECT value FROM meta WHERE key = ?"
         signed = self._connection.execute(query, (SIGNED_HEAD,)).fetchone()

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from aileron_core.console_port.view_models import AccountNeed, AccountView, ApprovalView
+from aileron_core.console_port.account_views import AccountNeed, AccountView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.foreign_text import brief, foreign_text

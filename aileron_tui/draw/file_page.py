@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from aileron_core.connectors.posted_reads import AWS_PREFIX, unchecked_op
+from aileron_core.connectors.read_names import AWS_PREFIX, unchecked_op
 from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.view_models import NotAcceptedView, RunTimeView
 from aileron_core.errors import Problem

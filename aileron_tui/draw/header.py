@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from aileron_core.actions.model import is_builtin
-from aileron_core.connectors.posted_reads import unchecked_op
+from aileron_core.connectors.read_names import unchecked_op
 from aileron_core.console_port.view_models import (
     WAITING_STATES,
     ApprovalView,

@@ -4,9 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from aileron_core.console_port.account_views import BoundAccountView, CredentialUserView
-from aileron_core.console_port.view_models import (
+from aileron_core.console_port.account_views import (
     AccountNeed,
+    BoundAccountView,
+    CredentialUserView,
+)
+from aileron_core.console_port.view_models import (
     ApprovalView,
     LibraryItemView,
     NotAcceptedView,

@@ -3,8 +3,7 @@
 from math import ceil
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.account_views import CredentialUserView, LoginView
-from aileron_core.console_port.view_models import AccountNeed
+from aileron_core.console_port.account_views import AccountNeed, CredentialUserView, LoginView
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw import bars

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 
+from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.console_port.intents import (
     CreateVault,
     Intent,
     UnlockVault,
     UnlockVaultWithKeyring,
 )
-from aileron_core.console_port.view_models import AccountNeed, ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import InvalidRequest
 from aileron_core.vault.secret import Secret, check_passphrase
 from aileron_tui import words

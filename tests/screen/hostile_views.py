@@ -5,16 +5,11 @@ from collections.abc import Callable
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from aileron_core.console_port import view_models
+from aileron_core.console_port.account_views import AccountNeed, AccountView
 from aileron_core.console_port.events import Snapshot
 from aileron_core.console_port.field_views import FieldView
-from aileron_core.console_port.view_models import (
-    AccountNeed,
-    AccountView,
-    ApprovalView,
-    LibraryItemView,
-    ProcessView,
-    StepView,
-)
+from aileron_core.console_port.process_views import ProcessView
+from aileron_core.console_port.view_models import ApprovalView, LibraryItemView, StepView
 from aileron_core.errors import Problem
 from tests.support.screens.calls import approval, drifted, snapshot
 

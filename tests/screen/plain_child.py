@@ -15,10 +15,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from aileron_core.clock import SystemClock
+from aileron_core.console_port.account_views import AccountNeed, AccountView
 from aileron_core.console_port.events import ApprovalUpdated, VaultStatus
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.intents import Intent
-from aileron_core.console_port.view_models import AccountNeed, AccountView, ApprovalView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.settings import NotifySettings
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.input.arming import AFTER_SECONDS

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from aileron_core.console_port.account_views import AccountNeed, AccountView
 from aileron_core.console_port.events import (
     ApprovalUpdated,
     CoreEvent,
@@ -13,7 +14,6 @@ from aileron_core.console_port.events import (
     StorageHealth,
 )
 from aileron_core.console_port.field_views import PreviewView
-from aileron_core.console_port.view_models import AccountNeed, AccountView
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 from tests.screen.driving import NOW, Console, console, mail, resting, short, start

@@ -2,14 +2,10 @@
 
 from dataclasses import replace
 
+from aileron_core.console_port.account_views import AccountNeed, AccountView
 from aileron_core.console_port.events import ApprovalUpdated, VaultStatus
 from aileron_core.console_port.field_views import DriftView, FieldChangeView, PreviewView
-from aileron_core.console_port.view_models import (
-    AccountNeed,
-    AccountView,
-    ApprovalView,
-    NotAcceptedView,
-)
+from aileron_core.console_port.view_models import ApprovalView, NotAcceptedView
 from tests.screen.driving import NOW, Console, mail, short, start
 from tests.screen.picturing import (
     Look,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from aileron_core.console_port.account_views import AccountView
 from aileron_core.console_port.events import (
     ApprovalUpdated,
     VaultRefused,
@@ -20,7 +21,6 @@ from aileron_core.console_port.intents import (
     UnlockVault,
     UnlockVaultWithKeyring,
 )
-from aileron_core.console_port.view_models import AccountView
 from tests.screen.driving import NOW, console, short, start
 from tests.support.screens.play import Play, rested
 from tests.support.screens.states import FQN, HOME, WORK, held, need

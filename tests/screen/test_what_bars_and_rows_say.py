@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from aileron_core.console_port.account_views import AccountView
 from aileron_core.console_port.field_views import FieldView, PreviewView
-from aileron_core.console_port.view_models import AccountView
 from aileron_tui.draw.bars import empty_lines, footer_line, top_bar
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.header import approval_head, warnings

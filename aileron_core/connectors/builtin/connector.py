@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from aileron_core import __version__
 from aileron_core.actions.model import ConnectorIdentity
-from aileron_core.canonical import Json, JsonObject
+from aileron_core.canonical import Json, JsonObject, in_utf8
 from aileron_core.connectors.builtin.channel import (
     ToolChannel,
     WorkerLost,
@@ -18,12 +18,10 @@ from aileron_core.connectors.builtin.results import (
     agent_text,
     command_preview,
     file_preview,
-    in_utf8,
     place_preview,
 )
 from aileron_core.connectors.builtin.worker import NEEDED
-from aileron_core.connectors.manifest import CredentialRequirement
-from aileron_core.connectors.protocol import Credential, Limits, OpResult
+from aileron_core.connectors.protocol import Credential, CredentialRequirement, Limits, OpResult
 from aileron_core.connectors.stop_request import StopRequest, stopped_by_person
 from aileron_core.containment.module_copies import compiled, modules_of, source_of
 from aileron_core.errors import (
@@ -94,6 +92,7 @@ class BuiltinConnector:
     hosts: tuple[str, ...] = ()
     credential_requirement: CredentialRequirement | None = None
     account = ""
+    consented_account: JsonObject | None = None
     prepared = True
 
     def __init__(

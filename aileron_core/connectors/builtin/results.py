@@ -3,22 +3,11 @@
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from aileron_core.canonical import Json, JsonObject
 
 _GIT_OBJECT = re.compile(r"(?:^|/)\.git/objects/[0-9a-f]{2}(?:/[0-9a-f]{38}|/[0-9a-f]{62})?\Z")
-
-
-def in_utf8(value: Any) -> Any:
-    """Return JSON without what UTF-8 cannot hold: the bytes of a file's name that is none become escapes."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, dict):
-        return {name: in_utf8(each) for name, each in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [in_utf8(each) for each in cast("list[Any]", value)]
-    return value
 
 
 def agent_text(op: str, result: Mapping[str, Any]) -> str:

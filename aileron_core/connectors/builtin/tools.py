@@ -166,8 +166,3 @@ def _action(tool: str) -> Action:
         file=f"{BUILTIN_PREFIX}{op}",
     )
     return replace(action, sha256=sha256_hex(f"{action.name} {__version__} {whose.hash}".encode()))
-
-
-def asked(action: Action) -> Action:
-    """Return *action* as one that a person is asked about."""
-    return replace(action, approval=replace(action.approval, required=True))

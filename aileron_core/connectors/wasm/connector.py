@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.connectors.manifest import CredentialRequirement, Manifest
-from aileron_core.connectors.protocol import Credential, Limits, OpResult
+from aileron_core.connectors.manifest import Manifest
+from aileron_core.connectors.protocol import Credential, CredentialRequirement, Limits, OpResult
 from aileron_core.connectors.stop_request import StopRequest, StopRequested, stopped_by_person
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine
@@ -31,6 +31,7 @@ class WasmConnector:
     store: ConnectorStore
     engine: WasmEngine
     account: str = ""
+    consented_account: JsonObject | None = None
 
     @property
     def hosts(self) -> tuple[str, ...]:

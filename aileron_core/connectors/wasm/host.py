@@ -20,8 +20,8 @@ from aileron_core.connectors.capability_checks import (
 )
 from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest
 from aileron_core.connectors.http.target import parse_target
-from aileron_core.connectors.posted_reads import OFFER_KEY
 from aileron_core.connectors.protocol import Credential
+from aileron_core.connectors.read_names import OFFER_KEY
 from aileron_core.connectors.wasm.compiler import ModuleCheck
 from aileron_core.connectors.wasm.envelope import MAX_ENVELOPE, Envelope, read_envelope
 from aileron_core.connectors.wasm.invocation import GuestStopped, Invocation

@@ -13,9 +13,8 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.host_names import short_host, short_hosts
-from aileron_core.connectors.posted_reads import OFFER_KEY, acceptance_name, unchecked_op
-from aileron_core.connectors.protocol import Connector, Limits, OpResult
-from aileron_core.credentials.accounts import for_person
+from aileron_core.connectors.protocol import Connector, Limits, OpResult, for_person
+from aileron_core.connectors.read_names import OFFER_KEY, acceptance_name, unchecked_op
 from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.runs.digest import preview_digest
 from aileron_core.runs.executor import Executor

@@ -4,12 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
-from aileron_core.console_port.view_models import (
-    ProcessView,
-    SessionView,
-    ToolCallsView,
-    WentAroundView,
-)
+from aileron_core.console_port.process_views import ProcessView
+from aileron_core.console_port.view_models import SessionView, ToolCallsView, WentAroundView
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value

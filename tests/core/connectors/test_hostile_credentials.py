@@ -13,8 +13,7 @@ import pytest
 
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.http.scrubber import REPLACEMENT, Scrubber
-from aileron_core.connectors.manifest import CredentialKind
-from aileron_core.connectors.protocol import Limits, OpResult
+from aileron_core.connectors.protocol import CredentialKind, Limits, OpResult
 from aileron_core.credentials.kinds import (
     AccountCredential,
     ApiKey,

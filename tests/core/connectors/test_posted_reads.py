@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from aileron_core.connectors.http.target import parse_target
-from aileron_core.connectors.posted_reads import AWS_PREFIX, OFFER_KEY, classify_read, unchecked_op
+from aileron_core.connectors.posted_reads import classify_read
 from aileron_core.connectors.protocol import OpResult
+from aileron_core.connectors.read_names import AWS_PREFIX, OFFER_KEY, unchecked_op
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import CapabilityDenied
 from tests.support.guests import HOSTS, Guest, call, failed, requesting

@@ -10,8 +10,7 @@ from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.connectors.http.client import OutgoingClient
-from aileron_core.connectors.manifest import CredentialRequirement
-from aileron_core.connectors.protocol import RequestToSign
+from aileron_core.connectors.protocol import CredentialRequirement, RequestToSign
 from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.binding import CredentialUser
 from aileron_core.credentials.bindings import BindingService

@@ -231,6 +231,7 @@ class Waiting:
     prepared = True
     credential_requirement = None
     account = ""
+    consented_account = None
 
     async def prepare(self) -> None:
         pass

@@ -12,7 +12,7 @@ from typing import get_args
 
 import pytest
 
-from aileron_core.connectors.manifest import CredentialKind
+from aileron_core.connectors.protocol import CredentialKind
 from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.binding import Binding
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens

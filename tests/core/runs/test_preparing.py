@@ -35,6 +35,7 @@ class Compiling:
 
     credential_requirement = None
     account = ""
+    consented_account = None
 
     def hosts_for(self, _args: JsonObject) -> tuple[str, ...]:
         return self.hosts

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.connectors.posted_reads import AWS_PREFIX
+from aileron_core.connectors.read_names import AWS_PREFIX
 from aileron_core.console_port.intents import Accept, RefreshPreview, WithdrawAcceptance
 from aileron_core.console_port.view_models import ApprovalView, NotAcceptedView
 from aileron_core.errors import Conflict

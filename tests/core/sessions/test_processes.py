@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port.view_models import ProcessView
+from aileron_core.console_port.process_views import ProcessView
 from aileron_core.sessions.processes import is_ancestor, read_process
 from tests.support.core_harness import Core
 

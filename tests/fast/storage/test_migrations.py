@@ -17,8 +17,10 @@ from typing import Any
 
 import pytest
 
+from aileron_core.app import App, AppOptions
 from aileron_core.audit.read import list_records, verify_home
 from aileron_core.errors import HomeError
+from aileron_core.home.layout import Home
 from aileron_core.runs import run_table
 from aileron_core.storage import migrations
 from aileron_core.storage.database import Database
@@ -180,11 +182,11 @@ def test_a_home_of_today_is_left_alone(tmp_path: Path, old: Path) -> None:
     assert not nowhere.parent.exists()
 
 
-def test_opening_a_home_as_its_owner_carries_it(old: Path) -> None:
+async def test_opening_a_home_as_its_owner_carries_it(old: Path) -> None:
     """The console needs no command for it."""
-    database = Database(old)
-    assert database.head.seq == 31
-    database.close()
+    async with App.open(Home(old.parent), AppOptions()) as app:
+        events = [each["event"] for each in await app.database.read(list_records)]
+    assert events[30] == "storage.migrated"
     with closing(open_reader(old)) as connection:
         assert schema_version(connection) == SCHEMA_VERSION
 

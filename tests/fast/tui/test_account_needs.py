@@ -4,7 +4,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from aileron_core.console_port.view_models import AccountNeed
+from aileron_core.console_port.account_views import AccountNeed
 from aileron_tui import words
 from aileron_tui.draw.accounts import need_blocks, need_heading
 from aileron_tui.draw.text import plain_text

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.process_views import ProcessView
 from aileron_core.console_port.view_models import (
     LibraryItemView,
     NotAcceptedView,
-    ProcessView,
     RecordView,
     SessionView,
     TrafficView,

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from aileron_core.console_port.account_views import AccountNeed, AccountView
 from aileron_core.console_port.events import Recorded, Snapshot
 from aileron_core.console_port.field_views import (
     FieldView,
@@ -10,13 +11,7 @@ from aileron_core.console_port.field_views import (
     ReadBack,
     ReadBackDifference,
 )
-from aileron_core.console_port.view_models import (
-    AccountNeed,
-    AccountView,
-    ApprovalView,
-    NotAcceptedView,
-    RecordView,
-)
+from aileron_core.console_port.view_models import ApprovalView, NotAcceptedView, RecordView
 from tests.support.screens.calls import NOW, approval, snapshot
 
 __all__ = [
