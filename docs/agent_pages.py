@@ -166,4 +166,4 @@ def _project(agent: Agent) -> Iterator[str]:
     additions = agent.plan(PlanContext(relay="", launch_dir=PRIVATE, env={})).injected_files
     for each in additions:
         yield f"If a launch without a sandbox was killed, `~/{each.path.parent}` may still exist; the next launch removes it."
-    yield f"To run it without Aileron, start `{agent.program}`: there is nothing to undo."
+    yield f"To run it without Aileron, start `{agent.name}`: there is nothing to undo."

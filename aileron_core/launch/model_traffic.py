@@ -110,10 +110,11 @@ def with_placeholder(
         The context, its traffic, and why the vault's keys are not used, a sentence each, not yet escaped.
     """
     unused: list[str] = []
+    logins = agent.traffic(context).logins
     for provider, (first, *others) in agent.key_variables.items():
         if provider not in providers:
             continue
-        if (login := agent.own_login(context, provider)) is not None:
+        if (login := logins.get(provider)) is not None:
             unused.append(f"The vault's key for {provider} is not used: {login}.")
             continue
         kept = {name: value for name, value in context.env.items() if name not in others}

@@ -5,8 +5,7 @@ recipe was tried with the real agent; `Agent.tested_versions` lists the versions
 """
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Literal, cast
@@ -20,6 +19,10 @@ IN_PROJECT = (
 """An expression for a column with a folder: as it is if it is in the project, else the project."""
 MCP_SERVER_NAME = "aileron"
 """The name under which an agent knows Aileron's MCP server."""
+CALL_SECONDS = 600
+"""How long one tool call may take; set where the agent has a setting."""
+LONG_CALLS = f"A call can take up to {CALL_SECONDS} seconds."
+ITS_OWN_TOOLS = "Its shell and file tools: in the sandbox they can reach the project; without it, everything you can."
 
 Builtins = Literal["off", "beside", "instead"]
 """Aileron's built-in tools in a session: none, besides the agent's own tools, or instead of those."""
@@ -159,8 +162,6 @@ class PlanContext:
 
     The first by that name, the others relative to the project. Credentials may be among them.
     """
-    call_seconds: int = 600
-    """How long one tool call may take; set where the agent has a setting."""
     contained: bool = False
     builtins: Builtins = "off"
     """`instead` switches off those tools of the agent's own that can be."""
@@ -171,20 +172,23 @@ class PlanContext:
         return (*self.settings_args, *self.args)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ModelTraffic:
     """Which of an agent's model providers can be sent through the gateway, and why others cannot."""
 
     providers: frozenset[ProviderName]
     bypass_reasons: tuple[str, ...] = ()
     """Why something does not, a clause each: what is set, and where."""
+    logins: Mapping[ProviderName, str] = field(default_factory=dict[ProviderName, str])
+    """What other login counts for the agent over a key in its `key_variables`, a clause."""
 
     @classmethod
-    def for_provider(cls, provider: ProviderName, reason: str | None) -> "ModelTraffic":
+    def for_provider(
+        cls, provider: ProviderName, reason: str | None, login: str | None = None
+    ) -> "ModelTraffic":
         """Make the value for an agent with one provider; *reason* says why it cannot pass, None if it can."""
-        if reason is None:
-            return cls(providers=frozenset((provider,)))
-        return cls(providers=frozenset(), bypass_reasons=(reason,))
+        passing = frozenset(() if reason else (provider,))
+        return cls(passing, (reason,) if reason else (), {provider: login} if login else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,24 +207,28 @@ class Plan:
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Name -> text, put into `PlanContext.launch_dir`, 0600."""
     injected_files: tuple[InjectedFile, ...] = ()
-    call_seconds: float = 60.0
-    """How long this agent will wait for one tool call."""
     beside: tuple[str, ...] = ()
     """What stays outside the gate although the built-in tools replace the agent's own, one sentence each, not yet escaped."""
     lost_key: str = ""
     """Which key it may need that only the system's keyring can have, and what to do, not yet escaped; empty where none is missing."""
 
 
+def not_gated(title: str, clauses: Iterable[str]) -> tuple[str, ...]:
+    """Return a sentence for each reason why an agent may use its own tools although Aileron's replace them."""
+    return tuple(
+        f"{title} may use tools of its own, because {clause}. What they do is not gated."
+        for clause in clauses
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agent(ABC):
+class Agent:
     """One agent that `aileron launch` knows. To add one: one module with such an object, and its test."""
 
     name: str
-    """The name on the command line: `codex`."""
+    """The name on the command line, and of its program on PATH: `codex`."""
     title: str
     """The name for display: `Codex`."""
-    program: str
-    """The program's name on PATH."""
     package: str
     """How to install it, for the error when it is missing."""
     tested_versions: tuple[str, ...]
@@ -259,42 +267,22 @@ class Agent(ABC):
     Of `.env` files, it reads the nearest one, wherever that is.
     """
 
-    def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
-        """Return which other login it would use instead of a key in those variables as a clause, None without one."""
-        del context, provider
-        return None
+    settings_paths: Callable[[Mapping[str, str], tuple[str, ...]], tuple[PurePosixPath, ...]]
+    """Returns the files that may redirect its model traffic or hold its login, `*` for any in a folder.
 
-    @abstractmethod
-    def settings_paths(
-        self, env: Mapping[str, str], args: tuple[str, ...] = ()
-    ) -> tuple[PurePosixPath, ...]:
-        """Return the files that may redirect its model traffic or hold its login.
+    Absolute, or relative to the person's home. Variables of its environment, the first argument, may
+    move them; its arguments may name more.
+    """
+    traffic: Callable[[PlanContext], ModelTraffic]
+    """Returns which providers a plan may point to the gateway, and why not the others.
 
-        Absolute, or relative to the person's home; variables in *env* may move them, *args* name more.
-        """
+    A configured base URL, another provider or another kind of login is left alone: an agent that
+    works keeps working.
+    """
+    plan: Callable[[PlanContext], Plan]
+    """Returns how to start it. Raises InvalidRequest: the person's own settings conflict with what the launch needs."""
+    overrides: Callable[[str, str], Iterable[str]] = lambda name, text: ()
+    """Returns what a settings file of the project's, its path there and text, overrides of what Aileron sets.
 
-    @abstractmethod
-    def traffic(self, context: PlanContext) -> ModelTraffic:
-        """Return which providers a plan may point to the gateway, and why not the others.
-
-        A configured base URL, another provider or another kind of login is left alone: an agent
-        that works keeps working.
-        """
-
-    @abstractmethod
-    def plan(self, context: PlanContext) -> Plan:
-        """Return how to start it.
-
-        Raises:
-            InvalidRequest: the person's own arguments conflict with what the launch needs.
-        """
-
-    def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
-        """Return one sentence, naming file and key, for each project setting that overrides what Aileron sets.
-
-        Args:
-            files: contents of the project's existing settings files for this agent, by relative
-                path.
-        """
-        del files
-        return ()
+    One clause for each setting, naming file and key.
+    """

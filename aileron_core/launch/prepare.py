@@ -294,9 +294,9 @@ def _environment(
 def _installed(agent: Agent, request: LaunchRequest) -> Path:
     path = request.env.get("PATH", os.defpath)
     try:
-        return find_program(agent.program, path, request.project)
+        return find_program(agent.name, path, request.project)
     except NotFound:
-        if shutil.which(agent.program, path=path):
+        if shutil.which(agent.name, path=path):
             raise  # the one inside the project, which is not used
         raise NotFound(f"{agent.title} is not installed. Run {agent.package}.") from None
 

@@ -200,7 +200,7 @@ def settings_in(project: Path, agent: Agent, texts: Mapping[str, str]) -> Projec
             settings, proxy = _checked(project / PROJECT_FILE, text, agent)
             asks = settings != LaunchSettings() or proxy != NO_TOOLS
         else:
-            found = agent.overrides({name: text})
+            found = [*agent.overrides(name, text)]
             overrides += found
             asks = bool(found)
         if asks:

@@ -22,14 +22,9 @@ _ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$"
 _MOST_BYTES = 16 * 1024 * 1024
 """Larger than any settings; Claude Code keeps its history in one of these files too."""
 _OFF = frozenset(("", "0", "false", "no", "off"))
+PROVIDER_HOSTS = ("api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com")
 _PROVIDERS_OWN = frozenset(
-    f"https://{host}{path}"
-    for host in (
-        "api.anthropic.com",
-        "api.openai.com",
-        "generativelanguage.googleapis.com",
-    )
-    for path in ("", "/v1", "/v1beta")
+    f"https://{host}{path}" for host in PROVIDER_HOSTS for path in ("", "/v1", "/v1beta")
 )
 """The gateway's own upstreams: a setting that names one of them changes no destination."""
 

@@ -77,7 +77,7 @@ def _findings(context: CommandContext, env: dict[str, str]) -> Iterable[Finding]
     yield from check_git(env)
     yield from check_terminal(env, Path.home())
     yield from uncontained_sessions(home, SystemClock())
-    programs = {agent.program for agent in AGENTS.values()}
+    programs = {agent.name for agent in AGENTS.values()}
     yield from running_agents(programs, uid=uid, home=home.path)
     yield check_code(_packages(), uid=uid)
     if (shared := check_hard_links(own_folders())) is not None:

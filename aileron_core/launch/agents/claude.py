@@ -1,23 +1,24 @@
 """Launching Claude Code (Anthropic): `--mcp-config` and `--settings` add to the person's own settings."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
 from aileron_core.launch.model_traffic import bypass_proxies
 from aileron_core.launch.plan import (
+    CALL_SECONDS,
     CLOUD_LOGINS,
     CLOUDS,
+    ITS_OWN_TOOLS,
+    LONG_CALLS,
     MCP_SERVER_NAME,
     Agent,
     AgentFolder,
     ModelTraffic,
     Plan,
     PlanContext,
-    ProviderName,
 )
 from aileron_core.launch.settings_files import (
     home_path,
@@ -53,186 +54,96 @@ _GOES_ON = ("--continue", "-c", "--resume", "-r", "--from-pr")
 """Options that bring an earlier conversation back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Claude(Agent):
-    name: str = "claude"
-    title: str = "Claude Code"
-    program: str = "claude"
-    package: str = "npm install -g @anthropic-ai/claude-code"
-    tested_versions: tuple[str, ...] = ("2.1.330", "2.1.197")
-    folders: tuple[AgentFolder, ...] = (
-        AgentFolder(
-            path=PurePosixPath(".claude"),
-            settings=(
-                "settings.json", "settings.local.json", "*.md", "keybindings.json", "agents",
-                "commands", "hooks", "output-styles", "routines", "rules", "skills", "themes",
-                "workflows", "agent-memory", "remote-settings.json*", "policy-limits.json*",
-                "plugins/*.json",
-            ),
-            credentials=(".credentials.json",),
-            read_only=("local", "plugins/cache/*/*/*", "plugins/marketplaces/*"),
-            state=(
-                "projects", "todos", "tasks", "plans", "file-history", "paste-cache", "image-cache",
-            ),
-            state_files=("history.jsonl",),
-            conversations=("projects/*/*.jsonl",),
-        ),
-        AgentFolder(path=PurePosixPath(".claude.json")),
-    )  # fmt: skip
-    variables: tuple[str, ...] = ("ANTHROPIC_*", "CLAUDE_*", "_CLAUDE_CODE_*", *CLOUDS)
-    other_variables: tuple[str, ...] = CLOUD_LOGINS
-    other_logins: tuple[str, ...] = (".config/anthropic",)
-    hosts: tuple[str, ...] = ("api.anthropic.com", "platform.claude.com")
-    key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
-        default_factory=lambda: {"anthropic": ("ANTHROPIC_API_KEY",)}
+def _plan(context: PlanContext) -> Plan:
+    """Return `claude` with MCP server and settings in files that hold no secret."""
+    server: dict[str, Any] = {
+        "type": "stdio",
+        "command": context.relay,
+        "args": [],
+        "env": {},
+        "timeout": CALL_SECONDS * 1000,
+        "alwaysLoad": True,
+    }
+    env: dict[str, str] = {
+        "ENABLE_TOOL_SEARCH": "false",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
+    }
+    if context.gateway is not None and _traffic(context).providers:
+        env["ANTHROPIC_BASE_URL"] = context.gateway
+        if own := _variables(context):
+            # A proxy in its settings counts over the environment, so ours must be there too.
+            host = urlsplit(context.gateway).hostname or ""
+            env |= bypass_proxies({**context.env, **own}, host)
+    settings = {"env": env, "permissions": {"allow": [f"mcp__{MCP_SERVER_NAME}"]}}
+    # `--mcp-config` takes a list: a prompt right behind it would be read as one more file.
+    flags = (
+        f"--mcp-config={context.launch_dir}/claude-mcp.json",
+        "--settings",
+        f"{context.launch_dir}/claude-settings.json",
     )
-    project_files: tuple[str, ...] = (
-        ".mcp.json",
-        ".claude/settings.json",
-        ".claude/settings.local.json",
-    )
-    checks: tuple[str, ...] = (
-        *(
-            f"*{event}.*"
-            for event in (
-                "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "ConfigChange",
-                "Elicitation", "ElicitationResult", "TaskCreated", "TaskCompleted", "PreModelSwitch",
-            )
-        ),
-        "*.installPath",
-    )  # fmt: skip
-    program_files: tuple[str, ...] = (
-        "/etc/claude-code/*.json", "/etc/claude-code/managed-settings.d/*.json",
-        ".claude/plugins/cache/*/*/*/hooks/hooks.json", ".claude/plugins/cache/*/*/*/.mcp.json",
-        ".claude/plugins/cache/*/*/*/.claude-plugin/plugin.json",
-    )  # fmt: skip
-    denied_args: tuple[str, ...] = (
-        "--mcp-config", "--strict-mcp-config", "--settings", "--setting-sources", "--add-dir",
-        "--tools", "--plugin-dir", "--plugin-url", "--agents", "--agent", "--system-prompt",
-        "--append-system-prompt", "--ide", "--chrome", "--bare", "--resume", "-r", "--continue",
-        "-c", "--worktree", "-w", "--tmux", "--debug-file", "--remote", "--remote-control", "--from-pr",
-        "--file", "-d", "--fork-session", "--session-id", "--teleport",
-    )  # fmt: skip
-    controls: tuple[str, ...] = (
-        (
-            "Aileron's actions are available as tools from the start. Claude Code does not ask "
-            "before it calls them."
-        ),
-        "A call can take up to 600 seconds.",
-        "Telemetry and automatic installs from the marketplace are off for this run.",
-    )
-    not_controlled: tuple[str, ...] = (
-        (
-            "Its shell and file tools: in the sandbox they can reach the project; without it, "
-            "everything you can."
-        ),
-        (
-            "MCP servers, hooks and plugins in your own settings: they run alongside Aileron's, in "
-            "the sandbox as far as it has their programs."
-        ),
-        (
-            "The first prompt: in interactive use it may be sent before Claude Code has "
-            "connected to its MCP servers."
-        ),
-    )
-
-    def plan(self, context: PlanContext) -> Plan:
-        """Return `claude` with MCP server and settings in files that hold no secret."""
-        server: dict[str, Any] = {
-            "type": "stdio",
-            "command": context.relay,
-            "args": [],
-            "env": {},
-            "timeout": context.call_seconds * 1000,
-            "alwaysLoad": True,
-        }
-        env: dict[str, str] = {
-            "ENABLE_TOOL_SEARCH": "false",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
-        }
-        if context.gateway is not None and self.traffic(context).providers:
-            env["ANTHROPIC_BASE_URL"] = context.gateway
-            if own := _variables(context):
-                # A proxy in its settings counts over the environment, so ours must be there too.
-                host = urlsplit(context.gateway).hostname or ""
-                env |= bypass_proxies({**context.env, **own}, host)
-        settings = {"env": env, "permissions": {"allow": [f"mcp__{MCP_SERVER_NAME}"]}}
-        # `--mcp-config` takes a list: a prompt right behind it would be read as one more file.
+    if context.contained and (mode := _chosen_mode(context)):
+        flags = (*flags, f"--permission-mode={mode}")
+    if context.builtins == "instead":
         flags = (
-            f"--mcp-config={context.launch_dir}/claude-mcp.json",
-            "--settings",
-            f"{context.launch_dir}/claude-settings.json",
+            *flags,
+            f"--tools={','.join(_KEPT_TOOLS)}",
+            f"--disallowedTools={','.join(_DENIED_TOOLS)}",
         )
-        if context.contained and (mode := _chosen_mode(context)):
-            flags = (*flags, f"--permission-mode={mode}")
-        if context.builtins == "instead":
-            flags = (
-                *flags,
-                f"--tools={','.join(_KEPT_TOOLS)}",
-                f"--disallowedTools={','.join(_DENIED_TOOLS)}",
-            )
-        return Plan(
-            argv=(self.program, *flags, *context.all_args),
-            files={
-                "claude-mcp.json": json.dumps({"mcpServers": {MCP_SERVER_NAME: server}}),
-                "claude-settings.json": json.dumps(settings),
-            },
-            call_seconds=float(context.call_seconds),
-        )
+    return Plan(
+        argv=("claude", *flags, *context.all_args),
+        files={
+            "claude-mcp.json": json.dumps({"mcpServers": {MCP_SERVER_NAME: server}}),
+            "claude-settings.json": json.dumps(settings),
+        },
+    )
 
-    def settings_paths(
-        self, env: Mapping[str, str], args: tuple[str, ...] = ()
-    ) -> tuple[PurePosixPath, ...]:
-        own = home_path(env, "CLAUDE_CONFIG_DIR", ".claude")
-        logins = own / ".credentials.json"
-        more = _MANAGED.with_name("managed-settings.d") / "*.json"
-        return (logins, own / "settings.json", PurePosixPath(".claude.json"), _MANAGED, more)
 
-    def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
-        """Return its account, or a key in its settings: these count over its environment, or would no more count."""
-        del provider
-        if found := names_in_effect(context.env, _LOGINS):
-            return f"{found[0]} is set"
-        for path, text in context.settings.items():
-            table = json_table(text) or {}
-            if found := names_in_effect(table_at(table, "env"), (*_LOGINS, "ANTHROPIC_API_KEY")):
-                return f"{path} sets env.{found[0]}"
-            for key in ("apiKeyHelper", "primaryApiKey"):
-                if table.get(key):
-                    return f"{path} sets {key}"
-            if table.get("claudeAiOauth") or table.get("oauthAccount"):
-                return "it is signed in with an account"
-        return None
+def _settings_paths(env: Mapping[str, str], args: tuple[str, ...]) -> tuple[PurePosixPath, ...]:
+    own = home_path(env, "CLAUDE_CONFIG_DIR", ".claude")
+    logins = own / ".credentials.json"
+    more = _MANAGED.with_name("managed-settings.d") / "*.json"
+    return (logins, own / "settings.json", PurePosixPath(".claude.json"), _MANAGED, more)
 
-    def traffic(self, context: PlanContext) -> ModelTraffic:
-        """Let Anthropic's models pass; an account login passes just like an API key."""
-        return ModelTraffic.for_provider("anthropic", _elsewhere(context))
 
-    def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
-        """Report settings that redirect model traffic, replace Aileron's server, or run commands unseen."""
-        found: list[str] = []
-        for name, text in files.items():
-            try:
-                parsed: Any = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                found.append(f"{name} cannot be parsed ({error})")
-                continue
-            table = table_at({"": parsed}, "")
-            if MCP_SERVER_NAME in table_at(table, "mcpServers"):
-                found.append(f"{name} defines an MCP server called {MCP_SERVER_NAME}")
-            if table.get("hooks"):
-                found.append(f"{name} sets hooks")
-            found += [
-                f"{name} sets env.{key}"
-                for key in table_at(table, "env")
-                if key.startswith("ANTHROPIC_")
-                or key in _ELSEWHERE
-                or key.upper().endswith("_PROXY")
-            ]
-            if table.get("apiKeyHelper"):
-                found.append(f"{name} sets apiKeyHelper")
-        return tuple(found)
+def _own_login(context: PlanContext) -> str | None:
+    """Return its account, or a key in its settings: these count over its environment, or would no more count."""
+    if found := names_in_effect(context.env, _LOGINS):
+        return f"{found[0]} is set"
+    for path, text in context.settings.items():
+        table = json_table(text) or {}
+        if found := names_in_effect(table_at(table, "env"), (*_LOGINS, "ANTHROPIC_API_KEY")):
+            return f"{path} sets env.{found[0]}"
+        for key in ("apiKeyHelper", "primaryApiKey"):
+            if table.get(key):
+                return f"{path} sets {key}"
+        if table.get("claudeAiOauth") or table.get("oauthAccount"):
+            return "it is signed in with an account"
+    return None
+
+
+def _traffic(context: PlanContext) -> ModelTraffic:
+    """Let Anthropic's models pass; an account login passes just like an API key."""
+    return ModelTraffic.for_provider("anthropic", _elsewhere(context), _own_login(context))
+
+
+def _overrides(name: str, text: str) -> Iterator[str]:
+    """Report settings that redirect model traffic, replace Aileron's server, or run commands unseen."""
+    try:
+        parsed: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        yield f"{name} cannot be parsed ({error})"
+        return
+    table = table_at({"": parsed}, "")
+    if MCP_SERVER_NAME in table_at(table, "mcpServers"):
+        yield f"{name} defines an MCP server called {MCP_SERVER_NAME}"
+    if table.get("hooks"):
+        yield f"{name} sets hooks"
+    for key in table_at(table, "env"):
+        if key.startswith("ANTHROPIC_") or key in _ELSEWHERE or key.upper().endswith("_PROXY"):
+            yield f"{name} sets env.{key}"
+    if table.get("apiKeyHelper"):
+        yield f"{name} sets apiKeyHelper"
 
 
 def _chosen_mode(context: PlanContext) -> str | None:
@@ -284,4 +195,63 @@ def _elsewhere(context: PlanContext) -> str | None:
     return None
 
 
-CLAUDE = _Claude()
+CLAUDE = Agent(
+    name="claude",
+    title="Claude Code",
+    package="npm install -g @anthropic-ai/claude-code",
+    tested_versions=("2.1.330", "2.1.197"),
+    folders=(
+        AgentFolder(
+            path=PurePosixPath(".claude"),
+            settings=(
+                "settings.json", "settings.local.json", "*.md", "keybindings.json", "agents",
+                "commands", "hooks", "output-styles", "routines", "rules", "skills", "themes",
+                "workflows", "agent-memory", "remote-settings.json*", "policy-limits.json*",
+                "plugins/*.json",
+            ),
+            credentials=(".credentials.json",),
+            read_only=("local", "plugins/cache/*/*/*", "plugins/marketplaces/*"),
+            state=("projects", "todos", "tasks", "plans", "file-history", "paste-cache", "image-cache"),
+            state_files=("history.jsonl",),
+            conversations=("projects/*/*.jsonl",),
+        ),
+        AgentFolder(path=PurePosixPath(".claude.json")),
+    ),
+    variables=("ANTHROPIC_*", "CLAUDE_*", "_CLAUDE_CODE_*", *CLOUDS),
+    other_variables=CLOUD_LOGINS,
+    other_logins=(".config/anthropic",),
+    hosts=("api.anthropic.com", "platform.claude.com"),
+    key_variables={"anthropic": ("ANTHROPIC_API_KEY",)},
+    project_files=(".mcp.json", ".claude/settings.json", ".claude/settings.local.json"),
+    checks=(
+        "*PreToolUse.*", "*PermissionRequest.*", "*UserPromptSubmit.*", "*UserPromptExpansion.*", "*ConfigChange.*",
+        "*Elicitation.*", "*ElicitationResult.*", "*TaskCreated.*", "*TaskCompleted.*", "*PreModelSwitch.*",
+        "*.installPath",
+    ),
+    program_files=(
+        "/etc/claude-code/*.json", "/etc/claude-code/managed-settings.d/*.json",
+        ".claude/plugins/cache/*/*/*/hooks/hooks.json", ".claude/plugins/cache/*/*/*/.mcp.json",
+        ".claude/plugins/cache/*/*/*/.claude-plugin/plugin.json",
+    ),
+    denied_args=(
+        "--mcp-config", "--strict-mcp-config", "--settings", "--setting-sources", "--add-dir",
+        "--tools", "--plugin-dir", "--plugin-url", "--agents", "--agent", "--system-prompt",
+        "--append-system-prompt", "--ide", "--chrome", "--bare", "--resume", "-r", "--continue",
+        "-c", "--worktree", "-w", "--tmux", "--debug-file", "--remote", "--remote-control", "--from-pr",
+        "--file", "-d", "--fork-session", "--session-id", "--teleport",
+    ),
+    controls=(
+        "Aileron's actions are available as tools from the start. Claude Code does not ask before it calls them.",
+        LONG_CALLS,
+        "Telemetry and automatic installs from the marketplace are off for this run.",
+    ),
+    not_controlled=(
+        ITS_OWN_TOOLS,
+        "MCP servers, hooks and plugins in your own settings: they run alongside Aileron's, in the sandbox as far as it has their programs.",
+        "The first prompt: in interactive use it may be sent before Claude Code has connected to its MCP servers.",
+    ),
+    plan=_plan,
+    settings_paths=_settings_paths,
+    traffic=_traffic,
+    overrides=_overrides,
+)  # fmt: skip

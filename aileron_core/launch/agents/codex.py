@@ -2,20 +2,23 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, Literal, cast
 
 from aileron_core.launch.plan import (
+    CALL_SECONDS,
     CLOUD_LOGINS,
     CLOUDS,
+    ITS_OWN_TOOLS,
+    LONG_CALLS,
     MCP_SERVER_NAME,
     Agent,
     AgentFolder,
     ModelTraffic,
     Plan,
     PlanContext,
-    ProviderName,
+    not_gated,
 )
 from aileron_core.launch.settings_files import (
     home_path,
@@ -32,39 +35,15 @@ _FEATURES = (
     "shell_tool", "unified_exec", "view_image", "image_generation", "browser_use", "computer_use",
 )  # fmt: skip
 """Its features with tools that act on files or run commands. None removes apply_patch, which the model decides."""
-WITHOUT_OWN_TOOLS = (*(f"features.{name}=false" for name in _FEATURES), 'sandbox_mode="read-only"')
+_WITHOUT_OWN_TOOLS = (*(f"features.{name}=false" for name in _FEATURES), 'sandbox_mode="read-only"')
 """Settings of a session in which Aileron's tools stand in place of its own; the sandbox is for apply_patch."""
-PLAIN_TOOLS = ["deferred", "code_mode"]
+_PLAIN_TOOLS = ["deferred", "code_mode"]
 """Where a server's tools are not put, so that every model is offered them from the start, by their names."""
-STAYS = (
+_STAYS = (
     "Codex keeps apply_patch with newer models (gpt-5.5 and later). Its own sandbox is read-only in this session, so "
     "Codex refuses a patch or asks you itself, outside Aileron's gate."
 )
 _BYPASSES = ("--dangerously-bypass-approvals-and-sandbox", "--full-auto", "--yolo")
-
-
-def brought_back(
-    args: Iterable[str], typed: Mapping[str, Any], managed: Mapping[str, Mapping[str, Any]]
-) -> Iterator[str]:
-    """Yield a sentence for each setting that counts over `WITHOUT_OWN_TOOLS`.
-
-    Args:
-        typed: the settings among *args*, as a configuration has them.
-        managed: the configurations that count over arguments, by path.
-    """
-    words = list(args)
-    found = [f"the arguments set {name}" for name in _settings(typed)]
-    if option_value(words, "-s", "--sandbox") not in (None, "read-only"):
-        found.append("the arguments contain --sandbox")
-    found += [f"the arguments contain {word}" for word in words if word in _BYPASSES]
-    found += [
-        f"the arguments contain --enable {feature}"
-        for option, feature in zip(["", *words], words, strict=False)
-        if feature in _FEATURES and option == "--enable"
-    ]
-    found += [f"{path} sets {name}" for path, table in managed.items() for name in _settings(table)]
-    for clause in found:
-        yield f"Codex may use tools of its own, because {clause}. What they do is not gated."
 
 
 def _settings(table: Mapping[str, Any]) -> Iterator[str]:
@@ -74,10 +53,7 @@ def _settings(table: Mapping[str, Any]) -> Iterator[str]:
         yield "sandbox_mode"
 
 
-_SYSTEM = (
-    PurePosixPath("/etc/codex/config.toml"),
-    PurePosixPath("/etc/codex/managed_config.toml"),
-)
+_SYSTEM = (PurePosixPath("/etc/codex/config.toml"), PurePosixPath("/etc/codex/managed_config.toml"))
 _POLICIES = ("untrusted", "on-failure", "on-request", "never")
 _CHATGPT = "it is signed in with a ChatGPT account, which the gateway does not support"
 _OTHER_ACCOUNT = "CODEX_ACCESS_TOKEN is set, for an account, which the gateway does not support"
@@ -85,184 +61,104 @@ _NO_KEY = "Codex has no API key yet (set OPENAI_API_KEY, or run `codex login --w
 _PAYING = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Codex(Agent):
-    name: str = "codex"
-    title: str = "Codex"
-    program: str = "codex"
-    package: str = "npm install -g @openai/codex"
-    tested_versions: tuple[str, ...] = ("0.169.0",)
-    folders: tuple[AgentFolder, ...] = (
-        AgentFolder(
-            path=PurePosixPath(".codex"),
-            settings=(
-                "config.toml", "*.config.toml", ".env", "managed_config.toml", "requirements.toml", "*.md",
-                "hooks.json", "hooks", "rules", "prompts", "skills", "agents", "themes",
-                "models_cache.json", "version.json", "installation_id", ".personality_migration",
-                ".sandbox_migration",
-            ),
-            credentials=("auth.json", ".credentials.json"),
-            read_only=("packages",),
-            state=("sessions", "archived_sessions", "thread-writer-locks"),
-            state_files=("history.jsonl", "session_index.jsonl"),
-            conversations=("sessions/*/*/*/*.jsonl", "archived_sessions/*.jsonl"),
-        ),
-    )  # fmt: skip
-    variables: tuple[str, ...] = ("OPENAI_*", "CODEX_*", *CLOUDS)
-    other_variables: tuple[str, ...] = CLOUD_LOGINS
-    variable_keys: tuple[str, ...] = (
-        "model_providers.*.env_key",
-        "model_providers.*.env_http_headers.*",
-    )
-    hosts: tuple[str, ...] = ("api.openai.com", "auth.openai.com", "chatgpt.com")
-    key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
-        default_factory=lambda: {"openai": ("OPENAI_API_KEY", "CODEX_API_KEY")}
-    )
-    project_files: tuple[str, ...] = (".codex/config.toml",)
-    reads_above: tuple[str, ...] = (".codex/config.toml",)
-    checks: tuple[str, ...] = ("*PreToolUse.*", "*PermissionRequest.*", "*UserPromptSubmit.*")
-    program_files: tuple[str, ...] = (
-        *map(str, _SYSTEM),
-        "/etc/codex/requirements.toml",
-        "/etc/codex/hooks.json",
-    )
-    denied_args: tuple[str, ...] = (
-        "-c", "--config", "--enable", "--disable", "-p", "--profile", "--profile-v2", "--full-auto",
-        "-s", "-a", "--ask-for-approval", "--add-dir", "-C", "--cd", "--remote", "--oss",
-        "--local-provider", "--ignore-user-config", "--ignore-rules", "--search", "-i", "--image",
-        "-o", "--output-last-message", "--output-schema",
-    )  # fmt: skip
-    controls: tuple[str, ...] = (
-        "Aileron's actions are available from the first turn: Codex waits for Aileron's MCP server.",
-        "Codex does not ask before it calls an action; Aileron's console does.",
-        "A call can take up to 600 seconds.",
-        "Telemetry, update checks, plugins, apps and the background server are off for this run.",
-    )
-    not_controlled: tuple[str, ...] = (
-        (
-            "Its shell and file tools: in the sandbox they can reach the project; without it, "
-            "everything you can."
-        ),
-        (
-            "Its own sandbox: it cannot start inside Aileron's, so Codex's shell needs "
-            "`--sandbox danger-full-access`."
-        ),
-        (
-            "MCP servers and hooks in your own ~/.codex: they run alongside Aileron's, in the sandbox "
-            "as far as it has their programs."
-        ),
-        (
-            "Programs: models in code mode call tools from a program that they write. Each gated "
-            "action still needs its own approval."
-        ),
-    )
-    kept_tools: str = STAYS
-
-    def plan(self, context: PlanContext) -> Plan:
-        """Return `codex` with Aileron's settings over the person's; the person's flags come last."""
-        server: dict[str, object] = {
-            "command": context.relay,
-            "args": [],
-            "default_tools_approval_mode": "approve",
-            "tool_timeout_sec": context.call_seconds,
-            "startup_timeout_sec": 60,
-            # Codex does not wait for a server's tools on the first turn without it.
-            "required": True,
+def _plan(context: PlanContext) -> Plan:
+    """Return `codex` with Aileron's settings over the person's; the person's flags come last."""
+    server: dict[str, object] = {
+        "command": context.relay,
+        "args": [],
+        "default_tools_approval_mode": "approve",
+        "tool_timeout_sec": CALL_SECONDS,
+        "startup_timeout_sec": 60,
+        # Codex does not wait for a server's tools on the first turn without it.
+        "required": True,
+    }
+    if context.builtins != "off":
+        server["omit_tools_from"] = _PLAIN_TOOLS
+    settings = [f"mcp_servers.{MCP_SERVER_NAME}={_toml(server)}"]
+    if context.gateway is not None and _traffic(context).providers:
+        provider: dict[str, object] = {
+            "name": MCP_SERVER_NAME,
+            "base_url": f"{context.gateway}/v1",
+            "wire_api": "responses",
         }
-        if context.builtins != "off":
-            server["omit_tools_from"] = PLAIN_TOOLS
-        settings = [f"mcp_servers.{MCP_SERVER_NAME}={_toml(server)}"]
-        if context.gateway is not None and self.traffic(context).providers:
-            provider: dict[str, object] = {
-                "name": MCP_SERVER_NAME,
-                "base_url": f"{context.gateway}/v1",
-                "wire_api": "responses",
-            }
-            login = _login(context)
-            provider |= {"requires_openai_auth": True} if login == "file" else {"env_key": login}
-            if paying := {
-                header: name for header, name in _PAYING.items() if context.env.get(name)
-            }:
-                provider["env_http_headers"] = paying  # as its own provider sends them
-            settings += [
-                f"model_providers.{MCP_SERVER_NAME}={_toml(provider)}",
-                f'model_provider="{MCP_SERVER_NAME}"',
-            ]
+        login = _login(context)
+        provider |= {"requires_openai_auth": True} if login == "file" else {"env_key": login}
+        if paying := {header: name for header, name in _PAYING.items() if context.env.get(name)}:
+            provider["env_http_headers"] = paying  # as its own provider sends them
         settings += [
-            "features.mcp_tool_list_changed=true",
-            "suppress_unstable_features_warning=true",
-            "analytics.enabled=false",
-            "check_for_update_on_startup=false",
-            "features.daemon_auto_start=false",
-            "features.plugins=false",
-            "features.apps=false",
+            f"model_providers.{MCP_SERVER_NAME}={_toml(provider)}",
+            f'model_provider="{MCP_SERVER_NAME}"',
         ]
-        if context.builtins == "instead":
-            settings += WITHOUT_OWN_TOOLS
-        if context.contained and (policy := _chosen_approval(context)):
-            settings.insert(0, f'approval_policy="{policy}"')
-        flags = [word for setting in settings for word in ("-c", setting)]
-        return Plan(
-            argv=(self.program, *flags, *context.all_args),
-            call_seconds=float(context.call_seconds),
-            beside=_beside(context) if context.builtins == "instead" else (),
-        )
+    settings += [
+        "features.mcp_tool_list_changed=true",
+        "suppress_unstable_features_warning=true",
+        "analytics.enabled=false",
+        "check_for_update_on_startup=false",
+        "features.daemon_auto_start=false",
+        "features.plugins=false",
+        "features.apps=false",
+    ]
+    if context.builtins == "instead":
+        settings += _WITHOUT_OWN_TOOLS
+    if context.contained and (policy := _chosen_approval(context)):
+        settings.insert(0, f'approval_policy="{policy}"')
+    flags = [word for setting in settings for word in ("-c", setting)]
+    return Plan(
+        argv=("codex", *flags, *context.all_args),
+        beside=_beside(context) if context.builtins == "instead" else (),
+    )
 
-    def settings_paths(
-        self, env: Mapping[str, str], args: tuple[str, ...] = ()
-    ) -> tuple[PurePosixPath, ...]:
-        own = home_path(env, "CODEX_HOME", ".codex")
-        attached = [word[2:] for word in args if word.startswith("-p") and word != "-p"]
-        profile = option_value(args, "-p", "--profile", "--profile-v2") or "".join(attached[-1:])
-        named = [f"{profile}.config.toml"] if profile and "/" not in profile else []
-        names = ("config.toml", *named, "auth.json", ".env")
-        return (*(own / name for name in names), *_SYSTEM)
 
-    def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
-        """Return what its login file holds: that counts over its environment."""
-        del provider
-        kinds = {"key": "auth.json holds a key", "account": "it is signed in with an account"}
-        kind = _login_file(context)
-        if names_in_effect(context.env, ("CODEX_ACCESS_TOKEN",)):
-            return "CODEX_ACCESS_TOKEN is set"
-        return None if kind is None else kinds[kind]
+def _settings_paths(env: Mapping[str, str], args: tuple[str, ...]) -> tuple[PurePosixPath, ...]:
+    own = home_path(env, "CODEX_HOME", ".codex")
+    attached = [word[2:] for word in args if word.startswith("-p") and word != "-p"]
+    profile = option_value(args, "-p", "--profile", "--profile-v2") or "".join(attached[-1:])
+    named = [f"{profile}.config.toml"] if profile and "/" not in profile else []
+    names = ("config.toml", *named, "auth.json", ".env")
+    return (*(own / name for name in names), *_SYSTEM)
 
-    def traffic(self, context: PlanContext) -> ModelTraffic:
-        """Let OpenAI's models pass, unless another provider or kind of login is configured."""
-        return ModelTraffic.for_provider("openai", _elsewhere(context))
 
-    def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
-        found: list[str] = []
-        for name, text in files.items():
-            table = toml_table(text)
-            if table is None:
-                found.append(f"{name} cannot be parsed as TOML")
-                continue
-            if MCP_SERVER_NAME in table_at(table, "mcp_servers"):
-                found.append(f"{name} sets mcp_servers.{MCP_SERVER_NAME}")
-            found += [
-                f"{name} sets {key}"
-                for key in (
-                    "profile",
-                    "model_provider",
-                    "model_providers",
-                    "openai_base_url",
-                    "notify",
-                    "hooks",
-                )
-                if key in table
-            ]
-        return tuple(found)
+def _own_login(context: PlanContext) -> str | None:
+    """Return what its login file holds: that counts over its environment."""
+    kinds = {"key": "auth.json holds a key", "account": "it is signed in with an account"}
+    kind = _login_file(context)
+    if names_in_effect(context.env, ("CODEX_ACCESS_TOKEN",)):
+        return "CODEX_ACCESS_TOKEN is set"
+    return None if kind is None else kinds[kind]
+
+
+def _traffic(context: PlanContext) -> ModelTraffic:
+    """Let OpenAI's models pass, unless another provider or kind of login is configured."""
+    return ModelTraffic.for_provider("openai", _elsewhere(context), _own_login(context))
+
+
+def _overrides(name: str, text: str) -> Iterator[str]:
+    table = toml_table(text)
+    if table is None:
+        yield f"{name} cannot be parsed as TOML"
+        return
+    if MCP_SERVER_NAME in table_at(table, "mcp_servers"):
+        yield f"{name} sets mcp_servers.{MCP_SERVER_NAME}"
+    keys = "profile", "model_provider", "model_providers", "openai_base_url", "notify", "hooks"
+    yield from (f"{name} sets {key}" for key in keys if key in table)
 
 
 def _beside(context: PlanContext) -> tuple[str, ...]:
-    managed = {
-        path: toml_table(text) or {}
-        for path, text in context.settings.items()
-        if path.endswith("/managed_config.toml")
-    }
-    args = context.all_args
-    return (STAYS, *brought_back(args, _typed_settings(args), managed))
+    """Return what stays outside the gate: apply_patch, and what counts over `_WITHOUT_OWN_TOOLS`."""
+    words = context.all_args
+    found = [f"the arguments set {name}" for name in _settings(_typed_settings(words))]
+    if option_value(words, "-s", "--sandbox") not in (None, "read-only"):
+        found.append("the arguments contain --sandbox")
+    found += [f"the arguments contain {word}" for word in words if word in _BYPASSES]
+    found += [
+        f"the arguments contain --enable {feature}"
+        for option, feature in pairwise(words)
+        if feature in _FEATURES and option == "--enable"
+    ]
+    for path, text in context.settings.items():
+        if path.endswith("/managed_config.toml"):  # it counts over arguments
+            found += [f"{path} sets {name}" for name in _settings(toml_table(text) or {})]
+    return (_STAYS, *not_gated("Codex", found))
 
 
 def _elsewhere(context: PlanContext) -> str | None:
@@ -393,4 +289,57 @@ def _toml(value: object) -> str:
     return json.dumps(value)
 
 
-CODEX = _Codex()
+CODEX = Agent(
+    name="codex",
+    title="Codex",
+    package="npm install -g @openai/codex",
+    tested_versions=("0.169.0",),
+    folders=(
+        AgentFolder(
+            path=PurePosixPath(".codex"),
+            settings=(
+                "config.toml", "*.config.toml", ".env", "managed_config.toml", "requirements.toml", "*.md",
+                "hooks.json", "hooks", "rules", "prompts", "skills", "agents", "themes",
+                "models_cache.json", "version.json", "installation_id", ".personality_migration",
+                ".sandbox_migration",
+            ),
+            credentials=("auth.json", ".credentials.json"),
+            read_only=("packages",),
+            state=("sessions", "archived_sessions", "thread-writer-locks"),
+            state_files=("history.jsonl", "session_index.jsonl"),
+            conversations=("sessions/*/*/*/*.jsonl", "archived_sessions/*.jsonl"),
+        ),
+    ),
+    variables=("OPENAI_*", "CODEX_*", *CLOUDS),
+    other_variables=CLOUD_LOGINS,
+    variable_keys=("model_providers.*.env_key", "model_providers.*.env_http_headers.*"),
+    hosts=("api.openai.com", "auth.openai.com", "chatgpt.com"),
+    key_variables={"openai": ("OPENAI_API_KEY", "CODEX_API_KEY")},
+    project_files=(".codex/config.toml",),
+    reads_above=(".codex/config.toml",),
+    checks=("*PreToolUse.*", "*PermissionRequest.*", "*UserPromptSubmit.*"),
+    program_files=(*map(str, _SYSTEM), "/etc/codex/requirements.toml", "/etc/codex/hooks.json"),
+    denied_args=(
+        "-c", "--config", "--enable", "--disable", "-p", "--profile", "--profile-v2", "--full-auto",
+        "-s", "-a", "--ask-for-approval", "--add-dir", "-C", "--cd", "--remote", "--oss",
+        "--local-provider", "--ignore-user-config", "--ignore-rules", "--search", "-i", "--image",
+        "-o", "--output-last-message", "--output-schema",
+    ),
+    controls=(
+        "Aileron's actions are available from the first turn: Codex waits for Aileron's MCP server.",
+        "Codex does not ask before it calls an action; Aileron's console does.",
+        LONG_CALLS,
+        "Telemetry, update checks, plugins, apps and the background server are off for this run.",
+    ),
+    not_controlled=(
+        ITS_OWN_TOOLS,
+        "Its own sandbox: it cannot start inside Aileron's, so Codex's shell needs `--sandbox danger-full-access`.",
+        "MCP servers and hooks in your own ~/.codex: they run alongside Aileron's, in the sandbox as far as it has their programs.",
+        "Programs: models in code mode call tools from a program that they write. Each gated action still needs its own approval.",
+    ),
+    kept_tools=_STAYS,
+    plan=_plan,
+    settings_paths=_settings_paths,
+    traffic=_traffic,
+    overrides=_overrides,
+)  # fmt: skip

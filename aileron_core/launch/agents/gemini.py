@@ -1,14 +1,16 @@
 """Launching Gemini CLI (Google): a temporary extension, because it accepts an MCP server no other way."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, cast
 
 from aileron_core.launch.plan import (
+    CALL_SECONDS,
     CLOUD_LOGINS,
     CLOUDS,
+    ITS_OWN_TOOLS,
+    LONG_CALLS,
     MCP_SERVER_NAME,
     Agent,
     AgentFolder,
@@ -16,7 +18,7 @@ from aileron_core.launch.plan import (
     ModelTraffic,
     Plan,
     PlanContext,
-    ProviderName,
+    not_gated,
 )
 from aileron_core.launch.settings_files import (
     home_path,
@@ -64,144 +66,70 @@ denyMessage = "This tool is off in this session. Call the tool of Aileron's that
 """For sub-agents too, and over what is always allowed, which has the priority 950."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Gemini(Agent):
-    name: str = "gemini"
-    title: str = "Gemini CLI"
-    program: str = "gemini"
-    package: str = "npm install -g @google/gemini-cli"
-    tested_versions: tuple[str, ...] = ("0.61.0",)
-    folders: tuple[AgentFolder, ...] = (
-        AgentFolder(
-            path=PurePosixPath(".gemini"),
-            settings=(
-                "settings.json", ".env", "*.md", "commands", "skills", "agents", "policies",
-                "extensions", "keybindings.json", "trustedFolders.json", "google_accounts.json",
-                "gemini-credentials.json", "mcp-oauth-tokens*.json", "a2a-oauth-tokens.json",
-                "mcp-server-enablement.json", "installation_id", "user_id", "state.json",
+def _plan(context: PlanContext) -> Plan:
+    """Return `gemini` with a policy file, and the extension that names Aileron's MCP server."""
+    server: dict[str, Any] = {
+        "command": context.relay,
+        "args": [],
+        "timeout": CALL_SECONDS * 1000,
+    }
+    manifest: dict[str, Any] = {
+        "name": MCP_SERVER_NAME,
+        "version": "0.0.1",
+        "mcpServers": {MCP_SERVER_NAME: server},
+    }
+    env: dict[str, str] = {}
+    if context.gateway is not None and _traffic(context).providers:
+        env["GOOGLE_GEMINI_BASE_URL"] = context.gateway
+    return Plan(
+        argv=(
+            "gemini",
+            "--policy",
+            f"{context.launch_dir}/gemini-policy.toml",
+            *(f"--policy={each}" for each in _own_policies(context)),
+            *context.all_args,
+        ),
+        env=env,
+        files={
+            "gemini-policy.toml": _WITHOUT_OWN_TOOLS if context.builtins == "instead" else _POLICY
+        },
+        injected_files=(
+            InjectedFile(
+                path=PurePosixPath(f".gemini/extensions/{MCP_SERVER_NAME}/gemini-extension.json"),
+                content=json.dumps(manifest, indent=2) + "\n",
             ),
-            credentials=("oauth_creds.json",),
-            state=("tmp/{slug}/chats", "tmp/{slug}/logs", "tmp/{slug}/plans", "tmp/{slug}/tasks"),
-            conversations=("tmp/*/chats/*.jsonl",),
         ),
-    )  # fmt: skip
-    variables: tuple[str, ...] = (
-        "GEMINI_*", "GOOGLE_API_KEY", "GOOGLE_GEMINI_*", "GOOGLE_GENAI_*", "CODE_ASSIST_*", "CLOUD_SHELL", *CLOUDS,
-    )  # fmt: skip
-    other_variables: tuple[str, ...] = CLOUD_LOGINS
-    variable_keys: tuple[str, ...] = ("model.*", "security.auth.*")
-    hosts: tuple[str, ...] = (
-        "generativelanguage.googleapis.com",
-        "cloudcode-pa.googleapis.com",
-        "oauth2.googleapis.com",
-    )
-    key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
-        default_factory=lambda: {"gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY")}
-    )
-    project_files: tuple[str, ...] = (".gemini/settings.json", ".gemini/.env")
-    reads_above: tuple[str, ...] = (".gemini/.env", ".env")
-    checks: tuple[str, ...] = (
-        "*BeforeTool.*",
-        "*BeforeAgent.*",
-        "*BeforeModel.*",
-        "*BeforeToolSelection.*",
-        "source",
-    )
-    program_files: tuple[str, ...] = ("/etc/gemini-cli/*.json",)
-    denied_args: tuple[str, ...] = (
-        "--policy", "--admin-policy", "-y", "-s", "--extensions", "-e", "--include-directories",
-        "--acp", "--experimental-acp", "--prompt", "-p", "--prompt-interactive", "-i", "--worktree",
-        "-w", "--resume", "-r", "--session-file", "--delete-session", "--proxy", "--telemetry",
-    )  # fmt: skip
-    controls: tuple[str, ...] = (
-        (
-            "Aileron's actions are available as an extension. Gemini CLI does not ask before it "
-            "calls them."
-        ),
-        "A call can take up to 600 seconds.",
-    )
-    not_controlled: tuple[str, ...] = (
-        (
-            "Its shell and file tools: in the sandbox they can reach the project; without it, "
-            "everything you can."
-        ),
-        (
-            "MCP servers, hooks and extensions in your own ~/.gemini: they run alongside Aileron's, in "
-            "the sandbox as far as it has their programs."
-        ),
-        "Usage statistics: your own settings.json decides whether they are sent.",
+        beside=_beside(context),
+        lost_key=_lost_key(context),
     )
 
-    def plan(self, context: PlanContext) -> Plan:
-        """Return `gemini` with a policy file, and the extension that names Aileron's MCP server."""
-        server: dict[str, Any] = {
-            "command": context.relay,
-            "args": [],
-            "timeout": context.call_seconds * 1000,
-        }
-        manifest: dict[str, Any] = {
-            "name": MCP_SERVER_NAME,
-            "version": "0.0.1",
-            "mcpServers": {MCP_SERVER_NAME: server},
-        }
-        env: dict[str, str] = {}
-        if context.gateway is not None and self.traffic(context).providers:
-            env["GOOGLE_GEMINI_BASE_URL"] = context.gateway
-        return Plan(
-            argv=(
-                self.program,
-                "--policy",
-                f"{context.launch_dir}/gemini-policy.toml",
-                *(f"--policy={each}" for each in _own_policies(context)),
-                *context.all_args,
-            ),
-            env=env,
-            files={
-                "gemini-policy.toml": _WITHOUT_OWN_TOOLS
-                if context.builtins == "instead"
-                else _POLICY
-            },
-            injected_files=(
-                InjectedFile(
-                    path=PurePosixPath(
-                        f".gemini/extensions/{MCP_SERVER_NAME}/gemini-extension.json"
-                    ),
-                    content=json.dumps(manifest, indent=2) + "\n",
-                ),
-            ),
-            call_seconds=float(context.call_seconds),
-            beside=_beside(context),
-            lost_key=_lost_key(context),
-        )
 
-    def settings_paths(
-        self, env: Mapping[str, str], args: tuple[str, ...] = ()
-    ) -> tuple[PurePosixPath, ...]:
-        """Return its settings, and the `.env` files that it reads."""
-        own = home_path(env, "GEMINI_CLI_HOME", ".") / ".gemini"
-        defaults = _SYSTEM.with_name("system-defaults.json")
-        names = ("settings.json", ".env", _KEPT_KEYS)
-        return (*(own / name for name in names), PurePosixPath(".env"), defaults, _SYSTEM)
+def _settings_paths(env: Mapping[str, str], args: tuple[str, ...]) -> tuple[PurePosixPath, ...]:
+    """Return its settings, and the `.env` files that it reads."""
+    own = home_path(env, "GEMINI_CLI_HOME", ".") / ".gemini"
+    defaults = _SYSTEM.with_name("system-defaults.json")
+    names = ("settings.json", ".env", _KEPT_KEYS)
+    return (*(own / name for name in names), PurePosixPath(".env"), defaults, _SYSTEM)
 
-    # `own_login`: none, its environment counts over its `.env` files, and `traffic` knows of accounts.
 
-    def traffic(self, context: PlanContext) -> ModelTraffic:
-        """Let the Gemini API with an API key pass; Google accounts use another endpoint."""
-        return ModelTraffic.for_provider("gemini", _elsewhere(context))
+def _traffic(context: PlanContext) -> ModelTraffic:
+    """Let the Gemini API with an API key pass; Google accounts use another endpoint.
 
-    def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
-        found: list[str] = []
-        for name, text in files.items():
-            if name.endswith(".env"):
-                moved = names_in_effect(parse_env_file(text), (*_ELSEWHERE, *_PROXIES))
-                found += [f"{name} sets {variable}" for variable in moved]
-            elif '"selectedType"' in text:
-                found.append(f"{name} sets selectedType")
-            if f'"{MCP_SERVER_NAME}"' in text and "mcpServers" in text:
-                found.append(f"{name} defines an MCP server called {MCP_SERVER_NAME}")
-            if '"hooks"' in text:
-                found.append(f"{name} sets hooks")
-        return tuple(found)
+    No login of its own counts over its environment: `.env` files do not, and an account is elsewhere.
+    """
+    return ModelTraffic.for_provider("gemini", _elsewhere(context))
+
+
+def _overrides(name: str, text: str) -> Iterator[str]:
+    if name.endswith(".env"):
+        moved = names_in_effect(parse_env_file(text), (*_ELSEWHERE, *_PROXIES))
+        yield from (f"{name} sets {variable}" for variable in moved)
+    elif '"selectedType"' in text:
+        yield f"{name} sets selectedType"
+    if f'"{MCP_SERVER_NAME}"' in text and "mcpServers" in text:
+        yield f"{name} defines an MCP server called {MCP_SERVER_NAME}"
+    if '"hooks"' in text:
+        yield f"{name} sets hooks"
 
 
 def _elsewhere(context: PlanContext) -> str | None:
@@ -253,9 +181,7 @@ def _own_policies(context: PlanContext) -> list[str]:
 def _beside(context: PlanContext) -> tuple[str, ...]:
     if context.builtins != "instead" or option_value(context.all_args, "--admin-policy") is None:
         return ()
-    return (
-        "Gemini CLI may use tools of its own, because the arguments contain --admin-policy. What they do is not gated.",
-    )
+    return not_gated("Gemini CLI", ("the arguments contain --admin-policy",))
 
 
 def _lost_key(context: PlanContext) -> str:
@@ -273,4 +199,52 @@ def _lost_key(context: PlanContext) -> str:
     )
 
 
-GEMINI = _Gemini()
+GEMINI = Agent(
+    name="gemini",
+    title="Gemini CLI",
+    package="npm install -g @google/gemini-cli",
+    tested_versions=("0.61.0",),
+    folders=(
+        AgentFolder(
+            path=PurePosixPath(".gemini"),
+            settings=(
+                "settings.json", ".env", "*.md", "commands", "skills", "agents", "policies",
+                "extensions", "keybindings.json", "trustedFolders.json", "google_accounts.json",
+                "gemini-credentials.json", "mcp-oauth-tokens*.json", "a2a-oauth-tokens.json",
+                "mcp-server-enablement.json", "installation_id", "user_id", "state.json",
+            ),
+            credentials=("oauth_creds.json",),
+            state=("tmp/{slug}/chats", "tmp/{slug}/logs", "tmp/{slug}/plans", "tmp/{slug}/tasks"),
+            conversations=("tmp/*/chats/*.jsonl",),
+        ),
+    ),
+    variables=(
+        "GEMINI_*", "GOOGLE_API_KEY", "GOOGLE_GEMINI_*", "GOOGLE_GENAI_*", "CODE_ASSIST_*", "CLOUD_SHELL", *CLOUDS,
+    ),
+    other_variables=CLOUD_LOGINS,
+    variable_keys=("model.*", "security.auth.*"),
+    hosts=("generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "oauth2.googleapis.com"),
+    key_variables={"gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY")},
+    project_files=(".gemini/settings.json", ".gemini/.env"),
+    reads_above=(".gemini/.env", ".env"),
+    checks=("*BeforeTool.*", "*BeforeAgent.*", "*BeforeModel.*", "*BeforeToolSelection.*", "source"),
+    program_files=("/etc/gemini-cli/*.json",),
+    denied_args=(
+        "--policy", "--admin-policy", "-y", "-s", "--extensions", "-e", "--include-directories",
+        "--acp", "--experimental-acp", "--prompt", "-p", "--prompt-interactive", "-i", "--worktree",
+        "-w", "--resume", "-r", "--session-file", "--delete-session", "--proxy", "--telemetry",
+    ),
+    controls=(
+        "Aileron's actions are available as an extension. Gemini CLI does not ask before it calls them.",
+        LONG_CALLS,
+    ),
+    not_controlled=(
+        ITS_OWN_TOOLS,
+        "MCP servers, hooks and extensions in your own ~/.gemini: they run alongside Aileron's, in the sandbox as far as it has their programs.",
+        "Usage statistics: your own settings.json decides whether they are sent.",
+    ),
+    plan=_plan,
+    settings_paths=_settings_paths,
+    traffic=_traffic,
+    overrides=_overrides,
+)  # fmt: skip

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -10,6 +9,8 @@ from aileron_core.launch.agents.goose_conversations import GOOSE_CONVERSATIONS
 from aileron_core.launch.plan import (
     CLOUD_LOGINS,
     CLOUDS,
+    ITS_OWN_TOOLS,
+    PROVIDER_NAMES,
     PROVIDERS,
     Agent,
     AgentFolder,
@@ -17,8 +18,10 @@ from aileron_core.launch.plan import (
     Plan,
     PlanContext,
     ProviderName,
+    not_gated,
 )
 from aileron_core.launch.settings_files import (
+    PROVIDER_HOSTS,
     home_path,
     is_in_effect,
     json_table,
@@ -30,7 +33,7 @@ from aileron_core.launch.settings_files import (
     yaml_table,
 )
 
-EXTENSIONS = "EXTENSIONS"
+_EXTENSIONS = "EXTENSIONS"
 """Goose takes each setting from the environment first: this one as the whole list of its extensions."""
 _KEPT = frozenset(("chatrecall", "skills", "todo", "tom"))
 """Those of its own that act on no file and run no command."""
@@ -44,7 +47,7 @@ _ARGUMENTS: Mapping[str, str] = {  # each option -> what it brings back
 }
 
 
-def extensions_without_own_tools(settings: Mapping[str, str], env: Mapping[str, str]) -> str:
+def _extensions_without_own_tools(settings: Mapping[str, str], env: Mapping[str, str]) -> str:
     """Return the value of its variable for its extensions: those in use, less its own that act on files or run commands.
 
     Args:
@@ -54,7 +57,7 @@ def extensions_without_own_tools(settings: Mapping[str, str], env: Mapping[str, 
     for path, text in sorted(settings.items(), key=lambda each: not each[0].startswith("/etc/")):
         if path.endswith("/config.yaml"):
             found = merged(found, table_at(yaml_table(text) or {}, "extensions"))
-    found = json_table(env.get(EXTENSIONS, "")) or found
+    found = json_table(env.get(_EXTENSIONS, "")) or found
     kept = {
         name: each
         for name, each in tables_in(found)
@@ -63,14 +66,11 @@ def extensions_without_own_tools(settings: Mapping[str, str], env: Mapping[str, 
     return json.dumps(kept)
 
 
-def brought_back(args: Iterable[str]) -> tuple[str, ...]:
+def _brought_back(args: Iterable[str]) -> tuple[str, ...]:
     """Return what *args* bring back of its own tools, a sentence for each option."""
     named = dict.fromkeys(word.partition("=")[0] for word in args)
-    return tuple(
-        f"Goose may use tools of its own, because {word} brings back {_ARGUMENTS[word]}. What they do is not gated."
-        for word in named
-        if word in _ARGUMENTS
-    )
+    brought = (f"{word} brings back {_ARGUMENTS[word]}" for word in named if word in _ARGUMENTS)
+    return not_gated("Goose", brought)
 
 
 _TAKES_EXTENSIONS = ("run", "session")
@@ -79,12 +79,6 @@ _HOSTS: Mapping[ProviderName, str] = {
     "anthropic": "ANTHROPIC_HOST",
     "gemini": "GOOGLE_HOST",
 }
-_NAMES: Mapping[str, ProviderName] = {
-    "openai": "openai",
-    "anthropic": "anthropic",
-    "google": "gemini",
-}
-"""Goose's name of a provider -> the provider whose API it uses."""
 _KEYS: Mapping[ProviderName, str] = {
     "openai": "OPENAI_API_KEY",
     "anthropic": "ANTHROPIC_API_KEY",
@@ -94,162 +88,75 @@ _SECRETS = "secrets.yaml"
 _CHOSEN = ("GOOSE_PROVIDER", "active_provider", "GOOSE_PLANNER_PROVIDER")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Goose(Agent):
-    name: str = "goose"
-    title: str = "Goose"
-    program: str = "goose"
-    package: str = (  # npm's @aaif/goose brings the program goose-tui, not goose
-        "curl -fsSL https://github.com/aaif-goose/goose/releases/download/stable/download_cli.sh | bash"
-    )
-    tested_versions: tuple[str, ...] = ("1.34.0",)
-    folders: tuple[AgentFolder, ...] = (
-        AgentFolder(
-            path=PurePosixPath(".config/goose"),
-            settings=(
-                "config.yaml", "permission.yaml", "permissions", "custom_providers",
-                "declarative_providers", "recipes", "prompts", "skills", "agents", "memory",
-                ".goosehints", "*.md",
-            ),
-            credentials=("secrets.yaml",),
-        ),
-        AgentFolder(
-            path=PurePosixPath(".local/share/goose"),
-            settings=("permissions", "recipes", "skills"),
-            database=GOOSE_CONVERSATIONS,
-        ),
-    )  # fmt: skip
-    variables: tuple[str, ...] = (
-        "GOOSE_*", "SECURITY_*", "XDG_*_HOME", "GOOGLE_HOST", "ATOMIC_CHAT_*", "DATABRICKS_*", "OMLX_*", "SAGEMAKER_*",
-        "SNOWFLAKE_*", "TANZU_AI_*", *PROVIDERS, *CLOUDS,
-    )  # fmt: skip
-    other_variables: tuple[str, ...] = (*CLOUD_LOGINS, "GITHUB_COPILOT_*", "*_API_KEY")
-    variable_keys: tuple[str, ...] = ("api_key_env",)
-    other_logins: tuple[str, ...] = (
-        ".config/goose/chatgpt_codex", ".config/goose/databricks", ".config/goose/gemini_oauth",
-        ".config/goose/githubcopilot", ".config/goose/kimicode",
-    )  # fmt: skip
-    hosts: tuple[str, ...] = (
-        "api.anthropic.com",
-        "api.openai.com",
-        "generativelanguage.googleapis.com",
-    )
-    key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
-        default_factory=lambda: {provider: (key,) for provider, key in _KEYS.items()}
-    )
-    checks: tuple[str, ...] = ("*PreToolUse.*", "*BeforeReadFile.*", "*BeforeShellExecution.*")
-    program_files: tuple[str, ...] = (
-        "/etc/goose/config.yaml",
-        ".agents/plugins/*/hooks/hooks.json",
-    )
-    denied_args: tuple[str, ...] = (
-        "--with-extension", "--with-builtin", "--with-remote-extension", "--container",
-        "--with-streamable-http-extension", "--no-profile", "--recipe", "--sub-recipe",
-        "--instructions", "-i", "--text", "-t", "--system", "--params", "--path", "-p", "--name", "-n",
-        "--session-id", "--resume", "-r", "--provider", "--additional-sub-recipes", "--fork",
-        "--edit", "--history",
-    )  # fmt: skip
-    controls: tuple[str, ...] = (
-        "Aileron's actions are available as an extension, alongside those of your profile.",
-        "Telemetry is off for this run, and Goose does not use the keyring.",
-    )
-    not_controlled: tuple[str, ...] = (
-        (
-            "Its shell and file tools: in the sandbox they can reach the project; without it, "
-            "everything you can."
-        ),
-        (
-            "Its other tools: Goose runs all of them without asking (GOOSE_MODE=auto), because "
-            "this cannot be set for one extension."
-        ),
-        (
-            "Long calls: Goose gives up on a call after 300 seconds. The approval keeps waiting, "
-            "and check_action_status returns the result."
-        ),
-    )
-
-    def plan(self, context: PlanContext) -> Plan:
-        """Return `goose session` or `goose run` with the relay as an extension."""
-        args = context.args or ("session",)
-        if args[0] in _TAKES_EXTENSIONS:
-            # The tools' prefix is the command's base name, so it is the relay by its own name.
-            args = (args[0], "--with-extension", context.relay, *context.settings_args, *args[1:])
-        env = {
-            "GOOSE_MODE": "auto",
-            "GOOSE_DISABLE_KEYRING": "1",
-            "GOOSE_TELEMETRY_ENABLED": "false",
+def _plan(context: PlanContext) -> Plan:
+    """Return `goose session` or `goose run` with the relay as an extension."""
+    args = context.args or ("session",)
+    if args[0] in _TAKES_EXTENSIONS:
+        # The tools' prefix is the command's base name, so it is the relay by its own name.
+        args = (args[0], "--with-extension", context.relay, *context.settings_args, *args[1:])
+    env = {
+        "GOOSE_MODE": "auto",
+        "GOOSE_DISABLE_KEYRING": "1",
+        "GOOSE_TELEMETRY_ENABLED": "false",
+    }
+    if context.gateway is not None:
+        env |= {
+            _HOSTS[provider]: context.gateway for provider in sorted(_traffic(context).providers)
         }
-        if context.gateway is not None:
-            env |= {
-                _HOSTS[provider]: context.gateway
-                for provider in sorted(self.traffic(context).providers)
-            }
-        # Any other command, `goose configure` say, could keep our list in the person's configuration.
-        instead = context.builtins == "instead" and args[0] in _TAKES_EXTENSIONS
-        if instead:
-            env[EXTENSIONS] = extensions_without_own_tools(context.settings, context.env)
-        return Plan(
-            argv=(self.program, *args),
-            env=env,
-            private_variables=frozenset((EXTENSIONS,)) if instead else frozenset(),
-            call_seconds=300.0,
-            beside=brought_back(args) if instead else (),
-            lost_key=_lost_key(context),
-        )
-
-    def settings_paths(
-        self, env: Mapping[str, str], args: tuple[str, ...] = ()
-    ) -> tuple[PurePosixPath, ...]:
-        own = home_path(env, "XDG_CONFIG_HOME", ".config") / "goose"
-        if root := env.get("GOOSE_PATH_ROOT"):
-            own = PurePosixPath(root, "config")
-        system = PurePosixPath("/etc/goose/config.yaml")
-        return (own / "config.yaml", own / _SECRETS, own / "custom_providers" / "*.json", system)
-
-    # `own_login`: none, its environment counts over its file of secrets.
-
-    def traffic(self, context: PlanContext) -> ModelTraffic:
-        """Let OpenAI, Anthropic and Google pass, except those whose host is already configured."""
-        if context.args and context.args[0] not in _TAKES_EXTENSIONS:
-            # `goose configure` would offer to keep our base URL in the person's configuration.
-            reason = (
-                f"`goose {context.args[0]}` does not start a session; `goose session` and `goose run` "
-                "do"
-            )
-            return ModelTraffic(providers=frozenset(), bypass_reasons=(reason,))
-        past: list[str] = []
-        through = set(_HOSTS)
-        for provider, host in _HOSTS.items():
-            where = _place(context, host)
-            if provider == "openai" and where is None:
-                where = _place(context, "OPENAI_BASE_URL")
-            if where is not None:
-                past.append(where)
-                through.discard(provider)
-        past += [
-            f"the gateway does not support its provider {name}"
-            for name in _providers(context)
-            if name not in _NAMES
-        ]
-        return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
+    # Any other command, `goose configure` say, could keep our list in the person's configuration.
+    instead = context.builtins == "instead" and args[0] in _TAKES_EXTENSIONS
+    if instead:
+        env[_EXTENSIONS] = _extensions_without_own_tools(context.settings, context.env)
+    return Plan(
+        argv=("goose", *args),
+        env=env,
+        private_variables=frozenset((_EXTENSIONS,)) if instead else frozenset(),
+        beside=_brought_back(args) if instead else (),
+        lost_key=_lost_key(context),
+    )
 
 
-def _secrets(context: PlanContext) -> Mapping[str, Any]:
-    """Return the keys in its file of secrets."""
-    files = [text for path, text in context.settings.items() if path.endswith(f"/{_SECRETS}")]
-    return (yaml_table(files[0]) or {}) if files else {}
+def _settings_paths(env: Mapping[str, str], args: tuple[str, ...]) -> tuple[PurePosixPath, ...]:
+    own = home_path(env, "XDG_CONFIG_HOME", ".config") / "goose"
+    if root := env.get("GOOSE_PATH_ROOT"):
+        own = PurePosixPath(root, "config")
+    system = PurePosixPath("/etc/goose/config.yaml")
+    return (own / "config.yaml", own / _SECRETS, own / "custom_providers" / "*.json", system)
+
+
+def _traffic(context: PlanContext) -> ModelTraffic:
+    """Let OpenAI, Anthropic and Google pass, except those whose host is already configured.
+
+    No login of its own counts over its environment: its file of secrets does not.
+    """
+    if context.args and context.args[0] not in _TAKES_EXTENSIONS:
+        # `goose configure` would offer to keep our base URL in the person's configuration.
+        reason = f"`goose {context.args[0]}` does not start a session; `goose session` and `goose run` do"
+        return ModelTraffic(frozenset(), (reason,))
+    past: list[str] = []
+    through = set(_HOSTS)
+    for provider in _HOSTS:
+        if (where := _elsewhere(context, provider)) is not None:
+            past.append(where)
+            through.discard(provider)
+    past += [
+        f"the gateway does not support its provider {name}"
+        for name in _providers(context)
+        if name not in PROVIDER_NAMES
+    ]
+    return ModelTraffic(frozenset(through), tuple(past))
 
 
 def _lost_key(context: PlanContext) -> str:
     """Return that a key which the gateway could give may be in the keyring alone; nothing if there is one."""
-    secrets = _secrets(context)
+    files = [text for path, text in context.settings.items() if path.endswith(f"/{_SECRETS}")]
+    secrets = (yaml_table(files[0]) or {}) if files else {}
     for name in _providers(context) if context.contained else ():
-        if (provider := _NAMES.get(name)) is None:
+        if (provider := PROVIDER_NAMES.get(name)) is None:
             continue
         key = _KEYS[provider]
-        hosts = (_HOSTS[provider], *(["OPENAI_BASE_URL"] if provider == "openai" else []))
-        elsewhere = any(_place(context, host) is not None for host in hosts)
-        if not elsewhere and not (context.env.get(key) or secrets.get(key)):
+        has = context.env.get(key) or secrets.get(key) or _elsewhere(context, provider) is not None
+        if not has:
             return (
                 f"Its provider {name} is chosen, and {key} is neither in your environment nor in {_SECRETS}. A key in "
                 f"the system's keyring is not in the sandbox. Set {key}, or run `aileron gateway key set {provider}`."
@@ -262,13 +169,14 @@ def _setting(text: str, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _place(context: PlanContext, name: str) -> str | None:
-    """Return a clause that says where *name* is set, None if it is not."""
-    if names_in_effect(context.env, (name,)):
-        return f"{name} is set"
-    for path, text in context.settings.items():
-        if is_in_effect(_setting(text, name)):
-            return f"{path} sets {name}"
+def _elsewhere(context: PlanContext, provider: ProviderName) -> str | None:
+    """Return a clause that says where another host of *provider* is set, None if it is not."""
+    for name in (_HOSTS[provider], *(["OPENAI_BASE_URL"] if provider == "openai" else [])):
+        if names_in_effect(context.env, (name,)):
+            return f"{name} is set"
+        for path, text in context.settings.items():
+            if is_in_effect(_setting(text, name)):
+                return f"{path} sets {name}"
     return None
 
 
@@ -286,4 +194,57 @@ def _providers(context: PlanContext) -> list[str]:
     return found
 
 
-GOOSE = _Goose()
+GOOSE = Agent(
+    name="goose",
+    title="Goose",
+    package="curl -fsSL https://github.com/aaif-goose/goose/releases/download/stable/download_cli.sh | bash",
+    tested_versions=("1.34.0",),
+    folders=(
+        AgentFolder(
+            path=PurePosixPath(".config/goose"),
+            settings=(
+                "config.yaml", "permission.yaml", "permissions", "custom_providers",
+                "declarative_providers", "recipes", "prompts", "skills", "agents", "memory",
+                ".goosehints", "*.md",
+            ),
+            credentials=("secrets.yaml",),
+        ),
+        AgentFolder(
+            path=PurePosixPath(".local/share/goose"), settings=("permissions", "recipes", "skills"),
+            database=GOOSE_CONVERSATIONS,
+        ),
+    ),
+    variables=(
+        "GOOSE_*", "SECURITY_*", "XDG_*_HOME", "GOOGLE_HOST", "ATOMIC_CHAT_*", "DATABRICKS_*", "OMLX_*", "SAGEMAKER_*",
+        "SNOWFLAKE_*", "TANZU_AI_*", *PROVIDERS, *CLOUDS,
+    ),
+    other_variables=(*CLOUD_LOGINS, "GITHUB_COPILOT_*", "*_API_KEY"),
+    variable_keys=("api_key_env",),
+    other_logins=(
+        ".config/goose/chatgpt_codex", ".config/goose/databricks", ".config/goose/gemini_oauth",
+        ".config/goose/githubcopilot", ".config/goose/kimicode",
+    ),
+    hosts=PROVIDER_HOSTS,
+    key_variables={provider: (key,) for provider, key in _KEYS.items()},
+    checks=("*PreToolUse.*", "*BeforeReadFile.*", "*BeforeShellExecution.*"),
+    program_files=("/etc/goose/config.yaml", ".agents/plugins/*/hooks/hooks.json"),
+    denied_args=(
+        "--with-extension", "--with-builtin", "--with-remote-extension", "--container",
+        "--with-streamable-http-extension", "--no-profile", "--recipe", "--sub-recipe",
+        "--instructions", "-i", "--text", "-t", "--system", "--params", "--path", "-p", "--name", "-n",
+        "--session-id", "--resume", "-r", "--provider", "--additional-sub-recipes", "--fork",
+        "--edit", "--history",
+    ),
+    controls=(
+        "Aileron's actions are available as an extension, alongside those of your profile.",
+        "Telemetry is off for this run, and Goose does not use the keyring.",
+    ),
+    not_controlled=(
+        ITS_OWN_TOOLS,
+        "Its other tools: Goose runs all of them without asking (GOOSE_MODE=auto), because this cannot be set for one extension.",
+        "Long calls: Goose gives up on a call after 300 seconds. The approval keeps waiting, and check_action_status returns the result.",
+    ),
+    plan=_plan,
+    settings_paths=_settings_paths,
+    traffic=_traffic,
+)  # fmt: skip

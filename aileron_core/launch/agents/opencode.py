@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import Any, cast
@@ -11,8 +10,11 @@ from urllib.parse import quote
 from aileron_core.errors import InvalidRequest
 from aileron_core.launch.agents.opencode_conversations import OPENCODE_CONVERSATIONS
 from aileron_core.launch.plan import (
+    CALL_SECONDS,
     CLOUD_LOGINS,
     CLOUDS,
+    ITS_OWN_TOOLS,
+    LONG_CALLS,
     MCP_SERVER_NAME,
     PROVIDER_NAMES,
     PROVIDERS,
@@ -22,8 +24,10 @@ from aileron_core.launch.plan import (
     Plan,
     PlanContext,
     ProviderName,
+    not_gated,
 )
 from aileron_core.launch.settings_files import (
+    PROVIDER_HOSTS,
     home_path,
     is_in_effect,
     json_table,
@@ -36,11 +40,11 @@ from aileron_core.launch.settings_files import (
 _PLUGIN = "aileron-opencode.mjs"
 _OWN_TOOLS = ("bash", "edit", "glob", "grep", "list", "lsp", "read")
 """The permissions of its tools that act on files or run commands; `edit` is that of all that write."""
-CONFIG_VARIABLE = "OPENCODE_CONFIG_CONTENT"
-PROVIDER_KEYS: Mapping[str, tuple[str, ...]] = {
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "openai": ("OPENAI_API_KEY",),
-    "google": ("GOOGLE_GENERATIVE_AI_API_KEY",),
+_CONFIG = "OPENCODE_CONFIG_CONTENT"
+_KEYS = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "google": "GOOGLE_GENERATIVE_AI_API_KEY",
 }
 _VERSIONS = {"anthropic": "v1", "openai": "v1", "google": "v1beta"}
 """What stands between a provider's address and the paths that OpenCode puts behind it."""
@@ -53,194 +57,113 @@ _COPIED = (
     "bun.lock", ".gitignore",
 )  # fmt: skip
 """Its settings, in both folders that may have them."""
+_IN_PROJECT = ("opencode.json", "opencode.jsonc", ".opencode/opencode.json")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OpenCode(Agent):
-    name: str = "opencode"
-    title: str = "OpenCode"
-    program: str = "opencode"
-    package: str = "npm install -g opencode-ai"
-    tested_versions: tuple[str, ...] = ("1.18.33",)
-    folders: tuple[AgentFolder, ...] = (
-        AgentFolder(
-            path=PurePosixPath(".config/opencode"),
-            settings=_COPIED,
-            read_only=("node_modules",),
-        ),
-        AgentFolder(
-            path=PurePosixPath(".opencode"),
-            settings=_COPIED,
-            read_only=("bin", "node_modules"),
-        ),
-        AgentFolder(
-            path=PurePosixPath(".local/share/opencode"),
-            settings=("mcp-auth.json",),
-            credentials=("auth.json",),
-            read_only=("bin",),
-            database=OPENCODE_CONVERSATIONS,
-        ),
-        AgentFolder(path=PurePosixPath(".local/state/opencode"), settings=("model.json",)),
-        AgentFolder(
-            path=PurePosixPath(".cache/opencode"),
-            settings=("models.json", "version"),
-            read_only=("bin", "node_modules", "packages"),
-        ),
-    )  # fmt: skip
-    variables: tuple[str, ...] = (
-        "XDG_*_HOME", "CF_AIG_TOKEN", "NEON_AI_*", "PRIVATEMODE_*", "SNOWFLAKE_CORTEX_*", "SNOWFLAKE_ACCOUNT", "WATSONX_*",
-        *PROVIDERS, *CLOUDS,
-    )  # fmt: skip
-    other_variables: tuple[str, ...] = (
-        *CLOUD_LOGINS, "CLOUDFLARE_*", "DATABRICKS_*", "DIGITALOCEAN_*", "GITHUB_TOKEN", "GITLAB_*", "HF_TOKEN", "VERCEL_*",
-        "AICORE_*", "*_API_KEY",
-    )  # fmt: skip
-    variable_keys: tuple[str, ...] = ("*.env",)
-    hosts: tuple[str, ...] = (
-        "api.anthropic.com",
-        "api.openai.com",
-        "generativelanguage.googleapis.com",
-    )
-    key_variables: Mapping[ProviderName, tuple[str, ...]] = field(
-        default_factory=lambda: {PROVIDER_NAMES[name]: keys for name, keys in PROVIDER_KEYS.items()}
-    )
-    project_files: tuple[str, ...] = ("opencode.json", "opencode.jsonc", ".opencode/opencode.json")
-    reads_above: tuple[str, ...] = project_files
-    checks: tuple[str, ...] = ("plugin",)
-    program_files: tuple[str, ...] = ("/etc/opencode/opencode.json", "/etc/opencode/opencode.jsonc")
-    denied_args: tuple[str, ...] = (
-        "--port", "--hostname", "--mdns", "--mdns-domain", "--cors", "--attach", "--share", "--agent",
-        "--dir", "--command", "--continue", "-c", "--session", "-s", "--fork", "--prompt", "--file",
-        "-f", "--password", "-p", "--username", "-u", "--auto", "--pure",
-    )  # fmt: skip
-    controls: tuple[str, ...] = (
-        (
-            "Aileron's actions are available through an MCP server. OpenCode does not ask before "
-            "it calls them."
-        ),
-        "A call can take up to 600 seconds.",
-        "Update checks and language server downloads are off for this run.",
-    )
-    not_controlled: tuple[str, ...] = (
-        (
-            "Its shell and file tools: in the sandbox they can reach the project; without it, "
-            "everything you can."
-        ),
-        (
-            "MCP servers and plugins in your own configuration: they run alongside Aileron's, in the "
-            "sandbox as far as it has their programs."
-        ),
-        (
-            "Its plugin package: OpenCode installs it from the npm registry at each start, and "
-            "has no setting against that."
-        ),
-    )
-
-    def plan(self, context: PlanContext) -> Plan:
-        """Return `opencode` with Aileron's settings in its environment."""
-        settings: dict[str, Any] = {
-            "mcp": {
-                MCP_SERVER_NAME: {
-                    "type": "local",
-                    "command": [context.relay],
-                    "enabled": True,
-                    "timeout": context.call_seconds * 1000,
-                }
-            },
-            "permission": {f"{MCP_SERVER_NAME}_*": "allow"},
-        }
-        if context.gateway is not None:
-            through = self.traffic(context).providers
-            settings["provider"] = {
-                name: {"options": {"baseURL": f"{context.gateway}/{_VERSIONS[name]}"}}
-                for name, provider in PROVIDER_NAMES.items()
-                if provider in through
+def _plan(context: PlanContext) -> Plan:
+    """Return `opencode` with Aileron's settings in its environment."""
+    settings: dict[str, Any] = {
+        "mcp": {
+            MCP_SERVER_NAME: {
+                "type": "local",
+                "command": [context.relay],
+                "enabled": True,
+                "timeout": CALL_SECONDS * 1000,
             }
-        own_files: dict[str, str] = {}
-        own_env: dict[str, str] = {}
-        if context.builtins == "instead":
-            own_files[_PLUGIN] = _plugin()
-            # Before it loads a plugin it waits for its package of npm's, over a minute where there is no network.
-            own_env["npm_config_fetch_retries"] = "0"
-            settings["plugin"] = [f"file://{quote(f'{context.launch_dir}/{_PLUGIN}')}"]
-            settings["permission"] |= dict.fromkeys(_OWN_TOOLS, "deny")
-        own_place = {"OPENCODE_DB": str(OPENCODE_CONVERSATIONS.path)} if context.contained else {}
-        return Plan(
-            argv=(self.program, *context.all_args),
-            env={
-                **own_place,
-                **own_env,
-                CONFIG_VARIABLE: _merged(context.env.get(CONFIG_VARIABLE, ""), settings),
-                "OPENCODE_DISABLE_AUTOUPDATE": "1",
-                "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
-            },
-            files=own_files,
-            beside=_beside(context),
-            call_seconds=float(context.call_seconds),
-        )
+        },
+        "permission": {f"{MCP_SERVER_NAME}_*": "allow"},
+    }
+    if context.gateway is not None:
+        through = _traffic(context).providers
+        settings["provider"] = {
+            name: {"options": {"baseURL": f"{context.gateway}/{_VERSIONS[name]}"}}
+            for name, provider in PROVIDER_NAMES.items()
+            if provider in through
+        }
+    own_files: dict[str, str] = {}
+    own_env: dict[str, str] = {}
+    if context.builtins == "instead":
+        own_files[_PLUGIN] = _plugin()
+        # Before it loads a plugin it waits for its package of npm's, over a minute where there is no network.
+        own_env["npm_config_fetch_retries"] = "0"
+        settings["plugin"] = [f"file://{quote(f'{context.launch_dir}/{_PLUGIN}')}"]
+        settings["permission"] |= dict.fromkeys(_OWN_TOOLS, "deny")
+    own_place = {"OPENCODE_DB": str(OPENCODE_CONVERSATIONS.path)} if context.contained else {}
+    return Plan(
+        argv=("opencode", *context.all_args),
+        env={
+            **own_place,
+            **own_env,
+            _CONFIG: _merged(context.env.get(_CONFIG, ""), settings),
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        },
+        files=own_files,
+        beside=_beside(context),
+    )
 
-    def settings_paths(
-        self, env: Mapping[str, str], args: tuple[str, ...] = ()
-    ) -> tuple[PurePosixPath, ...]:
-        own = home_path(env, "XDG_CONFIG_HOME", ".config") / "opencode"
-        more = [PurePosixPath(env["OPENCODE_CONFIG"])] if env.get("OPENCODE_CONFIG") else []
-        if folder := env.get("OPENCODE_CONFIG_DIR"):
-            more += [PurePosixPath(folder, name) for name in ("opencode.json", "opencode.jsonc")]
-        logins = home_path(env, "XDG_DATA_HOME", ".local/share") / "opencode" / "auth.json"
-        names = ("config.json", "opencode.json", "opencode.jsonc")
-        used = home_path(env, "XDG_STATE_HOME", ".local/state") / "opencode" / "model.json"
-        system = PurePosixPath("/etc/opencode")
-        home = PurePosixPath(".opencode")
-        more += [folder / name for folder in (home, system) for name in names[1:]]
-        return (logins, used, *(own / name for name in names), *more)
 
-    def own_login(self, context: PlanContext, provider: ProviderName) -> str | None:
-        """Return a login, or a key in a configuration: these count over its environment."""
-        name = next(each for each, used in PROVIDER_NAMES.items() if used == provider)
-        for path, text in _configurations(context):
-            table = json_table(text) or {}
-            if _is_logins(path):
-                if table_at(table, name):
-                    return f"{path} has a login for {name}"
-            elif table_at(table, "provider", name, "options").get("apiKey"):
-                return f"{path} sets provider.{name}.options.apiKey"
-        return None
+def _settings_paths(env: Mapping[str, str], args: tuple[str, ...]) -> tuple[PurePosixPath, ...]:
+    own = home_path(env, "XDG_CONFIG_HOME", ".config") / "opencode"
+    more = [PurePosixPath(env["OPENCODE_CONFIG"])] if env.get("OPENCODE_CONFIG") else []
+    if folder := env.get("OPENCODE_CONFIG_DIR"):
+        more += [PurePosixPath(folder, name) for name in ("opencode.json", "opencode.jsonc")]
+    logins = home_path(env, "XDG_DATA_HOME", ".local/share") / "opencode" / "auth.json"
+    names = ("config.json", "opencode.json", "opencode.jsonc")
+    used = home_path(env, "XDG_STATE_HOME", ".local/state") / "opencode" / "model.json"
+    system = PurePosixPath("/etc/opencode")
+    home = PurePosixPath(".opencode")
+    more += [folder / name for folder in (home, system) for name in names[1:]]
+    return (logins, used, *(own / name for name in names), *more)
 
-    def traffic(self, context: PlanContext) -> ModelTraffic:
-        """Let the providers with an API key and no configured address pass."""
-        through: set[ProviderName] = set()
-        past: list[str] = []
-        tables = {path: json_table(text) for path, text in _configurations(context)}
-        for path, table in tables.items():
-            if table is None:
-                return ModelTraffic(
-                    providers=frozenset(), bypass_reasons=(f"{path} cannot be parsed",)
-                )
-        known = {path: table for path, table in tables.items() if table}
-        for name, provider in PROVIDER_NAMES.items():
-            if (reason := _elsewhere(name, known)) is not None:
-                past.append(reason)
-            elif names_in_effect(context.env, (moved := f"{name.upper()}_BASE_URL",)):
-                past.append(f"{moved} is set")
-            elif _has_key(name, known, context):
-                # One without a key stays out: OpenCode would offer its models, and they would fail.
-                through.add(provider)
-        chosen = _chosen(known, context)
-        if chosen not in ("", *PROVIDER_NAMES):
-            past.append(f"the gateway does not support its provider {chosen}")
-        if not through and not past:
-            past.append("OpenCode has no API key for Anthropic, OpenAI or Google")
-        return ModelTraffic(providers=frozenset(through), bypass_reasons=tuple(past))
 
-    def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
-        found: list[str] = []
-        for name, text in files.items():
-            if f'"{MCP_SERVER_NAME}"' in text and '"mcp"' in text:
-                found.append(f"{name} defines an MCP server called {MCP_SERVER_NAME}")
-            found += [
-                f"{name} sets {key}" for key in ("baseURL", "api", "plugin") if f'"{key}"' in text
-            ]
-        return tuple(found)
+def _own_login(context: PlanContext, name: str) -> str | None:
+    """Return a login, or a key in a configuration: these count over its environment."""
+    for path, text in _configurations(context):
+        table = json_table(text) or {}
+        if _is_logins(path):
+            if table_at(table, name):
+                return f"{path} has a login for {name}"
+        elif table_at(table, "provider", name, "options").get("apiKey"):
+            return f"{path} sets provider.{name}.options.apiKey"
+    return None
+
+
+def _traffic(context: PlanContext) -> ModelTraffic:
+    """Let the providers with an API key and no configured address pass."""
+    through: set[ProviderName] = set()
+    past: list[str] = []
+    logins: dict[ProviderName, str] = {
+        provider: login
+        for name, provider in PROVIDER_NAMES.items()
+        if (login := _own_login(context, name)) is not None
+    }
+    known: dict[str, Mapping[str, Any]] = {}
+    for path, text in _configurations(context):
+        if (table := json_table(text)) is None:
+            return ModelTraffic(frozenset(), (f"{path} cannot be parsed",), logins)
+        if table:
+            known[path] = table
+    for name, provider in PROVIDER_NAMES.items():
+        if (reason := _elsewhere(name, known)) is not None:
+            past.append(reason)
+        elif names_in_effect(context.env, (moved := f"{name.upper()}_BASE_URL",)):
+            past.append(f"{moved} is set")
+        elif _has_key(name, known, context):
+            # One without a key stays out: OpenCode would offer its models, and they would fail.
+            through.add(provider)
+    chosen = _chosen(known, context)
+    if chosen not in ("", *PROVIDER_NAMES):
+        past.append(f"the gateway does not support its provider {chosen}")
+    if not through and not past:
+        past.append("OpenCode has no API key for Anthropic, OpenAI or Google")
+    return ModelTraffic(frozenset(through), tuple(past), logins)
+
+
+def _overrides(name: str, text: str) -> Iterator[str]:
+    if f'"{MCP_SERVER_NAME}"' in text and '"mcp"' in text:
+        yield f"{name} defines an MCP server called {MCP_SERVER_NAME}"
+    yield from (f"{name} sets {key}" for key in ("baseURL", "api", "plugin") if f'"{key}"' in text)
 
 
 def _beside(context: PlanContext) -> tuple[str, ...]:
@@ -252,10 +175,7 @@ def _beside(context: PlanContext) -> tuple[str, ...]:
         found.append("--pure leaves Aileron's plugin out, so an agent's own permissions count")
     if not named.isdisjoint(("attach", "--attach")):
         found.append("it attaches to a server that was not started by this launch")
-    return tuple(
-        f"OpenCode may use tools of its own, because {clause}. What they do is not gated."
-        for clause in found
-    )
+    return not_gated("OpenCode", found)
 
 
 def _plugin() -> str:
@@ -270,7 +190,7 @@ _Tables = Mapping[str, Mapping[str, Any]]
 def _configurations(context: PlanContext) -> Iterator[tuple[str, str]]:
     """Return the texts of its settings and logins."""
     yield from context.settings.items()
-    yield CONFIG_VARIABLE, context.env.get(CONFIG_VARIABLE, "")
+    yield _CONFIG, context.env.get(_CONFIG, "")
 
 
 def _is_logins(path: str) -> bool:
@@ -299,7 +219,7 @@ def _elsewhere(name: str, tables: _Tables) -> str | None:
 
 
 def _has_key(name: str, tables: _Tables, context: PlanContext) -> bool:
-    return bool(names_in_effect(context.env, PROVIDER_KEYS[name])) or any(
+    return bool(names_in_effect(context.env, (_KEYS[name],))) or any(
         table_at(table, name) if _is_logins(path) else table_at(table, "provider", name)
         for path, table in tables.items()
     )
@@ -327,12 +247,10 @@ def _merged(person: str, ours: Mapping[str, Any]) -> str:
         table: Any = json.loads(person)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(
-            f"Your own {CONFIG_VARIABLE} is not JSON ({error}). Fix it, or unset it for this launch."
+            f"Your own {_CONFIG} is not JSON ({error}). Fix it, or unset it for this launch."
         ) from None
     if not isinstance(table, dict):
-        raise InvalidRequest(
-            f"Your own {CONFIG_VARIABLE} is not a JSON object. Fix it, or unset it."
-        )
+        raise InvalidRequest(f"Your own {_CONFIG} is not a JSON object. Fix it, or unset it.")
     theirs = cast("dict[str, Any]", table)
     both = merged(theirs, ours)
     if isinstance(theirs.get("plugin"), list) and "plugin" in ours:
@@ -340,4 +258,60 @@ def _merged(person: str, ours: Mapping[str, Any]) -> str:
     return json.dumps(both)
 
 
-OPENCODE = _OpenCode()
+OPENCODE = Agent(
+    name="opencode",
+    title="OpenCode",
+    package="npm install -g opencode-ai",
+    tested_versions=("1.18.33",),
+    folders=(
+        AgentFolder(path=PurePosixPath(".config/opencode"), settings=_COPIED, read_only=("node_modules",)),
+        AgentFolder(path=PurePosixPath(".opencode"), settings=_COPIED, read_only=("bin", "node_modules")),
+        AgentFolder(
+            path=PurePosixPath(".local/share/opencode"),
+            settings=("mcp-auth.json",),
+            credentials=("auth.json",),
+            read_only=("bin",),
+            database=OPENCODE_CONVERSATIONS,
+        ),
+        AgentFolder(path=PurePosixPath(".local/state/opencode"), settings=("model.json",)),
+        AgentFolder(
+            path=PurePosixPath(".cache/opencode"),
+            settings=("models.json", "version"),
+            read_only=("bin", "node_modules", "packages"),
+        ),
+    ),
+    variables=(
+        "XDG_*_HOME", "CF_AIG_TOKEN", "NEON_AI_*", "PRIVATEMODE_*", "SNOWFLAKE_CORTEX_*", "SNOWFLAKE_ACCOUNT", "WATSONX_*",
+        *PROVIDERS, *CLOUDS,
+    ),
+    other_variables=(
+        *CLOUD_LOGINS, "CLOUDFLARE_*", "DATABRICKS_*", "DIGITALOCEAN_*", "GITHUB_TOKEN", "GITLAB_*", "HF_TOKEN", "VERCEL_*",
+        "AICORE_*", "*_API_KEY",
+    ),
+    variable_keys=("*.env",),
+    hosts=PROVIDER_HOSTS,
+    key_variables={PROVIDER_NAMES[name]: (key,) for name, key in _KEYS.items()},
+    project_files=_IN_PROJECT,
+    reads_above=_IN_PROJECT,
+    checks=("plugin",),
+    program_files=("/etc/opencode/opencode.json", "/etc/opencode/opencode.jsonc"),
+    denied_args=(
+        "--port", "--hostname", "--mdns", "--mdns-domain", "--cors", "--attach", "--share", "--agent",
+        "--dir", "--command", "--continue", "-c", "--session", "-s", "--fork", "--prompt", "--file",
+        "-f", "--password", "-p", "--username", "-u", "--auto", "--pure",
+    ),
+    controls=(
+        "Aileron's actions are available through an MCP server. OpenCode does not ask before it calls them.",
+        LONG_CALLS,
+        "Update checks and language server downloads are off for this run.",
+    ),
+    not_controlled=(
+        ITS_OWN_TOOLS,
+        "MCP servers and plugins in your own configuration: they run alongside Aileron's, in the sandbox as far as it has their programs.",
+        "Its plugin package: OpenCode installs it from the npm registry at each start, and has no setting against that.",
+    ),
+    plan=_plan,
+    settings_paths=_settings_paths,
+    traffic=_traffic,
+    overrides=_overrides,
+)  # fmt: skip

@@ -58,9 +58,9 @@ def inspect_agent(agent: Agent, env: Mapping[str, str], project: Path) -> AgentR
     """
     path = env.get("PATH", os.defpath)
     try:
-        program = find_program(agent.program, path, project)
+        program = find_program(agent.name, path, project)
     except NotFound:
-        inside = shutil.which(agent.program, path=path)
+        inside = shutil.which(agent.name, path=path)
         trouble = (
             f"{inside} is inside this project. `aileron launch` does not run an agent that is "
             "installed in its own project"

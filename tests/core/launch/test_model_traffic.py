@@ -137,7 +137,7 @@ def test_traffic_that_you_send_elsewhere_is_left_alone_and_named(
 )
 def test_a_project_that_sends_it_elsewhere_is_asked_about(agent: str, path: str, text: str) -> None:
     """A repository moves no upstream, and no key to a proxy, without a person's yes."""
-    (sentence,) = AGENTS[agent].overrides({path: text})
+    (sentence,) = AGENTS[agent].overrides(path, text)
     assert sentence.startswith(f"{path} sets ")
 
 
@@ -151,7 +151,7 @@ def test_a_project_that_sends_it_elsewhere_is_asked_about(agent: str, path: str,
 )
 def test_no_settings_of_a_project_make_a_launch_crash(agent: str, path: str, text: str) -> None:
     """Nested without end, numbers without end."""
-    assert f"{path} cannot be parsed" in AGENTS[agent].overrides({path: text})[0]
+    assert f"{path} cannot be parsed" in next(iter(AGENTS[agent].overrides(path, text)))
 
 
 def test_a_proxy_in_claudes_own_settings_is_not_asked_for_the_gateway() -> None:
@@ -305,7 +305,7 @@ def test_settings_that_cannot_be_read_leave_the_agent_alone(
     agent: str, tmp_path: Path, project: Path
 ) -> None:
     """A folder in a file's place, a fifo, bytes that are no text: nobody can tell what they set."""
-    (path, *_) = AGENTS[agent].settings_paths({})
+    (path, *_) = AGENTS[agent].settings_paths({}, ())
     (tmp_path / path).parent.mkdir(parents=True)
     (tmp_path / path).write_bytes(b"\xff\xfe")
     found = predict_traffic(AGENTS[agent], KEYS, tmp_path, project)
