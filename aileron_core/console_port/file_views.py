@@ -1,7 +1,7 @@
 """What a person accepts: the content of a file, and how it differs from what was accepted before."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 ChangeKind = Literal[
     "asks_no_more",
@@ -43,6 +43,15 @@ ChangeKind = Literal[
     "text",
 ]
 """What differs; the most dangerous first."""
+
+ONE_SIDED: Final = frozenset[ChangeKind](
+    {
+        *("ops", "hosts", "connectors", "scopes", "imports", "arguments", "secret_except"),
+        *("project_args", "project_env", "project_settings"),
+        *("rule_allows", "rule_asks", "rule_denies"),
+    }
+)
+"""Kinds of which one thing is new, or gone: `name` is empty, and `after` or `before` is that thing."""
 
 ChangeDirection = Literal["wider", "other", "narrower"]
 

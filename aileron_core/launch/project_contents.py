@@ -1,12 +1,10 @@
 """The files of a project's settings, each beside what was accepted of it before."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from aileron_core.console_port.file_views import (
     AcceptanceChangeView,
     AcceptedBeforeView,
-    ChangeKind,
     FileContentView,
 )
 from aileron_core.errors import FileProblems
@@ -14,8 +12,7 @@ from aileron_core.launch.interfaces import AcceptedSettings
 from aileron_core.launch.plan import Agent
 from aileron_core.launch.project import ProjectSettings, settings_in
 from aileron_core.library.accepted_contents import AcceptedContents
-
-_Asked = frozenset[tuple[ChangeKind, str]]
+from aileron_core.library.comparison import Row, compare, rows_of
 
 
 def keep_settings(aileron_home: Path, settings: ProjectSettings) -> None:
@@ -72,7 +69,7 @@ def _content(
     changes: tuple[AcceptanceChangeView, ...] = ()
     if before is not None:
         one, two = (_asked(name, each, settings.path, agent) for each in (before, text))
-        changes = (*_changes(one, two),)
+        changes = compare(one, two)
     accepted_before = AcceptedBeforeView(
         name=name,
         digest=accepted.digest,
@@ -83,21 +80,15 @@ def _content(
     return FileContentView(text=text, before=accepted_before)
 
 
-def _asked(name: str, text: str, project: Path, agent: Agent) -> _Asked:
+def _asked(name: str, text: str, project: Path, agent: Agent) -> list[Row]:
     try:
         found = settings_in(project, agent, {name: text}) if text else None
     except FileProblems:  # an earlier version of Aileron allowed it
         found = None
     if found is None:
-        return frozenset()
-    asked: set[tuple[ChangeKind, str]] = {("project_args", word) for word in found.settings.args}
-    asked |= {("project_env", f"{name}={value}") for name, value in found.settings.env}
-    asked |= {("project_settings", sentence) for sentence in found.sentences}
-    return frozenset(asked)
-
-
-def _changes(before: _Asked, after: _Asked) -> Iterator[AcceptanceChangeView]:
-    for kind, what in sorted(after - before):
-        yield AcceptanceChangeView(kind=kind, direction="wider", after=what)
-    for kind, what in sorted(before - after):
-        yield AcceptanceChangeView(kind=kind, direction="narrower", before=what)
+        return []
+    return [
+        *rows_of("project_args", found.settings.args),
+        *rows_of("project_env", (f"{name}={value}" for name, value in found.settings.env)),
+        *rows_of("project_settings", found.sentences),
+    ]

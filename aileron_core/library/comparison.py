@@ -1,19 +1,140 @@
-"""What a file allows that the one accepted before it does not, and what else differs. Pure."""
+"""What a file allows that the one accepted before it does not, and what else differs. Pure.
+
+Both files become rows, and rows with the same key are compared by one rule for each kind.
+"""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import get_args
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, get_args
 
 from aileron_core.actions.model import ANY, Action, Input, Preview, Step
 from aileron_core.canonical import Json
 from aileron_core.connectors.manifest import Manifest, OpSchema
 from aileron_core.connectors.protocol import CredentialRequirement
-from aileron_core.console_port.file_views import AcceptanceChangeView, ChangeDirection, ChangeKind
+from aileron_core.console_port.file_views import (
+    ONE_SIDED,
+    AcceptanceChangeView,
+    ChangeDirection,
+    ChangeKind,
+)
 
 _RANK = {kind: rank for rank, kind in enumerate(get_args(ChangeKind))}
-_DIRECTIONS = {direction: rank for rank, direction in enumerate(get_args(ChangeDirection))}
+DIRECTIONS = {direction: rank for rank, direction in enumerate(get_args(ChangeDirection))}
 _NOT_SHOWN = "client_secret"
 """The one value of a manifest that is not quoted in a list of changes."""
+
+RowKey: TypeAlias = tuple[ChangeKind, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing that a file says, as far as it is compared."""
+
+    kind: ChangeKind
+    name: str = ""
+    """What it is about: with the kind, its key in the file."""
+    shown: str = ""
+    """How a person reads it; empty where that it is there says all."""
+    value: Any = None
+    """What the rule judges by, where that is not the text."""
+    within: RowKey | None = None
+    """It is compared only where both files have this one."""
+
+
+_Rule: TypeAlias = Callable[[Row | None, Row | None], ChangeDirection | None]
+"""Judges a row of the accepted file and one of the other, None where it is missing; None: it says nothing."""
+
+
+def _judge(new: ChangeDirection, gone: ChangeDirection, changed: ChangeDirection) -> _Rule:
+    return lambda before, after: new if before is None else gone if after is None else changed
+
+
+def _number(before: Row | None, after: Row | None) -> ChangeDirection:
+    old, new = (each.value if each is not None else 0 for each in (before, after))
+    return "wider" if new > old else "narrower"
+
+
+def _effect(before: Row | None, after: Row | None) -> ChangeDirection:
+    """Only the first word on an effect that is more than a read takes nothing from anybody."""
+    return "other" if before is None and after is not None and after.shown != "read" else "wider"
+
+
+def _repeats(before: Row | None, after: Row | None) -> ChangeDirection | None:
+    if after is None or after.value:
+        return "wider" if after else None
+    return "narrower" if before is not None else None
+
+
+def _steps(before: Row | None, after: Row | None) -> ChangeDirection | None:
+    if before is None or after is None or before.name:
+        return None  # the rows of single steps only say which steps both files have
+    return "wider" if len(after.value) > len(before.value) else "other"
+
+
+def _types(before: Row | None, after: Row | None) -> ChangeDirection | None:
+    if before is None or after is None:
+        return None
+    old, new = before.value, after.value
+    return "narrower" if {*new} < {*old} or (ANY in old and ANY not in new) else "wider"
+
+
+_MORE: Final = _judge("wider", "narrower", "wider")
+_LESS: Final = _judge("narrower", "wider", "wider")
+_OTHER: Final = _judge("other", "other", "other")
+_ANY: Final = _judge("wider", "wider", "wider")
+_RULES: Final[dict[ChangeKind, _Rule]] = {
+    **dict.fromkeys(ONE_SIDED, _MORE),
+    **dict.fromkeys(("asks_no_more", "declared_read", "argument_optional", "credential"), _MORE),
+    **dict.fromkeys(("preview", "shown_fields", "before_after"), _LESS),
+    **dict.fromkeys(("rule_asks", "rule_denies"), _LESS),
+    **dict.fromkeys(("preview_op", "preview_args", "shown_from", "credential_part"), _ANY),
+    "wall_seconds": _number,
+    "memory_mib": _number,
+    "effect": _effect,
+    "idempotent": _repeats,
+    "steps": _steps,
+    "argument_type": _types,
+    **dict.fromkeys(("step_inputs", "connector_bytes", "default_idempotency"), _OTHER),
+    **dict.fromkeys(("version", "module", "text"), _OTHER),
+}
+
+
+def compare(
+    old: Iterable[Row], new: Iterable[Row], rule: _Rule | None = None
+) -> tuple[AcceptanceChangeView, ...]:
+    """Return what differs between the rows of two files, what allows more first.
+
+    Args:
+        old: the rows of what was accepted.
+        new: those of what is offered.
+        rule: judges every row, in place of its kind's.
+    """
+    before: dict[RowKey, Row] = {(row.kind, row.name): row for row in old}
+    after: dict[RowKey, Row] = {(row.kind, row.name): row for row in new}
+    found: list[AcceptanceChangeView] = []
+    for kind, name in {**after, **before}:
+        one, two = (rows.get((kind, name)) for rows in (before, after))
+        within = next(each.within for each in (two, one) if each is not None)
+        if one == two or (within is not None and not (within in before and within in after)):
+            continue
+        direction = (rule or _RULES[kind])(one, two)
+        if direction is not None:
+            found.append(
+                AcceptanceChangeView(
+                    kind=kind,
+                    direction=direction,
+                    name="" if kind in ONE_SIDED else name,
+                    before=one.shown if one else "",
+                    after=two.shown if two else "",
+                )
+            )
+    return tuple(sorted(found, key=lambda each: (DIRECTIONS[each.direction], _RANK[each.kind])))
+
+
+def rows_of(kind: ChangeKind, names: Iterable[str], within: RowKey | None = None) -> Iterator[Row]:
+    """Yield a row for each of *names*, of a kind in `ONE_SIDED`."""
+    return (Row(kind, name, name, within=within) for name in sorted({*names}))
 
 
 def compare_actions(
@@ -33,138 +154,56 @@ def compare_actions(
         old_seconds: how long a run of *old* may take; None for what the file says.
         new_seconds: the same of *new*, once it is accepted.
     """
-    found = [*_asking(old, new), *_sets("ops", _ops(old), _ops(new))]
-    if old_hosts is not None and new_hosts is not None:
-        found += _sets("hosts", old_hosts, new_hosts)
-    found += _required_connectors(old, new)
-    found += _preview(old.approval.preview, new.approval.preview)
-    found += _steps(old.steps, new.steps)
-    found += _inputs(old.inputs, new.inputs)
-    before = old.limits.wall_seconds if old_seconds is None else old_seconds
-    after = new.limits.wall_seconds if new_seconds is None else new_seconds
-    found += _limit("wall_seconds", before, after)
-    found += _limit("memory_mib", old.limits.memory_mib, new.limits.memory_mib)
-    found += _other("version", "", old.version, new.version)
-    for name, before, after in (
-        ("name", old.name, new.name),
-        ("source", old.source, new.source),
-        ("intent", old.intent, new.intent),
-        ("title", old.title, new.title),
-    ):
-        found += _other("text", name, before, after)
-    if old.body != new.body and old.title == new.title:
-        found.append(AcceptanceChangeView(kind="text", direction="other", name="description"))
-    return _ranked(found)
+    known = old_hosts is not None and new_hosts is not None
+    whole = {step.id for each in (old, new) for step in each.steps if step.inputs is None}
+    # An effect says more than whether the steps only read, a title more than the text below it.
+    states_effect = any(each.approval.effect is not None for each in (old, new))
+
+    def rows(action: Action, hosts: Iterable[str] | None, seconds: int | None) -> Iterator[Row]:
+        yield from rows_of("hosts", hosts if known and hosts is not None else ())
+        if not states_effect and action.is_read_only:
+            yield Row("declared_read")
+        yield from _action_rows(action, seconds, whole)
+        if old.title == new.title:
+            yield Row("text", "description", value=action.body)
+
+    return compare(rows(old, old_hosts, old_seconds), rows(new, new_hosts, new_seconds))
 
 
-def compare_manifests(
-    old: Manifest, new: Manifest, *, old_module: str, new_module: str
-) -> tuple[AcceptanceChangeView, ...]:
-    """Return what differs between two connectors, what allows more first.
+def _action_rows(action: Action, seconds: int | None, whole: Collection[str]) -> Iterator[Row]:
+    """Yield the rows of an action file.
 
     Args:
-        old_module: size and hash of the module, as a sentence.
-        new_module: the same of the new one.
+        seconds: how long a run may take; None for what the file says.
+        whole: the steps that one of the two files gives all arguments of the call.
     """
-    found = [
-        *_sets("hosts", old.hosts, new.hosts),
-        *_sets("imports", old.imports, new.imports),
-        *_credential(old.credential, new.credential),
-        *_op_seconds(old.wall_seconds, new.wall_seconds),
-        *_other("module", "", old_module, new_module),
-        *_other("version", "", old.version, new.version),
-        *_other("default_idempotency", "", _yes(old.idempotent), _yes(new.idempotent)),
-        *_other("text", "publisher", old.publisher, new.publisher),
-        *_other("text", "provenance_hash", old.provenance_hash, new.provenance_hash),
-        *_other("text", "intents", ", ".join(old.intents), ", ".join(new.intents)),
-        *_op_schemas(old.ops, new.ops),
-    ]
-    return _ranked(found)
-
-
-def _ranked(found: Iterable[AcceptanceChangeView]) -> tuple[AcceptanceChangeView, ...]:
-    return tuple(sorted(found, key=lambda each: (_DIRECTIONS[each.direction], _RANK[each.kind])))
-
-
-def _sets(
-    kind: ChangeKind, before: Iterable[str], after: Iterable[str]
-) -> Iterator[AcceptanceChangeView]:
-    """Yield what is added, which allows more, and what is gone."""
-    old, new = {*before}, {*after}
-    for name in sorted(new - old):
-        yield AcceptanceChangeView(kind=kind, direction="wider", after=name)
-    for name in sorted(old - new):
-        yield AcceptanceChangeView(kind=kind, direction="narrower", before=name)
-
-
-def _change(
-    kind: ChangeKind, direction: ChangeDirection, name: str, before: str, after: str
-) -> Iterator[AcceptanceChangeView]:
-    if before != after:
-        yield AcceptanceChangeView(
-            kind=kind, direction=direction, name=name, before=before, after=after
-        )
-
-
-def _other(kind: ChangeKind, name: str, before: str, after: str) -> Iterator[AcceptanceChangeView]:
-    return _change(kind, "other", name, before, after)
-
-
-def _wider(kind: ChangeKind, name: str, before: str, after: str) -> Iterator[AcceptanceChangeView]:
-    return _change(kind, "wider", name, before, after)
-
-
-def _flag(
-    kind: ChangeKind, name: str, *, before: bool, after: bool
-) -> Iterator[AcceptanceChangeView]:
-    """Yield a change of what allows more where it is true."""
-    if before != after:
-        direction: ChangeDirection = "wider" if after else "narrower"
-        yield AcceptanceChangeView(kind=kind, direction=direction, name=name)
-
-
-def _limit(kind: ChangeKind, before: int, after: int) -> Iterator[AcceptanceChangeView]:
-    direction: ChangeDirection = "wider" if after > before else "narrower"
-    return _change(kind, direction, "", str(before), str(after))
-
-
-def _op_seconds(old: Mapping[str, int], new: Mapping[str, int]) -> Iterator[AcceptanceChangeView]:
-    for op in _in_order(old, new):
-        before, after = old.get(op, 0), new.get(op, 0)
-        direction: ChangeDirection = "wider" if after > before else "narrower"
-        yield from _change("wall_seconds", direction, op, str(before or ""), str(after or ""))
-
-
-def _op_schemas(
-    old: Mapping[str, OpSchema], new: Mapping[str, OpSchema]
-) -> Iterator[AcceptanceChangeView]:
-    for op in _in_order(old, new):
-        before, after = (_described(ops[op]) if op in ops else "" for ops in (old, new))
-        yield from _other("text", f"op {op}", before, after)
-
-
-def _described(op: OpSchema) -> str:
-    inputs = (
-        f"{each.name} ({each.type}{'' if each.required else ', optional'}): {each.description}"
-        for each in op.inputs
-    )
-    return "; ".join((op.description, *inputs))
-
-
-def _asking(old: Action, new: Action) -> Iterator[AcceptanceChangeView]:
-    yield from _flag("asks_no_more", "", before=not old.gated, after=not new.gated)
-    before, after = old.approval.effect, new.approval.effect
-    if before != after:
-        # Only the first word on an effect that is more than a read takes nothing from anybody.
-        first = before is None and after != "read"
-        yield AcceptanceChangeView(
-            kind="effect",
-            direction="other" if first else "wider",
-            before=before or "",
-            after=after or "",
-        )
-    elif before is None:
-        yield from _flag("declared_read", "", before=old.is_read_only, after=new.is_read_only)
+    if not action.gated:
+        yield Row("asks_no_more")
+    if action.approval.effect is not None:
+        yield Row("effect", shown=action.approval.effect)
+    yield from rows_of("ops", _ops(action))
+    yield from rows_of("connectors", (each.fqn for each in action.requires))
+    for each in action.requires:
+        build = f"{each.version} {each.hash}"
+        yield Row("connector_bytes", each.fqn, build, within=("connectors", each.fqn))
+    if action.approval.preview is not None:
+        yield from _preview_rows(action.approval.preview)
+    run = [f"{step.id}: {step.connector}.{step.op}" for step in action.steps]
+    yield Row("steps", shown=", ".join(run), value=run)
+    for step in action.steps:
+        yield Row("steps", step.id)
+        yield Row("idempotent", step.id, value=step.idempotent is True)
+        yield from _step_rows(step, whole=step.id in whole)
+    yield from rows_of("arguments", (each.name for each in action.inputs))
+    for each in action.inputs:
+        yield from _input_rows(each)
+    limits = action.limits
+    wall = limits.wall_seconds if seconds is None else seconds
+    yield Row("wall_seconds", shown=str(wall), value=wall)
+    yield Row("memory_mib", shown=str(limits.memory_mib), value=limits.memory_mib)
+    yield Row("version", shown=action.version)
+    for name in ("name", "source", "intent", "title"):
+        yield Row("text", name, getattr(action, name))
 
 
 def _ops(action: Action) -> set[str]:
@@ -176,180 +215,103 @@ def _ops(action: Action) -> set[str]:
     return ops
 
 
-def _required_connectors(old: Action, new: Action) -> Iterator[AcceptanceChangeView]:
-    before = {each.fqn: each for each in old.requires}
-    after = {each.fqn: each for each in new.requires}
-    yield from _sets("connectors", before, after)
-    for fqn in sorted(before.keys() & after.keys()):
-        one, two = before[fqn], after[fqn]
-        yield from _other(
-            "connector_bytes", fqn, f"{one.version} {one.hash}", f"{two.version} {two.hash}"
-        )
+def _preview_rows(preview: Preview) -> Iterator[Row]:
+    here: RowKey = ("preview", "")
+    yield Row("preview")
+    yield Row("preview_op", shown=preview.op, within=here)
+    yield Row("preview_args", shown=_shown(preview.args), within=here)
+    if preview.read_back is not None:
+        yield Row("preview_args", "read_back", _shown(preview.read_back), within=here)
+    for label, source in preview.render:
+        yield Row("shown_fields", label, within=here)
+        yield Row("shown_from", label, source, within=("shown_fields", label))
+    for label, source in preview.changes:
+        yield Row("before_after", label, source, within=here)
+    yield Row("text", "gist", preview.gist or "", within=here)
+    yield Row("text", "multiline", ", ".join(sorted(preview.multiline)), within=here)
+    for label, form in preview.formats:
+        yield Row("text", f"{label}.format", form, within=here)
 
 
-def _preview(old: Preview | None, new: Preview | None) -> Iterator[AcceptanceChangeView]:
-    yield from _flag("preview", "", before=old is None, after=new is None)
-    if old is None or new is None:
+def _step_rows(step: Step, *, whole: bool) -> Iterator[Row]:
+    both: RowKey = ("steps", step.id)
+    if whole:
+        shown = "" if step.inputs is None else _shown(step.inputs)
+        yield Row("step_inputs", step.id, shown, within=both)
         return
-    yield from _wider("preview_op", "", old.op, new.op)
-    yield from _wider("preview_args", "", _shown(old.args), _shown(new.args))
-    asked = ("" if each.read_back is None else _shown(each.read_back) for each in (old, new))
-    yield from _wider("preview_args", "read_back", *asked)
-    before, after = dict(old.render), dict(new.render)
-    for label in _in_order(before, after):
-        if label in before and label in after:
-            yield from _wider("shown_from", label, before[label], after[label])
-        else:
-            yield from _flag(
-                "shown_fields", label, before=label not in before, after=label not in after
-            )
-    yield from _fields_compared(dict(old.changes), dict(new.changes))
-    yield from _other("text", "gist", old.gist or "", new.gist or "")
-    multiline = (", ".join(sorted(each.multiline)) for each in (old, new))
-    yield from _other("text", "multiline", *multiline)
-    its, theirs = dict(old.formats), dict(new.formats)
-    for label in _in_order(its, theirs):
-        yield from _other("text", f"{label}.format", its.get(label, ""), theirs.get(label, ""))
+    for key, each in (step.inputs or {}).items():
+        yield Row("step_inputs", f"{step.id}.{key}", _shown(each), within=both)
 
 
-def _fields_compared(
-    before: Mapping[str, str], after: Mapping[str, str]
-) -> Iterator[AcceptanceChangeView]:
-    for label in _in_order(before, after):
-        direction: ChangeDirection = "narrower" if label not in before else "wider"
-        yield from _change(
-            "before_after", direction, label, before.get(label, ""), after.get(label, "")
-        )
-
-
-def _steps(old: Sequence[Step], new: Sequence[Step]) -> Iterator[AcceptanceChangeView]:
-    before = [f"{step.id}: {step.connector}.{step.op}" for step in old]
-    after = [f"{step.id}: {step.connector}.{step.op}" for step in new]
-    direction: ChangeDirection = "wider" if len(new) > len(old) else "other"
-    yield from _change("steps", direction, "", ", ".join(before), ", ".join(after))
-    known = {step.id: step for step in old}
-    for step in new:
-        if step.id not in known:
-            if step.idempotent is True:
-                yield from _flag("idempotent", step.id, before=False, after=True)
-            continue
-        earlier = known[step.id]
-        yield from _flag(
-            "idempotent",
-            step.id,
-            before=earlier.idempotent is True,
-            after=step.idempotent is True,
-        )
-        yield from _step_inputs(earlier, step)
-
-
-def _step_inputs(old: Step, new: Step) -> Iterator[AcceptanceChangeView]:
-    if old.inputs is None or new.inputs is None:
-        if old.inputs is not new.inputs:
-            both = ("" if step.inputs is None else _shown(step.inputs) for step in (old, new))
-            yield AcceptanceChangeView(
-                kind="step_inputs", direction="other", name=new.id, before=next(both), after=next(both)
-            )  # fmt: skip
-        return
-    for key in _in_order(old.inputs, new.inputs):
-        before = _shown(old.inputs[key]) if key in old.inputs else ""
-        after = _shown(new.inputs[key]) if key in new.inputs else ""
-        if key not in old.inputs or key not in new.inputs or before != after:
-            yield AcceptanceChangeView(
-                kind="step_inputs",
-                direction="other",
-                name=f"{new.id}.{key}",
-                before=before,
-                after=after,
-            )
-
-
-def _inputs(old: Sequence[Input], new: Sequence[Input]) -> Iterator[AcceptanceChangeView]:
-    before = {each.name: each for each in old}
-    after = {each.name: each for each in new}
-    yield from _sets("arguments", before, after)
-    for name in _in_order(before, after):
-        if name not in before or name not in after:
-            continue
-        one, two = before[name], after[name]
-        yield from _flag("argument_optional", name, before=not one.required, after=not two.required)
-        yield from _types(name, one, two)
-        for key, its, theirs in (
-            ("label", one.label or "", two.label or ""),
-            ("description", one.description, two.description),
-            ("multiline", _yes(one.multiline), _yes(two.multiline)),
-            ("format", one.format or "", two.format or ""),
-        ):
-            yield from _other("text", f"{name}.{key}", its, theirs)
-
-
-def _types(name: str, old: Input, new: Input) -> Iterator[AcceptanceChangeView]:
-    before, after = _type_names(old), _type_names(new)
-    fewer = {*after} < {*before} or (ANY in before and ANY not in after)
-    yield from _change(
-        "argument_type",
-        "narrower" if fewer else "wider",
-        name,
-        " or ".join(before),
-        " or ".join(after),
-    )
-
-
-def _type_names(entry: Input) -> list[str]:
-    return [
+def _input_rows(entry: Input) -> Iterator[Row]:
+    name = entry.name
+    both: RowKey = ("arguments", name)
+    if not entry.required:
+        yield Row("argument_optional", name, within=both)
+    types = [
         f"{each.type} of {each.items_type}" if each.items_type else each.type
         for each in entry.types
     ]
+    yield Row("argument_type", name, " or ".join(types), types, within=both)
+    for key, shown in (
+        ("label", entry.label or ""),
+        ("description", entry.description),
+        ("multiline", _yes(entry.multiline)),
+        ("format", entry.format or ""),
+    ):
+        yield Row("text", f"{name}.{key}", shown, within=both)
 
 
-def _credential(
-    old: CredentialRequirement | None, new: CredentialRequirement | None
-) -> Iterator[AcceptanceChangeView]:
-    if old is None or new is None:
-        direction: ChangeDirection = "narrower" if new is None else "wider"
-        kinds = (each.kind if each is not None else "" for each in (old, new))
-        yield from _change("credential", direction, "", *kinds)
-        return
-    yield from _wider("credential", "", old.kind, new.kind)
-    before, after = _parts(old), _parts(new)
-    for key in _in_order(before, after):
-        its, theirs = before.get(key, ""), after.get(key, "")
-        if its == theirs:
-            continue
-        hidden = key == _NOT_SHOWN
-        yield AcceptanceChangeView(
-            kind="credential_part",
-            direction="wider",
-            name=key,
-            before="" if hidden else its,
-            after="" if hidden else theirs,
-        )
-    scopes = [each.oauth2.scopes if each.oauth2 is not None else () for each in (old, new)]
-    yield from _sets("scopes", *scopes)
+def compare_manifests(
+    old: Manifest, new: Manifest, *, old_module: str, new_module: str
+) -> tuple[AcceptanceChangeView, ...]:
+    """Return what differs between two connectors, what allows more first.
+
+    Args:
+        old_module: size and hash of the module, as a sentence.
+        new_module: the same of the new one.
+    """
+    return compare(_manifest_rows(old, old_module), _manifest_rows(new, new_module))
 
 
-def _parts(credential: CredentialRequirement) -> dict[str, str]:
-    """Return everything but kind and scopes, which are compared by themselves."""
-    found = {
-        "scope": credential.scope,
-        "header": credential.header,
-        "format": credential.format,
-        "region": credential.region,
-        "service": credential.service,
-        "access_key_id": credential.access_key_id,
-    }
+def _manifest_rows(manifest: Manifest, module: str) -> Iterator[Row]:
+    yield from rows_of("hosts", manifest.hosts)
+    yield from rows_of("imports", manifest.imports)
+    if manifest.credential is not None:
+        yield from _credential_rows(manifest.credential)
+    for op, seconds in manifest.wall_seconds.items():
+        yield Row("wall_seconds", op, str(seconds), seconds)
+    yield Row("module", shown=module)
+    yield Row("version", shown=manifest.version)
+    yield Row("default_idempotency", shown=_yes(manifest.idempotent))
+    yield Row("text", "publisher", manifest.publisher)
+    yield Row("text", "provenance_hash", manifest.provenance_hash)
+    yield Row("text", "intents", ", ".join(manifest.intents))
+    for op, schema in manifest.ops.items():
+        yield Row("text", f"op {op}", _described(schema))
+
+
+def _described(op: OpSchema) -> str:
+    inputs = (
+        f"{each.name} ({each.type}{'' if each.required else ', optional'}): {each.description}"
+        for each in op.inputs
+    )
+    return "; ".join((op.description, *inputs))
+
+
+def _credential_rows(credential: CredentialRequirement) -> Iterator[Row]:
+    here: RowKey = ("credential", "")
+    yield Row("credential", shown=credential.kind)
+    parts = ("scope", "header", "format", "region", "service", "access_key_id")
+    found = {key: getattr(credential, key) for key in parts}
     if (oauth2 := credential.oauth2) is not None:
-        found |= {
-            "authorize_url": oauth2.authorize_url,
-            "token_url": oauth2.token_url,
-            "client_id": oauth2.client_id,
-            _NOT_SHOWN: oauth2.client_secret,
-        }
-    return found
-
-
-def _in_order(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    return list({**dict.fromkeys(after), **dict.fromkeys(before)})
+        keys = ("authorize_url", "token_url", "client_id", _NOT_SHOWN)
+        found |= {key: getattr(oauth2, key) for key in keys}
+        yield from rows_of("scopes", oauth2.scopes, within=here)
+    for key, each in found.items():
+        if each:
+            shown = "" if key == _NOT_SHOWN else each
+            yield Row("credential_part", key, shown, each, within=here)
 
 
 def _shown(value: Json) -> str:

@@ -2,14 +2,15 @@
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
 
 from aileron_core.canonical import sha256_hex
 from aileron_core.console_port.file_views import AcceptanceChangeView, ChangeDirection, ChangeKind
 from aileron_core.errors import FileProblems
-from aileron_core.policy.model import Decision, Rule
+from aileron_core.library.comparison import DIRECTIONS, Row, compare, rows_of
+from aileron_core.policy.model import Decision, Policy, Rule
 from aileron_core.policy.policy_file import parse_policy
 
 _DEFAULTS: Final[Mapping[str, float]] = {
@@ -45,19 +46,14 @@ def compare_settings(old: str, new: str) -> tuple[AcceptanceChangeView, ...]:
     Raises:
         ValueError: one of them is not TOML.
     """
-    before, after = (dict(_flat("", tomllib.loads(text))) for text in (old, new))
-    found = [
-        AcceptanceChangeView(
-            kind="setting",
-            direction=_direction(name, before.get(name), after.get(name)),
-            name=name,
-            before=_shown(before.get(name)),
-            after=_shown(after.get(name)),
-        )
-        for name in {*before, *after}
-        if before.get(name) != after.get(name)
-    ]
+    found = compare(*(_setting_rows(text) for text in (old, new)), rule=_direction)
     return tuple(sorted(found, key=_rank))
+
+
+def _setting_rows(text: str) -> list[Row]:
+    return [
+        Row("setting", name, _shown(each), each) for name, each in _flat("", tomllib.loads(text))
+    ]
 
 
 def settings_sha256(text: str) -> str:
@@ -82,19 +78,21 @@ def _flat(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, object]]
             yield f"{prefix}{name}", value
 
 
-def _direction(name: str, before: object, after: object) -> ChangeDirection:
+def _direction(old: Row | None, new: Row | None) -> ChangeDirection:
+    name = next(each.name for each in (old, new) if each is not None)
+    before, after = (each.value if each is not None else None for each in (old, new))
     if name.startswith(_ALLOWS_NOTHING):
         return "other"
     if name in _DEFAULTS:
-        old, new = (_number(name, each) for each in (before, after))
-        return "narrower" if (new > old) == (name in _LESS_ALLOWS_MORE) else "wider"
+        less, more = (_number(name, each) for each in (before, after))
+        return "narrower" if (more > less) == (name in _LESS_ALLOWS_MORE) else "wider"
     if name == "builtin.bash.rehearse":
         return "wider" if after == "never" else "narrower" if before == "never" else "other"
     if name in ("gateway.require_unlocked", "gateway.inspect"):
         return "narrower" if after is True else "wider"
     if name in _PATHS:
-        old, new = (_elements(each) for each in (before, after))
-        return "narrower" if (old <= new if name == "launch.hide" else new <= old) else "wider"
+        had, has = (_elements(each) for each in (before, after))
+        return "narrower" if (had <= has if name == "launch.hide" else has <= had) else "wider"
     if name.startswith("gateway.") and after in (None, ""):
         return "narrower"  # the provider's own address
     return "wider"
@@ -111,15 +109,12 @@ def _number(name: str, value: object) -> float:
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _rank(change: AcceptanceChangeView) -> tuple[int, int, str]:
-    directions: tuple[ChangeDirection, ...] = ("wider", "other", "narrower")
     place = next((n for n, each in enumerate(_FIRST) if change.name.startswith(each)), len(_FIRST))
-    return directions.index(change.direction), place, change.name
+    return DIRECTIONS[change.direction], place, change.name
 
 
 def compare_policies(old: str, new: str) -> tuple[AcceptanceChangeView, ...]:
@@ -132,40 +127,18 @@ def compare_policies(old: str, new: str) -> tuple[AcceptanceChangeView, ...]:
         before, after = parse_policy(old), parse_policy(new)
     except FileProblems as error:
         raise ValueError(str(error)) from error
-    found = [
-        *_rules(before.rules, after.rules),
-        *_exceptions(before.secret_exceptions, after.secret_exceptions),
-    ]
+    found = compare(_policy_rows(before), _policy_rows(after))
     if not found and old != new:
-        found = [AcceptanceChangeView(kind="text", direction="other", name="reasons or comments")]
-    return tuple(sorted(found, key=lambda each: each.direction != "wider"))
+        return (AcceptanceChangeView(kind="text", direction="other", name="reasons or comments"),)
+    return found
 
 
-def _rules(before: Sequence[Rule], after: Sequence[Rule]) -> Iterator[AcceptanceChangeView]:
-    for rule in _new(before, after):
-        direction = "wider" if rule.decision == "allow" else "narrower"
-        kind = _KINDS[rule.decision]
-        yield AcceptanceChangeView(kind=kind, direction=direction, after=rule_text(rule))
-    for rule in _new(after, before):
-        direction = "narrower" if rule.decision == "allow" else "wider"
-        kind = _KINDS[rule.decision]
-        yield AcceptanceChangeView(kind=kind, direction=direction, before=rule_text(rule))
-
-
-def _new(before: Sequence[Rule], after: Sequence[Rule]) -> Iterable[Rule]:
-    """Return the rules of *after* that *before* has not, whatever their reasons."""
-    known, found = (
-        {replace(each, reason="", source=""): each for each in x} for x in (before, after)
-    )
-    return (rule for key, rule in found.items() if key not in known)
-
-
-def _exceptions(before: Sequence[str], after: Sequence[str]) -> Iterator[AcceptanceChangeView]:
-    kind: ChangeKind = "secret_except"
-    for pattern in sorted({*after} - {*before}):
-        yield AcceptanceChangeView(kind=kind, direction="wider", after=pattern)
-    for pattern in sorted({*before} - {*after}):
-        yield AcceptanceChangeView(kind=kind, direction="narrower", before=pattern)
+def _policy_rows(policy: Policy) -> Iterator[Row]:
+    """Yield the rules, whatever their reasons, and the exceptions."""
+    for rule in policy.rules:
+        key = repr(replace(rule, reason="", source=""))
+        yield Row(_KINDS[rule.decision], key, rule_text(rule))
+    yield from rows_of("secret_except", policy.secret_exceptions)
 
 
 def rule_text(rule: Rule) -> str:

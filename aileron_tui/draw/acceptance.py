@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from aileron_core.console_port.file_views import (
+    ONE_SIDED,
     AcceptanceChangeView,
     AcceptedBeforeView,
     FileContentView,
@@ -17,12 +18,6 @@ from aileron_tui.draw.text_diff import BoundedDiff, line_opcodes, signed_block, 
 from aileron_tui.draw.times import clock_seconds, day
 
 _CONTEXT_LINES = 3
-_ONE_SIDED = frozenset(
-    {"ops", "hosts", "connectors", "scopes", "imports", "arguments"}
-    | {"project_args", "project_env", "project_settings"}
-    | {"rule_allows", "rule_asks", "rule_denies", "secret_except"}
-)
-"""Kinds of which one thing is new, or gone: it stands behind its sign alone."""
 
 
 def difference_blocks(before: AcceptedBeforeView, text: str, *, unfold: bool) -> Iterator[Block]:
@@ -110,7 +105,7 @@ def _change_lines(changes: Iterable[AcceptanceChangeView], role: Role) -> Iterat
 def change_line(change: AcceptanceChangeView, role: Role, name_role: Role = "strong") -> Line:
     """Return the sentence on one difference."""
     sentence = Piece(words.acceptance.change(change.kind, change.direction), role)
-    if change.kind in _ONE_SIDED:
+    if change.kind in ONE_SIDED:
         return line(sentence, " ", *brief(change.after or change.before, name_role))
     pieces: list[Piece] = [sentence]
     if change.name:
