@@ -2,14 +2,39 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
+from aileron_core.canonical import Json
+from aileron_core.clock import rfc3339
 
 if TYPE_CHECKING:
     from aileron_core.storage.database import Tx
+
+RecordKey: TypeAlias = tuple[str, str]
+"""Kind and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedKind:
+    """One kind of what a person accepts by a row of its own."""
+
+    noun: str
+    """What a record calls it, before its name."""
+    of: str = ""
+    """The kind of the file that it goes with: it ends with that file's acceptance."""
+
+
+KINDS: Final[Mapping[str, AcceptedKind]] = {
+    "action": AcceptedKind("action"),
+    "connector": AcceptedKind("connector"),
+    "preview": AcceptedKind("preview POST requests of", of="connector"),
+    "run_time": AcceptedKind("longer time of the action", of="action"),
+}
+"""Those of the files of a home; a project's settings are a set of their own."""
 
 _ACCEPTED = {AuditEvent.LIBRARY_ACCEPTED, AuditEvent.LIBRARY_TAKEN_IN}
 _WITHDRAWN = {AuditEvent.LIBRARY_WITHDRAWN, AuditEvent.LIBRARY_HELD_BACK}
@@ -23,7 +48,7 @@ class AcceptanceRecord:
     """One thing that is accepted, in exactly these bytes."""
 
     kind: str
-    """`action`, `connector`, `preview`, `run_time`, or `project`."""
+    """One of `KINDS`, or `project`."""
     name: str
     """An action file's name in the folder; a connector's `fqn@version`, for `preview` with what its
     previews may read by POST after it; `<agent> <folder>`."""
@@ -32,6 +57,43 @@ class AcceptanceRecord:
     """Epoch seconds."""
     accepted_by: str
     """`person`, or `--accept-installed`."""
+
+    @property
+    def key(self) -> RecordKey:
+        return self.kind, self.name
+
+    @property
+    def owner(self) -> RecordKey:
+        """The key of the file that it goes with; its own where that is a file itself."""
+        of = KINDS[self.kind].of if self.kind in KINDS else ""
+        # A connector's name has no blank, and an action file's name stands alone.
+        name = self.name.partition(" ")[0] if of == "connector" else self.name
+        return of or self.kind, name
+
+    def to_audit(
+        self, event: AuditEvent, at: float, summary: str, extra: Mapping[str, Json] | None = None
+    ) -> AuditRecord:
+        """Return the record of what happens to this acceptance at *at*, in epoch seconds."""
+        by = {"by": self.accepted_by} if event == AuditEvent.LIBRARY_ACCEPTED else {}
+        about = {"kind": self.kind, "name": self.name, "digest": self.digest, **by}
+        return AuditRecord(
+            at=rfc3339(at), event=event, summary=summary, extra={**about, **(extra or {})}
+        )
+
+
+def removal(of: AcceptanceRecord, at: float) -> AuditRecord:
+    """Return the record that a file was removed: from then on no row of its name counts."""
+    return of.to_audit(
+        AuditEvent.LIBRARY_REMOVED, at, f"Removed, and no longer accepted: {of.name}"
+    )
+
+
+def owned_by(
+    records: Iterable[AcceptanceRecord], files: Iterable[AcceptanceRecord]
+) -> list[AcceptanceRecord]:
+    """Return those of *records* that go with one of *files*, whatever its bytes, without these."""
+    keys = {each.key for each in files}
+    return [each for each in records if each.owner in keys and each.key not in keys]
 
 
 def save_record(tx: "Tx", accepted: AcceptanceRecord) -> None:
@@ -62,25 +124,23 @@ def load_records(connection: sqlite3.Connection) -> list[AcceptanceRecord]:
     A row that another program inserted, or put back after it was withdrawn or removed, accepts nothing.
     """
     newest = _newest(connection)
+    return [
+        each
+        for each in load_rows(connection)
+        if (latest := newest.get(each.key)) and latest[0] in _ACCEPTED and latest[1] == each.digest
+    ]
+
+
+def load_rows(connection: sqlite3.Connection) -> list[AcceptanceRecord]:
+    """Return the rows as they are, whether they accept something or not."""
     rows = connection.execute("SELECT kind, name, digest, taken_at, taken_by FROM pins")
     return [
         AcceptanceRecord(kind=kind, name=name, digest=digest, accepted_at=at, accepted_by=by)
         for kind, name, digest, at, by in rows
-        if (latest := newest.get((kind, name))) and latest[0] in _ACCEPTED and latest[1] == digest
     ]
 
 
-def load_rows(connection: sqlite3.Connection, kinds: Collection[str]) -> list[AcceptanceRecord]:
-    """Return the rows of *kinds* as they are, whether they accept something or not."""
-    rows = connection.execute("SELECT kind, name, digest, taken_at, taken_by FROM pins")
-    return [
-        AcceptanceRecord(kind=kind, name=name, digest=digest, accepted_at=at, accepted_by=by)
-        for kind, name, digest, at, by in rows
-        if kind in kinds
-    ]
-
-
-def delete_others(tx: "Tx", kinds: Collection[str], wanted: Collection[tuple[str, str]]) -> None:
+def delete_others(tx: "Tx", kinds: Collection[str], wanted: Collection[RecordKey]) -> None:
     """Delete the rows of *kinds* whose (kind, name) is not among *wanted*."""
     for kind, name in tx.execute("SELECT kind, name FROM pins").fetchall():
         if kind in kinds and (kind, name) not in wanted:
@@ -115,20 +175,42 @@ def load_withdrawn(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
     }
 
 
-def _newest(connection: sqlite3.Connection) -> Mapping[tuple[str, str], tuple[str, str]]:
+def _newest(connection: sqlite3.Connection) -> Mapping[RecordKey, tuple[str, str]]:
     """Return event and digest of the newest record about each (kind, name)."""
-    newest: dict[tuple[str, str], tuple[str, str]] = {}
-    places = ", ".join("?" for _ in _EVENTS)
-    # `run IS NULL` first: an index finds these few among all the records of runs.
-    for event, body in connection.execute(
-        f"SELECT event, body FROM audit WHERE run IS NULL AND event IN ({places}) ORDER BY seq",  # noqa: S608
-        _EVENTS,
-    ):
-        record = _parsed(body)
+    newest: dict[RecordKey, tuple[str, str]] = {}
+    for event, record in _audited(connection, _EVENTS):
         kind, name, digest = record.get("kind"), record.get("name"), record.get("digest")
         if isinstance(kind, str) and isinstance(name, str) and isinstance(digest, str):
             newest[kind, name] = (event, digest)
     return newest
+
+
+def load_accepted(connection: sqlite3.Connection, name: str) -> Mapping[str, str]:
+    """Return when each digest of the set *name* was accepted last, or first signed, as the record says it.
+
+    The last one is last.
+    """
+    found: dict[str, str] = {}
+    events = (AuditEvent.LIBRARY_ACCEPTED, AuditEvent.LIBRARY_AUTHENTICATED)
+    for _, record in _audited(connection, events):
+        digest = record.get("digest")
+        if record.get("set") == name and isinstance(digest, str):
+            found.pop(digest, None)
+            found[digest] = str(record.get("at"))
+    return found
+
+
+def _audited(
+    connection: sqlite3.Connection, events: Collection[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield event and body of the records of *events*, oldest first."""
+    places = ", ".join("?" for _ in events)
+    # `run IS NULL` first: an index finds these few among all the records of runs.
+    for event, body in connection.execute(
+        f"SELECT event, body FROM audit WHERE run IS NULL AND event IN ({places}) ORDER BY seq",  # noqa: S608
+        tuple(events),
+    ):
+        yield event, _parsed(body)
 
 
 def _parsed(body: object) -> dict[str, Any]:

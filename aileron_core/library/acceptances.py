@@ -1,25 +1,15 @@
 """What is accepted now, in memory; each acceptance and each withdrawal of one goes on record here."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
-from aileron_core.clock import Clock, rfc3339
-from aileron_core.library import acceptance, preview_reads, run_time
-from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.clock import Clock
+from aileron_core.library import acceptance
+from aileron_core.library.acceptance import KINDS, AcceptanceRecord, RecordKey, owned_by
 from aileron_core.library.authenticated_records import AuthenticatedRecords
-from aileron_core.library.preview_reads import reads_of
-from aileron_core.library.run_time import run_times_of
-from aileron_core.storage.database import Database, Tx
-
-_NOUNS = {
-    "action": "action",
-    "connector": "connector",
-    preview_reads.KIND: "preview POST requests of",
-    run_time.KIND: "longer time of the action",
-}
-"""What a record calls the accepted thing, before its name."""
+from aileron_core.storage.database import Database
 
 
 class Acceptances:
@@ -57,7 +47,7 @@ class Acceptances:
         self._withdrawn = await self._database.read(acceptance.load_withdrawn)
 
     @property
-    def records(self) -> Mapping[tuple[str, str], AcceptanceRecord]:
+    def records(self) -> Mapping[RecordKey, AcceptanceRecord]:
         """By kind and name."""
         return self._stored.records
 
@@ -115,21 +105,24 @@ class Acceptances:
             AcceptanceRecord(kind=kind, name=name, digest=digest, accepted_at=now, accepted_by=by)
             for kind, name, digest in found
         ]
-        replaced = [
-            *self._reads_of_other_bytes(accepted),
-            *self._ended_run_times(accepted),
-            *ended,
-        ]
+        # What went with earlier bytes, and was not accepted anew with these, ends.
+        replaced = self._withdrawn_with([*owned_by(self.records.values(), accepted), *ended])
         how = " (--accept-installed)" if by != "person" else ""
-
-        def unit(tx: Tx) -> None:
-            self._write_withdrawn(tx, replaced)
-            for each in accepted:
-                acceptance.save_record(tx, each)
-                summary = f"Accepted the {_NOUNS[each.kind]} {each.name}{how}"
-                tx.record(self._record(AuditEvent.LIBRARY_ACCEPTED, each, summary))
-
-        await self._stored.change(unit, save=accepted, delete=replaced)
+        connectors = {
+            each: self._connectors_of(each.name) for each in accepted if each.kind == "action"
+        }
+        await self._stored.change(
+            save={
+                each: each.to_audit(
+                    AuditEvent.LIBRARY_ACCEPTED,
+                    now,
+                    f"Accepted the {KINDS[each.kind].noun} {each.name}{how}",
+                    {"connectors": connectors[each]} if each in connectors else None,
+                )
+                for each in accepted
+            },
+            delete=replaced,
+        )
         self._note_withdrawn(replaced)
         for each in accepted:
             self._offers.pop(each.name, None)
@@ -142,13 +135,10 @@ class Acceptances:
             VaultLocked: unlock it first; nothing changed.
             StorageUnavailable: it could not be written, and is still accepted.
         """
-        withdrawn = [record]
-        if record.kind == "connector":
-            withdrawn += reads_of(self.records.values(), record.name)
-        withdrawn += run_times_of(self.records.values(), withdrawn)
-        await self._stored.change(lambda tx: self._write_withdrawn(tx, withdrawn), delete=withdrawn)
+        withdrawn = self._withdrawn_with([record, *owned_by(self.records.values(), [record])])
+        await self._stored.change(delete=withdrawn)
         self._note_withdrawn(withdrawn)
-        if record.kind == preview_reads.KIND:  # so that it can be accepted again
+        if record.kind == "preview":  # so that it can be accepted again
             self._offers[record.name] = record.digest
 
     async def remove(self, removed: Sequence[AcceptanceRecord]) -> None:
@@ -161,50 +151,26 @@ class Acceptances:
         """
         if not removed:
             return
-        times = run_times_of(self.records.values(), removed)
-        removed = [*removed, *(each for each in times if each not in removed)]
+        removed = [*removed, *owned_by(self.records.values(), removed)]
         if self.waits_for_vault:
             self._removed_while_locked += removed
-            self._stored.forget((each.kind, each.name) for each in removed)
+            self._stored.forget(each.key for each in removed)
             return
+        now = self._clock.now()
+        await self._stored.change(delete={each: acceptance.removal(each, now) for each in removed})
 
-        def unit(tx: Tx) -> None:
-            for each in removed:
-                acceptance.delete_record(tx, each.kind, each.name)
-                summary = f"Removed, and no longer accepted: {each.name}"
-                tx.record(self._record(AuditEvent.LIBRARY_REMOVED, each, summary))
+    def _withdrawn_with(
+        self, ended: Iterable[AcceptanceRecord]
+    ) -> dict[AcceptanceRecord, AuditRecord]:
+        """Return *ended*, each with the record that it is accepted no more."""
+        event, now = AuditEvent.LIBRARY_WITHDRAWN, self._clock.now()
+        return {
+            each: each.to_audit(
+                event, now, f"Withdrew the acceptance of the {KINDS[each.kind].noun} {each.name}"
+            )
+            for each in ended
+        }
 
-        await self._stored.change(unit, delete=removed)
-
-    def _reads_of_other_bytes(self, accepted: Sequence[AcceptanceRecord]) -> list[AcceptanceRecord]:
-        return [
-            read
-            for each in accepted
-            if each.kind == "connector"
-            for read in reads_of(self.records.values(), each.name)
-            if read.digest != each.digest
-        ]
-
-    def _ended_run_times(self, accepted: Sequence[AcceptanceRecord]) -> list[AcceptanceRecord]:
-        """Return the times of earlier bytes that the accepted ones do not name."""
-        kept = {each.name for each in accepted if each.kind == run_time.KIND}
-        ended = run_times_of(self.records.values(), accepted)
-        return [each for each in ended if each.name not in kept]
-
-    def _write_withdrawn(self, tx: Tx, ended: Sequence[AcceptanceRecord]) -> None:
-        for each in ended:
-            acceptance.delete_record(tx, each.kind, each.name)
-            summary = f"Withdrew the acceptance of the {_NOUNS[each.kind]} {each.name}"
-            tx.record(self._record(AuditEvent.LIBRARY_WITHDRAWN, each, summary))
-
-    def _note_withdrawn(self, ended: Sequence[AcceptanceRecord]) -> None:
+    def _note_withdrawn(self, ended: Iterable[AcceptanceRecord]) -> None:
         for each in ended:
             self._withdrawn.add((each.kind, each.name, each.digest))
-
-    def _record(self, event: AuditEvent, about: AcceptanceRecord, summary: str) -> AuditRecord:
-        extra: dict[str, Json] = {"kind": about.kind, "name": about.name, "digest": about.digest}
-        if event == AuditEvent.LIBRARY_ACCEPTED:
-            extra["by"] = about.accepted_by
-            if about.kind == "action":
-                extra["connectors"] = self._connectors_of(about.name)
-        return AuditRecord(at=rfc3339(self._clock.now()), event=event, summary=summary, extra=extra)

@@ -11,8 +11,7 @@ it is only if its hash is what was signed, or is on record.
 
 import asyncio
 import logging
-import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -31,11 +30,10 @@ from aileron_core.errors import (
     Conflict,
     FileProblems,
     Problem,
-    StorageUnavailable,
-    VaultDamaged,
     VaultLocked,
 )
 from aileron_core.library import acceptance
+from aileron_core.library.authenticated_records import OTHER_VAULT, SignedSet
 from aileron_core.library.settings_comparison import (
     compare_policies,
     compare_settings,
@@ -43,9 +41,8 @@ from aileron_core.library.settings_comparison import (
 )
 from aileron_core.policy.model import Policy, Rule
 from aileron_core.policy.policy_file import NAME, parse_policy, rules_in_force
-from aileron_core.storage.database import Database, Tx
+from aileron_core.storage.database import Database
 from aileron_core.vault.atomic_file import read_private_file, replace_file
-from aileron_core.vault.authenticated_sets import AuthenticatedSet, SetMac
 from aileron_core.vault.vault import Vault
 
 SettingsKind = Literal["settings", "policy"]
@@ -61,6 +58,8 @@ class SettingsFile:
     kind: SettingsKind
     """Of its item; also the name of its set under the vault's key."""
     name: str
+    noun: str
+    """What a record calls it, before its name."""
     compare: Callable[[str, str], tuple[AcceptanceChangeView, ...]]
     """Says what differs between an accepted text and another; raises ValueError if it cannot read one."""
     needs_acceptance: bool
@@ -71,10 +70,18 @@ class SettingsFile:
 
 
 CONFIG: Final = SettingsFile(
-    kind="settings", name="config.toml", compare=compare_settings, needs_acceptance=False
+    kind="settings",
+    name="config.toml",
+    noun="settings of",
+    compare=compare_settings,
+    needs_acceptance=False,
 )
 POLICY: Final = SettingsFile(
-    kind="policy", name="policy.toml", compare=compare_policies, needs_acceptance=True
+    kind="policy",
+    name="policy.toml",
+    noun="rules of",
+    compare=compare_policies,
+    needs_acceptance=True,
 )
 
 
@@ -101,7 +108,7 @@ class AcceptedSettings:
         self._text = text
         self.file = file
         self.sha256 = sha256_hex(text.encode())
-        self._set = AuthenticatedSet(vault, file.kind)
+        self._set = SignedSet(database, vault, file.kind)
         self._copy = file.copy_in(home)
         self._before: AcceptedBeforeView | None = None
         self._changing = asyncio.Lock()
@@ -130,8 +137,10 @@ class AcceptedSettings:
             if self.count and not self._vault.is_new:
                 return  # what this process was started with does not change
             kind, name = self.file.kind, self.file.name
-            mac = await self._database.read(lambda c: acceptance.load_mac(c, kind))
-            last = await self._database.read(lambda c: _accepted_last(c, kind))
+            mac, accepted = await self._database.read(
+                lambda c: (acceptance.load_mac(c, kind), acceptance.load_accepted(c, kind))
+            )
+            last = [*accepted][-1] if accepted else None
             try:
                 why, is_first = await asyncio.to_thread(self._check, mac, last)
             except VaultLocked:
@@ -143,7 +152,7 @@ class AcceptedSettings:
                     AuditEvent.LIBRARY_AUTHENTICATED, f"The vault's key protects {name}"
                 )
             elif why and was_accepted:
-                before = await self._accepted_before(mac, last)
+                before = await asyncio.to_thread(self._accepted_before, mac, accepted, last)
             only_looks = before is not None and self._differs_in_looks_alone(before)
             if only_looks:
                 why, before = "", None
@@ -163,31 +172,28 @@ class AcceptedSettings:
     def _keeps_copy(self, last: str | None) -> bool:
         return last is not None if self.file.needs_acceptance else self._vault.state != "absent"
 
-    async def _accepted_before(self, mac: str | None, last: str | None) -> AcceptedBeforeView:
+    def _accepted_before(
+        self, mac: str | None, accepted: Mapping[str, str], last: str | None
+    ) -> AcceptedBeforeView:
         """Return what was accepted instead, as far as the copy is what was signed last."""
+        name = self.file.name
         try:
-            data = await asyncio.to_thread(read_private_file, self._copy, _MAX_BYTES)
-        except OSError:
-            data = None
-        if data is not None:
+            data = read_private_file(self._copy, _MAX_BYTES)
+            if data is None:
+                raise FileNotFoundError
             digest, text = sha256_hex(data), data.decode("utf-8", "backslashreplace")
-            try:
-                if self._vault.state == "absent":
-                    why = "" if digest == last else "it was changed"
-                else:
-                    why = await asyncio.to_thread(self._set.check, digest, mac)
-                at = await self._database.read(lambda c: _accepted_at(c, self.file.kind, digest))
-                if not why and at is not None:
-                    return AcceptedBeforeView(
-                        name=self.file.name,
-                        digest=digest,
-                        accepted_at=at,
-                        text=text,
-                        changes=self.file.compare(text, self._text),
-                    )
-            except (VaultLocked, VaultDamaged, OSError, ValueError, sqlite3.Error):
-                pass  # the whole file is shown instead
-        return AcceptedBeforeView(name=self.file.name, digest="", accepted_at=0.0, text=None)
+            without_vault = self._vault.state == "absent"
+            if digest == last if without_vault else not self._set.check(digest, mac, None)[0]:
+                return AcceptedBeforeView(
+                    name=name,
+                    digest=digest,
+                    accepted_at=parse_rfc3339(accepted[digest]),
+                    text=text,
+                    changes=self.file.compare(text, self._text),
+                )
+        except (VaultLocked, OSError, ValueError, KeyError):
+            pass  # the whole file is shown instead
+        return AcceptedBeforeView(name=name, digest="", accepted_at=0.0, text=None)
 
     def _differs_in_looks_alone(self, before: AcceptedBeforeView) -> bool:
         if self.file.kind != "settings" or before.text is None or self._vault.state == "absent":
@@ -210,30 +216,18 @@ class AcceptedSettings:
         Args:
             last: the digest that is on record as accepted last.
         """
-        if self._vault.state == "absent":
-            gone = "the vault that authenticated it is gone"
-            return (self._why_not_on_record(last) if mac is None else gone), False
-        try:
-            if self.file.needs_acceptance and self._set.is_unsigned():
-                # The vault itself says that nothing was accepted with it.
-                first = self._vault.is_new and self.count and last is not None
-                return ("" if self.count or not self._text else _NOBODY), first
-            if self._vault.is_new and self._set.is_unsigned():
-                return (
-                    ("", True) if self.count or mac is None else ("another vault signed it", False)
-                )
-            return self._set.check(self.sha256, mac), False
-        except VaultDamaged as error:
-            return error.message, False
-        except OSError as error:
-            return f"the vault could not be written: {error.strerror}", False
-
-    def _why_not_on_record(self, last: str | None) -> str:
-        if not self.file.needs_acceptance or last == self.sha256:
-            return ""
-        if last is None:
-            return _NOBODY if self._text else ""
-        return "it was changed"
+        unsigned: tuple[str, bool] | None = None
+        nobody = "nobody has accepted it" if self._text else ""
+        if self.file.needs_acceptance:
+            if self._vault.state == "absent" and mac is None:
+                changed = "" if last == self.sha256 else "it was changed"
+                return (changed if last is not None else nobody), False
+            # The vault itself says that nothing was accepted with it.
+            first = self._vault.is_new and self.count and last is not None
+            unsigned = "" if self.count else nobody, first
+        elif self._vault.is_new:
+            unsigned = ("", True) if self.count or mac is None else (OTHER_VAULT, False)
+        return self._set.check(self.sha256, mac, unsigned)
 
     def not_accepted(self) -> tuple[NotAcceptedView, ...]:
         """Return what a person is asked to accept, if it does not count."""
@@ -266,63 +260,22 @@ class AcceptedSettings:
                 raise Conflict(
                     f"{self.file.name} does not wait to be accepted any more. Nothing changed."
                 )
-            what = {"settings": "the settings of", "policy": "the rules of"}[self.file.kind]
-            await self._sign(AuditEvent.LIBRARY_ACCEPTED, f"Accepted {what} {self.file.name}")
-            self.count, self.problem = True, ""
+            summary = f"Accepted the {self.file.noun} {self.file.name}"
+            await self._sign(AuditEvent.LIBRARY_ACCEPTED, summary)
             await asyncio.to_thread(self._keep_copy)
 
     async def _sign(self, event: AuditEvent, summary: str) -> None:
-        mac: SetMac | None = None
-        if self._vault.state != "absent":
-            mac = await asyncio.to_thread(self._set.sign, self.sha256)
+        def then() -> None:
+            self.count, self.problem = True, ""
 
-        def unit(tx: Tx) -> None:
-            acceptance.save_mac(tx, self.file.kind, None if mac is None else mac.to_text())
-            tx.record(self._record(event, summary))
-
-        await self._database.write(unit)
-        if mac is not None:
-            try:
-                await asyncio.to_thread(self._set.confirm, mac)
-            except OSError as error:
-                raise StorageUnavailable(
-                    f"It is on record, but the vault could not be written: {error.strerror}."
-                ) from error
+        record = self._record(event, summary)
+        await self._set.write(self.sha256, lambda tx, _: tx.record(record), then)
 
     def _record(self, event: AuditEvent, summary: str) -> AuditRecord:
         at = rfc3339(self._clock.now())
         kind, name = self.file.kind, self.file.name
         extra = {"set": kind, "kind": kind, "name": name, "digest": self.sha256}
         return AuditRecord(at=at, event=event, summary=summary, extra={**extra})
-
-
-_NOBODY: Final = "nobody has accepted it"
-_ACCEPTED: Final = (AuditEvent.LIBRARY_ACCEPTED, AuditEvent.LIBRARY_AUTHENTICATED)
-
-
-_MEMBER: Final = "CASE WHEN json_valid(body) THEN json_extract(body, '$.{}') END"
-"""Of a record; NULL where another program spoilt it."""
-_OF_SET: Final = f"run IS NULL AND event IN (?, ?) AND {_MEMBER.format('set')} = ?"
-
-
-def _accepted_at(connection: sqlite3.Connection, kind: str, digest: str) -> float | None:
-    """Return when the file with *digest* was accepted last, or first signed; None if no record says so."""
-    found = connection.execute(
-        f"SELECT at FROM audit WHERE {_OF_SET} AND {_MEMBER.format('digest')} = ? "  # noqa: S608 - constants of this module
-        "ORDER BY seq DESC LIMIT 1",
-        (*_ACCEPTED, kind, digest),
-    ).fetchone()
-    return None if found is None else parse_rfc3339(str(found[0]))
-
-
-def _accepted_last(connection: sqlite3.Connection, kind: str) -> str | None:
-    """Return the digest of what was accepted last of this kind; None if nothing is on record."""
-    found = connection.execute(
-        f"SELECT {_MEMBER.format('digest')} FROM audit WHERE {_OF_SET} "  # noqa: S608 - constants of this module
-        "ORDER BY seq DESC LIMIT 1",
-        (*_ACCEPTED, kind),
-    ).fetchone()
-    return None if found is None else str(found[0])
 
 
 class PolicyInForce:

@@ -8,23 +8,94 @@ can be verified: the records are listed, and calls wait.
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Final
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import StorageUnavailable, VaultDamaged, VaultLocked
-from aileron_core.library import acceptance, preview_reads, run_time
-from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.library import acceptance
+from aileron_core.library.acceptance import KINDS, AcceptanceRecord, RecordKey
 from aileron_core.storage.database import Database, Tx
 from aileron_core.vault.authenticated_sets import AuthenticatedSet, SetMac
 from aileron_core.vault.vault import Vault
 
-RecordKey: TypeAlias = tuple[str, str]
-"""Kind and name."""
 _MOST_NAMES = 5
 """Named in an alarm; the others are counted."""
+OTHER_VAULT: Final = "another vault authenticated it"
+
+
+class SignedSet:
+    """A set of a home under the vault's key once there is a vault: its HMAC is kept in the database.
+
+    Args:
+        name: the set's, in the vault and in the database; promised once released.
+    """
+
+    def __init__(self, database: Database, vault: Vault, name: str) -> None:
+        self._database = database
+        self._vault = vault
+        self._set = AuthenticatedSet(vault, name)
+        self._name = name
+
+    def check(
+        self, content: Json, mac: str | None, unsigned: tuple[str, bool] | None
+    ) -> tuple[str, bool]:
+        """Return why *content* does not count as a clause, and whether it has still to be signed. Blocks.
+
+        Args:
+            content: as it was signed.
+            mac: what is kept beside it.
+            unsigned: the answer where the vault never signed this set; None: that is no reason for it to count.
+
+        Raises:
+            VaultLocked: nothing can be said before it is unlocked.
+        """
+        if self._vault.state == "absent":
+            return "" if mac is None else "the vault that authenticated it is gone", False
+        try:
+            if unsigned is not None and self._set.is_unsigned():
+                return unsigned
+            return self._set.check(content, mac), False
+        except VaultDamaged as error:
+            return error.message, False
+        except OSError as error:
+            return f"the vault could not be written: {error.strerror}", False
+
+    async def write(
+        self, content: Json, unit: Callable[[Tx, bool], object], then: Callable[[], None]
+    ) -> None:
+        """Sign *content*, where there is a vault, and run *unit*, which writes it and records that.
+
+        Args:
+            content: of the whole set, as it is afterwards.
+            unit: is told whether it was signed.
+            then: called once it is written.
+
+        Raises:
+            VaultLocked: nothing was written.
+            StorageUnavailable: it could not be written, or the vault could not, as the message says.
+        """
+        mac: SetMac | None = None
+        if self._vault.state != "absent":
+            mac = await asyncio.to_thread(self._set.sign, content)
+
+        def whole(tx: Tx) -> None:
+            unit(tx, mac is not None)
+            acceptance.save_mac(tx, self._name, None if mac is None else mac.to_text())
+
+        await self._database.write(whole)
+        then()
+        if mac is not None:
+            try:
+                await asyncio.to_thread(self._set.confirm, mac)
+            except OSError as error:
+                raise StorageUnavailable(
+                    f"It is done and on record, but the vault could not be written ({error.strerror}): "
+                    "a copy of the state before would be taken for it. Free some space, then accept "
+                    "something again."
+                ) from error
 
 
 class AuthenticatedRecords:
@@ -48,7 +119,7 @@ class AuthenticatedRecords:
         self._database = database
         self._vault = vault
         self._clock = clock
-        self._set = AuthenticatedSet(vault, name)
+        self._set = SignedSet(database, vault, name)
         self._name = name
         self._noun = noun
         self._kinds = frozenset(kinds)
@@ -81,16 +152,21 @@ class AuthenticatedRecords:
         async with self._changing:
             rows, mac, accounted = await self._database.read(
                 lambda c: (
-                    acceptance.load_rows(c, self._kinds),
+                    self._mine(acceptance.load_rows(c)),
                     acceptance.load_mac(c, self._name),
-                    [each for each in acceptance.load_records(c) if each.kind in self._kinds],
+                    self._mine(acceptance.load_records(c)),
                 )
             )
             if self._vault.state == "locked":
                 self._loaded, self._records = False, _by_key(accounted)
                 return
+            # Without a vault the rows counted; what one signed before this one does not.
+            counted = ("", True) if self._loaded or mac is None else (OTHER_VAULT, False)
+            unsigned = counted if self._vault.is_new else None
             try:
-                why, is_first = await asyncio.to_thread(self._check, rows, mac)
+                why, is_first = await asyncio.to_thread(
+                    self._set.check, _content(rows), mac, unsigned
+                )
             except VaultLocked:  # locked again meanwhile
                 self._loaded = False
                 return
@@ -103,28 +179,16 @@ class AuthenticatedRecords:
                 self._records, self.problem = _by_key(accounted), ""
             self._loaded = True
 
-    def _check(self, rows: Sequence[AcceptanceRecord], mac: str | None) -> tuple[str, bool]:
-        """Return why *rows* do not count as a clause, and whether they have still to be signed."""
-        if self._vault.state == "absent":
-            return "" if mac is None else "the vault that authenticated it is gone", False
-        try:
-            if self._vault.is_new and self._set.is_unsigned():
-                # Without a vault the rows counted; what one signed before this one does not.
-                return ("", True) if self._loaded or mac is None else (_OTHER_VAULT, False)
-            return self._set.check(_content(rows), mac), False
-        except VaultDamaged as error:
-            return error.message, False
-        except OSError as error:
-            return f"the vault could not be written: {error.strerror}", False
+    def _mine(self, records: Iterable[AcceptanceRecord]) -> list[AcceptanceRecord]:
+        return [each for each in records if each.kind in self._kinds]
 
     async def change(
         self,
-        unit: Callable[[Tx], None],
         *,
-        save: Sequence[AcceptanceRecord] = (),
-        delete: Sequence[AcceptanceRecord] = (),
+        save: Mapping[AcceptanceRecord, AuditRecord] = MappingProxyType({}),
+        delete: Mapping[AcceptanceRecord, AuditRecord] = MappingProxyType({}),
     ) -> None:
-        """Run *unit*, which writes the rows of *save*, deletes those of *delete* and records both.
+        """Have the keys of *delete* be accepted no more, then those of *save*, each with its record.
 
         Raises:
             VaultLocked: there is a vault, and it is locked. Nothing changed.
@@ -136,6 +200,15 @@ class AuthenticatedRecords:
                     "The vault is locked, and its key protects what is accepted. Unlock it first. "
                     "Nothing changed."
                 )
+
+            def unit(tx: Tx) -> None:
+                for each, record in delete.items():
+                    acceptance.delete_record(tx, each.kind, each.name)
+                    tx.record(record)
+                for each, record in save.items():
+                    acceptance.save_record(tx, each)
+                    tx.record(record)
+
             gone = _by_key(delete)
             after = {key: each for key, each in self._records.items() if key not in gone}
             await self._write(unit, after | _by_key(save))
@@ -149,29 +222,16 @@ class AuthenticatedRecords:
     async def _write(
         self, unit: Callable[[Tx], object], after: dict[RecordKey, AcceptanceRecord]
     ) -> None:
-        mac: SetMac | None = None
-        if self._vault.state != "absent":
-            content = _content(after.values())
-            mac = await asyncio.to_thread(self._set.sign, content)
-
-        def whole(tx: Tx) -> None:
+        def whole(tx: Tx, is_signed: bool) -> None:
             unit(tx)
-            if mac is not None or self.problem:
+            if is_signed or self.problem:
                 # The alarm named what had not verified; signed is what counts, and nothing else.
                 acceptance.delete_others(tx, self._kinds, after)
-            acceptance.save_mac(tx, self._name, None if mac is None else mac.to_text())
 
-        await self._database.write(whole)
-        self._records, self.problem = after, ""
-        if mac is not None:
-            try:
-                await asyncio.to_thread(self._set.confirm, mac)
-            except OSError as error:
-                raise StorageUnavailable(
-                    f"It is done and on record, but the vault could not be written ({error.strerror}): "
-                    "a copy of the state before would be taken for it. Free some space, then accept "
-                    "something again."
-                ) from error
+        def then() -> None:
+            self._records, self.problem = after, ""
+
+        await self._set.write(_content(after.values()), whole, then)
 
     async def _alarm(self, why: str, rows: Sequence[AcceptanceRecord]) -> None:
         """Say once, and on record, that nothing of the set counts."""
@@ -196,11 +256,8 @@ class AuthenticatedRecords:
         return AuditRecord(at=at, event=event, summary=summary, extra=extra)
 
 
-_OTHER_VAULT = "another vault authenticated it"
-
-
 def _by_key(records: Iterable[AcceptanceRecord]) -> dict[RecordKey, AcceptanceRecord]:
-    return {(each.kind, each.name): each for each in records}
+    return {each.key: each for each in records}
 
 
 def _content(records: Iterable[AcceptanceRecord]) -> Json:
@@ -219,7 +276,7 @@ def accepted_files(database: Database, vault: Vault, clock: Clock) -> Authentica
         clock,
         name="accepted files",
         noun="what was accepted",
-        kinds=("action", "connector", preview_reads.KIND, run_time.KIND),
+        kinds=KINDS,
     )
 
 

@@ -3,13 +3,10 @@
 from pathlib import PurePosixPath
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.audit.record import AuditRecord
-from aileron_core.clock import Clock, rfc3339
+from aileron_core.clock import Clock
 from aileron_core.errors import InvalidRequest
-from aileron_core.library import acceptance
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.library.authenticated_records import AuthenticatedRecords
-from aileron_core.storage.database import Tx
 
 KIND = "project"
 """The kind of such an acceptance; its name is `<agent> <folder>`."""
@@ -66,22 +63,6 @@ class ProjectTrust:
             if missing_checks
             else f"Accepted the settings of a project for {agent}"
         )
-
-        def unit(tx: Tx) -> None:
-            acceptance.save_record(tx, accepted)
-            tx.record(
-                AuditRecord(
-                    at=rfc3339(self._clock.now()),
-                    event=AuditEvent.LIBRARY_ACCEPTED,
-                    summary=summary,
-                    extra={
-                        "kind": KIND,
-                        "name": accepted.name,
-                        "digest": digest,
-                        "by": accepted.accepted_by,
-                    },
-                )
-            )
-
-        await self._stored.change(unit, save=[accepted])
+        record = accepted.to_audit(AuditEvent.LIBRARY_ACCEPTED, accepted.accepted_at, summary)
+        await self._stored.change(save={accepted: record})
         return accepted

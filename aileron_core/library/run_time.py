@@ -4,7 +4,7 @@ Its connector names a time for the op, or the caller does, in an argument for th
 accepts the time that was shown with it, as a record of its own beside the file's.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -51,14 +51,6 @@ def run_seconds(
     """Return how long *action* may run, with what was accepted."""
     named = named_run_time(action, file, sha256, installed, accepted)
     return named.seconds if named is not None and named.accepted else action.limits.wall_seconds
-
-
-def run_times_of(
-    records: Iterable[AcceptanceRecord], files: Iterable[AcceptanceRecord]
-) -> list[AcceptanceRecord]:
-    """Return those of *records* that go with the acceptances *files*."""
-    names = {each.name for each in files if each.kind == "action"}
-    return [each for each in records if each.kind == KIND and each.name in names]
 
 
 def _named_by_connectors(action: Action, installed: _Installed) -> int:
