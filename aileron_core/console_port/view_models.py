@@ -353,10 +353,10 @@ class NotAcceptedView:
     file: str
     digest: str
     change: Literal["new", "changed"]
-    gated: bool | None
-    """None for a connector."""
-    connector: str
-    hosts: tuple[str, ...]
+    gated: bool | None = None
+    """None of what is no action."""
+    connector: str = ""
+    hosts: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     """Every step of an action as `connector.op`, in order."""
     cannot_run: str = ""
@@ -441,15 +441,15 @@ class LibraryItemView:
     """`cannot_run`: it is accepted, and every call of it is refused."""
     reason: str
     """Why it is not ready: our own sentence. Empty when it is."""
-    version: str
-    gated: bool | None
-    preview: str
+    version: str = ""
+    gated: bool | None = None
+    preview: str = ""
     """The preview op; empty without one."""
-    effect: str
-    connector: str
-    hosts: tuple[str, ...]
-    accepted_at: float | None
-    accepted_by: str
+    effect: str = ""
+    connector: str = ""
+    hosts: tuple[str, ...] = ()
+    accepted_at: float | None = None
+    accepted_by: str = ""
     steps: tuple[str, ...] = ()
     """Every step of an action as `connector.op`, in order."""
     run_time: RunTimeView | None = None

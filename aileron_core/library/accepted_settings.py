@@ -240,9 +240,6 @@ class AcceptedSettings:
                 file=self.file.name,
                 digest=self.sha256,
                 change="changed" if self._before is not None else "new",
-                gated=None,
-                connector="",
-                hosts=(),
                 content=FileContentView(text=self._text, before=self._before),
             ),
         )

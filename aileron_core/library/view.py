@@ -65,41 +65,37 @@ def not_accepted_views(library: LibraryState) -> tuple[NotAcceptedView, ...]:
     suites = _suites(library, entries)
     actions = (_action_view(library, entry, suites.get(entry.file)) for entry in entries)
     connectors = (
-        NotAcceptedView(
-            kind="connector",
-            name=each.identity.ref,
-            file=_folder(each),
-            digest=each.identity.hash,
-            change="changed" if ("connector", each.identity.ref) in library.accepted else "new",
-            gated=None,
-            connector=each.identity.fqn,
-            hosts=each.hosts,
-            content=_connector_content(library, each),
-        )
+        _connector_view(library, "connector", each.identity.ref, each)
         for each in library.installed.values()
         if not _is_accepted(library, each)
     )
-    return (*_offered_reads(library), *actions, *connectors)
+    reads = (
+        _connector_view(library, KIND, name, connector)
+        for name, digest in library.offers.items()
+        if (connector := library.installed.get(digest)) is not None
+        and _is_accepted(library, connector)
+        and not library.why_not_counted(name, connector)
+    )
+    return (*reads, *actions, *connectors)
 
 
-def _offered_reads(library: LibraryState) -> Iterator[NotAcceptedView]:
-    for name, digest in library.offers.items():
-        connector = library.installed.get(digest)
-        if (
-            connector is not None
-            and _is_accepted(library, connector)
-            and not library.why_not_counted(name, connector)
-        ):
-            yield NotAcceptedView(
-                kind=KIND,
-                name=name,
-                file=_folder(connector),
-                digest=digest,
-                change="new",
-                gated=None,
-                connector=connector.identity.fqn,
-                hosts=connector.hosts,
-            )
+def _connector_view(
+    library: LibraryState,
+    kind: Literal["connector", "preview"],
+    name: str,
+    connector: InstalledConnector,
+) -> NotAcceptedView:
+    is_file = kind == "connector"
+    return NotAcceptedView(
+        kind=kind,
+        name=name,
+        file=_folder(connector),
+        digest=connector.identity.hash,
+        change="changed" if is_file and (kind, name) in library.accepted else "new",
+        connector=connector.identity.fqn,
+        hosts=connector.hosts,
+        content=_connector_content(library, connector) if is_file else None,
+    )
 
 
 def _suites(library: LibraryState, entries: Sequence[CatalogEntry]) -> Mapping[str, SuiteView]:
@@ -179,7 +175,10 @@ def library_items(library: LibraryState) -> tuple[LibraryItemView, ...]:
     """Return everything in the home: actions by name, then connectors by name, then broken ones."""
     actions = [_action_item(library, entry) for entry in library.catalog.entries]
     actions.sort(key=lambda item: (item.name, item.file))
-    connectors = [_connector_item(library, each) for each in library.installed.values()]
+    connectors = [
+        _connector_item(library, "connector", each.identity.ref, each)
+        for each in library.installed.values()
+    ]
     connectors.sort(key=lambda item: (item.name, item.digest))
     return (*actions, *connectors, *_reads(library), *_broken_connectors(library))
 
@@ -214,29 +213,30 @@ def _action_item(library: LibraryState, entry: CatalogEntry) -> LibraryItemView:
     )
 
 
-def _connector_item(library: LibraryState, connector: InstalledConnector) -> LibraryItemView:
+def _connector_item(
+    library: LibraryState,
+    kind: Literal["connector", "preview"],
+    name: str,
+    connector: InstalledConnector,
+    why: str = "",
+) -> LibraryItemView:
+    """Return an installed connector, or a read that its previews ask for; *why* that one does not count."""
     identity = connector.identity
-    key = ("connector", identity.ref)
-    accepted = library.accepted.get(key)
-    state: Literal["ready", "held_back"] = (
-        "ready" if _is_accepted(library, connector) else "held_back"
-    )
+    accepted = library.accepted.get((kind, name))
+    counts = accepted is not None and accepted.digest == identity.hash
     return LibraryItemView(
-        kind="connector",
-        name=identity.ref,
+        kind=kind,
+        name=name,
         file=_folder(connector),
         digest=identity.hash,
-        state=state,
-        reason=_why(library, key, identity.hash),
+        state="held_back" if not counts else "cannot_run" if why else "ready",
+        reason=why or _why(library, (kind, name), identity.hash),
         version=identity.version,
-        gated=None,
-        preview="",
-        effect="",
         connector=identity.fqn,
         hosts=connector.hosts,
         accepted_at=accepted.accepted_at if accepted else None,
         accepted_by=accepted.accepted_by if accepted else "",
-        content=_connector_content(library, connector),
+        content=_connector_content(library, connector) if kind == "connector" else None,
     )
 
 
@@ -245,39 +245,12 @@ def _reads(library: LibraryState) -> Iterator[LibraryItemView]:
     for connector in library.installed.values():
         if not _is_accepted(library, connector):
             continue
-        identity = connector.identity
-        for accepted in reads_of(library.accepted.values(), identity.ref):
-            if accepted.digest == identity.hash:
-                why = library.why_not_counted(accepted.name, connector)
-                yield _read_item(connector, accepted.name, accepted, why)
-        for name, digest in library.offers.items():
-            if digest == identity.hash:
-                why = library.why_not_counted(name, connector) or _why(
-                    library, (KIND, name), digest
-                )
-                yield _read_item(connector, name, None, why)
-
-
-def _read_item(
-    connector: InstalledConnector, name: str, accepted: AcceptanceRecord | None, why: str
-) -> LibraryItemView:
-    return LibraryItemView(
-        kind=KIND,
-        name=name,
-        file=_folder(connector),
-        digest=connector.identity.hash,
-        state="held_back" if accepted is None else "cannot_run" if why else "ready",
-        reason=why,
-        version=connector.identity.version,
-        gated=None,
-        preview="",
-        effect="",
-        connector=connector.identity.fqn,
-        steps=(),
-        hosts=connector.hosts,
-        accepted_at=accepted.accepted_at if accepted else None,
-        accepted_by=accepted.accepted_by if accepted else "",
-    )
+        ref, digest = connector.identity.ref, connector.identity.hash
+        accepted = {each.name: each.digest for each in reads_of(library.accepted.values(), ref)}
+        for name, of in (*accepted.items(), *library.offers.items()):
+            if of == digest:
+                why = library.why_not_counted(name, connector)
+                yield _connector_item(library, KIND, name, connector, why)
 
 
 def _broken_connectors(library: LibraryState) -> tuple[LibraryItemView, ...]:
@@ -294,14 +267,6 @@ def _broken_connectors(library: LibraryState) -> tuple[LibraryItemView, ...]:
             digest=place if place.startswith("sha256:") else "",
             state="error",
             reason=_error(problems),
-            version="",
-            gated=None,
-            preview="",
-            effect="",
-            connector="",
-            hosts=(),
-            accepted_at=None,
-            accepted_by="",
         )
         for place, problems in sorted(by_place.items())
     )
