@@ -40,6 +40,7 @@ from aileron_core.events import EventBus
 from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.history.sealing import HistoryKeys
 from aileron_core.home.layout import Home, HomeLock
+from aileron_core.library.acceptance import load_records, named, removals
 from aileron_core.library.accepted_settings import POLICY, AcceptedSettings, PolicyInForce
 from aileron_core.library.authenticated_records import (
     accepted_files,
@@ -763,6 +764,27 @@ async def open_vault(home: Home, clock: Clock | None = None) -> AsyncGenerator[V
         if vault.state == "unlocked":  # it was created: what is accepted is signed with it
             for each in sets:
                 await each.load()
+
+
+async def record_removal(home: Home, kind: str, name: str) -> None:
+    """Own *home* for a command that removed a file, and record that it is no longer accepted.
+
+    Args:
+        kind: `action` or `connector`.
+        name: of the action's file, or the connector's hash.
+
+    Raises:
+        HomeError: the home is locked, foreign or damaged.
+        StorageUnavailable: the database cannot be written.
+    """
+    clock = SystemClock()
+    async with AsyncExitStack() as closing:
+        database, contradiction = await _take(home, closing)
+        if contradiction:
+            await ConsoleRecords(database, clock).record(AuditEvent.AUDIT_CUT, contradiction)
+        accepted = await database.read(load_records)
+        for record in removals(named(accepted, kind, name), accepted, clock.now()).values():
+            await database.write(lambda tx, record=record: tx.record(record))
 
 
 def _text_of(path: Path) -> str:

@@ -81,19 +81,34 @@ class AcceptanceRecord:
         )
 
 
-def removal(of: AcceptanceRecord, at: float) -> AuditRecord:
-    """Return the record that a file was removed: from then on no row of its name counts."""
-    return of.to_audit(
-        AuditEvent.LIBRARY_REMOVED, at, f"Removed, and no longer accepted: {of.name}"
-    )
-
-
 def owned_by(
     records: Iterable[AcceptanceRecord], files: Iterable[AcceptanceRecord]
 ) -> list[AcceptanceRecord]:
     """Return those of *records* that go with one of *files*, whatever its bytes, without these."""
     keys = {each.key for each in files}
     return [each for each in records if each.owner in keys and each.key not in keys]
+
+
+def removals(
+    files: Collection[AcceptanceRecord], records: Iterable[AcceptanceRecord], at: float
+) -> dict[AcceptanceRecord, AuditRecord]:
+    """Return *files*, which were removed, and what of *records* goes with them, each with the record of it.
+
+    From that record on no row of the name counts, even if the same bytes come back.
+    """
+    return {
+        each: each.to_audit(
+            AuditEvent.LIBRARY_REMOVED, at, f"Removed, and no longer accepted: {each.name}"
+        )
+        for each in (*files, *owned_by(records, files))
+    }
+
+
+def named(
+    records: Iterable[AcceptanceRecord], kind: str, name: str
+) -> tuple[AcceptanceRecord, ...]:
+    """Return that of *records* which is of a file: an action by its file's name, a connector by its hash."""
+    return tuple(each for each in records if each.kind == kind and name in (each.name, each.digest))
 
 
 def save_record(tx: "Tx", accepted: AcceptanceRecord) -> None:

@@ -1,6 +1,6 @@
 """What is accepted now, in memory; each acceptance and each withdrawal of one goes on record here."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
@@ -32,18 +32,12 @@ class Acceptances:
         self._database = database
         self._clock = clock
         self._connectors_of = connectors_of
-        self._removed_while_locked: list[AcceptanceRecord] = []
         self._withdrawn: set[tuple[str, str, str]] = set()
         self._offers: dict[str, str] = {}
 
     async def load(self) -> None:
         """Read what is on record, and verify it; called at the start, and when the vault was unlocked."""
         await self._stored.load()
-        if not self.waits_for_vault:
-            removed, self._removed_while_locked = self._removed_while_locked, []
-            await self.remove(
-                [each for each in removed if self.records.get((each.kind, each.name)) == each]
-            )
         self._withdrawn = await self._database.read(acceptance.load_withdrawn)
 
     @property
@@ -141,23 +135,15 @@ class Acceptances:
         if record.kind == "preview":  # so that it can be accepted again
             self._offers[record.name] = record.digest
 
-    async def remove(self, removed: Sequence[AcceptanceRecord]) -> None:
+    async def remove(self, removed: Collection[AcceptanceRecord]) -> None:
         """Record that the files of *removed* were removed: they are not accepted if they come back.
-
-        While the vault is locked that is remembered, and recorded once it is unlocked.
 
         Raises:
             StorageUnavailable: it could not be written.
         """
-        if not removed:
-            return
-        removed = [*removed, *owned_by(self.records.values(), removed)]
-        if self.waits_for_vault:
-            self._removed_while_locked += removed
-            self._stored.forget(each.key for each in removed)
-            return
-        now = self._clock.now()
-        await self._stored.change(delete={each: acceptance.removal(each, now) for each in removed})
+        if removed:
+            now = self._clock.now()
+            await self._stored.remove(acceptance.removals(removed, self.records.values(), now))
 
     def _withdrawn_with(
         self, ended: Iterable[AcceptanceRecord]

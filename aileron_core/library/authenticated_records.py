@@ -138,10 +138,25 @@ class AuthenticatedRecords:
         """Whether nothing of it may be relied upon before the vault is unlocked."""
         return not self._loaded or self._vault.state == "locked"
 
-    def forget(self, keys: Iterable[RecordKey]) -> None:
-        """Take records out of the memory alone, as long as the vault is locked."""
-        for key in keys:
-            self._records.pop(key, None)
+    async def remove(self, removed: Mapping[AcceptanceRecord, AuditRecord]) -> None:
+        """Have *removed* be accepted no more, also while the vault is locked.
+
+        Their records say so alone then: the set is signed without them once it is unlocked.
+
+        Raises:
+            StorageUnavailable: it could not be written.
+        """
+        try:
+            await self.change(delete=removed)
+        except VaultLocked:
+
+            def unit(tx: Tx) -> None:
+                for record in removed.values():
+                    tx.record(record)
+
+            await self._database.write(unit)
+            for each in removed:
+                self._records.pop(each.key, None)
 
     async def load(self) -> None:
         """Read the records, verify them unless the vault is locked, and raise an alarm where they do not.
@@ -171,7 +186,9 @@ class AuthenticatedRecords:
                 self._loaded = False
                 return
             if is_first:
-                await self._sign_first(self._records if self._loaded else _by_key(accounted))
+                await self._sign(self._records if self._loaded else _by_key(accounted))
+            elif not why and self._vault.state == "unlocked" and len(accounted) < len(rows):
+                await self._sign(_by_key(accounted))  # some were removed while it was locked
             elif why:
                 self._records = {}
                 await self._alarm(why, rows)
@@ -213,7 +230,7 @@ class AuthenticatedRecords:
             after = {key: each for key, each in self._records.items() if key not in gone}
             await self._write(unit, after | _by_key(save))
 
-    async def _sign_first(self, records: dict[RecordKey, AcceptanceRecord]) -> None:
+    async def _sign(self, records: dict[RecordKey, AcceptanceRecord]) -> None:
         summary = f"The vault's key protects {self._noun} from now on"
         extra: dict[str, Json] = {"set": self._name, "count": len(records)}
         record = self._record(AuditEvent.LIBRARY_AUTHENTICATED, summary, extra)

@@ -33,7 +33,7 @@ from aileron_core.errors import (
     Unavailable,
 )
 from aileron_core.library import preview_reads, removal, run_time
-from aileron_core.library.acceptance import AcceptanceRecord, load_digests
+from aileron_core.library.acceptance import AcceptanceRecord, load_digests, named
 from aileron_core.library.acceptances import Acceptances
 from aileron_core.library.accepted_contents import AcceptedContents
 from aileron_core.library.accepted_settings import AcceptedSettings
@@ -326,14 +326,26 @@ class HomeLibrary:
 
     async def _end_removed(self, *, rejudge: bool) -> None:
         """Record what was removed; it is no longer accepted, even if the same bytes come back."""
-        home = self._folder.parent
-        notes = await asyncio.to_thread(removal.read_notes, home)
         records = tuple(self._accepted.records.values())
-        gone = await asyncio.to_thread(removal.find_removed, home, records, notes)
-        if gone:
-            await self._accepted.remove(gone)
-        if not self._accepted.waits_for_vault:  # else none of it is on record yet
-            await asyncio.to_thread(removal.clear_notes, notes)
+        gone = await asyncio.to_thread(removal.find_removed, self._folder.parent, records)
+        await self._end(gone, rejudge=rejudge)
+
+    async def end_removed(self, kind: str, name: str) -> None:
+        """Record that a command removed a file: it is no longer accepted, however soon it is back.
+
+        Args:
+            kind: `action` or `connector`.
+            name: of the action's file, or the connector's hash.
+
+        Raises:
+            StorageUnavailable: it could not be recorded.
+        """
+        async with self._reading:
+            await self._end(named(self._accepted.records.values(), kind, name), rejudge=True)
+        await self.poll()
+
+    async def _end(self, gone: Sequence[AcceptanceRecord], *, rejudge: bool) -> None:
+        await self._accepted.remove(gone)
         if gone:
             await self._collect_copies()
         if gone and rejudge:

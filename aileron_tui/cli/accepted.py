@@ -11,9 +11,9 @@ from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import ConsoleUnavailable, FileProblems, Forbidden
 from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
+from aileron_core.home.owner import OwnerNotVerified, lock_owner
 from aileron_core.launch.interfaces import AcceptedSettings
 from aileron_core.library.acceptance import AcceptanceRecord, load_records
-from aileron_core.library.removal import read_notes, removed_by_note
 from aileron_core.library.settings_comparison import settings_sha256
 from aileron_core.settings import LaunchPaths, LaunchSettings, Settings, load_settings
 from aileron_core.storage.open import open_reader
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def load_acceptances(home: Home) -> list[AcceptanceRecord]:
-    """Return the acceptance records of *home*, without those of files that a command removed since.
+    """Return the acceptance records of *home*.
 
     Raises:
         HomeError: the database cannot be used.
@@ -34,9 +34,34 @@ def load_acceptances(home: Home) -> list[AcceptanceRecord]:
     if not home.database.exists():
         return []  # no console ever ran here
     with closing(open_reader(home.database)) as connection:
-        found = load_records(connection)
-    gone = removed_by_note(found, read_notes(home.path))
-    return [record for record in found if record not in gone]
+        return load_records(connection)
+
+
+def end_acceptance(home: Home, kind: str, name: str) -> None:
+    """Have a file that was just removed be accepted no more, however soon it is back.
+
+    Args:
+        kind: `action` or `connector`.
+        name: of the action's file, or the connector's hash.
+
+    Raises:
+        ConsoleUnavailable: a console owns the home, and does not answer.
+        AileronError: it could not be recorded.
+    """
+    if not home.database.exists():
+        return  # no console ever ran here, so nothing was accepted
+    try:
+        is_running = lock_owner(home.path) is not None
+    except OwnerNotVerified as error:
+        raise ConsoleUnavailable(str(error)) from error
+    if is_running:
+        HomeClient(home.path).request("POST", "/v1/library/removed", {"kind": kind, "name": name})
+        return
+    import asyncio
+
+    from aileron_core.app import record_removal
+
+    asyncio.run(record_removal(home, kind, name))
 
 
 def accepted_connectors(home: Home) -> Sequence[InstalledConnector]:

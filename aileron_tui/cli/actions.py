@@ -9,13 +9,12 @@ from aileron_core.actions.catalog import CatalogEntry, cannot_run, scan
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import NotFound
 from aileron_core.home.layout import Home
-from aileron_core.library.removal import note_removed
 from aileron_core.server.bodies import action_body
 from aileron_core.server.tool_results import builtin_tools
 from aileron_core.settings import Settings, load_settings
 from aileron_core.text import escape
 from aileron_mcp.translate import action_tool, listed_bytes
-from aileron_tui.cli.accepted import home_catalog, stored_bindings
+from aileron_tui.cli.accepted import end_acceptance, home_catalog, stored_bindings
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean
 
 _MARKS = {"ready": "✓", "held_back": "○", "error": "✗"}
@@ -143,8 +142,8 @@ def remove_action(context: CommandContext, name: str) -> int:
     files = scan(home.actions).files
     for file in files:
         if (file.action and file.action.name == name) or file.file in (name, f"{name}.md"):
-            note_removed(home.path, "action", file.file)
             (home.actions / file.file).unlink()
+            end_acceptance(home, "action", file.file)
             context.show({"removed": file.file})
             context.say(f"removed {escape(file.file)}")
             return EXIT.DONE

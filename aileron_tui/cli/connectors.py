@@ -15,9 +15,8 @@ from aileron_core.connectors.check import check_connector, install_checked
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import Conflict, InvalidArguments, NotFound
 from aileron_core.home.layout import Home
-from aileron_core.library.removal import note_removed
 from aileron_core.text import escape
-from aileron_tui.cli.accepted import load_acceptances
+from aileron_tui.cli.accepted import end_acceptance, load_acceptances
 from aileron_tui.cli.arguments import json_argument, route_argument
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, safe_json
 from aileron_tui.cli.scaffold import connector_templates
@@ -121,8 +120,9 @@ def remove_connector(context: CommandContext, name: str) -> int:
 
 def _removed(home: Home, store: ConnectorStore, hash_: str) -> list[str]:
     """Remove a connector and its acceptance; return its hash, or nothing if it was not there."""
-    note_removed(home.path, "connector", hash_)
-    return [hash_] if store.remove(hash_) else []
+    was_there = store.remove(hash_)
+    end_acceptance(home, "connector", hash_)
+    return [hash_] if was_there else []
 
 
 def check(context: CommandContext, path: str) -> int:

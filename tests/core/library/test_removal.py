@@ -1,19 +1,31 @@
 """What was removed or never taken in does not count: bytes put back, rows made up."""
 
+import asyncio
 import hashlib
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from aileron_core.console_port.intents import Accept
 from aileron_core.errors import Conflict, NotFound
+from aileron_core.server.asgi import create_app
+from aileron_core.server.embedded import EmbeddedServer
+from aileron_core.server.sockets import bind_unix
+from aileron_core.vault.secret import Secret
 from aileron_tui.cli.actions import remove_action
 from aileron_tui.cli.connectors import remove_connector
 from aileron_tui.cli.output import CommandContext
-from tests.support.core_harness import Core, Mailbox, install_examples
+from tests.support.core_harness import (
+    PASSPHRASE,
+    Core,
+    Mailbox,
+    install_examples,
+    unlock,
+)
 
 CONNECTOR = "local://aileron/mail-drafts@0.1.0"
 Remove = Callable[[Path], None]
@@ -95,6 +107,22 @@ async def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
         assert (await core.app.audit.verify()).problems == ()
 
 
+async def protect_and_lock(core: Core) -> None:
+    """Have a vault's key protect what is accepted, and lock the vault."""
+    core.app.vault.create(Secret(PASSPHRASE))
+    await core.until_record("library.authenticated", 3)
+    await core.app.vault_followed()
+    core.app.vault.lock()
+
+
+@asynccontextmanager
+async def served(core: Core) -> AsyncGenerator[None]:
+    """Have *core* answer commands at its home's socket."""
+    async with EmbeddedServer(create_app(core.app), [bind_unix(core.app.home.socket)]):
+        yield
+
+
+@pytest.mark.parametrize("vault", [False, True])
 @pytest.mark.parametrize("running", [True, False])
 @pytest.mark.parametrize(
     ("command", "name", "place"),
@@ -109,8 +137,9 @@ async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
     name: str,
     place: Callable[[Path], Path],
     running: bool,
+    vault: bool,
 ) -> None:
-    """The console need not have seen that it was gone."""
+    """The console need not have seen that it was gone, and a locked vault is no reason to wait."""
     install_examples(home)
     path = place(home)
     kept = beside(home, path)
@@ -120,17 +149,36 @@ async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
         put_back(kept, path)
 
     async with Core.open(home) as core:
-        await core.app.library.poll()
+        if vault:
+            await protect_and_lock(core)
         if running:
-            remove()
-            await core.app.library.poll()
+            async with served(core):
+                await asyncio.to_thread(remove)
             assert "get-draft" not in core.ready()
     if not running:
-        remove()
+        await asyncio.to_thread(remove)
     async with Core.open(home, accept=False) as core:
         assert "get-draft" not in core.ready()
         assert len(await core.records("library.removed")) == 1
-        assert list((home / "store" / "removed").iterdir()) == []
+        if vault:
+            await unlock(core)
+            await core.until(lambda: "list-drafts" in core.ready() or place is not action_file)
+        assert "get-draft" not in core.ready()
+        assert "aileron.db" not in {each.file for each in core.app.library.problems_and_alarms()}
+
+
+async def test_what_was_removed_while_locked_is_signed_as_gone_once_unlocked(home: Path) -> None:
+    """Else whoever rewrites the record of it brought the acceptance back."""
+    install_examples(home)
+    async with Core.open(home) as core:
+        await protect_and_lock(core)
+        action_file(home).unlink()
+        await core.app.library.poll()
+        await unlock(core)
+        await core.until(lambda: "list-drafts" in core.ready())
+        names = "SELECT name FROM pins WHERE kind = 'action'"
+        rows = await core.app.database.read(lambda c: c.execute(names).fetchall())
+        assert rows == [("list-drafts.md",), ("send-draft.md",)]
 
 
 def rename_over(path: Path) -> None:
