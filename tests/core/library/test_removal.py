@@ -162,7 +162,7 @@ async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
         assert len(await core.records("library.removed")) == 1
         if vault:
             await unlock(core)
-            await core.until(lambda: "list-drafts" in core.ready() or place is not action_file)
+            await core.until(lambda: "list-drafts" in core.ready() or place is not draft_file)
         assert "get-draft" not in core.ready()
         assert "aileron.db" not in {each.file for each in core.app.library.problems_and_alarms()}
 
@@ -172,7 +172,7 @@ async def test_what_was_removed_while_locked_is_signed_as_gone_once_unlocked(hom
     install_examples(home)
     async with Core.open(home) as core:
         await protect_and_lock(core)
-        action_file(home).unlink()
+        draft_file(home).unlink()
         await core.app.library.poll()
         await unlock(core)
         await core.until(lambda: "list-drafts" in core.ready())
