@@ -1,15 +1,12 @@
 """The project's git repositories during a launch: prepared before it, imported from during and after it."""
 
-import asyncio
 import contextlib
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from aileron_core import tasks
-from aileron_core.console_port.events import CoreEvent, SessionsUpdated
 from aileron_core.containment.git.home_config import HomeConfig, home_config
 from aileron_core.containment.git.prepare import prepare_repositories
 from aileron_core.containment.git.repository import find_repository, scan_project
@@ -224,50 +221,19 @@ def take_notices(aileron_home: Path) -> list[str]:
         claimed.unlink(missing_ok=True)
 
 
-class LaunchSweep:
-    """Removes what killed launches left behind, such as tokens: at start and whenever a session has ended.
+def clear_leftovers(aileron_home: Path) -> list[tuple[str, str]]:
+    """Remove what killed launches left behind, and store the notices for the person.
 
-    Their agents' git work is imported, and files planted in their projects are moved aside; notices
-    for the person are stored until the next launch. Commits that were ended in the middle are taken back. An instance is a listener for the core's
-    events.
+    Returns:
+        Session and sentence of each commit that was taken back or finished.
     """
-
-    def __init__(
-        self, home: Path, record: Callable[[str, str], Awaitable[None]] | None = None
-    ) -> None:
-        """Begin with a look.
-
-        Args:
-            record: puts on record, by its session, what became of a commit that was ended in the middle.
-        """
-        self._home = home
-        self._record = record
-        self._open: frozenset[str] = frozenset()
-        self._sweep()
-
-    def _sweep(self) -> None:
-        tasks.spawn(self._clear_and_record(), name="sweep launches")
-
-    async def _clear_and_record(self) -> None:
-        await asyncio.to_thread(self._clear)
-        if self._record is not None:
-            for session, sentence in take_outcomes(self._home):
-                await self._record(session, sentence)
-
-    def _clear(self) -> None:
-        save_notices(
-            self._home,
-            [
-                *recover_commits(self._home),  # before what they are made of is imported or removed
-                *remove_stale(launch_dir_parents(self._home, os.environ)),
-                *import_from_killed_launches(self._home),
-                *finish_sessions(self._home),
-            ],
-        )
-
-    def __call__(self, event: CoreEvent) -> None:
-        if isinstance(event, SessionsUpdated):
-            now = frozenset(each.session_id for each in event.sessions)
-            if self._open - now:
-                self._sweep()
-            self._open = now
+    save_notices(
+        aileron_home,
+        [
+            *recover_commits(aileron_home),  # before what they are made of is imported or removed
+            *remove_stale(launch_dir_parents(aileron_home, os.environ)),
+            *import_from_killed_launches(aileron_home),
+            *finish_sessions(aileron_home),
+        ],
+    )
+    return list(take_outcomes(aileron_home))

@@ -12,7 +12,7 @@ from aileron_core import tasks
 from aileron_core.app import App
 from aileron_core.audit.events import AuditEvent
 from aileron_core.errors import StorageUnavailable
-from aileron_core.launch.repositories import LaunchSweep
+from aileron_core.launch.sweep import LaunchSweep
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from aileron_core.connectors.builtin.worker.journal import Journal
-from aileron_core.launch.repositories import LaunchSweep
+from aileron_core.launch.sweep import LaunchSweep
 from tests.support.builtin_worker import WorkerError
 from tests.support.command_sandbox import Sandbox, recovered, sandboxed_worker
 from tests.support.processes import with_descendants
