@@ -60,9 +60,9 @@ from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.runs.live_run import random_nonce
 from aileron_core.runs.locks import ConnectorLocks
 from aileron_core.runs.model import RunRecord
+from aileron_core.runs.outcomes import OutcomeService
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
-from aileron_core.runs.read_back import ReadBackService
 from aileron_core.runs.recovery import Recovery, restore_claims
 from aileron_core.runs.refusals import RefusedCalls
 from aileron_core.runs.registry import RunRegistry
@@ -72,7 +72,6 @@ from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.tool_rules import ToolRules
 from aileron_core.runs.undo import UndoService
-from aileron_core.runs.unknown_outcomes import UnknownOutcomeService
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.sessions.service import SessionService, unknown_session
@@ -392,17 +391,13 @@ class _Runs:
             refuse=self.gate.refuse_to_resume,
             resume=self.gate.resume,
         )
-        unknown_outcomes = UnknownOutcomeService(
-            store=self.store, registry=registry, previews=self.previews, library=library
-        )
-        self.read_backs = ReadBackService(
+        self.outcomes = OutcomeService(
             store=self.store,
             registry=registry,
             previews=self.previews,
             library=library,
             clock=clock,
             settings=settings,
-            look_again=unknown_outcomes.look_unasked,
         )
         self.approvals = ApprovalService(
             registry=registry,
@@ -424,9 +419,8 @@ class _Runs:
             clock=clock,
             settings=settings,
             pause=base.pause,
-            read_backs=self.read_backs,
+            ended=self.outcomes.begin,
             accounts_may_have_changed=self.account_waits.changed,
-            unknown_outcomes=unknown_outcomes,
             remembered=base.remembered_calls,
         )
         self.undo = UndoService(base.tool_channels, database, clock)
@@ -477,6 +471,7 @@ class _Commands:
             clock=base.clock,
             registry=base.registry,
             approvals=runs.approvals,
+            outcomes=runs.outcomes,
             account_waits=runs.account_waits,
             accounts=AccountCommands(
                 base.bindings, base.authorizations, files.library, base.events
@@ -553,7 +548,7 @@ class App:
         self.gate = runs.gate
         self.approvals = runs.approvals
         self.account_waits = runs.account_waits
-        self.read_backs = runs.read_backs
+        self.outcomes = runs.outcomes
         self.retention = runs.retention
         self.contents = runs.contents
 
@@ -719,7 +714,7 @@ class App:
         """Stop what goes on, and record it; the vault is locked last, since what ends may use it."""
         self.audit.close()
         await self.vault_followed()
-        self.read_backs.close()
+        self.outcomes.close()
         self.authorizations.close()
         if left := await self.registry.wait_for_executing(_SETTLE_SECONDS):
             # The next start records them as unknown.

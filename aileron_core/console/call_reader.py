@@ -10,21 +10,18 @@ from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.view_mapping import records_of_run, result_fields
 from aileron_core.console_port.account_views import AccountView
 from aileron_core.console_port.events import CallRead
-from aileron_core.console_port.field_views import ReadBack
 from aileron_core.console_port.view_models import FINAL_STATES, CallView
 from aileron_core.errors import AileronError, Unavailable
 from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.runs import Library, LiveRun, PreviewResult, ResolvedAction, run_table
-from aileron_core.runs.live_run import Look
 from aileron_core.runs.model import RunRecord
-from aileron_core.runs.read_back import recorded_read_backs
+from aileron_core.runs.outcomes import RecordedOutcome, recorded_outcome
 from aileron_core.runs.recovery import recorded_rule
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.row_records import matches_record
 from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.transitions import RunState
 from aileron_core.runs.undo import UndoService
-from aileron_core.runs.unknown_outcomes import recorded_settlements
 from aileron_core.sessions import session_table
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.service import unknown_session
@@ -36,10 +33,9 @@ class _Stored:
     row: RunRecord
     session: Session
     recorded: bool
-    read_back: ReadBack | None
+    outcome: RecordedOutcome
     accounts: tuple[AccountView, ...]
     """By their names alone: the person's own words for them are not on record."""
-    look: Look | None
     rule: str
 
 
@@ -114,8 +110,8 @@ class CallReader:
             resolved=self._resolved(stored.row),
             preview=PreviewResult(status="none"),
             acknowledged=stored.row.state is RunState.UNKNOWN,
-            read_back=stored.read_back,
-            look=stored.look,
+            read_back=stored.outcome.read_back,
+            look=stored.outcome.look,
             recorded_rule=stored.rule,
         )
 
@@ -137,9 +133,8 @@ def _stored(connection: sqlite3.Connection, run_id: str) -> _Stored | None:
         row=row,
         session=session,
         recorded=matches_record(connection, row),
-        read_back=recorded_read_backs(connection, [run_id]).get(run_id),
+        outcome=recorded_outcome(connection, run_id),
         accounts=_recorded_accounts(connection, run_id),
-        look=recorded_settlements(connection, [run_id]).get(run_id),
         rule=recorded_rule(connection, run_id),
     )
 

@@ -79,6 +79,7 @@ from aileron_core.library.home_library import HomeLibrary
 from aileron_core.runs import ApprovalService
 from aileron_core.runs.account_waits import AccountWaits
 from aileron_core.runs.emergency_stop import EmergencyStop
+from aileron_core.runs.outcomes import OutcomeService
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.transitions import RunState
@@ -111,6 +112,7 @@ class ConsoleService:
     clock: Clock
     registry: RunRegistry
     approvals: ApprovalService
+    outcomes: OutcomeService
     account_waits: AccountWaits
     accounts: AccountCommands
     library: HomeLibrary
@@ -222,7 +224,7 @@ class ConsoleService:
             ):
                 await self._about_a_call(intent)
             case MarkReadBackSeen():
-                await self.approvals.mark_read_back_seen(intent.run_id)
+                await self.outcomes.mark_seen(intent.run_id)
             case Accept() | AcceptSuite():
                 await self._accept(intent)
             case WithdrawAcceptance():
@@ -306,9 +308,9 @@ class ConsoleService:
             case RefreshPreview():
                 await approvals.refresh(intent.approval_id)
             case RefetchPreview():
-                await approvals.refetch_preview(intent.call_id)
+                await self.outcomes.look_again(intent.call_id)
             case Acknowledge():
-                await approvals.acknowledge(intent.call_id, intent.looked_at)
+                await self.outcomes.acknowledge(intent.call_id, intent.looked_at)
             case ChooseAccount():
                 await self.account_waits.choose(
                     intent.approval_id, intent.connector, intent.binding, remember=intent.remember

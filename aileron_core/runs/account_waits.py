@@ -174,7 +174,7 @@ class AccountWaits:
             run.preview, run.account_need = before
             raise
         if run.has_preview:
-            tasks.spawn(self.previews.fetch_first(run), name=f"preview {run.row.run_id}")
+            tasks.spawn(self.previews.fetch(run, "first"), name=f"preview {run.row.run_id}")
 
 
 def _accounts_differ(one: ResolvedAction, other: ResolvedAction) -> bool:

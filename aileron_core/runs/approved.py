@@ -134,7 +134,7 @@ class ApprovedRunner:
             return _Recheck(verdict="conflict", preview=run.preview, reason=why)
         if changed := await self._library.changed_since(run.resolved):
             return _Recheck(verdict="conflict", preview=run.preview, reason=changed)
-        preview = await self._previews.fetch(run)
+        preview = await self._previews.look(run, "recheck")
         self._accounts.require_current(run.resolved.connectors.values())
         digest, _ = run.consent(preview)
         if digest != run.row.digest:

@@ -18,12 +18,10 @@ from aileron_core.runs.live_run import LiveRun
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
-from aileron_core.runs.read_back import ReadBackService
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.remembered_calls import RememberedCall, RememberedCalls
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
-from aileron_core.runs.unknown_outcomes import UnknownOutcomeService
 from aileron_core.storage.database import Database
 
 _log = logging.getLogger(__name__)
@@ -42,10 +40,10 @@ class ApprovalService:
     clock: Clock
     settings: GateSettings
     pause: PauseSwitch
-    read_backs: ReadBackService
+    ended: Callable[[LiveRun], object]
+    """Called when a run that a person had said yes to is over."""
     accounts_may_have_changed: Callable[[], object]
     """Called when a run that a person had said yes to waits again: its accounts were not looked at meanwhile."""
-    unknown_outcomes: UnknownOutcomeService
     remembered: RememberedCalls
 
     async def approve(
@@ -112,7 +110,7 @@ class ApprovalService:
     async def _run_approved(self, run: LiveRun) -> None:
         await self.runner.run(run)
         if run.is_final:
-            self.read_backs.begin(run)
+            self.ended(run)
             self.registry.mark_finished(run)
         elif run.is_waiting:
             # What they said yes to is no longer what would happen: an equal call is asked about as well.
@@ -206,50 +204,13 @@ class ApprovalService:
         run = self._live_run(approval_id)
         self._require_waiting(run)
         if run.resolved is not None:
-            await self.previews.refresh(run)
-
-    async def refetch_preview(self, call_id: str) -> None:
-        """Ask the preview op for the present state after a run whose outcome is unknown.
-
-        Args:
-            call_id: the approval's id, or the run's where the action is not gated.
-
-        Raises:
-            NotFound: no such call in this console.
-            Conflict: its outcome is known or settled, or there is nothing to look through.
-        """
-        await self.unknown_outcomes.look_again(self._live_call(call_id))
-
-    async def acknowledge(self, call_id: str, looked_at: float | None) -> None:
-        """Record that a person took note of an unknown outcome (`UnknownOutcomeService.acknowledge`).
-
-        Args:
-            call_id: the approval's id, or the run's where the action is not gated.
-            looked_at: when what the person saw was read at the service; None where nobody had looked.
-
-        Raises:
-            NotFound: no such call in this console.
-            Conflict: its outcome is known, it was acknowledged, or is not what the person saw.
-        """
-        await self.unknown_outcomes.acknowledge(self._live_call(call_id), looked_at)
-
-    async def mark_read_back_seen(self, run_id: str) -> None:
-        """Record that a person saw how the service differs from what they approved.
-
-        Raises:
-            NotFound: no such run in this console.
-            Conflict: nothing of it waits to be seen.
-        """
-        run = self.registry.get(run_id)
-        if run is None:
-            raise NotFound(f"This console has no call {run_id}.")
-        await self.read_backs.mark_seen(run)
+            await self.previews.fetch(run, "refresh")
 
     def refresh_previews_refused(self, read: str) -> None:
         """Fetch the previews again that were refused *read*, which has just been accepted."""
         for run in self.registry:
             if run.is_waiting and read in run.preview.refused_reads:
-                tasks.spawn(self.previews.refresh(run), name="fetch a preview again")
+                tasks.spawn(self.previews.fetch(run, "refresh"), name="fetch a preview again")
 
     def requester_ended(self, session_id: str) -> None:
         """Handle the end of a session: its approvals stay open, and the screen says that the session has ended."""
@@ -336,12 +297,6 @@ class ApprovalService:
         run = self.registry.by_approval(approval_id)
         if run is None:
             raise NotFound(f"No approval {approval_id} waits in this console.")
-        return run
-
-    def _live_call(self, call_id: str) -> LiveRun:
-        run = self.registry.by_approval(call_id) or self.registry.get(call_id)
-        if run is None:
-            raise NotFound(f"No call {call_id} waits in this console.")
         return run
 
     def _require_waiting(self, run: LiveRun) -> None:

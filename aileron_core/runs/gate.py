@@ -450,7 +450,7 @@ class Gate:
             run, RunEvent.ASK, AuditEvent.RUN_REQUESTED, f"{row.action_name} waits for a person"
         )
         if has_preview:
-            tasks.spawn(self.previews.fetch_first(run), name=f"preview {row.run_id}")
+            tasks.spawn(self.previews.fetch(run, "first"), name=f"preview {row.run_id}")
         return GateAnswer(row=run.row, attached=False)
 
     async def _run_now(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:

@@ -18,13 +18,12 @@ from aileron_core.runs import run_table
 from aileron_core.runs.interfaces import RULE_KEY, Library, ResolvedAction
 from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
 from aileron_core.runs.model import RunRecord
+from aileron_core.runs.outcomes import RecordedOutcome, recorded_outcome
 from aileron_core.runs.preview.fetcher import PreviewFetcher
-from aileron_core.runs.read_back import recorded_read_backs
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.row_records import matches_record
 from aileron_core.runs.store import RunStore
-from aileron_core.runs.transitions import RunEvent, RunState
-from aileron_core.runs.unknown_outcomes import recorded_settlements
+from aileron_core.runs.transitions import FINAL, RunEvent, RunState
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Database
 
@@ -77,20 +76,21 @@ class Recovery:
         open_questions = {row.run_id for row in unacknowledged}
         accounted = await self.database.read(_accounted_runs)
         ended = (*await self.database.read(_recent_runs), *unacknowledged, *unseen)
-        completed = [row.run_id for row in (*accounted, *ended) if row.state is RunState.COMPLETED]
-        read_backs = await self.database.read(lambda c: recorded_read_backs(c, completed))
-        unknown = [row.run_id for row in (*accounted, *ended) if row.state is RunState.UNKNOWN]
-        looks = await self.database.read(lambda c: recorded_settlements(c, unknown))
+        over = {row.run_id for row in (*accounted, *ended) if row.state in FINAL}
+        outcomes = await self.database.read(
+            lambda c: {run_id: recorded_outcome(c, run_id) for run_id in over}
+        )
         for row in accounted:
+            outcome = outcomes.get(row.run_id, RecordedOutcome())
             run = LiveRun(
                 row=row,
                 session=self.get_session(row.session_id),
                 resolved=self._resolved(row),
                 preview=PreviewResult(status="none", fetched_at=row.requested_at),
                 acknowledged=row.state is RunState.UNKNOWN and row.run_id not in open_questions,
-                read_back=read_backs.get(row.run_id),
+                read_back=outcome.read_back,
                 nonce=self.nonce_of(row),
-                look=looks.get(row.run_id),
+                look=outcome.look,
             )
             if run.is_final:
                 run.ended.set()
@@ -111,8 +111,8 @@ class Recovery:
                     resolved=self._resolved(row),
                     preview=PreviewResult(status="none"),
                     acknowledged=row.state is RunState.UNKNOWN and row.run_id not in open_questions,
-                    read_back=read_backs.get(row.run_id),
-                    look=looks.get(row.run_id),
+                    read_back=outcomes[row.run_id].read_back,
+                    look=outcomes[row.run_id].look,
                 )
                 run.ended.set()
                 self.registry.add(run)
@@ -210,7 +210,7 @@ class Recovery:
     async def _look(self, run: LiveRun) -> None:
         if run.resolved is not None and run.resolved.action.tool:
             await self._judge_again(run, run.resolved)
-        await self.previews.fetch_first(run)
+        await self.previews.fetch(run, "first")
 
     async def _judge_again(self, run: LiveRun, resolved: ResolvedAction) -> None:
         """Have the rules say what a call of a built-in tool may touch, which no row remembers.

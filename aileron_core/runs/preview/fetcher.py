@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from aileron_core.actions.model import Action
 from aileron_core.audit.events import AuditEvent
@@ -29,6 +29,10 @@ MAX_SHOWN_CHARACTERS: Final = 1024 * 1024
 """Characters of a preview's shown fields. More would keep the screen busy for seconds at each drawing."""
 MAX_SHOWN_LINES: Final = 20_000
 """Their lines, which cost more than characters."""
+
+Purpose: TypeAlias = Literal["first", "refresh", "recheck", "read_back", "look_again"]
+"""Why the service is asked: to decide by, on a person's key, as the last thing before the effect; and after the
+run unasked, or on a person's key."""
 
 _MAX_ATTEMPTS = 8
 """Attempts at one preview, where a read that it was refused has been accepted meanwhile."""
@@ -55,135 +59,98 @@ class PreviewFetcher:
         self._semaphores: dict[str, asyncio.Semaphore] = {}
         self._fetch_times: dict[str, deque[float]] = {}
 
-    async def fetch_first(self, run: LiveRun) -> None:
-        """Fetch the first preview of *run* (or its first in this process) and put it on record."""
-        asked = run.resolved
-        preview = await self._within_limits(run)
-        async with run.lock:
-            if run.row.state is not RunState.PENDING or run.resolved is not asked:
-                return  # with other accounts it is fetched anew
-            try:
-                await self.adopt(run, preview)
-            except AileronError:
-                # Without a digest nobody can say yes to it; a refresh looks again.
-                run.preview = self._unavailable(
-                    "it could not be recorded. Press r to fetch it again."
-                )
-                self._store.notify(run)
-                raise
+    async def fetch(self, run: LiveRun, purpose: Literal["first", "refresh"]) -> None:
+        """Look for the person who decides about *run*: what is found is what the next yes covers.
 
-    async def refresh(self, run: LiveRun) -> None:
-        """Fetch again on a person's word; what differs is shown, and disarms approve."""
-        async with run.lock:
-            before, drift = run.preview, run.drift
-            # "none": there is nothing to look at, and what a yes covers is known.
-            if run.row.state is not RunState.PENDING or before.status in ("fetching", "none"):
-                return
-            run.preview = PreviewResult(status="fetching", fetched_at=self._clock.now())
-            self._store.notify(run)
-            asked = run.resolved
-        await self._prepare(run)
-        preview = await self.fetch(run)
+        What differs from what was there before is shown, and disarms approve.
+        """
+        before, drift = run.preview, run.drift
+        if purpose == "refresh":
+            async with run.lock:
+                before, drift = run.preview, run.drift
+                # "none": there is nothing to look at, and what a yes covers is known.
+                if not _is_pending(run) or before.status in ("fetching", "none"):
+                    return
+                run.preview = PreviewResult(status="fetching", fetched_at=self._clock.now())
+                self._store.notify(run)
+        asked = run.resolved
+        preview = await self.look(run, purpose)
         async with run.lock:
             if run.resolved is not asked:
+                return  # with other accounts it is fetched anew
+            if not _is_pending(run):
+                if purpose == "refresh":
+                    run.preview = before
                 return
-            if run.row.state is not RunState.PENDING:
-                run.preview = before
-                return
-            differs = preview.fingerprint != before.fingerprint
-            if differs and before.status == "ready":
+            if before.status == "ready" and preview.fingerprint != before.fingerprint:
                 run.drift = PreviewChange(before=before, after=preview, words_before=run.row.words)
             try:
-                await self.adopt(run, preview)
+                await self._adopt(run, preview)
             except AileronError:
-                # What the screen shows must be what the digest on record covers.
+                # What the screen shows must be what the digest on record covers. Without a digest nobody
+                # can say yes; a refresh looks again.
                 run.preview, run.drift = before, drift
+                if purpose == "first":
+                    why = "it could not be recorded. Press r to fetch it again."
+                    run.preview = self._unavailable(why)
                 self._store.notify(run)
                 raise
 
-    async def adopt(self, run: LiveRun, preview: PreviewResult) -> None:
+    async def _adopt(self, run: LiveRun, preview: PreviewResult) -> None:
         """Make *preview* what the next yes covers: new digest, new words, on record. Needs `run.lock`."""
         digest, words = run.consent(preview)
-        previous, run.preview = run.preview, preview
-        named = (
-            AuditEvent.PREVIEW_UNAVAILABLE
-            if preview.status == "unavailable"
-            else AuditEvent.PREVIEW_FETCHED
-        )
-        summary = (
-            f"No preview of {run.row.action_name} could be fetched"
-            if preview.status == "unavailable"
-            else f"Fetched the preview of {run.row.action_name}"
-        )
+        run.preview = preview
+        event, what = AuditEvent.PREVIEW_FETCHED, f"Fetched the preview of {run.row.action_name}"
+        if preview.status == "unavailable":
+            event = AuditEvent.PREVIEW_UNAVAILABLE
+            what = f"No preview of {run.row.action_name} could be fetched"
         if preview.hosts_asked:
-            summary += f", from {short_hosts(preview.hosts_asked)}"
+            what += f", from {short_hosts(preview.hosts_asked)}"
         asked: dict[str, Json] = {"hosts_asked": list(preview.hosts_asked)}
-        try:
-            await self._store.update(run, named, summary, asked, digest=digest, words=words)
-        except AileronError:
-            run.preview = previous
-            raise
+        await self._store.update(run, event, what, asked, digest=digest, words=words)
 
-    async def fetch(self, run: LiveRun) -> PreviewResult:
-        """Call the preview op once and return its result, or why there is none."""
-        assert run.resolved is not None
-        action = run.resolved.action
-        if not run.has_preview:
-            return PreviewResult(status="none", fetched_at=self._clock.now())
-        assert run.row.args is not None
-        plan = plan_preview(action, run.row.args)
-        assert plan is not None
-        return await self._call_preview_op(run, action, plan)
+    async def look(
+        self, run: LiveRun, purpose: Purpose, outputs: JsonObject | None = None
+    ) -> PreviewResult:
+        """Call the preview op once and return its answer, or why there is none.
 
-    async def read_back(self, run: LiveRun, outputs: JsonObject) -> PreviewResult:
-        """Call the preview op after the run, whose steps gave *outputs*; within the session's limits.
+        What an agent's call causes is within its session's limits; what a person's key causes is not bounded.
+
+        Args:
+            run: whose preview op is called.
+            purpose: what for.
+            outputs: after the run, what its steps gave; the op's arguments may be made of them.
 
         Raises:
             MissingValue: an output lacks what the op's arguments are made of.
         """
-        if not self._is_within_rate(run.row.session_id):
-            return self._unavailable(self._too_many())
-        async with self._turn(run):
-            return await self._fetch_after(run, outputs)
+        if purpose not in ("first", "read_back"):
+            await self._prepare(run)
+            return await self._ask(run, outputs)
+        session_id, limits = run.row.session_id, self._settings
+        if not self._is_within_rate(session_id):
+            limit = f"{limits.previews_per_minute} previews in a minute"
+            then = ". Press r to fetch it again." if purpose == "first" else ""
+            return self._unavailable(f"this session asked for more than {limit}{then}")
+        await self._prepare(run)  # not within: other previews would wait for this compiling
+        at_once = asyncio.Semaphore(limits.previews_at_once)
+        async with self._semaphores.setdefault(session_id, at_once):
+            return await self._ask(run, outputs)
 
-    async def look_again(self, run: LiveRun) -> PreviewResult:
-        """Call the preview op after a run whose answer never arrived, as a person asked for.
-
-        Raises:
-            MissingValue: its arguments are made of what the run's steps returned.
-        """
-        return await self._fetch_after(run, {})
-
-    async def _fetch_after(self, run: LiveRun, outputs: JsonObject) -> PreviewResult:
-        assert run.resolved is not None
+    async def _ask(self, run: LiveRun, outputs: JsonObject | None) -> PreviewResult:
+        if run.resolved is None or not run.has_preview:
+            return PreviewResult(status="none", fetched_at=self._clock.now())
         action, args = run.resolved.action, run.row.args
         plan = plan_preview(action, args, outputs) if args is not None else None
         if plan is None:
             return self._unavailable("its arguments have been deleted")
         hosts = run.resolved.connectors[plan.connector.fqn].hosts_for(plan.args)
-        if others := sorted(set(hosts) - set(run.hosts)):
+        if outputs is not None and (others := sorted(set(hosts) - set(run.hosts))):
             # What the steps returned must not lead it to where nobody was told it may go.
             return self._unavailable(
                 f"it would contact {short_hosts(others)}, which was not shown to you"
             )
         return await self._call_preview_op(run, action, plan)
-
-    async def _within_limits(self, run: LiveRun) -> PreviewResult:
-        """Fetch what an agent's call causes; what a person's key causes is not bounded."""
-        if not self._is_within_rate(run.row.session_id):
-            return self._unavailable(f"{self._too_many()}. Press r to fetch it again.")
-        await self._prepare(run)  # not within: other previews would wait for this compiling
-        async with self._turn(run):
-            return await self.fetch(run)
-
-    def _too_many(self) -> str:
-        limit = self._settings.previews_per_minute
-        return f"this session asked for more than {limit} previews in a minute"
-
-    def _turn(self, run: LiveRun) -> asyncio.Semaphore:
-        """Return what bounds how many previews of the run's session are under way."""
-        limit = asyncio.Semaphore(self._settings.previews_at_once)
-        return self._semaphores.setdefault(run.row.session_id, limit)
 
     async def _prepare(self, run: LiveRun) -> None:
         """Wait until the connector can be asked at once; the person sees what is waited for."""
@@ -286,6 +253,10 @@ class PreviewFetcher:
             return False
         asked.append(now)
         return True
+
+
+def _is_pending(run: LiveRun) -> bool:
+    return run.row.state is RunState.PENDING
 
 
 def _was_answered_with_error(result: OpResult) -> bool:

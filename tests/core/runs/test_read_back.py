@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from aileron_core.canonical import JsonObject
 from aileron_core.console_port.intents import MarkReadBackSeen
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict, NotFound
+from aileron_core.runs.live_run import LiveRun, PreviewResult
+from aileron_core.runs.preview.fetcher import Purpose
 from tests.support.core_harness import (
     DRAFT,
     UPDATE_DRAFT,
@@ -174,11 +177,15 @@ async def test_a_fault_of_our_own_ends_the_reading_and_is_on_record(
 ) -> None:
     """Otherwise it would be under way for ever, and nothing on record; what went wrong quotes nothing."""
 
-    def fail(*_: object) -> None:
-        raise RuntimeError(NEW)
-
     async with start() as core:
-        monkeypatch.setattr(core.app.previews, "read_back", fail)
+        look = core.app.previews.look
+
+        async def fail(run: LiveRun, purpose: Purpose, *outputs: JsonObject) -> PreviewResult:
+            if purpose == "read_back":
+                raise RuntimeError(NEW)
+            return await look(run, purpose, *outputs)
+
+        monkeypatch.setattr(core.app.previews, "look", fail)
         read = await core.read_back(await ended_call(core))
         assert read.status == "unavailable"
         assert NEW not in read.reason
@@ -221,7 +228,7 @@ async def test_nothing_is_read_back_where_the_file_does_not_say_what_should_be_t
         await core.call("update-draft", {"id": DRAFT, "to": NEW})
         run = core.live(end)
         assert run.read_back is None
-        assert not core.app.read_backs._tasks
+        assert not core.app.outcomes._tasks
 
 
 async def test_what_was_created_is_read_back_by_what_the_run_returned(

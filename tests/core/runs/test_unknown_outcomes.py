@@ -111,7 +111,7 @@ async def test_one_can_look_again_after_a_crash_too(
             "none",
             True,
         )
-        await core.app.approvals.refetch_preview(view.approval_id)
+        await core.app.outcomes.look_again(view.approval_id)
         seen = core.views(view.approval_id)[-1]
         assert (seen.state, seen.preview.status) == ("unknown", "none")
         assert look_of(seen).preview.status == "ready"
@@ -123,7 +123,7 @@ async def test_a_service_that_does_not_answer_is_said_to_be_so(
     """The reason stands where the reading would."""
     end = await lost_call(core, mailbox, clock)
     mailbox.control(fail={"op": "get", "status": 503, "times": 1})
-    await core.app.approvals.refetch_preview(end.approval_id)
+    await core.app.outcomes.look_again(end.approval_id)
     seen = core.views(end.approval_id)[-1]
     assert (seen.state, seen.preview.status) == ("unknown", "ready")
     read = look_of(seen).preview
@@ -136,17 +136,17 @@ async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_m
 ) -> None:
     """A look is only for what is an open question, and through what still counts."""
     with pytest.raises(NotFound):
-        await core.app.approvals.refetch_preview("act-20260101T000000-0123456789abcdef")
+        await core.app.outcomes.look_again("act-20260101T000000-0123456789abcdef")
     view = await core.ask()
     with pytest.raises(Conflict, match="already known"):
-        await core.app.approvals.refetch_preview(view.approval_id)
+        await core.app.outcomes.look_again(view.approval_id)
     end = await lost_call(core, mailbox, clock)
     library = (await core.app.console.snapshot()).library
     send = next(each for each in library if each.name == "send-draft")
     await core.do(WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest))
     asked = len(writes(mailbox))
     with pytest.raises(Conflict, match="Check the service itself"):
-        await core.app.approvals.refetch_preview(end.approval_id)
+        await core.app.outcomes.look_again(end.approval_id)
     assert len(writes(mailbox)) == asked
     assert await core.records("outcome.looked_at") == []
 
@@ -242,7 +242,7 @@ async def test_only_an_unknown_outcome_is_acknowledged(core: Core) -> None:
     with pytest.raises(Conflict, match="does not need to be acknowledged"):
         await core.do(acknowledgement(view))
     with pytest.raises(NotFound):
-        await core.app.approvals.acknowledge("act-20260101T000000-0123456789abcdef", 0.0)
+        await core.app.outcomes.acknowledge("act-20260101T000000-0123456789abcdef", 0.0)
 
 
 async def test_a_run_that_asked_nobody_waits_in_the_same_way(
