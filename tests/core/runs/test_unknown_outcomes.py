@@ -8,7 +8,7 @@ import pytest
 from aileron_core.console_port.field_views import LookView
 from aileron_core.console_port.intents import Acknowledge, Deny, RefetchPreview, WithdrawAcceptance
 from aileron_core.console_port.view_models import ApprovalView
-from aileron_core.errors import Conflict, NotFound, RateLimited
+from aileron_core.errors import Conflict, NotFound, RateLimited, StorageUnavailable
 from tests.support.core_harness import (
     DRAFT,
     SHORT_OF_TIME,
@@ -149,6 +149,20 @@ async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_m
         await core.app.outcomes.look_again(end.approval_id)
     assert len(writes(mailbox)) == asked
     assert await core.records("outcome.looked_at") == []
+
+
+async def test_what_cannot_be_put_on_record_leaves_the_question_open(
+    core: Core, mailbox: Mailbox, clock: FrozenClock
+) -> None:
+    """Neither a look nor a person's word counts that no record has."""
+    end = await lost_call(core, mailbox, clock)
+    run, service = core.live(end), core.app.outcomes
+    core.app.database._connection.execute("PRAGMA query_only=ON")
+    for said in (service.look_again(end.call_id), service.acknowledge(end.call_id, None)):
+        with pytest.raises(StorageUnavailable):
+            await said
+        assert (run.look, run.awaits_acknowledgement) == (None, True)
+    core.app.database._connection.execute("PRAGMA query_only=OFF")
 
 
 def acknowledgement(view: ApprovalView) -> Acknowledge:
