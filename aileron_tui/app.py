@@ -30,7 +30,7 @@ from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.guide import Guide, GuideLine
 from aileron_tui.draw.text import Piece
 from aileron_tui.error_location import error_location
-from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
+from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.input.situation import View
 from aileron_tui.key_timing import KeyTiming
 from aileron_tui.messages import (
@@ -42,6 +42,8 @@ from aileron_tui.messages import (
     Painted,
 )
 from aileron_tui.pages.listing import AuditPage, ListPage
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.settings_in_force import SettingsInForce
 from aileron_tui.pages.waiting import WaitingPage
 from aileron_tui.screens.console import ConsoleScreen, MakePage
 from aileron_tui.screens.help import HelpScreen
@@ -50,8 +52,7 @@ from aileron_tui.screens.palette import PaletteScreen
 from aileron_tui.state.apply_event import apply_event, newly_around
 from aileron_tui.state.event_queue import EventQueue
 from aileron_tui.state.model import Model
-from aileron_tui.state.settings_in_force import SettingsInForce
-from aileron_tui.state.situation import situation_of
+from aileron_tui.state.situation import Situation
 from aileron_tui.styles.colourless import Colourless
 from aileron_tui.styles.tokens import DARK, PLAIN, themes, variables
 from aileron_tui.terminal.browser import browser_command
@@ -488,7 +489,7 @@ class AileronApp(App[int], inherit_bindings=False):
         """Show every command by name; afterwards the rest before a key decides starts over."""
         model = self._model
         if model is not None:
-            now = situation_of(model, self._clock.now(), self._clock.monotonic())
+            now = Situation(model, self._clock.now(), self._clock.monotonic())
             model.open_panel("palette")
             model.arming.reset()
             self.push_screen(PaletteScreen(self._keys, now), self._after_palette)

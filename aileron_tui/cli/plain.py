@@ -9,7 +9,7 @@ from aileron_core.clock import SystemClock
 from aileron_core.console_port.port import ConsolePort
 from aileron_core.settings import Settings
 from aileron_tui.input.arming import AFTER_SECONDS
-from aileron_tui.input.keymap import remap_keys
+from aileron_tui.pages.keymap import remap_keys
 from aileron_tui.plain.console import PlainConsole
 from aileron_tui.styles.choosing import choose_glyphs
 from aileron_tui.terminal.line_terminal import LineTerminal

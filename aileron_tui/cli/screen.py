@@ -14,8 +14,9 @@ from aileron_tui.app import AileronApp
 from aileron_tui.cli.output import EXIT
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.guide import Guide
-from aileron_tui.input.commands import NEXT_SCENE, CommandRegistry
-from aileron_tui.input.keymap import remap_keys
+from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.pages.commands.everywhere import NEXT_SCENE
+from aileron_tui.pages.keymap import remap_keys
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme, true_colour
 from aileron_tui.terminal.background_color import background_is_light
 from aileron_tui.terminal.driver import screen_file

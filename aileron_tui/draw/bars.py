@@ -1,7 +1,6 @@
-"""The lines around an item: top bar, standing warnings, footer (filled and hollow keys), panels, empty screen."""
+"""The lines around an item: top bar, standing warnings, questions, empty screen."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 from aileron_core.console_port.events import Snapshot, VaultStatus
@@ -12,14 +11,8 @@ from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.read_back import read_back_outcome
 from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate, wrap
 from aileron_tui.draw.times import age, clock_minutes
-from aileron_tui.input.commands import (
-    DEFAULT_REGISTRY,
-    VIEW_CONTEXTS,
-    Command,
-    CommandRegistry,
-    KeyContext,
-)
-from aileron_tui.input.situation import Availability, Situation, View, availability
+from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.input.situation import View
 
 _LAST_ROLES: dict[str, Role] = {
     "approved": "ok",
@@ -44,13 +37,6 @@ _SHORTER: tuple[tuple[int, int, _Agents], ...] = (
     (0, 0, "left out"),
 )
 """Ever shorter forms of the top bar: words for files not accepted, words for problems, form of the agents."""
-_ENDING = frozenset({"deny_enter", "deny_equal", "stop_enter", "stop_run_enter", "end_enter"})
-READ_ON_RANK = 45
-"""The rank of the reading key in the footer once everything was read: before moving."""
-UNLOCK_RANK = 56
-"""The rank of the key that unlocks the vault, where the item does not wait for it."""
-FOOTER_GAP = 3
-"""Blank cells between two keys."""
 
 
 def top_bar(
@@ -65,7 +51,7 @@ def top_bar(
     width: int,
     vault_locked: bool = False,
     vault_waited_for: bool = False,
-    registry: CommandRegistry = DEFAULT_REGISTRY,
+    registry: CommandRegistry,
 ) -> Line:
     """Return name, views, count, exceptions, agents at work, clock.
 
@@ -236,77 +222,6 @@ def _words_to_compare(view: ApprovalView) -> str:
     """Return the three words of *view*, after what they are for; empty where its agent is not told them."""
     remark = words_remark(view)
     return f"{remark}: {' · '.join(view.words)}" if view.words and remark else ""
-
-
-def footer_line(context: KeyContext, now: Situation, width: int) -> Line:
-    """Return the keys that do something now, the recommended one first; `? help` never drops."""
-    tail: Line = ()
-    if context in VIEW_CONTEXTS:
-        help_key = Piece(now.registry.key_label("help"), "strong", action="help")
-        tail = line(help_key, Piece(" help", "muted", action="help"), " ")
-    room = width - cell_width(tail) - (2 if tail else 1)
-    parts: Line = (Piece(" "),)
-    keys = [
-        (each.id, tuple(replace(piece, action=each.id) for piece in _key(each, state, now)))
-        for each, state in _ordered(context, now)
-    ]
-    deny = sum(FOOTER_GAP + cell_width(drawn) for id_, drawn in keys if id_ == "deny")
-    for number, (id_, drawn) in enumerate(keys):
-        shown = line(" " * FOOTER_GAP if number else "", *drawn)
-        deny = 0 if id_ == "deny" else deny
-        if cell_width(parts) + cell_width(shown) + (deny if number else 0) > room:
-            if deny:  # it never makes room for another key
-                continue
-            break
-        parts = (*parts, *shown)
-    return justify(parts, tail, width)
-
-
-def _ordered(context: KeyContext, now: Situation) -> list[tuple[Command, Availability]]:
-    entries = [
-        (each, availability(each.id, now))
-        for each in now.registry.footer_order(context)
-        if each.id not in ("help", f"view_{now.view}")
-    ]
-    shown = [(each, state) for each, state in entries if state.shown]
-    return sorted(shown, key=lambda entry: _rank(entry[0], now))
-
-
-def _rank(each: Command, now: Situation) -> int:
-    rank = each.footer_rank or 0
-    if each.id == "read_on" and (not now.unseen or now.pressed_once):
-        return rank + READ_ON_RANK  # not the recommended key any more
-    need = now.account_need
-    if each.id == "unlock_vault" and (need is None or need.reason == "choice"):
-        return rank + UNLOCK_RANK
-    return rank
-
-
-def _key(each: Command, state: Availability, now: Situation) -> Line:
-    label, key_text = each.label, now.registry.key_labels(each)
-    if each.id == now.pressed_once and now.unseen:
-        label = f"{label}, {words.status.unread(now.unseen)}"
-    if each.id == "unfold" and now.unfolded:
-        label = words.keys.FOLD
-    elif each.id == "unfold" and now.is_converted:
-        label = words.keys.SOURCE
-    if each.id == "show_record" and now.record_shown:
-        label = words.keys.ITS_CALL
-    if each.id == "unlock_vault" and now.vault == "absent":
-        label = words.vault.CREATE_LABEL
-    if each.id == "passphrase_enter" and now.vault == "absent":
-        label = words.vault.CREATE_LABEL if now.passphrase_again else words.vault.NEXT_LABEL
-    if each.id == "deny_equal" and now.approval is not None and now.approval.requester_gone:
-        label = words.keys.ENDED_TOO
-    if each.id == "decided" and now.opened:
-        label = words.keys.WHAT_WAITS
-    if state.decides_now:
-        role: Role = "key-danger" if each.id in _ENDING else "key"
-        return (Piece(f" {key_text} ", role), Piece(f" {label}", "strong"))
-    if each.decides and not state.asks:
-        return (Piece(f" {key_text}  {label}", "muted"),)
-    dots = "…" if each.asks or each.decides else ""
-    return (Piece(key_text, "strong"), Piece(f" {label}{dots}", "muted"))
 
 
 def panel_question(

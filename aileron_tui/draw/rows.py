@@ -9,7 +9,6 @@ from rich.cells import cell_len
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Problem
-from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.acceptance import widest_change
 from aileron_tui.draw.changes import changed_fields
@@ -24,7 +23,6 @@ from aileron_tui.draw.times import (
     time_left_role,
     time_running,
 )
-from aileron_tui.input.situation import RunningCall
 from aileron_tui.items import Item
 
 COLUMN_GAP = 2
@@ -314,12 +312,6 @@ def _running_tag(view: ApprovalView, now: float) -> str:
     if view.started_at is None or view.seconds_allowed is None:
         return running_time(view, now)
     return words.item.running_short(time_running(now - view.started_at, view.seconds_allowed))
-
-
-def running_question(running: RunningCall, now: float) -> str:
-    """Return the question before *running* is stopped."""
-    time = time_left(now - running.started_at)
-    return words.panels.stop_run_question(escape(running.name), time)
 
 
 def _left(view: ApprovalView, now: float, item: Item) -> Line:

@@ -1,9 +1,21 @@
-"""The questions at the foot of a view: the vault's passphrase, typed unseen, the account of a call, and accounts."""
+"""The questions about the vault and accounts: a passphrase typed unseen, the account of a call, binding, deleting."""
 
+from collections.abc import Callable
 from math import ceil
 
-from aileron_core.clock import Clock
-from aileron_core.console_port.account_views import AccountNeed, CredentialUserView, LoginView
+from aileron_core.console_port.account_intents import (
+    CancelLogin,
+    FinishLogin,
+    RebindAccount,
+    RevokeAccount,
+)
+from aileron_core.console_port.account_views import (
+    AccountNeed,
+    BoundAccountView,
+    CredentialUserView,
+    LoginView,
+)
+from aileron_core.console_port.intents import ChooseAccount
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw import bars
@@ -11,9 +23,12 @@ from aileron_tui.draw.accounts import account_name
 from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.text import Line, Piece, line, truncate, wrap
 from aileron_tui.draw.times import clock_minutes
-from aileron_tui.input.refusals import too_soon
+from aileron_tui.pages.asking import Answer, Asking, Question
+from aileron_tui.pages.command import too_soon, unless
+from aileron_tui.pages.surface import Place
 from aileron_tui.state.account_panel import AccountPanel
 from aileron_tui.state.model import Model
+from aileron_tui.state.situation import Situation
 
 NAMED_ACCOUNTS = 2
 """So many accounts that calls wait for are named."""
@@ -27,24 +42,26 @@ def passphrase_question(model: Model, width: int) -> tuple[Line, ...]:
     """Return what is asked, what waits for the answer, and what became of the last one."""
     panel, waits = model.vault_panel, model.account_waits
     if panel.creates:
-        asked = words.vault.AGAIN_QUESTION if panel.asks_again else words.vault.CREATE_QUESTION
-        rows = [*bars.panel_question(asked, words.vault.CREATE_REMARK, width)]
+        asked = "New passphrase of the vault, at least 8 characters:"
+        if panel.asks_again:
+            asked = "The same passphrase again:"
+        remark = "It encrypts your accounts on this computer. Nobody can reset it: keep it safe."
+        rows = [*bars.panel_question(asked, remark, width)]
     else:
         remark = words.vault.waits_for(waits.locked, waits.ungated)
-        opens = model.vault.keyring_opens
-        asked = words.vault.UNLOCK_OR_KEYRING if opens else words.vault.UNLOCK_QUESTION
-        rows = [*bars.panel_question(asked, remark, width)]
+        or_keyring = ", or enter alone for the keyring" if model.vault.keyring_opens else ""
+        rows = [*bars.panel_question(f"Passphrase of the vault{or_keyring}:", remark, width)]
         accounts = waits.accounts
         rows += [
             truncate(line("   ", Piece("┃ ", "fact-bar"), *_needed(each)), width - 1)
             for each in accounts[:NAMED_ACCOUNTS]
         ]
-        if more := len(accounts) - NAMED_ACCOUNTS:
-            rows += [(Piece(f"   {words.vault.more_accounts(more)}", "muted"),)] if more > 0 else []
+        if (more := len(accounts) - NAMED_ACCOUNTS) > 0:
+            rows.append((Piece(f"   and {more} more", "muted"),))
         rows += [*_failures(model, width)]
     if panel.is_sent:
-        sent = words.vault.CREATING if panel.creates else words.vault.UNLOCKING
-        rows.append((Piece(f" {sent}", "muted"),))
+        sent = " Creating the vault …" if panel.creates else " Checking …"
+        rows.append((Piece(sent, "muted"),))
     elif panel.refusal:
         refused = wrap(foreign_text(panel.refusal, "attn"), width - 2)
         rows += [(Piece(" "), *each.pieces) for each in refused]
@@ -67,17 +84,79 @@ def _failures(model: Model, width: int) -> list[Line]:
     return [truncate((Piece(f" {text}", "attn"),), width - 1)]
 
 
+def _refused_enter(asking: Asking, *, is_empty: bool) -> bool:
+    """Say why a press of enter does nothing about the vault; return whether that is so."""
+    model, panel = asking.model, asking.model.vault_panel
+    enter, why = model.registry.key_label("passphrase_enter"), ""
+    if not model.arming.focused:
+        why = too_soon(enter, "unfocused", "screen")
+    elif model.key_in_burst:
+        why = "Enter came together with other keys. Press enter again."
+    elif panel.too_early(model.key_at):
+        why = "Too soon after the question appeared. Press enter again."
+    elif is_empty and (panel.creates or not model.vault.keyring_opens):
+        why = words.refusals.did_nothing(enter, "no passphrase was typed")
+    elif wait := panel.wait_left(asking.clock.monotonic()):
+        why = words.refusals.did_nothing(enter, words.vault.wait(ceil(wait)))
+    if why:
+        asking.refuse(why)
+    return bool(why)
+
+
+def ask_passphrase(asking: Asking) -> None:
+    """Ask for the passphrase of the vault, or for that of a new one."""
+    model = asking.model
+    model.vault_panel.open(asking.clock.monotonic(), creates=model.vault.state == "absent")
+    asking.secret.clear()
+    asking.ask("passphrase")
+
+
+def _send_passphrase(asking: Asking) -> None:
+    """Hand what was typed to the core, which overwrites it; the line is empty afterwards."""
+    if not _refused_enter(asking, is_empty=asking.secret.is_empty):
+        intent = asking.model.vault_panel.enter(asking.secret.take())
+        if intent is not None:
+            asking.submit(intent)
+
+
+def _is_answered(now: Situation) -> bool:
+    """Return whether no passphrase is wanted any more."""
+    wanted = "absent" if now.model.vault_panel.creates else "locked"
+    return now.vault != wanted or not now.can_change
+
+
+def _next_of_passphrase(now: Situation) -> str:
+    if now.vault != "absent":
+        return ""
+    return words.vault.CREATE_LABEL if now.model.vault_panel.asks_again else "next"
+
+
+PASSPHRASE = Question(
+    "passphrase", rows=lambda asking, _, width: passphrase_question(asking.model, width),
+    field=lambda _: "secret", is_over=_is_answered, leave="leave it",
+    answers=(
+        Answer(
+            "passphrase_enter", ("enter",), "unlock", footer_rank=0, label_now=_next_of_passphrase, needs="core",
+            why_not=unless(lambda now: not now.model.vault_panel.is_sent, "the passphrase is being checked"),
+            do=_send_passphrase,
+        ),
+    ),
+)  # fmt: skip
+
+# The account of a call
+
+
 def account_question(model: Model, width: int) -> tuple[Line, ...]:
     """Return the accounts to pick from, the picked one marked; only its number and mark are left of the bar."""
     choice = model.account_choice
     if choice.need is None:
         return ()
-    question = words.vault.choose_question(escape(choice.need.connector))
-    rows = [
-        *bars.panel_question(
-            question, words.vault.choose_remark(model.registry.key_label("account_remember")), width
-        )
-    ]
+    remark = (
+        f"For this call alone. With {model.registry.key_label('account_remember')} for later calls of its "
+        "action too, until the action's file or the account changes."
+    )
+    question = f"Which account for {escape(choice.need.connector)}?"
+    rows = [*bars.panel_question(question, remark, width)]
     offered = choice.need.candidates
     first = min(max(0, choice.index - OFFERED_ROWS + 1), max(0, len(offered) - OFFERED_ROWS))
     for index, each in list(enumerate(offered))[first : first + OFFERED_ROWS]:
@@ -86,38 +165,141 @@ def account_question(model: Model, width: int) -> tuple[Line, ...]:
         row = line(edge, number, Piece("┃ ", "fact-bar"), *account_name(each))
         rows.append(truncate(row, width - 1))
     if (hidden := len(offered) - OFFERED_ROWS) > 0:
-        rows.append((Piece(f"     {words.vault.more_accounts(hidden)}", "muted"),))
+        rows.append((Piece(f"     and {hidden} more", "muted"),))
     return tuple(rows)
 
 
-def enter_obstacle(model: Model, clock: Clock, *, is_empty: bool) -> str:
-    """Return why a press of enter does nothing about the vault, empty if it does."""
-    panel, at = model.vault_panel, model.key_at
-    enter = model.registry.key_label("passphrase_enter")
-    if not model.arming.focused:
-        return too_soon(enter, "unfocused", "screen")
-    if model.key_in_burst:
-        return words.vault.IN_BURST
-    if panel.too_early(at):
-        return words.vault.TOO_EARLY
-    if is_empty and (panel.creates or not model.vault.keyring_opens):
-        return words.refusals.did_nothing(enter, words.vault.EMPTY)
-    if wait := panel.wait_left(clock.monotonic()):
-        return words.refusals.did_nothing(enter, words.vault.wait(ceil(wait)))
-    return ""
+def has_choice(now: Situation) -> bool:
+    """A person has to pick the account of the selected call."""
+    need = now.account_need
+    return need is not None and need.reason == "choice" and now.deny_blocked_by == "none"
 
 
-def question_about_account(model: Model, width: int, height: int) -> tuple[Line, ...]:
-    """Return what the panel about an account asks now; *height* is the screen's."""
-    match model.panel:
-        case "bind":
-            return bind_question(model, width)
-        case "rebind":
-            return rebind_question(model, width)
-        case "revoke":
-            return revoke_question(model, width)
-        case _:
-            return login_question(model, width, height)
+def ask_account(asking: Asking) -> None:
+    """Ask which of its accounts the selected call uses."""
+    item = asking.model.queue.current
+    need = item.approval.account_need if item is not None and item.approval else None
+    if item is not None and need is not None:
+        asking.model.account_choice.open(need)
+        asking.ask("account", item.key)
+
+
+def chosen(now: Situation, *, remember: bool) -> tuple[ChooseAccount, ...]:
+    """Return the pick among what is still offered exactly as it was when the question appeared."""
+    choice, view = now.model.account_choice, now.approval
+    if view is None or choice.need is None or choice.need != view.account_need:
+        return ()
+    return (
+        ChooseAccount(
+            approval_id=view.approval_id,
+            connector=choice.need.connector,
+            binding=choice.binding,
+            remember=remember,
+        ),
+    )
+
+
+def _picked(remember: bool) -> Callable[[Situation], tuple[ChooseAccount, ...]]:
+    return lambda now: (
+        chosen(now, remember=remember)
+        if now.item is not None and now.model.panel_key == now.item.key
+        else ()
+    )
+
+
+NO_CHOICE = "this waits for no choice of an account"
+ACCOUNT = Question(
+    "account", rows=lambda asking, _, width: account_question(asking.model, width), leave="leave it waiting",
+    is_over=lambda now: now.model.account_choice.need != now.account_need,
+    answers=(
+        Answer(
+            "account_enter", ("enter",), "use this account", decides=True, footer_rank=0,
+            needs="core", why_not=unless(has_choice, NO_CHOICE), intents=_picked(False),
+        ),
+        Answer(
+            "account_remember", ("R",), "and for later calls", decides=True, footer_rank=1,
+            help="use this account for later calls of the action too",
+            needs="core", why_not=unless(has_choice, NO_CHOICE), intents=_picked(True),
+        ),
+        Answer(
+            "account_next", ("down", "j"), "choose", moves=True, paired_with="account_previous",
+            footer_rank=1, do=lambda asking: asking.model.account_choice.move(1),
+        ),
+        Answer(
+            "account_previous", ("up", "k"), "choose above", moves=True,
+            do=lambda asking: asking.model.account_choice.move(-1),
+        ),
+        Answer(
+            "account_number", tuple("123456789"), "by number",
+            do=lambda asking: asking.model.account_choice.select(int(asking.model.key_name) - 1),
+        ),
+    ),
+)  # fmt: skip
+
+# Accounts
+
+
+def is_unlocked(now: Situation) -> bool:
+    return now.vault == "unlocked" and now.can_change
+
+
+def can_rebind(now: Situation) -> bool:
+    """Return whether the selected account does not count for its connector as that is now."""
+    bound, user = now.bound_account, now.credential_user
+    if bound is None or user is None or not is_unlocked(now):
+        return False
+    return (bound.connector_hash, bound.hosts) != (user.hash, user.hosts)
+
+
+def ask_to_bind(asking: Asking, *, again: bool) -> None:
+    """Ask for an account of the selected row's connector, or for a new login to the one that there is."""
+    model, row = asking.model, asking.model.accounts.current
+    if row is None or row.user is None:
+        return
+    model.account_panel.open(row.user, row.bound if again else None, model.accounts.names)
+    asking.ask("bind")
+    if (intent := model.account_panel.begin()) is not None:
+        asking.submit(intent)
+
+
+def ask_about_account(asking: Asking, name: str) -> None:
+    """Ask the question *name* about the selected account."""
+    row = asking.model.accounts.current
+    if row is not None and row.bound is not None:
+        asking.ask(name, row.bound.name)
+        asking.model.account_panel.open(row.user, row.bound)
+
+
+def _answer(asking: Asking) -> None:
+    """Take what was typed; hand it to the core once nothing more is asked."""
+    panel = asking.model.account_panel
+    asked = panel.question
+    if asked is None or (asked.is_secret and _refused_enter(asking, is_empty=False)):
+        return
+    if asked.is_secret:
+        intent = panel.enter_secret(asking.secret.take())
+    else:
+        intent = panel.enter_text(asking.text)
+    if intent is not None:
+        asking.submit(intent)
+    elif panel.question is None and panel.login is not None:
+        asking.ask("login")
+
+
+def _end_login(asking: Asking) -> None:
+    """Leave the question; a login that goes on is forgotten."""
+    panel = asking.model.account_panel
+    if panel.login is not None:
+        asking.submit(CancelLogin(login_id=panel.login.login_id))
+    panel.is_sent = False
+    asking.close()
+
+
+def _bind_field(model: Model) -> Place:
+    asked = model.account_panel.question
+    if asked is None:
+        return "nothing"
+    return "secret" if asked.is_secret else "field"
 
 
 def bind_question(model: Model, width: int) -> tuple[Line, ...]:
@@ -130,42 +312,19 @@ def bind_question(model: Model, width: int) -> tuple[Line, ...]:
         rows += _missing(panel.login, width)
     asked = panel.question
     if asked is not None:
-        remark = words.accounts.NOT_SHOWN if asked.is_secret else ""
+        remark = "It is not shown." if asked.is_secret else ""
         rows += bars.panel_question(asked.text, remark, width)
     elif panel.is_sent:
         login = panel.user.kind == "oauth2"
-        rows.append((Piece(f" {words.accounts.BEGINNING if login else words.accounts.STORING}"),))
+        rows.append((Piece(" Starting the login …" if login else " Storing …"),))
     return (*rows, *_refusal(model, width))
 
 
-def rebind_question(model: Model, width: int) -> tuple[Line, ...]:
-    """Return what is new of the connector, and whether it may use the account."""
-    panel = model.account_panel
-    bound, user = panel.bound, panel.user
-    if bound is None or user is None:
-        return ()
-    question = words.accounts.rebind_question(escape(user.ref), escape(bound.name))
-    rows = [*bars.panel_question(question, "", width)]
-    changes = [
-        *((f"+ {host}", "attn") for host in user.hosts if host not in bound.hosts),
-        *((f"− {host}", "muted") for host in bound.hosts if host not in user.hosts),
-    ]
-    if bound.connector_hash != user.hash:
-        changes += [(f"− {bound.connector_hash}", "muted"), (f"+ {user.hash}", "attn")]
-    for text, role in changes:
-        wrapped = wrap(foreign_text(text, "attn" if role == "attn" else "muted"), width - 6)
-        rows += [(Piece("   "), Piece("┃ ", "fact-bar"), *each.pieces) for each in wrapped]
-    return tuple(rows)
-
-
-def revoke_question(model: Model, width: int) -> tuple[Line, ...]:
-    bound = model.account_panel.bound
-    if bound is None:
-        return ()
-    name = escape(bound.name)
-    account = f"{escape(bound.account)} ({name})" if bound.account else name
-    question = words.accounts.revoke_question(account)
-    return bars.panel_question(question, words.accounts.REVOKE_REMARK, width)
+BIND = Question(
+    "bind", rows=lambda asking, _, width: bind_question(asking.model, width), field=_bind_field,
+    is_over=lambda now: not is_unlocked(now), leave="cancel", on_leave=_end_login,
+    answers=(Answer("bind_enter", ("enter",), "next", footer_rank=0, needs="core", do=_answer),),
+)  # fmt: skip
 
 
 def login_question(model: Model, width: int, height: int) -> tuple[Line, ...]:
@@ -175,25 +334,26 @@ def login_question(model: Model, width: int, height: int) -> tuple[Line, ...]:
     if login is None:
         return ()
     if login.state == "waiting":
-        said = words.accounts
-        question, remark = (
-            (said.OPEN_DEVICE, said.WAITING_DEVICE)
-            if login.user_code
-            else (said.OPEN_LOGIN, said.WAITING)
-        )
+        question = "Log in at this address, in a browser on this machine:"
+        remark = "Waiting for the browser."
+        if login.user_code:
+            question = "Open this address on any device, and enter the code:"
+            remark = "Waiting until you did."
         rows = [*bars.panel_question(question, remark, width)]
         if panel.user is not None:
             rows = [*_purpose(panel, panel.user, width), *rows]
         address = wrap(foreign_text(login.url, "strong"), width - 6)
         if len(address) > height - _ROWS_BESIDE_ADDRESS:
-            too_long = (Piece(f"{said.LOGIN_TOO_LONG} "), *foreign_text(panel.command, "strong"))
-            address = wrap(too_long, width - 6)
+            too_long = "The address is too long for this window. Make the window larger, or leave and log in with "
+            address = wrap((Piece(too_long), *foreign_text(panel.command, "strong")), width - 6)
         rows += [(Piece("   "), Piece("┃ ", "fact-bar"), *each.pieces) for each in address]
         if login.user_code:
-            rows += _labelled(said.CODE, login.user_code, width)
+            rows += _labelled("code", login.user_code, width)
         return tuple(rows)
     if login.state == "authorized":
-        rows = [*bars.panel_question(words.accounts.CONFIRM, "", width)]
+        rows = [
+            *bars.panel_question("Is this the account you mean? Nothing is stored yet.", "", width)
+        ]
         shown = [*_labelled("account", panel.account_named, width), *_missing(login, width)]
         return (*rows, *shown, *_refusal(model, width))
     return _refusal(model, width)
@@ -215,8 +375,9 @@ def _labelled(label: str, text: str, width: int) -> list[Line]:
 
 def _purpose(panel: AccountPanel, user: CredentialUserView, width: int) -> list[Line]:
     said = words.accounts
-    title = said.bind_title(escape(user.ref), escape(panel.name))
-    sent = f"{said.sent_as(user.kind, escape(user.header))}. {said.sent_to(escape(', '.join(user.hosts)))}"
+    title = f"{escape(panel.name)} for {escape(user.ref)}."
+    sent = said.sent_as(user.kind, escape(user.header))
+    sent += f". Sent to {escape(', '.join(user.hosts))}, over TLS, and to no other host."
     rows = [*wrap((Piece(title, "strong"),), width - 2), *wrap((Piece(sent, "muted"),), width - 2)]
     shown = [(Piece(" "), *each.pieces) for each in rows]
     if user.kind != "oauth2":
@@ -225,8 +386,8 @@ def _purpose(panel: AccountPanel, user: CredentialUserView, width: int) -> list[
     return [
         *shown,
         *_labelled(said.ASKS_FOR, ", ".join(scopes), width),
-        *_labelled(said.LOGS_IN_AT, user.login_host, width),
-        *_labelled(said.TOKENS_TO, user.token_host, width),
+        *_labelled("log in at", user.login_host, width),
+        *_labelled("tokens of", user.token_host, width),
     ]
 
 
@@ -236,3 +397,112 @@ def _refusal(model: Model, width: int) -> tuple[Line, ...]:
         return ()
     rows = wrap(foreign_text(refusal, "attn"), width - 2)
     return tuple((Piece(" "), *each.pieces) for each in rows)
+
+
+def _login_is(now: Situation, state: str) -> bool:
+    login = now.model.account_panel.login
+    return login is not None and login.state == state
+
+
+def _finished(now: Situation) -> tuple[FinishLogin, ...]:
+    panel = now.model.account_panel
+    if panel.login is None or panel.login.state != "authorized" or not panel.account_named:
+        return ()
+    return (FinishLogin(login_id=panel.login.login_id, account=panel.account_named),)
+
+
+def _open_login(asking: Asking) -> None:
+    login = asking.model.account_panel.login
+    if login is not None:
+        asking.surface.open_link(login.url)
+
+
+LOGIN = Question(
+    "login", rows=lambda asking, _, width: login_question(asking.model, width, asking.model.size[1]),
+    is_over=lambda now: not is_unlocked(now), leave="no, forget it", on_leave=_end_login,
+    answers=(
+        Answer(
+            "login_enter", ("y",), "yes, store it", decides=True, footer_rank=0, needs="core",
+            why_not=unless(lambda now: _login_is(now, "authorized"), words.refusals.ONLY_ROW),
+            intents=_finished,
+        ),
+        Answer(
+            "login_open", ("enter",), "open the browser", footer_rank=0,
+            why_not=unless(lambda now: _login_is(now, "waiting"), words.refusals.ONLY_ROW),
+            do=_open_login,
+        ),
+    ),
+)  # fmt: skip
+
+
+def rebind_question(model: Model, width: int) -> tuple[Line, ...]:
+    """Return what is new of the connector, and whether it may use the account."""
+    panel = model.account_panel
+    bound, user = panel.bound, panel.user
+    if bound is None or user is None:
+        return ()
+    question = f"Let {escape(user.ref)} use {escape(bound.name)}?"
+    rows = [*bars.panel_question(question, "", width)]
+    changes = [
+        *((f"+ {host}", "attn") for host in user.hosts if host not in bound.hosts),
+        *((f"− {host}", "muted") for host in bound.hosts if host not in user.hosts),
+    ]
+    if bound.connector_hash != user.hash:
+        changes += [(f"− {bound.connector_hash}", "muted"), (f"+ {user.hash}", "attn")]
+    for text, role in changes:
+        wrapped = wrap(foreign_text(text, "attn" if role == "attn" else "muted"), width - 6)
+        rows += [(Piece("   "), Piece("┃ ", "fact-bar"), *each.pieces) for each in wrapped]
+    return tuple(rows)
+
+
+def _asked_about(now: Situation) -> BoundAccountView | None:
+    """Return the selected account, if it is exactly what the question showed."""
+    return now.bound_account if now.bound_account == now.model.account_panel.bound else None
+
+
+def _rebound(now: Situation) -> tuple[RebindAccount, ...]:
+    bound, user = _asked_about(now), now.credential_user
+    if bound is None or user is None or user != now.model.account_panel.user:
+        return ()
+    return (RebindAccount(name=bound.name, connector_hash=user.hash),)
+
+
+COUNTS_ALREADY = "its connector may use it already"
+REBIND = Question(
+    "rebind", rows=lambda asking, _, width: rebind_question(asking.model, width), leave="cancel",
+    is_over=lambda now: now.bound_account != now.model.account_panel.bound,
+    answers=(
+        Answer(
+            "rebind_enter", ("y",), "yes", decides=True, footer_rank=0, needs="core",
+            why_not=unless(can_rebind, COUNTS_ALREADY), intents=_rebound,
+        ),
+    ),
+)  # fmt: skip
+
+
+def _revoke_text(now: Situation) -> tuple[str, str]:
+    bound = now.model.account_panel.bound
+    if bound is None:
+        return "", ""
+    name = escape(bound.name)
+    return (
+        f"Delete {f'{escape(bound.account)} ({name})' if bound.account else name}?",
+        "Its secret is deleted from the vault. The service still accepts it: revoke it there as well.",
+    )
+
+
+def _revoked(now: Situation) -> tuple[RevokeAccount, ...]:
+    bound = _asked_about(now)
+    return (RevokeAccount(name=bound.name),) if bound is not None else ()
+
+
+REVOKE = Question(
+    "revoke", text=_revoke_text, leave="cancel",
+    is_over=lambda now: now.bound_account != now.model.account_panel.bound,
+    answers=(
+        Answer(
+            "revoke_enter", ("y",), "delete it", decides=True, footer_rank=0, needs="core",
+            intents=_revoked,
+        ),
+    ),
+)  # fmt: skip

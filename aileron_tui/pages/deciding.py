@@ -6,12 +6,11 @@ from aileron_core.clock import Clock
 from aileron_core.console_port.intents import Approve, Deny, Intent
 from aileron_tui import words
 from aileron_tui.input.arming import AFTER_SECONDS, Obstacle
-from aileron_tui.input.commands import CommandHandlers
-from aileron_tui.input.refusals import refusal, too_soon
-from aileron_tui.input.situation import Situation, availability
+from aileron_tui.input.commands import AnyCommand
+from aileron_tui.pages.command import availability, refusal, too_soon
 from aileron_tui.pages.surface import Surface
-from aileron_tui.state.intents import intents_of
 from aileron_tui.state.model import Model
+from aileron_tui.state.situation import Situation
 
 SETTLE_AGAIN_SECONDS = 0.005
 DROPPED_SECONDS = 1.0
@@ -28,11 +27,6 @@ class DecidingScreen(Protocol):
 
     @property
     def situation(self) -> Situation: ...
-
-    @property
-    def reason(self) -> str:
-        """What the person wrote where something was asked."""
-        ...
 
     def submit(self, intent: Intent, /) -> None: ...
 
@@ -63,33 +57,26 @@ class Decisions:
         self._clock = clock
         self._pressed = ""
 
-    @property
-    def commands(self) -> CommandHandlers:
-        return {
-            each.id: lambda command=each.id: self._press(command)
-            for each in self._model.registry.commands
-            if each.decides
-        }
-
-    def _press(self, command: str) -> None:
+    def press(self, command: AnyCommand) -> None:
+        """The key of *command*, which decides, was pressed."""
         model, state = self._model, availability(command, self._screen.key_situation)
-        if model.pressed_once not in ("", command):
+        if model.pressed_once not in ("", command.id):
             model.forget_first_press()
         obstacle = model.arming.obstacle(model.screen_version, model.key_at)
         if state.asks:
             if model.arming.focused:  # else it was not typed into this pane
-                self._screen.require_second_press(command)
+                self._screen.require_second_press(command.id)
             else:
-                self._refuse(command, "unfocused")
+                self._refuse(command.id, "unfocused")
         elif state.shown and model.press(model.key_at):
-            self._pressed = command
+            self._pressed = command.id
             self._screen.surface.settle_in(AFTER_SECONDS)
         else:
-            self._refuse(command, obstacle or "key")
+            self._refuse(command.id, obstacle or "key")
 
-    def _refuse(self, command: str, obstacle: Obstacle) -> None:
+    def _refuse(self, command_id: str, obstacle: Obstacle) -> None:
         model = self._model
-        key = model.registry.key_label(command)
+        key = model.registry.key_label(command_id)
         model.refuse(too_soon(key, obstacle, model.last_change), self._clock.monotonic())
 
     def settle(self, at: float) -> None:
@@ -121,23 +108,21 @@ class Decisions:
             self._refuse(self._pressed, obstacle)
         self._screen.redraw()
 
-    def _decide(self, command: str) -> None:
-        """Submit what the press of *command* asks for, if it may still decide."""
+    def _decide(self, command_id: str) -> None:
+        """Submit what the press of *command_id* asks for, if it may still decide."""
         screen, model = self._screen, self._model
-        intents = ()
-        if availability(command, screen.situation).shown:
-            intents = intents_of(model, command, screen.reason, self._clock.now())
+        command, now = model.registry.command(command_id), screen.situation
+        intents = tuple(command.intents(now)) if availability(command, now).shown else ()
         if not intents:
-            key = model.registry.key_label(command)
-            at = self._clock.monotonic()
-            model.refuse(refusal((command,), key, screen.situation), at)
+            key = model.registry.key_label(command_id)
+            model.refuse(refusal((command,), key, now), self._clock.monotonic())
             screen.redraw()
             return
         denied = [each.approval_id for each in intents if isinstance(each, Deny)]
         if denied or isinstance(intents[0], Approve):
             screen.save_screen()
         if denied:
-            model.deny_panel.mark_sent(denied, screen.reason)
+            model.deny_panel.mark_sent(denied, now.reason)
         for intent in intents:
             model.mark_sent(intent)
             screen.submit(intent)

@@ -1,12 +1,11 @@
 """A list of rows, replaced by the selected row whole once that is opened."""
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.intents import ExportAudit, VerifyAudit
+from aileron_core.console_port.intents import VerifyAudit
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER, Layout
 from aileron_tui.draw.text import Line, Piece, line, wrap
-from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.input.situation import View
 from aileron_tui.pages.page import Page, Submit
 from aileron_tui.pages.panes import RowsPane
@@ -27,21 +26,6 @@ class ListPage(Page):
         self.table: Table = model.tables[view]
         self.list = RowsPane(self._row)
         super().__init__(view, model, clock, submit, surface)
-
-    def view_handlers(self) -> CommandHandlers:
-        """Return what moves the cursor, opens the row and goes back."""
-        table = self.table
-        return {
-            "next": lambda: table.select(table.index + 1),
-            "previous": lambda: table.select(table.index - 1),
-            "first": lambda: table.select(0),
-            "last": lambda: table.select(len(table) - 1),
-            "page_down": lambda: table.select(table.index + self._page_rows),
-            "page_up": lambda: table.select(table.index - self._page_rows),
-            "follow": table.follow,
-            "open": self._open,
-            "back": self._go_back,
-        }
 
     # Drawing
 
@@ -116,20 +100,27 @@ class ListPage(Page):
     # Commands
 
     @property
-    def _page_rows(self) -> int:
+    def page_rows(self) -> int:
         return self.list.page_rows
+
+    def move_cursor(self, rows: int) -> None:
+        self.table.select(self.table.index + rows)
+
+    def select_row(self, row: int) -> None:
+        self.table.select(row if row >= 0 else len(self.table) + row)
 
     def click_row(self, row: int, pane: str | None) -> None:
         if self.model.panel == "none":
             self.table.select(row)
             self.redraw()
 
-    def _open(self) -> None:
+    def open(self) -> None:
+        """Show the selected row whole."""
         self.table.stop_following()
         self.table.opened = True
         self.surface.focus_on("document")
 
-    def _go_back(self) -> None:
+    def go_back(self) -> None:
         """Go back to the list; from there, show all rows again."""
         if self.table.opened:
             self.table.opened = False
@@ -141,7 +132,7 @@ class ListPage(Page):
         if self.table.opened:
             super().require_second_press(command)
         else:
-            self._open()
+            self.open()
 
 
 class AuditPage(ListPage):
@@ -149,15 +140,6 @@ class AuditPage(ListPage):
 
     def __init__(self, model: Model, clock: Clock, submit: Submit, surface: Surface) -> None:
         super().__init__("audit", model, clock, submit, surface)
-
-    def view_handlers(self) -> CommandHandlers:
-        """Return what every list does, and what is done with records alone."""
-        return {
-            **super().view_handlers(),
-            "show_record": self._show_record,
-            "verify": self._verify,
-            "export": lambda: self.submit(ExportAudit()),
-        }
 
     def redraw(self) -> None:
         """Draw everything, and ask for what is to be drawn next."""
@@ -171,11 +153,12 @@ class AuditPage(ListPage):
         if wanted is not None:
             self.submit(wanted)
 
-    def _show_record(self) -> None:
+    def show_record(self) -> None:
         """Show the selected record itself, or again its call."""
         self.model.audit.show_record()
         self.surface.focus_on("document")
 
-    def _verify(self) -> None:
+    def verify(self) -> None:
+        """Verify the chain of records in the background."""
         self.model.audit.verifying = True
         self.submit(VerifyAudit())

@@ -5,24 +5,25 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.intents import Intent, LockVault, RefetchPreview, SetPause
+from aileron_core.console_port.intents import Intent, MarkReadBackSeen
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.guide import guide_rows
-from aileron_tui.draw.status_line import status_line
 from aileron_tui.draw.text import Line, Piece, plain_text, wrap
 from aileron_tui.draw.times import clock_minutes, clock_seconds
 from aileron_tui.input.arming import AFTER_SECONDS
-from aileron_tui.input.commands import CommandHandlers, key_label
-from aileron_tui.input.refusals import is_refused, no_move, refusal
-from aileron_tui.input.situation import Situation, View, availability
+from aileron_tui.input.commands import AnyCommand, key_label
+from aileron_tui.input.situation import View
 from aileron_tui.pages.asking import Asking
+from aileron_tui.pages.command import availability, no_move, refusal
 from aileron_tui.pages.deciding import Decisions
+from aileron_tui.pages.footer import footer_line
+from aileron_tui.pages.questions import QUESTIONS, ask_links
 from aileron_tui.pages.reading import DocumentReader, TextHandoff
+from aileron_tui.pages.status_line import status_line
 from aileron_tui.pages.surface import Surface
-from aileron_tui.state.intents import seen_difference
 from aileron_tui.state.model import Model
-from aileron_tui.state.situation import situation_of
+from aileron_tui.state.situation import Situation
 from aileron_tui.state.tables.table import filter_problem
 
 Submit: TypeAlias = Callable[[Intent], None]
@@ -32,8 +33,6 @@ SMALL = (60, 16)
 NORMAL_FROM = 110
 WIDE_FROM = 182
 """The list of 52 and the rail of 50 leave the document 80 columns."""
-_APP_COMMANDS = ("palette", "help", "quit", "next_scene")
-"""Commands that the application carries out, besides switching views."""
 
 
 def layout_of(width: int, height: int) -> LayoutName:
@@ -48,8 +47,7 @@ def layout_of(width: int, height: int) -> LayoutName:
 class Page(ABC):
     """One view. `redraw` draws everything from the model; nothing else changes what is shown.
 
-    What a key does is looked up in one table of handlers, which its parts and the view fill. No
-    handler draws: whoever calls one redraws afterwards, once.
+    What a key does says its command (`registry`). None draws: whoever does one redraws afterwards, once.
     """
 
     def __init__(
@@ -64,46 +62,21 @@ class Page(ABC):
         """Rows of the banner and of what a demo says."""
         self._key_situation: Situation | None = None
         self.panel = Asking(
-            model, clock, submit, surface, on_filter=self._filter, on_search=self._search
+            QUESTIONS, model, clock, submit, surface, on_filter=self._filter, on_search=self._search
         )
         self.reader = DocumentReader(surface, model, clock, on_rest=self.draw_foot)
+        self.handoff = TextHandoff(model, self.reader, surface, say=self._say)
         self._decisions = Decisions(self, model, clock)
-        handoff = TextHandoff(model, self.reader, surface, say=self._say)
-        self.handlers: CommandHandlers = {
-            **self._own_handlers(),
-            **self.panel.commands,
-            **self.reader.commands,
-            **handoff.commands,
-            **self._decisions.commands,
-            **self.view_handlers(),
-        }
-
-    def _own_handlers(self) -> CommandHandlers:
-        """Return what is done for a command in every view."""
-        asked = [each.id for each in self.model.registry.commands if each.id.startswith("view_")]
-        return {
-            **{
-                command: lambda command=command: self.surface.request(command)
-                for command in (*asked, *_APP_COMMANDS)
-            },
-            # At once, without rest: pausing changes no call, and going on has to rest.
-            "pause": lambda: self.submit(SetPause(paused=True)),
-            "lock_vault": lambda: self.submit(LockVault()),
-            "look_again": self._look_again,
-            "switch_pane": self._switch_pane,
-            "links": lambda: self.panel.ask_links(self.reader.links),
-        }
-
-    def view_handlers(self) -> CommandHandlers:
-        """Return what is done for a command in this view alone."""
-        return {}
 
     # Commands
 
     @property
     def situation(self) -> Situation:
         """What each key would do now."""
-        return situation_of(self.model, self.clock.now(), self.clock.monotonic())
+        return self._situation_at(self.clock.monotonic())
+
+    def _situation_at(self, at: float) -> Situation:
+        return Situation(self.model, self.clock.now(), at, self.panel.text)
 
     @property
     def key_situation(self) -> Situation:
@@ -124,7 +97,7 @@ class Page(ABC):
             model.arming.on_key_dropped()
             self.surface.settle_in(AFTER_SECONDS)
             return True
-        self._key_situation = situation_of(model, self.clock.now(), at)
+        self._key_situation = self._situation_at(at)
         return False
 
     def end_key(self) -> None:
@@ -138,10 +111,12 @@ class Page(ABC):
 
         *printable*: it types a character.
         """
-        now, registry = self.key_situation, self.model.registry
-        commands = tuple(e.id for e in registry.in_context(now.context) if key in e.keys)
-        if not is_refused(commands, now):
-            self._do_key(next(each for each in commands if availability(each, now).shown))
+        now = self.key_situation
+        commands = tuple(e for e in now.registry.in_context(now.context) if key in e.keys)
+        if (
+            possible := next((e for e in commands if availability(e, now).shown), None)
+        ) is not None:
+            self._do_key(possible)
             return True
         if not commands and self.panel.edits_by(key, printable=printable):
             return False
@@ -160,15 +135,26 @@ class Page(ABC):
     def _refuse(self, sentence: str) -> None:
         self.model.refuse(sentence, self.clock.monotonic())
 
-    def _do_key(self, command: str) -> None:
+    def _do_key(self, command: AnyCommand) -> None:
         """Do what the key of *command* asks for."""
         before, in_document = self._place, self.key_situation.moves_document
-        handlers = {**self.handlers, **self.reader.moves} if in_document else self.handlers
-        handlers[command]()
-        if self.model.registry.command(command).moves and self._place == before:
-            key = self.model.registry.key_label(command)
+        self._carry_out(command, self.key_situation)
+        if command.moves and self._place == before:
+            key = key_label(command.keys[0])
             if in_document or not self.leave_row(key):
                 self._refuse(no_move(command, key, in_document=in_document))
+
+    def _carry_out(self, command: AnyCommand, now: Situation) -> None:
+        if command.decides:
+            self._decisions.press(command)
+        elif command.do is not None:
+            command.do(self.panel if self.panel.is_open else self)
+        else:
+            for intent in command.intents(now):
+                self.model.mark_sent(intent)
+                self.submit(intent)
+            if command.said:
+                self._say(command.said)
 
     @property
     def _place(self) -> tuple[object, ...]:
@@ -178,13 +164,13 @@ class Page(ABC):
         reader = self.reader
         return (cursor, reader.document.top, reader.match_counts, self.panel.text)
 
-    def do(self, command: str) -> None:
-        """Do *command*, which no key of this screen asked for, if it can be done now, and draw."""
-        if availability(command, self.situation).has_effect:
-            self.handlers[command]()
+    def do(self, command_id: str) -> None:
+        """Do the command *command_id*, which no key of this screen asked for, if it can be done now, and draw."""
+        command, now = self.model.registry.command(command_id), self.situation
+        if availability(command, now).has_effect:
+            self._carry_out(command, now)
         else:
-            key = self.model.registry.key_label(command)
-            self._refuse(refusal((command,), key, self.situation))
+            self._refuse(refusal((command,), key_label(command.keys[0]), now))
         self.redraw()
 
     def click_piece(self, command: str) -> None:
@@ -194,13 +180,62 @@ class Page(ABC):
         if not clicked.decides:
             self.do(clicked.id)
             return
-        self._say(words.keys.press_key(self.model.registry.key_labels(clicked), clicked.label))
+        keys = self.model.registry.key_labels(clicked)
+        self._say(f"Press {keys} to {clicked.label}. The mouse decides nothing.")
         self.redraw()
 
-    def _switch_pane(self) -> None:
+    # What commands do
+
+    def move(self, rows: int) -> None:
+        """Move by so many rows of the list, or of the document where that has the keys."""
+        if self.key_situation.moves_document:
+            self.reader.document.scroll_rows(rows)
+        else:
+            self.move_cursor(rows)
+
+    def move_pages(self, pages: int) -> None:
+        """Move by what is in view at once."""
+        if self.key_situation.moves_document:
+            self.reader.document.scroll_panes(pages)
+        else:
+            self.move_cursor(pages * self.page_rows)
+
+    def move_to_end(self, *, last: bool) -> None:
+        """Go to the first row, or to the last one."""
+        if self.key_situation.moves_document:
+            self.reader.scroll_to_end(last=last)
+        else:
+            self.select_row(-1 if last else 0)
+
+    @abstractmethod
+    def move_cursor(self, rows: int) -> None:
+        """Move the cursor by so many rows."""
+
+    @abstractmethod
+    def select_row(self, row: int) -> None:
+        """Put the cursor on *row* of its list, counted from the end where it is negative."""
+
+    @property
+    @abstractmethod
+    def page_rows(self) -> int:
+        """How many rows of the list are in view at once."""
+
+    @abstractmethod
+    def go_back(self) -> None:
+        """Leave what is open, or else the filter."""
+
+    def switch_pane(self) -> None:
         """Give the keys that move to the document, or back to the list."""
         focused = self.model.document_focused = not self.model.document_focused
-        self._say(words.keys.IN_DOCUMENT if focused else words.keys.IN_LIST)
+        back = "The keys move in the list again."
+        there = "The keys now move in the document; / searches it. tab: back to the list."
+        self._say(there if focused else back)
+
+    def ask_links(self) -> None:
+        """Ask whether to open the first link in view."""
+        ask_links(self.panel, self.reader.links)
+
+    # The mouse
 
     def click_document(self, href: str) -> None:
         """Ask about the link that was clicked; a click anywhere else gives the document the keys."""
@@ -208,7 +243,7 @@ class Page(ABC):
         if self.model.panel == "none" and href:
             links = self.reader.links
             at = links.index(href) if href in links else 0
-            self.panel.ask_links((*links[at:], *links[:at]))
+            ask_links(self.panel, (*links[at:], *links[:at]))
         elif self.model.panel == "none":
             self.model.document_focused = True
         self.redraw()
@@ -231,19 +266,7 @@ class Page(ABC):
     def _say(self, message: str) -> None:
         self.model.say(message, self.clock.monotonic())
 
-    def _look_again(self) -> None:
-        """Fetch the preview again of a call whose outcome is unknown."""
-        call_id = self.situation.unknown_outcome_id
-        if call_id:
-            self.submit(RefetchPreview(call_id=call_id))
-            self._say(words.views.LOOKING_AGAIN)
-
     # Deciding
-
-    @property
-    def reason(self) -> str:
-        """What the person wrote where something was asked."""
-        return self.panel.text
 
     def require_second_press(self, command: str) -> None:
         """Say what was not seen; the next press of the same key decides."""
@@ -275,7 +298,7 @@ class Page(ABC):
 
     def leave(self) -> None:
         """Forget a passphrase that was half typed, as when nobody was here for long."""
-        if self.panel.has_passphrase:
+        if self.panel.field == "secret":
             self.panel.close()
 
     def redraw(self) -> None:
@@ -293,8 +316,8 @@ class Page(ABC):
             self.draw_view()
         self.draw_foot()
         self.reader.wait_for_paint()
-        if self._is_before_a_person and (seen := seen_difference(self.model)) is not None:
-            self.submit(seen)
+        if self._is_before_a_person:
+            self._report_seen()
 
     def arrangement(self) -> dict[str, bool]:
         """Return which of the stylesheet's arrangements hold."""
@@ -307,8 +330,8 @@ class Page(ABC):
             "lost": self.model.core_lost is not None,
             "panel": panel.is_open,
             "reader": self.model.reader,
-            "field": panel.has_field and not panel.has_passphrase,
-            "passphrase": panel.has_passphrase,
+            "field": panel.field == "field",
+            "passphrase": panel.field == "secret",
             "empty": self.is_empty,
         }
 
@@ -317,6 +340,19 @@ class Page(ABC):
         """Whether a person may be reading what is drawn: it is not locked, covered or too small."""
         model = self.model
         return self.surface.is_uncovered and not model.too_small and model.arming.focused
+
+    def _report_seen(self) -> None:
+        """Tell the core, once, that the person opened a call of which the service holds something else."""
+        model = self.model
+        opened = model.table is not None and model.table.opened
+        call = model.opened_call.call if opened else None
+        view = call.approval if call is not None else None
+        read = view.read_back if view is not None else None
+        if view is None or read is None or not read.waits_to_be_seen:
+            model.marked_seen = ""
+        elif model.core_lost is None and model.marked_seen != view.run_id:
+            model.marked_seen = view.run_id
+            self.submit(MarkReadBackSeen(run_id=view.run_id))
 
     def _read_call(self) -> None:
         """Ask for the call that is shown whole, where that was not read yet or differs by now."""
@@ -340,19 +376,17 @@ class Page(ABC):
         if not self.surface.is_ready:
             return  # called by a timer while the application ends
         width, now, model = self.model.size[0], self.situation, self.model
-        if self.panel.is_open:
-            self.panel.draw(now, width)
+        if (question := self.panel.question) is not None:
+            self.panel.draw(question, now, width)
             return
         view = now.approval
-        status = status_line(
-            now, model.status_message, self.clock.now(), self.rows_status(), width=width
-        )
+        status = status_line(now, model.status_message, self.rows_status(), width=width)
         if view is not None and (
             self.reader.shows_words or " · ".join(view.words or ()) in plain_text(status)
         ):
             view = None  # the record, or the report of what was approved, has them
         self.surface.show("status", bars.status_row(status, view, width))
-        self.surface.show("keys", bars.footer_line(now.context, now, width))
+        self.surface.show("keys", footer_line(now.context, now, width))
 
     def rows_status(self) -> Line:
         """Return the status line's sentence about the rows."""

@@ -13,7 +13,6 @@ from aileron_tui.draw.header import reader_head
 from aileron_tui.draw.searching import Match, find_matches, marked_rows
 from aileron_tui.draw.text import Line, Piece, line
 from aileron_tui.error_location import error_location
-from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.pages.panes import DocumentPane
 from aileron_tui.pages.surface import Surface
 from aileron_tui.state.document_cache import DocumentCache
@@ -50,35 +49,12 @@ class DocumentReader:
         self._searched: tuple[object, str] = ((), "")
         """The layout and the text that were searched last."""
 
-    @property
-    def commands(self) -> CommandHandlers:
-        return {
-            "read_on": lambda: self.document.scroll_panes(1),
-            "read_back": lambda: self.document.scroll_panes(-1),
-            "line_down": lambda: self.document.scroll_rows(1),
-            "line_up": lambda: self.document.scroll_rows(-1),
-            "unfold": self._model.unfold,
-            "wrap_marks": self._mark_wraps,
-            "document_start": self.document.scroll_to_start,
-            "document_end": lambda: self.document.scroll_rows(len(self.cache.current.lines)),
-            "next_match": lambda: self._go_to_match(self._present_match + 1),
-            "previous_match": lambda: self._go_to_match(self._present_match - 1),
-            "read_whole": lambda: self._model.read_whole(whole=True),
-            "reader_leave": lambda: self._model.read_whole(whole=False),
-        }
-
-    @property
-    def moves(self) -> CommandHandlers:
-        """What the keys that move do where the document has them."""
-        document = self.document
-        return {
-            "next": lambda: document.scroll_rows(1),
-            "previous": lambda: document.scroll_rows(-1),
-            "page_down": lambda: document.scroll_panes(1),
-            "page_up": lambda: document.scroll_panes(-1),
-            "first": document.scroll_to_start,
-            "last": lambda: document.scroll_rows(len(self.cache.current.lines)),
-        }
+    def scroll_to_end(self, *, last: bool) -> None:
+        """Go to the first line, or to the last one."""
+        if last:
+            self.document.scroll_rows(len(self.cache.current.lines))
+        else:
+            self.document.scroll_to_start()
 
     # Searching, and links
 
@@ -99,6 +75,10 @@ class DocumentReader:
         self._matches = find_matches(self.cache.blocks, layout, text)
         self._present_match = min(self._present_match, max(0, len(self._matches) - 1))
         self._model.matches = len(self._matches)
+
+    def next_match(self, step: int = 1) -> None:
+        """Go so many matches on; behind the last comes the first."""
+        self._go_to_match(self._present_match + step)
 
     def _go_to_match(self, number: int) -> None:
         """Scroll to the match *number*; behind the last comes the first."""
@@ -126,7 +106,7 @@ class DocumentReader:
         )
         return tuple(dict.fromkeys(found))
 
-    def _mark_wraps(self) -> None:
+    def mark_wraps(self) -> None:
         """Mark or stop marking the lines that are wrapped; no line moves."""
         self._model.show_wrap_marks = not self._model.show_wrap_marks
 
@@ -260,11 +240,7 @@ class TextHandoff:
         self._copied: tuple[object, int] = ((), -1)
         """The content of which a field was copied last, and that field's first block."""
 
-    @property
-    def commands(self) -> CommandHandlers:
-        return {"copy": self._copy, "pager": self._page, "open_review": self._open_review}
-
-    def _copy(self) -> None:
+    def copy(self) -> None:
         """Copy the first field in view; pressed again, the one below it."""
         fields, subject = self._reader.fields, self._model.subject
         if not fields or subject is None:
@@ -285,7 +261,7 @@ class TextHandoff:
             then = words.terminal.too_long(size)
         return words.terminal.copied(field.name, field.lines, len(field.text), field.marks, then)
 
-    def _page(self) -> None:
+    def read_in_pager(self) -> None:
         """Read the longest field in view in the person's own pager."""
         fields = self._reader.fields
         if not fields:
@@ -294,7 +270,8 @@ class TextHandoff:
         longest = max(fields, key=lambda each: len(each.text))
         self._surface.read_in_pager(longest.text, longest.name)
 
-    def _open_review(self) -> None:
+    def open_review(self) -> None:
+        """Open the page of the selected call in the browser."""
         item = self._model.queue.current
         if item is not None and item.approval is not None:
             self._surface.open_review(item.key)

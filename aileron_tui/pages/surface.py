@@ -10,6 +10,8 @@ Area = Literal[
     "sentence", "listhead", "detail", "guide", "status", "keys", "question", "panelkeys",
 ]  # fmt: skip
 """A place for lines; documents and lists have panes."""
+Place = Literal["document", "field", "secret", "nothing"]
+"""Where what is typed goes."""
 
 
 class TextField(Protocol):
@@ -72,7 +74,7 @@ class Surface(Protocol):
         """Make the list *rows* high; None: as high as the stylesheet says."""
         ...
 
-    def focus_on(self, place: Literal["document", "field", "secret", "nothing"]) -> None:
+    def focus_on(self, place: Place) -> None:
         """Let *place* have what is typed."""
         ...
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.intents import RefreshPreview
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER
@@ -25,7 +24,6 @@ from aileron_tui.draw.rows import (
     undrawable_row,
 )
 from aileron_tui.draw.text import Line, justify, line, truncate
-from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.items import Item
 from aileron_tui.pages.page import Page, Submit
 from aileron_tui.pages.panes import RowsPane
@@ -47,23 +45,6 @@ class WaitingPage(Page):
         self.queue = RowsPane(self._row)
         self.decided = RowsPane(self._decided_row)
         super().__init__("waiting", model, clock, submit, surface)
-
-    def view_handlers(self) -> CommandHandlers:
-        """Return what moves the cursor, and what is asked about the item."""
-        queue = self.model.queue
-        return {
-            "next": lambda: self._move(1),
-            "previous": lambda: self._move(-1),
-            "first": lambda: self._select(0),
-            "last": lambda: self._select(-1),
-            "page_down": lambda: self._move(self._rows.page_rows),
-            "page_up": lambda: self._move(-self._rows.page_rows),
-            "decided": self._change_list,
-            "order": lambda: queue.change_order(self.clock.now()),
-            "back": self._go_back,
-            "refresh": self._refetch,
-            "whole": self._show_whole,
-        }
 
     # Drawing
 
@@ -293,22 +274,25 @@ class WaitingPage(Page):
         """The list that has the cursor."""
         return self.decided if self.model.decided.active else self.queue
 
-    def _move(self, rows: int) -> None:
+    @property
+    def page_rows(self) -> int:
+        return self._rows.page_rows
+
+    def move_cursor(self, rows: int) -> None:
         decided = self.model.decided
         if decided.active:
             decided.select(min(decided.index + rows, len(decided) - 1))
         else:
             self.model.queue.move(rows)
 
-    def _select(self, row: int) -> None:
-        """Put the cursor on *row* of its list, counted from the end where it is negative."""
+    def select_row(self, row: int) -> None:
         decided, queue = self.model.decided, self.model.queue
         if decided.active:
             decided.select(row if row >= 0 else len(decided) + row)
         else:
             queue.select(row if row >= 0 else len(queue.items) + row)
 
-    def _change_list(self) -> None:
+    def change_list(self) -> None:
         """Put the cursor into the list of decisions, or back into what waits."""
         if self.model.decided.active:
             self._leave_decided()
@@ -327,19 +311,13 @@ class WaitingPage(Page):
         self.model.forget_first_press()
         self.model.arming.reset()
 
-    def _go_back(self) -> None:
+    def go_back(self) -> None:
         if self.model.decided.active:
             self._leave_decided()
         else:
             self.model.set_filter("", self.clock.now())
 
-    def _refetch(self) -> None:
-        item = self.model.queue.current
-        if item is not None and item.approval is not None:
-            self.model.refetched[item.key] = item.approval
-            self.submit(RefreshPreview(approval_id=item.key))
-
-    def _show_whole(self) -> None:
+    def show_whole(self) -> None:
         """Scroll to the whole new preview; from there, back to what changed."""
         document, row = self.reader.document, self.model.preview_row
         if row is None:

@@ -3,17 +3,16 @@
 from collections.abc import Callable
 from math import ceil
 
-from aileron_core.console_port.intents import Deny, Intent, RefreshPreview, StopEverything
+from aileron_core.console_port.intents import Deny, Intent, StopEverything
 from aileron_core.console_port.port import ConsolePort
 from aileron_core.console_port.view_models import FINAL_STATES
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.input.commands import key_label
-from aileron_tui.input.situation import Availability, availability
-from aileron_tui.pages.account_questions import passphrase_question
+from aileron_tui.pages.account_questions import chosen, passphrase_question
+from aileron_tui.pages.command import Availability, availability
 from aileron_tui.plain.output import COMMANDS, OWN_KEYS, Output
 from aileron_tui.state.deny_panel import REASON_LIMIT
-from aileron_tui.state.intents import choose_account, intent_of
 
 _NOT_RUNNING = ("pending", "awaiting_vault", *FINAL_STATES)
 
@@ -68,7 +67,7 @@ class Answers:
         """Return what *action* does now; rest counts from when the item was printed."""
         model = self._model
         model.arming.on_drawn(model.screen_version, self._state.printed_at)
-        return availability(action, self._state.situation)
+        return availability(self._registry.command(action), self._state.situation)
 
     def _do(self, action: str, rest: str) -> bool:
         """Do what *action* asks for, with *rest* typed behind its key; return False where it does nothing now."""
@@ -100,14 +99,14 @@ class Answers:
 
     def _decide(self, action: str) -> bool:
         """Submit what *action* asks for, or note it where something was found; the same again decides."""
-        now, at_once = self._now(action), words.plain.ASKED.get(action)
-        if now.asks and at_once is None:
+        command, now = self._registry.command(action), self._now(action)
+        if command.decides and now.asks:
             self._model.note_first_press(action)
             return True
-        intent = intent_of(self._model, action) if now.has_effect else None
-        if intent is not None and at_once:
-            self._say(at_once)
-        return self._hand_over(intent)
+        intents = tuple(command.intents(self._state.situation)) if now.has_effect else ()
+        if intents and (said := command.said or words.plain.ASKED.get(action)):
+            self._say(said)
+        return self._hand_over(*intents)
 
     def _deny(self, reason: str) -> None:
         if len(reason) > REASON_LIMIT:
@@ -124,15 +123,14 @@ class Answers:
         else:
             self._say(words.plain.LEFT_ALONE)
 
-    def _hand_over(self, intent: Intent | None) -> bool:
-        """Submit *intent* and wait a while for its outcome; return whether there is something to submit."""
-        if intent is None:
-            return False
+    def _hand_over(self, *intents: Intent) -> bool:
+        """Submit *intents* and wait a while for their outcome; return whether there is something to submit."""
         state, model, call = self._state, self._model, self._state.situation.approval
-        if isinstance(intent, RefreshPreview) and call is not None:
-            model.refetched[call.call_id] = call
-        model.mark_sent(intent)
-        self._submit(intent)
+        for intent in intents:
+            model.mark_sent(intent)
+            self._submit(intent)
+        if not intents:
+            return False
         before = state.question_version, len(state.messages)
 
         def over() -> bool:
@@ -187,4 +185,4 @@ class Answers:
             return True
         model.account_choice.open(need)
         model.account_choice.select(int(number) - 1)
-        return self._hand_over(choose_account(model, item.approval, remember=bool(more)))
+        return self._hand_over(*chosen(self._state.situation, remember=bool(more)))

@@ -16,12 +16,12 @@ from aileron_core.console_port.port import ConsolePort
 from aileron_tui import words
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.pages.settings_in_force import SettingsInForce
 from aileron_tui.plain.answers import Answers
 from aileron_tui.plain.output import Output
 from aileron_tui.plain.state import PlainState
 from aileron_tui.state.model import Model, Version
 from aileron_tui.state.printed_pages import is_fetching
-from aileron_tui.state.settings_in_force import SettingsInForce
 from aileron_tui.terminal.line_terminal import EndOfInput, LineTerminal, SeveralLines
 from aileron_tui.terminal.notifications import Notifier
 

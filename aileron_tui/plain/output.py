@@ -7,12 +7,13 @@ from aileron_core.clock import Clock
 from aileron_tui import words
 from aileron_tui.draw.bars import startup_warnings
 from aileron_tui.draw.glyphs import Glyphs
-from aileron_tui.draw.status_line import status_line
 from aileron_tui.draw.text import Line, line, plain_text
 from aileron_tui.draw.unbroken import sentence_lines, text_of
 from aileron_tui.error_location import error_location
-from aileron_tui.input.situation import availability
 from aileron_tui.items import Item
+from aileron_tui.pages.command import availability
+from aileron_tui.pages.questions import stop_text
+from aileron_tui.pages.status_line import status_line
 from aileron_tui.plain.state import PlainState
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.model import Version
@@ -128,14 +129,13 @@ class Output:
 
     def _say_question(self) -> None:
         model, registry = self._model, self._model.registry
-        running = sum(each.running for each in model.sessions)
-        self.say(words.panels.stop_question(model.queue.undecided, len(model.sessions), running))
-        self.say(words.panels.STOP_REMARK)
+        for sentence in stop_text(model):
+            self.say(sentence)
         key, label = registry.key_label("stop_everything"), registry.command("stop_enter").label
         self.say(words.plain.asks_again(key, label))
 
     def status(self) -> Line:
-        return status_line(self.state.situation, None, self.clock.now(), width=1 << 16)
+        return status_line(self.state.situation, None, width=1 << 16)
 
     def _say_status(self) -> None:
         state, queue = self.state, self._model.queue
@@ -152,12 +152,10 @@ class Output:
 
     def _keys(self) -> Iterator[tuple[str, str]]:
         """Yield each key that does something now, in the registry's order, and what it does."""
-        model, others = self._model, len(self.state.others)
-        for command in model.registry.footer_order("waiting"):
-            there = availability(command.id, self.state.situation).shown
-            if there and COMMANDS.get(command.id) == "":
-                key = f"{model.registry.key_label(command.id)}{_TYPED_BEHIND.get(command.id, '')}"
-                creates = command.id == "unlock_vault" and model.vault.state == "absent"
-                yield key, words.vault.CREATE_LABEL if creates else command.label
+        now, others = self.state.situation, len(self.state.others)
+        for command in now.registry.footer_order("waiting"):
+            if availability(command, now).shown and COMMANDS.get(command.id) == "":
+                key = f"{now.registry.key_label(command.id)}{_TYPED_BEHIND.get(command.id, '')}"
+                yield key, command.label_now(now) or command.label
         if others:
             yield "n", words.plain.next_of(others)

@@ -14,11 +14,10 @@ from aileron_core.console_port.events import (
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.text import Line, line
-from aileron_tui.input.situation import Situation
 from aileron_tui.items import Item
 from aileron_tui.state.apply_event import apply_event, newly_around
 from aileron_tui.state.model import Model, Version
-from aileron_tui.state.situation import situation_of
+from aileron_tui.state.situation import Situation
 from aileron_tui.terminal.notifications import NotificationScheduler, Notifier
 
 
@@ -134,7 +133,7 @@ class PlainState:
 
     @property
     def situation(self) -> Situation:
-        return situation_of(self.model, self._clock.now(), self._clock.monotonic())
+        return Situation(self.model, self._clock.now(), self._clock.monotonic())
 
     @property
     def content_version(self) -> Version:

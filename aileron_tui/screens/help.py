@@ -112,7 +112,9 @@ class HelpScreen(ModalScreen[None]):
         del printable
         known = key in self._bindings.key_to_bindings
         self._refused = (
-            "" if known else words.refusals.did_nothing(key_label(key), words.refusals.HELP_OPEN)
+            ""
+            if known
+            else words.refusals.did_nothing(key_label(key), "this page only lists the keys")
         )
         self._draw_keys()
         return not known

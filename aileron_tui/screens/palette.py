@@ -10,11 +10,12 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from aileron_tui import words
-from aileron_tui.draw import bars
 from aileron_tui.draw.text import Line, Piece, cell_width, justify, line, truncate
-from aileron_tui.input.commands import Command, CommandRegistry, KeyContext
-from aileron_tui.input.situation import Situation, availability
+from aileron_tui.input.commands import AnyCommand, CommandRegistry, KeyContext
+from aileron_tui.pages.command import availability
+from aileron_tui.pages.footer import footer_line
 from aileron_tui.pages.panes import RowsPane
+from aileron_tui.state.situation import Situation
 from aileron_tui.widgets.line_input import LineInput
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
 from aileron_tui.widgets.rows import RowList
@@ -23,7 +24,7 @@ NAME_LIMIT = 60
 """The most characters of a command's name to search for."""
 
 
-def commands(registry: CommandRegistry, now: Situation, text: str) -> tuple[Command, ...]:
+def commands(registry: CommandRegistry, now: Situation, text: str) -> tuple[AnyCommand, ...]:
     """Return the commands that are available in *now*, decide nothing, and have every word of *text* in their names.
 
     What begins with the text comes first, then what has words that do, then what only contains it.
@@ -36,14 +37,14 @@ def commands(registry: CommandRegistry, now: Situation, text: str) -> tuple[Comm
         if each.help
         and not each.decides
         and not each.moves
-        and each.id not in ("palette", f"view_{now.view}")
+        and each.id != "palette"
         and all(word in _name(each).casefold() for word in words)
-        and availability(each.id, now).shown
+        and availability(each, now).shown
     ]
     return tuple(sorted(matching, key=lambda each: _farness(each, words)))
 
 
-def _farness(each: Command, words: list[str]) -> int:
+def _farness(each: AnyCommand, words: list[str]) -> int:
     """Return the rank of *each* as a match of *words*: 0 is the best."""
     label = each.label.casefold()
     if label.startswith(" ".join(words)):
@@ -55,7 +56,7 @@ def _farness(each: Command, words: list[str]) -> int:
     return 2 if all(any(part.startswith(word) for part in words_of_help) for word in words) else 3
 
 
-def _name(each: Command) -> str:
+def _name(each: AnyCommand) -> str:
     return f"{each.label} {each.help} {each.id}"
 
 
@@ -88,7 +89,7 @@ class PaletteScreen(ModalScreen[str]):
     def _draw(self) -> None:
         self._rows.show(len(self._found), 1, self._chosen)
         now = self._now
-        footer = bars.footer_line(self.CONTEXT, now, self.size.width)
+        footer = footer_line(self.CONTEXT, now, self.size.width)
         if not self._found:
             leave = self._keys.command("palette_leave")
             message = Piece(f" {words.keys.PALETTE_NONE}   ", "attn")

@@ -13,7 +13,6 @@ from aileron_core.console_port.account_views import (
 )
 from aileron_core.console_port.intents import Intent
 from aileron_core.vault.secret import Secret
-from aileron_tui import words
 
 Field: TypeAlias = Literal[
     "identity", "account", "user", "region", "secret", "session_token", "client_id", "client_secret", "token_host",
@@ -24,7 +23,7 @@ _OPTIONAL: frozenset[Field] = frozenset({"account", "session_token", "client_sec
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Entry:
     """One thing to type."""
 
     field: Field
@@ -52,14 +51,14 @@ class AccountPanel:
         self.login: LoginView | None = None
         self.is_sent = False
         self.refusal = ""
-        self._questions: list[Question] = []
+        self._entries: list[Entry] = []
         self._texts: dict[Field, str] = {}
         self._secrets: dict[Field, Secret] = {}
 
     @property
-    def question(self) -> Question | None:
+    def question(self) -> Entry | None:
         """What is to be typed next; None where nothing is."""
-        return self._questions[0] if self._questions and not self.is_sent else None
+        return self._entries[0] if self._entries and not self.is_sent else None
 
     @property
     def name(self) -> str:
@@ -97,7 +96,7 @@ class AccountPanel:
         self.close()
         self.user, self.bound = user, bound
         if user is not None:
-            self._questions = [*_questions(user, bound, taken)]
+            self._entries = [*_entries(user, bound, taken)]
 
     def close(self) -> None:
         """The question is gone, and what was typed with it."""
@@ -105,35 +104,35 @@ class AccountPanel:
             each.wipe()
         self._secrets.clear()
         self._texts.clear()
-        self._questions = []
+        self._entries = []
         self.user = self.bound = self.login = None
         self.is_sent, self.refusal = False, ""
 
     def begin(self) -> Intent | None:
         """Return what is asked of the core where nothing is left to type."""
-        return None if self._questions or self.login is not None else self._send()
+        return None if self._entries or self.login is not None else self._send()
 
     def enter_text(self, typed: str) -> Intent | None:
         """Take the answer; return what it asks of the core, None where more is to be typed."""
-        asked = self._questions[0]
+        asked = self._entries[0]
         if not typed.strip() and not asked.is_optional:
-            self.refusal = words.accounts.EMPTY
+            self.refusal = "nothing was typed"
             return None
         self._texts[asked.field] = typed.strip()
         return self._next()
 
     def enter_secret(self, typed: Secret) -> Intent | None:
         """As `enter_text`, for what is not shown."""
-        asked = self._questions[0]
+        asked = self._entries[0]
         if not len(typed) and not asked.is_optional:
-            self.refusal = words.accounts.EMPTY
+            self.refusal = "nothing was typed"
             return None
         self._secrets[asked.field] = typed
         return self._next()
 
     def _next(self) -> Intent | None:
         self.refusal = ""
-        del self._questions[0]
+        del self._entries[0]
         return self.begin()
 
     def _send(self) -> Intent | None:
@@ -167,7 +166,8 @@ class AccountPanel:
         self.login, self.is_sent = login, False
         self.refusal = "" if login.problem is None else login.problem.message
         if login.state == "authorized" and not self.account_named:
-            self._questions = [Question("whose", words.accounts.WHOSE)]
+            why = "The service does not say whose account this is. Your name for it:"
+            self._entries = [Entry("whose", why)]
 
     def on_refused(self, event: AccountRefused) -> None:
         """It was not done: what has to be typed again is asked for again."""
@@ -176,37 +176,26 @@ class AccountPanel:
         if user is None:
             return
         if event.token_host:
-            self._questions = [Question("token_host", words.accounts.ASK_HOST)]
+            self._entries = [Entry("token_host", "Type the host that may get the login:")]
         elif user.kind != "oauth2" and self.login is None:
-            self._questions = [_secret_question(user)]
-            if user.kind == "aws_sigv4":
-                self._questions.append(Question("session_token", words.accounts.ASK_SESSION))
+            self._entries = [each for each in _entries(user, self.bound) if each.is_secret]
 
 
-def _questions(
-    user: CredentialUserView, bound: BoundAccountView | None, taken: Collection[str]
-) -> list[Question]:
-    said = words.accounts
-    asked: list[Question] = []
-    if bound is None and user.default_name in taken:
-        asked.append(Question("identity", said.IDENTITY))
-    if user.kind == "oauth2":
-        if not user.client_id and bound is None:
-            asked.append(Question("client_id", said.CLIENT_ID))
-            asked.append(Question("client_secret", said.ASK_CLIENT))
-        return asked
-    asked.append(Question("account", said.ACCOUNT))
-    if user.kind == "basic":
-        asked.append(Question("user", said.USER))
-    if user.kind == "aws_sigv4" and not user.access_key_id:
-        asked.append(Question("user", said.ACCESS_KEY))
-    if user.needs_region:
-        asked.append(Question("region", said.REGION))
-    asked.append(_secret_question(user))
-    if user.kind == "aws_sigv4":
-        asked.append(Question("session_token", said.ASK_SESSION))
-    return asked
-
-
-def _secret_question(user: CredentialUserView) -> Question:
-    return Question("secret", words.accounts.SECRET.get(user.kind, words.accounts.KEY))
+def _entries(
+    user: CredentialUserView, bound: BoundAccountView | None, taken: Collection[str] = ()
+) -> list[Entry]:
+    is_new, is_login, is_aws = bound is None, user.kind == "oauth2", user.kind == "aws_sigv4"
+    has_no_client = is_login and is_new and not user.client_id
+    secret = {"basic": "Password:", "aws_sigv4": "Secret access key:"}.get(user.kind, "Key:")
+    asked: tuple[tuple[bool, Field, str], ...] = (
+        (is_new and user.default_name in taken, "identity", "Last part of the account's name (there is already one called default):"),
+        (has_no_client, "client_id", "Your own client id at the service:"),
+        (has_no_client, "client_secret", "Its client secret, if there is one (may be empty):"),
+        (not is_login, "account", "Your name for this account, such as a mail address (may be empty):"),
+        (user.kind == "basic", "user", "User name:"),
+        (is_aws and not user.access_key_id, "user", "Access key id:"),
+        (not is_login and user.needs_region, "region", "AWS region, such as us-east-1:"),
+        (not is_login, "secret", secret),
+        (is_aws, "session_token", "Session token, if the key has one (may be empty):"),
+    )  # fmt: skip
+    return [Entry(field, text) for holds, field, text in asked if holds]

@@ -21,7 +21,7 @@ from aileron_tui.draw.header import file_warnings, warnings, warnings_beyond_hea
 from aileron_tui.draw.hidden_characters import HiddenCharacters, findings_of
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.draw.unknown_outcome import OutcomeKeys
-from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
+from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.items import Item, SuiteFiles
 from aileron_tui.state.background import BackgroundWorker
 
@@ -87,7 +87,7 @@ class DocumentCache:
 
     def __init__(
         self,
-        registry: CommandRegistry = DEFAULT_REGISTRY,
+        registry: CommandRegistry,
         ready: Callable[[], object] | None = None,
     ) -> None:
         """Lay out large texts on another thread where *ready* is given: it is called there each time."""

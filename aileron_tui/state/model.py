@@ -13,6 +13,7 @@ from aileron_core.console_port.intents import (
     EndSession,
     Intent,
     ReadApprovals,
+    RefreshPreview,
 )
 from aileron_core.console_port.view_models import (
     FINAL_STATES,
@@ -21,12 +22,10 @@ from aileron_core.console_port.view_models import (
     SessionView,
 )
 from aileron_tui.draw.guide import GuideLine
-from aileron_tui.draw.status_line import StatusMessage
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.arming import AFTER_SECONDS, Arming
-from aileron_tui.input.commands import DEFAULT_REGISTRY, CommandRegistry
-from aileron_tui.input.refusals import Change
-from aileron_tui.input.situation import Panel, View
+from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.input.situation import Change, View
 from aileron_tui.items import Item
 from aileron_tui.state.account_panel import AccountPanel
 from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens, ReadingProgress
@@ -61,6 +60,17 @@ class Subject:
     version: Version
 
 
+@dataclass(frozen=True, slots=True)
+class StatusMessage:
+    """A message of the status line, shown until *until* (monotonic seconds); no key ends it before *kept_until*."""
+
+    pieces: Line
+    until: float
+    kept_until: float = 0.0
+    refusal: bool = False
+    """Says why a key did nothing: shown before everything else."""
+
+
 class Model:
     """One console's state. Times: `now` is epoch seconds, `at` monotonic seconds."""
 
@@ -69,7 +79,7 @@ class Model:
         snapshot: Snapshot,
         *,
         arm_seconds: float,
-        registry: CommandRegistry = DEFAULT_REGISTRY,
+        registry: CommandRegistry,
         now: float = 0.0,
     ) -> None:
         self.snapshot = snapshot
@@ -121,7 +131,8 @@ class Model:
         self.core_lost: str | None = None
         self.arming = Arming(rest=arm_seconds)
         self.view: View = "waiting"
-        self.panel: Panel = "none"
+        self.panel = "none"
+        """The name of the question at the foot, or `palette`."""
         self.panel_key: str | None = None
         self.size: tuple[int, int] = (0, 0)
         self.too_small = False
@@ -454,7 +465,7 @@ class Model:
         asked = self.panel == "passphrase" and not self._panel_quiet
         return asked and at - self._panel_at < AFTER_SECONDS
 
-    def open_panel(self, panel: Panel, key: str = "") -> None:
+    def open_panel(self, panel: str, key: str = "") -> None:
         """Ask something first; *key* is what the question is about."""
         self.panel, self.panel_key, self._panel_quiet = panel, key, False
         self._panel_at = self.key_at
@@ -484,6 +495,10 @@ class Model:
         self._confirmed = None
         if isinstance(intent, Approve | Deny | Acknowledge):
             self.queue.mark_decided_here(key)
+        elif isinstance(intent, RefreshPreview):
+            item = self.queue.get(intent.approval_id)
+            if item is not None and item.approval is not None:
+                self.refetched[item.key] = item.approval
         elif isinstance(intent, EndSession):
             session = self.sessions_table.current
             self.ending_agents[intent.session_id] = session.agent if session is not None else ""

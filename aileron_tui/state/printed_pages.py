@@ -5,6 +5,7 @@ from collections.abc import Callable
 from aileron_tui.draw.blocks import GUTTER
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.unbroken import Page, unbroken
+from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.items import Item
 from aileron_tui.state.document_cache import DocumentCache, LayoutOptions
 from aileron_tui.state.tables.table import Table
@@ -46,7 +47,8 @@ def item_page(
 
 def row_page(table: Table, now: float, columns: int) -> Page:
     """Return head and document of the selected row of *table*, as `item_page`."""
-    blocks, pages = table.blocks(now, unfold=False), DocumentCache()
+    # It names no key.
+    blocks, pages = table.blocks(now, unfold=False), DocumentCache(CommandRegistry(()))
 
     def document(width: int) -> Page:
         return pages.page(blocks, LayoutOptions(width=width, gutter=GUTTER), table.content).lines

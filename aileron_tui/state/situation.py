@@ -1,8 +1,10 @@
-"""The situation of the model at this moment, and what keeps a key from deciding: no database, a deadline too near."""
+"""The situation of the model at one moment, and what keeps a key from deciding: no database, a deadline too near."""
 
+from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.console_port.intents import Deny
 from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView
-from aileron_tui.input.situation import BlockedBy, RunningCall, Situation
+from aileron_tui.input.commands import AnyCommand, KeyContext
+from aileron_tui.input.situation import BlockedBy, RunningCall
 from aileron_tui.items import Item
 from aileron_tui.state.model import Model
 from aileron_tui.state.pending_intents import file_key
@@ -11,72 +13,108 @@ DEADLINE_MARGIN = 1.0
 """Seconds before the deadline from which on a yes could come too late; it is not accepted."""
 
 
-def situation_of(model: Model, now: float, at: float) -> Situation:
-    table, item = model.table, model.current_item
-    waiting = model.view == "waiting" and table is None
-    reading, shown = model.reading, model.document_shown
-    asked = model.deny_panel.reasons if model.panel == "deny" else None
-    account = model.accounts.current if model.view == "accounts" else None
-    login = model.account_panel.login
-    return Situation(
-        view=model.view,
-        panel=model.panel,
-        approval=item.approval if item is not None else None,
-        file=item.file if item is not None else None,
-        suite=item.suite if item is not None else None,
-        file_changed=model.queue.file_changed(item),
-        is_problem=item is not None and item.problem is not None,
-        ended_call=model.activity.approval if model.view == "activity" else None,
-        can_undo=_can_undo(model),
-        running=running_call(model),
-        library_item=model.library.current if model.view == "library" else None,
-        session=model.sessions_table.current if model.view == "sessions" else None,
-        rows=len(model.queue.items) if table is None else len(table),
-        opened=table is not None and table.opened,
-        filtered=model.filtered,
-        following=table.following if table is not None else None,
-        has_marks=shown and (model.has_marks or model.is_converted or model.unfolded),
-        is_converted=shown and model.is_converted,
-        unfolded=shown and model.unfolded,
-        paused_at=model.paused_at,
-        verifying=model.audit.verifying,
-        is_call_record=model.view == "audit" and model.audit.is_of_call,
-        replayed=model.replayed is not None,
-        record_shown=model.view == "audit" and model.audit.record_shown,
-        decisions=len(model.decided) if model.view == "waiting" else 0,
-        blocked_by=_block(model, now),
-        deny_blocked_by=_deny_block(model, item, now),
-        armed=model.arming.is_armed(model.screen_version, at),
-        focused=model.arming.focused,
-        equal_count=len(equal_calls(model, now)) if asked is not None else 0,
-        has_earlier_reason=asked is not None and asked.has_earlier,
-        has_later_reason=asked is not None and asked.has_later,
-        unseen=reading.unseen if shown else 0,
-        total=reading.total if shown else 0,
-        findings=model.findings if shown and (waiting or model.view == "library") else (),
-        pressed_once=model.pressed_once,
-        scrollable=shown and model.scrollable,
-        has_next_scene=model.guide is not None and model.guide.has_next,
-        has_full_preview=waiting and shown and model.preview_row is not None,
-        has_wraps=shown and model.has_wraps,
-        reader=model.reader,
-        document_focused=model.document_focused,
-        has_matches=shown and bool(model.search_text) and model.matches > 0,
-        links=model.links if shown else 0,
-        bound_account=account.bound if account is not None else None,
-        credential_user=account.user if account is not None else None,
-        login_state=login.state if login is not None else "",
-        vault=model.vault.state,
-        waiting_for_accounts=model.account_waits.count,
-        passphrase_again=model.vault_panel.asks_again,
-        passphrase_sent=model.vault_panel.is_sent,
-        registry=model.registry,
-    )
+class Situation:
+    """On what depends what a key may do; what is not here is asked of the `model`."""
 
+    def __init__(self, model: Model, now: float, at: float, reason: str = "") -> None:
+        """*now*: epoch seconds, *at*: monotonic ones; *reason*: what stands where something is asked."""
+        view, table, item, row = model.view, model.table, model.current_item, None
+        shown, reading = model.document_shown, model.reading
+        if view == "accounts":
+            row = model.accounts.current
+        self.model, self.registry, self.now, self.reason = model, model.registry, now, reason
+        self.view, self.panel, self.vault = view, model.panel, model.vault.state
+        self.item = item
+        self.approval = item.approval if item is not None else None
+        self.suite = item.suite if item is not None else None
+        self.running = running_call(model)
+        self.library_item = model.library.current if view == "library" else None
+        self.session = model.sessions_table.current if view == "sessions" else None
+        self.bound_account = row.bound if row is not None else None
+        self.credential_user = row.user if row is not None else None
+        """The accepted connector of the selected row there."""
+        self.rows = len(model.queue.items) if table is None else len(table)
+        """How many rows there are to move among."""
+        self.opened = table is not None and table.opened
+        """A row of a list is shown whole."""
+        self.blocked_by: BlockedBy = _block(model, now)
+        self.deny_blocked_by: BlockedBy = _deny_block(model, item, now)
+        self.armed = model.arming.is_armed(model.screen_version, at)
+        self.pressed_once = model.pressed_once
+        """The command whose first press reported what is unread or unknown."""
+        self.equal_calls = equal_calls(model, now) if model.panel == "deny" else ()
+        """The calls that the deny panel counts besides the one that it is about."""
+        self.document_shown = shown
+        self.unseen, self.total = (reading.unseen, reading.total) if shown else (0, 0)
+        self.findings: tuple[str, ...] = ()
+        """What was found in the selected item that wants a second press: hidden text, look-alikes, a drift."""
+        if shown and ((view == "waiting" and table is None) or view == "library"):
+            self.findings = model.findings
+        self.scrollable = shown and model.scrollable
+        """The document has more lines than its pane."""
 
-def _can_undo(model: Model) -> bool:
-    call = model.opened_call.call if model.view == "activity" else None
-    return call is not None and call.can_undo
+    @property
+    def context(self) -> KeyContext:
+        if self.panel in ("none", "palette"):
+            return "reader" if self.model.reader else self.view
+        return self.panel
+
+    @property
+    def shows_document(self) -> bool:
+        return self.opened or (self.view == "waiting" and self.blocked_by not in ("empty", "small"))
+
+    @property
+    def in_document(self) -> bool:
+        """The keys that move and search are the document's."""
+        return self.opened or self.moves_document
+
+    @property
+    def moves_document(self) -> bool:
+        """The keys that move rows move the document instead."""
+        focused = self.model.document_focused and self.view == "waiting"
+        return self.shows_document and (self.model.reader or focused)
+
+    @property
+    def can_change(self) -> bool:
+        """The core is there and can write: something can be asked of it."""
+        return self.blocked_by not in ("lost", "storage")
+
+    @property
+    def unknown_outcome_id(self) -> str:
+        """Id of the call whose outcome nobody knows, where one can look again; else empty."""
+        view = self.approval
+        if self.view == "activity":
+            view = self.model.activity.approval
+        return view.call_id if view is not None and view.can_fetch_again else ""
+
+    @property
+    def account_need(self) -> AccountNeed | None:
+        """What the selected call waits for, if it is an account."""
+        view = self.approval
+        return view.account_need if view is not None and view.state == "awaiting_vault" else None
+
+    @property
+    def acceptable(self) -> tuple[str, str] | None:
+        """Kind and name of the file that could be accepted here."""
+        if self.item is not None and (file := self.item.file) is not None:
+            return file.kind, file.name
+        return self._library_file("held_back")
+
+    @property
+    def withdrawable(self) -> tuple[str, str] | None:
+        """Kind and name of the file whose acceptance could be withdrawn here."""
+        return self._library_file("ready", "cannot_run")
+
+    def _library_file(self, *states: str) -> tuple[str, str] | None:
+        file = self.library_item
+        return (file.kind, file.name) if file is not None and file.state in states else None
+
+    def needs_second_press(self, command: AnyCommand) -> bool:
+        """Return whether the first press of *command* only says what was not seen, or what was found."""
+        if self.pressed_once == command.id:
+            return False
+        blind = self.approval is not None and self.approval.preview.status == "unavailable"
+        return self.unseen > 0 or blind or bool(self.findings)
 
 
 def running_call(model: Model) -> RunningCall | None:

@@ -1,4 +1,4 @@
-"""Every sentence of the console, by where it appears. Second person, present tense; digits for counts.
+"""The sentences of the console, by where they appear; commands and questions have their own. Second person, present tense; digits for counts.
 
 Functions take text that was rendered before (`aileron_core.text.escape`) where it comes from
 outside, and return plain strings; the caller chooses the role.

@@ -5,8 +5,6 @@ from typing import Final
 
 from aileron_core.text import escape
 
-QUESTION: Final = "Show rows that match:"
-PLACEHOLDER: Final = "words, agent:codex action:send state:pending age:5m"
 NONE: Final = "No item matches "
 SHOW_ALL: Final = "  esc shows all"
 

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-from aileron_tui.words.views import LOOKING_AGAIN
-
 PROMPT: Final = "> "
 STARTS: Final = "Aileron in plain mode. Press Enter after each key."
 CHANGED_MEANWHILE: Final = "The item changed before you answered. Nothing was decided."
@@ -15,10 +13,8 @@ RELEASED: Final = "Calls resume."
 ASKED: Final = {
     "pause": "Pausing …",
     "refresh": "Fetching the preview again.",
-    "look_again": LOOKING_AGAIN,
-    "lock_vault": "",
 }
-"""By the command that asks the core for something and decides nothing: what is said of it."""
+"""What is said at once of a command that asks the core for something and decides nothing."""
 NO_ANSWER_YET: Final = "Still running. The result will appear here."
 ENDS: Final = "Closing the console. Waiting calls keep waiting."
 REST: Final = "Anything typed before the > appears is ignored."

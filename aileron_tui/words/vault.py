@@ -38,10 +38,6 @@ REFUSED: Final = {
     "unbound": "no account is bound for it",
     "choice": "an account has to be picked first",
 }
-NOT_LOCKED: Final = "the vault is not locked"
-NOT_UNLOCKED: Final = "the vault is not unlocked"
-NO_VAULT: Final = "there is no vault, and nothing waits for one"
-NO_CHOICE: Final = "this waits for no choice of an account"
 
 
 def settings_withheld(names: Sequence[str], *, locked: bool) -> str:
@@ -113,22 +109,8 @@ def wrong_before(count: int, since: str) -> str:
 
 # The panels
 
-UNLOCK_QUESTION: Final = "Passphrase of the vault:"
-UNLOCK_OR_KEYRING: Final = "Passphrase of the vault, or enter alone for the keyring:"
-CREATE_QUESTION: Final = "New passphrase of the vault, at least 8 characters:"
-AGAIN_QUESTION: Final = "The same passphrase again:"
-CREATE_REMARK: Final = (
-    "It encrypts your accounts on this computer. Nobody can reset it: keep it safe."
-)
-UNLOCKING: Final = "Checking …"
-CREATING: Final = "Creating the vault …"
 DIFFERENT: Final = "The two passphrases differ. Nothing was created; type a new one."
-EMPTY: Final = "no passphrase was typed"
-TOO_EARLY: Final = "Too soon after the question appeared. Press enter again."
-IN_BURST: Final = "Enter came together with other keys. Press enter again."
 CREATE_LABEL: Final = "create the vault"
-NEXT_LABEL: Final = "next"
-"""What keys do where there is no vault."""
 
 
 def waits_for(count: int, ungated: int) -> str:
@@ -146,16 +128,6 @@ def wait(seconds: int) -> str:
     return f"for {seconds} s no passphrase is tried, because of the wrong ones before"
 
 
-def more_accounts(count: int) -> str:
-    """Return that more accounts are waited for than are named."""
-    return f"and {count} more"
-
-
-def choose_question(connector: str) -> str:
-    """Return the question of which account a call uses. *connector* was rendered."""
-    return f"Which account for {connector}?"
-
-
 REMEMBER: Final = "remember"
 """Typed behind an account's number, without a screen."""
 UNSEEN_PROMPT: Final = "(not shown) > "
@@ -167,12 +139,4 @@ def choose_by_number(key: str, count: int) -> str:
     return (
         f"Type {key} and the number of the account, 1 to {count}; behind it {REMEMBER} has later calls of the "
         "action use it too. Nothing was picked."
-    )
-
-
-def choose_remark(remember_key: str) -> str:
-    """Return what picking an account covers, and what the *remember_key* does beyond."""
-    return (
-        f"For this call alone. With {remember_key} for later calls of its action too, until the action's file "
-        "or the account changes."
     )

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from aileron_core.console_port.events import ApprovalsRead, ApprovalUpdated
 from aileron_core.console_port.intents import ReadApprovals
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.model import Model
 from tests.screen.driving import NOW, short, start
@@ -30,7 +31,12 @@ def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
 
 def model_of(count: int = SNAPSHOT_CALLS) -> Model:
     snapshot = start(*MANY[:count])
-    return Model(replace(snapshot, approvals_remaining=len(MANY) - count), arm_seconds=0.4, now=NOW)
+    return Model(
+        replace(snapshot, approvals_remaining=len(MANY) - count),
+        arm_seconds=0.4,
+        registry=DEFAULT_REGISTRY,
+        now=NOW,
+    )
 
 
 def test_what_changes_before_it_was_read_keeps_its_place() -> None:

@@ -14,10 +14,11 @@ from aileron_core.console_port.events import (
 )
 from aileron_core.console_port.field_views import PreviewView
 from aileron_core.console_port.intents import Accept, Approve, Deny
-from aileron_tui.draw.bars import footer_line
-from aileron_tui.input.situation import Situation
+from aileron_tui.draw.text import plain_text
+from aileron_tui.pages.footer import footer_line
 from aileron_tui.widgets.line_input import LineInput
 from tests.screen.driving import NOW, Console, console, mail, resting, short, start
+from tests.support.screens.drawn import situation
 from tests.support.screens.home import not_accepted
 from tests.support.screens.play import Play, rested
 
@@ -109,17 +110,8 @@ def test_unread_lines_want_a_second_press_and_are_counted() -> None:
 @pytest.mark.parametrize(("unseen", "expected"), [(1, "1 line unread"), (2, "2 lines unread")])
 def test_what_is_left_unread_is_counted_as_a_person_says_it(unseen: int, expected: str) -> None:
     """The filled key names what it leaves unread."""
-    situation = Situation(
-        approval=short(),
-        blocked_by="none",
-        armed=True,
-        unseen=unseen,
-        total=9,
-        pressed_once="approve",
-    )
-    assert f"approve, {expected} " in "".join(
-        piece.text for piece in footer_line("waiting", situation, 120)
-    )
+    now = situation(start(short()), unseen=unseen, total=9, pressed_once="approve")
+    assert f"approve, {expected} " in plain_text(footer_line("waiting", now, 120))
 
 
 def test_reading_to_the_end_makes_one_press_enough() -> None:

@@ -1,14 +1,18 @@
 """The footer is never wrong about the selected item, and the registry never contradicts itself."""
 
+import dataclasses
 import re
 from itertools import product
 
 from aileron_core.console_port.field_views import PreviewView
-from aileron_tui.draw.bars import footer_line
 from aileron_tui.draw.text import cell_width, plain_text
-from aileron_tui.input.commands import COMMANDS, DEFAULT_REGISTRY, PANEL_CONTEXTS, VIEW_CONTEXTS
-from aileron_tui.input.situation import Situation, availability
-from tests.screen.driving import NOW, console, mail, short, start
+from aileron_tui.input.commands import VIEWS
+from aileron_tui.pages.command import availability
+from aileron_tui.pages.footer import footer_line
+from aileron_tui.pages.registry import COMMANDS, DEFAULT_REGISTRY
+from aileron_tui.state.situation import Situation
+from tests.screen.driving import NOW, mail, start
+from tests.support.screens.drawn import situation
 
 BLIND = PreviewView(status="unavailable", reason="timed out", updated_at=NOW)
 
@@ -17,8 +21,8 @@ def situations() -> list[Situation]:
     views = (mail(), mail(preview=BLIND))
     blocks = ("none", "lost", "storage", "small", "sending", "checking", "fetching", "deadline")
     return [
-        Situation(
-            approval=view, blocked_by=block, deny_blocked_by=block, armed=armed, unseen=unseen,
+        situation(
+            start(view), blocked_by=block, deny_blocked_by=block, armed=armed, unseen=unseen,
             total=9, pressed_once="approve" if confirmed else "", rows=2,
         )
         for view, block, armed, unseen, confirmed in product(
@@ -32,7 +36,7 @@ def test_approve_is_filled_exactly_when_the_next_press_decides() -> None:
     for now in situations():
         blind = now.approval is not None and now.approval.preview.status == "unavailable"
         may_decide = now.pressed_once or not (now.unseen or blind)
-        state = availability("approve", now)
+        state = availability(DEFAULT_REGISTRY.command("approve"), now)
         assert state.decides_now == (now.blocked_by == "none" and now.armed and bool(may_decide))
         assert state.shown == (now.blocked_by == "none")
 
@@ -59,12 +63,12 @@ def test_the_footer_names_only_keys_that_do_something() -> None:
                 )
                 is not None
             )
-            assert shown == availability(each.id, now).shown, (each.id, text)
+            assert shown == availability(each, now).shown, (each.id, text)
 
 
 def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
     """One key decides one thing, and leaving never decides."""
-    for context in (*VIEW_CONTEXTS, "deny", "help"):
+    for context in (*VIEWS, "deny", "help"):
         keys = [key for each in COMMANDS if context in each.contexts for key in each.keys]
         # A pause and its end share a key, and filter and search: never is each of them there.
         shared = [key for key in ("P", "slash") if key in keys]
@@ -76,14 +80,10 @@ def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
     ]  # fmt: skip
 
 
-async def test_every_command_of_a_screen_has_a_handler() -> None:
-    """A key that the footer may name is never dead, in any view."""
-    async with console(start(short())) as shown:
-        for view, screen in shown.app._screens.items():
-            here = {each.id for each in DEFAULT_REGISTRY.in_context(view)}
-            asked = {
-                each.id
-                for context in PANEL_CONTEXTS
-                for each in DEFAULT_REGISTRY.in_context(context)
-            }
-            assert here | asked <= set(screen.page.handlers), view
+def test_every_command_does_something() -> None:
+    """A key that the footer may name is never dead; what decides asks the core."""
+    for each in COMMANDS:
+        if not set(each.contexts) <= {"palette", "help"}:
+            asks = "intents" if each.decides or each.do is None else "do"
+            fields = {field.name: field.default for field in dataclasses.fields(each)}
+            assert getattr(each, asks) is not fields[asks], each.id

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 
 from aileron_tui.draw.guide import GuideLine
-from aileron_tui.input.commands import COMMANDS, NEXT_SCENE, CommandRegistry
+from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.pages.commands.everywhere import NEXT_SCENE
+from aileron_tui.pages.registry import COMMANDS
 from tests.screen.driving import console, resting, short, start
 
 REGISTRY = CommandRegistry((*COMMANDS, NEXT_SCENE))

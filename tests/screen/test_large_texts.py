@@ -13,6 +13,7 @@ from aileron_core.console_port.view_models import ApprovalView, CallView
 from aileron_tui.draw.searching import MAX_MATCHES, find_matches, marked_rows
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.state.background import RESULTS_KEPT, BackgroundWorker
 from aileron_tui.state.decision_screens import DecisionScreens
 from aileron_tui.state.document_cache import (
@@ -47,7 +48,7 @@ def page_text(pages: DocumentCache) -> str:
 def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been() -> None:
     """The same lines, findings and warnings as laid out on the spot."""
     done = threading.Semaphore(0)
-    pages = DocumentCache(ready=done.release)
+    pages = DocumentCache(DEFAULT_REGISTRY, ready=done.release)
     item = Item(key="k", approval=large(1, 300_000))
     # Its own work alone: how long this thread stood still on a busy machine says nothing.
     began = thread_time()
@@ -60,7 +61,7 @@ def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been
     while not pages.is_complete:
         assert done.acquire(timeout=deadline - monotonic())
         pages.layout(item, FORM, NOW)
-    direct = DocumentCache()
+    direct = DocumentCache(DEFAULT_REGISTRY)
     began = thread_time()
     expected = direct.layout(item, FORM, NOW)
     directly = thread_time() - began
@@ -75,7 +76,7 @@ def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been
 )
 def test_only_what_is_large_is_laid_out_elsewhere(characters: int, *, at_once: bool) -> None:
     """An ordinary mail or difference stands there whole with the key that selects it."""
-    pages = DocumentCache(ready=lambda: None)
+    pages = DocumentCache(DEFAULT_REGISTRY, ready=lambda: None)
     view = large(1, characters)
     assert foreign_size(view) >= characters
     pages.layout(Item(key="k", approval=view), FORM, NOW)
@@ -105,7 +106,7 @@ async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() ->
 
 def test_a_row_made_anew_of_the_same_call_is_not_laid_out_again() -> None:
     """So the list of decisions can show one at every drawing."""
-    pages, view = DocumentCache(), large(1, 100)
+    pages, view = DocumentCache(DEFAULT_REGISTRY), large(1, 100)
     first = pages.layout(Item(key="k", approval=view), FORM, NOW)
     assert pages.layout(Item(key="k", approval=view), FORM, NOW) is first
     assert pages.layout(Item(key="k", approval=large(1, 200)), FORM, NOW) is not first
@@ -120,7 +121,7 @@ def test_making_readable_text_of_a_mail_counts_as_much_work() -> None:
     for field, at_once in ((plain, True), (html, False)):
         view = replace(mail(1), preview=replace(mail(1).preview, fields=(field,)))
         opened.on_read(CallRead(run_id="r1", call=CallView(approval=view, gated=True)))
-        pages = DocumentCache(ready=lambda: None)
+        pages = DocumentCache(DEFAULT_REGISTRY, ready=lambda: None)
         assert opened.page(pages, FORM, NOW) is not None
         assert pages.is_complete is at_once
 
@@ -136,7 +137,9 @@ async def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
         await shown.until(lambda: "not seen yet" in shown.status_line, "whole")
         began = process_time()
         await asyncio.to_thread(
-            lambda: DocumentCache().layout(Item(key="k", approval=large(3, 250_000)), FORM, NOW)
+            lambda: DocumentCache(DEFAULT_REGISTRY).layout(
+                Item(key="k", approval=large(3, 250_000)), FORM, NOW
+            )
         )
         # What was worked in both threads: ten that were waited for were ten that were laid out.
         assert walked < 8 * (process_time() - began)
@@ -148,7 +151,7 @@ def test_a_search_in_one_long_line_takes_no_longer_than_in_many() -> None:
     def seconds(text: str) -> float:
         field = FieldView(label="Body", value=text, multiline=True)
         view = replace(mail(1), preview=replace(mail(1).preview, fields=(field,)))
-        pages = DocumentCache()
+        pages = DocumentCache(DEFAULT_REGISTRY)
         layout = pages.layout(Item(key="k", approval=view), FORM, NOW)
         began = thread_time()
         matches = find_matches(pages.blocks, layout, "lorem")

@@ -25,7 +25,7 @@ from aileron_core.console_port.view_models import ToolCallsView, WentAroundView
 from aileron_core.settings import NotifySettings
 from aileron_tui import words
 from aileron_tui.draw.text import plain_text
-from aileron_tui.input.commands import DEFAULT_REGISTRY
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.plain.state import PlainState
 from aileron_tui.state.model import Model
 from aileron_tui.terminal.notifications import (

@@ -14,6 +14,7 @@ from aileron_tui.draw.blocks import lay_out
 from aileron_tui.draw.file_page import file_blocks, suite_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item, SuiteFiles
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.state.document_cache import LARGE_CHARACTERS, DocumentCache, LayoutOptions
 from aileron_tui.state.printed_pages import item_page
 from aileron_tui.words.item import laying_out
@@ -228,7 +229,10 @@ def test_only_a_large_file_is_laid_out_in_the_background(*, large: bool) -> None
     """As an item, and in the view of actions."""
     text = SEND + "word\n" * (LARGE_CHARACTERS // 5 if large else 1)
     file, options = offered(text), LayoutOptions(width=100, gutter=13)
-    item, page = DocumentCache(ready=lambda: None), DocumentCache(ready=lambda: None)
+    item, page = (
+        DocumentCache(DEFAULT_REGISTRY, ready=lambda: None),
+        DocumentCache(DEFAULT_REGISTRY, ready=lambda: None),
+    )
     item.layout(Item(key="k", file=file), options, NOW)
     page.page((), options, file.content)
     assert (item.is_complete, page.is_complete) == (not large, not large)
@@ -252,7 +256,9 @@ def test_a_suite_begins_with_what_its_changed_files_allow_more_and_ends_with_all
 
 
 def test_without_a_screen_the_same_lines_are_printed() -> None:
-    page = item_page(DocumentCache(), Item(key="k", file=changed()), NOW, 100, file_changed=False)
+    page = item_page(
+        DocumentCache(DEFAULT_REGISTRY), Item(key="k", file=changed()), NOW, 100, file_changed=False
+    )
     text = "\n".join(plain_text(each) for each in page)
     for part in (
         "▲ allows more than before: no longer asks you, and 2 more",
@@ -266,7 +272,10 @@ def test_without_a_screen_the_same_lines_are_printed() -> None:
 
 def test_what_is_hidden_in_a_file_is_counted_in_the_head() -> None:
     item = Item(key="k", file=offered(SEND.replace("Sends a draft", "Sends a\u200b draft")))
-    warned = [plain_text(each) for each in DocumentCache().warnings(item, file_changed=False)]
+    warned = [
+        plain_text(each)
+        for each in DocumentCache(DEFAULT_REGISTRY).warnings(item, file_changed=False)
+    ]
     assert warned == ["1 hidden character"]
 
 

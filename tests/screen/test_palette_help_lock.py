@@ -8,15 +8,17 @@ from textual import events
 
 from aileron_core.console_port.events import ApprovalUpdated
 from aileron_tui.draw.text import cell_width, plain_text
-from aileron_tui.input.commands import DEFAULT_REGISTRY, VIEW_CONTEXTS
-from aileron_tui.input.keymap import remap_keys
-from aileron_tui.input.situation import Situation, availability
+from aileron_tui.input.commands import VIEWS
+from aileron_tui.pages.command import availability
+from aileron_tui.pages.keymap import remap_keys
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.screens.console import ConsoleScreen
 from aileron_tui.screens.help import help_lines
 from aileron_tui.screens.lock import LockScreen
 from aileron_tui.screens.palette import commands
 from aileron_tui.widgets.line_input import LineInput
 from tests.screen.driving import NOW, console, resting, short, start
+from tests.support.screens.drawn import situation
 from tests.support.screens.home import library_items, sessions
 from tests.support.screens.play import rested
 
@@ -37,12 +39,12 @@ async def test_the_palette_does_what_it_names() -> None:
 
 def test_no_decision_is_in_the_palette() -> None:
     """Nor one that the registry calls so in any view."""
-    for view in VIEW_CONTEXTS:
-        now = Situation(view=view, blocked_by="none", deny_blocked_by="none", armed=True, rows=2)  # pyright: ignore[reportArgumentType]
+    for view in VIEWS:
+        now = situation(STATE, view, blocked_by="none", deny_blocked_by="none", armed=True, rows=2)
         found = commands(DEFAULT_REGISTRY, now, "")
         assert found
         assert not any(each.decides for each in found)
-        assert all(availability(each.id, now).shown for each in found)
+        assert all(availability(each, now).shown for each in found)
         assert "approve" not in [each.id for each in found]
 
 
@@ -73,7 +75,7 @@ async def test_after_the_palette_every_key_rests_anew() -> None:
 
 
 @pytest.mark.parametrize("width", [56, 68])
-@pytest.mark.parametrize("context", VIEW_CONTEXTS)
+@pytest.mark.parametrize("context", VIEWS)
 def test_help_names_every_key_of_its_view_whole(context: str, width: int) -> None:
     """From the registry; what does not fit is wrapped, never cut."""
     rows = help_lines(DEFAULT_REGISTRY, context, width)  # pyright: ignore[reportArgumentType]

@@ -9,6 +9,7 @@ from aileron_core.console_port.intents import RefreshPreview
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.bars import banner_lines, startup_warnings
 from aileron_tui.draw.text import plain_text
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.state.model import Model
 from aileron_tui.state.queue import ELSEWHERE_SECONDS, Queue
 from tests.screen.driving import NOW, Console, key_of, resting, short, start
@@ -43,7 +44,7 @@ def test_an_item_that_ended_elsewhere_goes_at_the_first_key_after_five_seconds()
 
 def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
     """A filled key decides, also in the moment in which an answered row above it leaves."""
-    model = Model(start(short(1), short(2)), arm_seconds=0.4, now=NOW)
+    model = Model(start(short(1), short(2)), arm_seconds=0.4, registry=DEFAULT_REGISTRY, now=NOW)
     model.queue.move(1)
     model.queue.update(replace(short(1), state="withdrawn", ended_at=NOW), NOW)
     model.arming.on_drawn(model.screen_version, 100.0)

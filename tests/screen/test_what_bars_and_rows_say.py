@@ -2,25 +2,26 @@
 
 import re
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from aileron_core.console_port.account_views import AccountView
 from aileron_core.console_port.field_views import FieldView, PreviewView
-from aileron_tui.draw.bars import empty_lines, footer_line, top_bar
+from aileron_tui.draw.bars import empty_lines, top_bar
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.header import approval_head, warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.rows import decided_header, row_lines
 from aileron_tui.draw.text import cell_width, plain_text
-from aileron_tui.input.commands import DEFAULT_REGISTRY
-from aileron_tui.input.situation import Situation, View
+from aileron_tui.input.situation import View
+from aileron_tui.pages.footer import footer_line
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.screens.palette import commands
 from aileron_tui.state.filter import call_fields, parse
 from aileron_tui.state.queue import Queue
-from tests.screen.driving import NOW, mail, short
+from tests.screen.driving import NOW, mail, short, start
 from tests.support.screens.calls import drifted
+from tests.support.screens.drawn import situation
 from tests.support.screens.home import sessions
 from tests.support.screens.tool_calls import edit
 
@@ -29,7 +30,7 @@ def bar(width: int, *, held: int = 1, problems: int = 0, view: View = "waiting")
     return plain_text(
         top_bar(
             view=view, waiting=7, not_accepted=held, problems=problems, sessions=sessions(NOW),
-            now=NOW, width=width,
+            now=NOW, width=width, registry=DEFAULT_REGISTRY,
         )
     )  # fmt: skip
 
@@ -112,14 +113,7 @@ def test_the_calm_screen_of_an_empty_home_is_read_whole_in_a_narrow_pane() -> No
 
 def test_the_palette_puts_what_is_called_so_before_what_only_contains_it() -> None:
     """`view` means the views, not the preview; `re` means refetch, not every help that holds it."""
-    now = Situation(
-        view="waiting",
-        blocked_by="none",
-        deny_blocked_by="none",
-        armed=True,
-        rows=2,
-        approval=mail(),
-    )
+    now = situation(start(mail()), rows=2)
     found = [each.id for each in commands(DEFAULT_REGISTRY, now, "view")]
     assert found[0].startswith("view_")
     assert found.index("refresh") > found.index("view_sessions")
@@ -147,11 +141,9 @@ def test_the_bar_of_the_agents_words_is_drawn_before_nothing_else(compact: bool)
 def test_deny_never_leaves_a_narrow_footer(width: int) -> None:
     """Whatever else there is to press, and however long the label of the first key."""
     tool = replace(edit(NOW), drift=drifted(NOW), state="pending")
-    free: dict[str, Any] = {
-        "approval": tool, "rows": 3, "scrollable": True, "has_full_preview": True, "has_marks": True,
-        "blocked_by": "none", "deny_blocked_by": "none", "armed": True,
-    }  # fmt: skip
-    for now in (Situation(**free, pressed_once="approve", unseen=12_345), Situation(**free)):
+    for given in ({"pressed_once": "approve", "unseen": 12_345}, {}):
+        now = situation(start(tool), rows=3, scrollable=True, **given)
+        now.model.has_marks, now.model.preview_row = True, 5
         drawn = plain_text(footer_line("waiting", now, width))
         assert re.search(r" d  ?deny", drawn), drawn
         assert drawn.endswith("? help ")

@@ -10,11 +10,13 @@ from aileron_tui.app import AileronApp
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, heading, lay_out, value
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Piece, cell_width, plain_text, truncate
-from aileron_tui.input.situation import Situation, availability
+from aileron_tui.pages.command import availability
 from aileron_tui.pages.panes import DocumentPane
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.screens.console import ConsoleScreen
 from tests.screen.driving import NOW, Console, console, mail, start
 from tests.screen.picturing import Look, Snap, dark, picture_in, picture_of
+from tests.support.screens.drawn import situation
 from tests.support.screens.states import body
 
 FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40
@@ -99,8 +101,9 @@ async def test_w_shows_the_marks_and_takes_them_away() -> None:
 def test_lines_of_a_text_that_fit_carry_no_mark_and_no_key_is_offered() -> None:
     """The sign at the end of a text is the text's own, and stands among its letters."""
     for wrapped in (False, True):
-        now = Situation(approval=mail(), blocked_by="none", rows=1, has_wraps=wrapped)
-        assert availability("wrap_marks", now).shown is wrapped
+        now = situation(start(mail()))
+        now.model.has_wraps = wrapped
+        assert availability(DEFAULT_REGISTRY.command("wrap_marks"), now).shown is wrapped
 
 
 @dark

@@ -8,10 +8,10 @@ from aileron_core.console_port.account_intents import BeginLogin, BindAccount
 from aileron_core.console_port.account_views import AccountRefused, CredentialUserView, LoginView
 from aileron_core.console_port.events import VaultStatus
 from aileron_core.vault.secret import Secret
-from aileron_tui import words
 from aileron_tui.draw.text import plain_text
-from aileron_tui.input.refusals import is_refused, refusal
 from aileron_tui.pages.account_questions import login_question
+from aileron_tui.pages.command import availability, refusal
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.state.account_panel import AccountPanel
 from tests.screen.bound_accounts import ANA, DRIVE, ENDED, LOGIN, MAIL, accounts
 from tests.support.screens.drawn import Drawn
@@ -69,7 +69,7 @@ def test_a_strangers_token_host_is_typed() -> None:
         panel.on_refused(AccountRefused(message="Type it.", token_host=host))
         assert asked_field(panel) == "token_host"
         assert panel.enter_text(" ") is None
-        assert panel.refusal == words.accounts.EMPTY
+        assert panel.refusal == "nothing was typed"
         intent = panel.enter_text(host)
         assert isinstance(intent, BeginLogin)
         assert (intent.token_host, intent.replaces) == (host, ENDED.name)
@@ -80,7 +80,11 @@ def test_a_strangers_token_host_is_typed() -> None:
     [
         (
             replace(LOGIN, url="https://login.drive.example/device", user_code="WDJB-MJHT"),
-            (words.accounts.OPEN_DEVICE, "https://login.drive.example/device", "WDJB-MJHT"),
+            (
+                "Open this address on any device, and enter the code:",
+                "https://login.drive.example/device",
+                "WDJB-MJHT",
+            ),
         ),
         (
             replace(LOGIN, url=LOGIN.url + "x" * 2000),
@@ -103,6 +107,7 @@ def test_nothing_is_done_while_the_vault_is_locked() -> None:
     state = start(vault=VaultStatus(state="locked"), accounts=accounts(ANA))
     now = Drawn(state).go("accounts", "work").situation
     for command, key in (("bind_account", "B"), ("revoke_account", "x"), ("forget_choice", "F")):
-        assert is_refused((command,), now)
-        said = refusal((command,), key, now)
+        refused = DEFAULT_REGISTRY.command(command)
+        assert not availability(refused, now).shown
+        said = refusal((refused,), key, now)
         assert said == f"{key} did nothing: the vault is locked; unlock it first."

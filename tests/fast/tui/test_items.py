@@ -20,10 +20,10 @@ from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.file_page import file_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.draw.times import clock_seconds
-from aileron_tui.input.situation import availability
 from aileron_tui.items import Item
+from aileron_tui.pages.command import availability
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.state.document_cache import DocumentCache
-from aileron_tui.state.intents import intent_of
 from aileron_tui.state.printed_pages import item_page
 from tests.support.screens.calls import drifted, later_steps
 from tests.support.screens.drawn import Drawn
@@ -58,7 +58,7 @@ def test_a_call_that_waits_says_for_what_and_what_to_do(
     drawn = Drawn(start(held(need("unbound")), vault=LOCKED), compact=compact)
     drawn.tell(ApprovalUpdated(view=view))
     assert all(each in drawn.words for each in says)
-    assert not availability("approve", drawn.situation).shown
+    assert not availability(DEFAULT_REGISTRY.command("approve"), drawn.situation).shown
     assert view.account_need is not None
     for account in view.account_need.candidates:
         assert f"{account.account} ({account.name})" in drawn.words
@@ -193,7 +193,7 @@ def test_the_first_yes_names_what_was_found(name: str, compact: bool) -> None:
     drawn.model.note_first_press("approve")
     assert drawn.status.startswith(finding)
     assert "Press a again" in drawn.status
-    assert availability("approve", drawn.situation).decides_now
+    assert availability(DEFAULT_REGISTRY.command("approve"), drawn.situation).decides_now
 
 
 def test_several_findings_and_unread_lines_are_counted_with_the_worst() -> None:
@@ -259,7 +259,7 @@ def test_an_offer_to_read_by_post_says_what_it_means(offer: NotAcceptedView, mea
     for fact in (means, read, CONNECTOR, "api.linear.app:443", offer.digest):
         assert fact in facts, fact
     accept = Accept(kind="preview", name=offer.name, digest=offer.digest)
-    assert intent_of(drawn.model, "accept") == accept
+    assert [*DEFAULT_REGISTRY.command("accept").intents(drawn.situation)] == [accept]
 
 
 def reading_by(name: str, by: str) -> ApprovalView:
@@ -286,7 +286,7 @@ def test_an_item_whose_preview_sends_what_nobody_can_check_is_marked(by: str) ->
     assert warning in " ".join(drawn.head.replace("↳", " ").split())
     assert f"may read by POST: {read}, accepted by" in drawn.words
     for each, is_marked in ((marked, True), (short(), False)):
-        cache, item = DocumentCache(), Item(key="k", approval=each)
+        cache, item = DocumentCache(DEFAULT_REGISTRY), Item(key="k", approval=each)
         said = " ".join(map(plain_text, item_page(cache, item, NOW, 140, file_changed=False)))
         assert (warning in said, read in said) == (is_marked, is_marked)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from aileron_core.errors import FileProblems
-from aileron_tui.input import keymap
-from aileron_tui.input.commands import COMMANDS, DEFAULT_REGISTRY
-from aileron_tui.input.keymap import remap_keys
+from aileron_tui.pages import keymap
+from aileron_tui.pages.keymap import remap_keys
+from aileron_tui.pages.registry import COMMANDS, DEFAULT_REGISTRY
 from docs.keys_page import keys_page
 
 CONFIG = Path(keymap.__file__).parents[1] / "suite"

@@ -18,7 +18,8 @@ from aileron_core.console_port.field_views import (
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
-from aileron_tui.input.situation import availability
+from aileron_tui.pages.command import availability
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from tests.support.screens.calls import drifted
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.states import NOW, mail, recorded, short, start
@@ -229,7 +230,7 @@ def test_a_call_that_asked_nobody_waits_in_the_same_way() -> None:
     assert "? 1 unknown" in drawn.top_bar
     assert "without asking you" in drawn.words
     for absent in ("approve", "deny", "open_review"):
-        assert not availability(absent, drawn.situation).shown
+        assert not availability(DEFAULT_REGISTRY.command(absent), drawn.situation).shown
     drawn.tell(ApprovalUpdated(view=replace(alone, awaits_acknowledgement=False, version=9)))
     assert "✓ Acknowledged: Send a mail draft." in drawn.status
     assert drawn.model.queue.selected == short(1).approval_id

@@ -13,6 +13,7 @@ from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, plain_text
 from aileron_tui.draw.unbroken import sentence_lines, text_of
 from aileron_tui.items import Item
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.printed_pages import item_page, row_page
 from aileron_tui.state.tables.library import LibraryTable
@@ -54,7 +55,10 @@ def plain_page(text: str, columns: int) -> tuple[Line, ...]:
         snapshot(NOW).library[0], name=text, reason=text, hosts=(text,), file=text, connector=text
     )
     shown = row_page(LibraryTable((file,), (), NOW), NOW, columns)
-    return (*item_page(DocumentCache(), item, NOW, columns, file_changed=False), *shown)
+    return (
+        *item_page(DocumentCache(DEFAULT_REGISTRY), item, NOW, columns, file_changed=False),
+        *shown,
+    )
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -96,7 +100,9 @@ def test_a_converted_text_never_begins_a_line(text: str, form: str) -> None:
     view = replace(view, preview=replace(view.preview, fields=(field,)))
     item = Item(key="a", approval=view)
     for unfold in (False, True):
-        for pieces in item_page(DocumentCache(), item, NOW, 80, file_changed=False, unfold=unfold):
+        for pieces in item_page(
+            DocumentCache(DEFAULT_REGISTRY), item, NOW, 80, file_changed=False, unfold=unfold
+        ):
             assert not pieces or not pieces[0].foreign
 
 
@@ -108,7 +114,7 @@ def test_it_prints_readable_text_and_on_a_key_the_source() -> None:
         "\n".join(
             plain_text(each)
             for each in item_page(
-                DocumentCache(), item, NOW, 120, file_changed=False, unfold=unfold
+                DocumentCache(DEFAULT_REGISTRY), item, NOW, 120, file_changed=False, unfold=unfold
             )
         )
         for unfold in (False, True)

@@ -18,21 +18,23 @@ from aileron_tui.draw.drift import full_preview_row
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.rows import row_lines
-from aileron_tui.draw.status_line import status_line
 from aileron_tui.draw.text import Line, plain_text
 from aileron_tui.draw.times import clock_minutes
-from aileron_tui.input.situation import Situation, View
+from aileron_tui.input.situation import View
 from aileron_tui.items import Item
+from aileron_tui.pages.footer import footer_line
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.status_line import status_line
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.document_cache import DocumentCache, LayoutOptions
 from aileron_tui.state.model import Model
-from aileron_tui.state.situation import situation_of
+from aileron_tui.state.situation import Situation
 from aileron_tui.state.tables.table import Table
 from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.calls import NOW
 from tests.support.screens.port import FixtureCore
 
-__all__ = ["Drawn"]
+__all__ = ["Drawn", "situation"]
 
 _SIGNS = Glyphs()
 
@@ -53,10 +55,10 @@ class Drawn:
     ) -> None:
         """*compact*: as in 80 columns. *seen*: every line was on screen for long enough."""
         self._glyphs = glyphs
-        self.model = Model(state, arm_seconds=0.4, now=NOW)
+        self.model = Model(state, arm_seconds=0.4, registry=DEFAULT_REGISTRY, now=NOW)
         self.now = NOW
         self._width, self._compact, self._seen = (80 if compact else 120), compact, seen
-        self._cache = DocumentCache()
+        self._cache = DocumentCache(DEFAULT_REGISTRY)
         self._core = FixtureCore(state, FrozenClock(NOW))
 
     def tell(self, *events: CoreEvent) -> "Drawn":
@@ -95,6 +97,7 @@ class Drawn:
                 now=self.now,
                 width=self._width,
                 vault_locked=model.vault.state == "locked",
+                registry=model.registry,
             )
         )
 
@@ -154,7 +157,7 @@ class Drawn:
         """What each key would do, after a rest."""
         self._page()
         self.model.arming.on_drawn(self.model.screen_version, 0.0)
-        return situation_of(self.model, self.now, 10.0)
+        return Situation(self.model, self.now, 10.0)
 
     @property
     def status(self) -> str:
@@ -162,12 +165,12 @@ class Drawn:
         of_list: Line = ()
         if table is not None and not table.opened:
             of_list = table.filter_status() or table.status(self.model.registry)
-        return self._plain(status_line(now, message, self.now, of_list, width=self._width))
+        return self._plain(status_line(now, message, of_list, width=self._width))
 
     @property
     def keys(self) -> str:
         now = self.situation
-        return self._plain(bars.footer_line(now.context, now, 200))
+        return self._plain(footer_line(now.context, now, 200))
 
     @property
     def calm(self) -> str:
@@ -253,3 +256,14 @@ class Drawn:
         drifted = view is not None and view.drift is not None
         model.preview_row = full_preview_row(cache.blocks, layout) if drifted else None
         return head, layout
+
+
+def situation(state: Snapshot, view: View = "waiting", **given: object) -> Situation:
+    """Return what each key would do in *state*, after a rest, with these of its attributes as *given*."""
+    drawn = Drawn(state)
+    drawn.model.view = view
+    now = drawn.situation
+    for name, value in given.items():
+        assert hasattr(now, name)
+        setattr(now, name, value)
+    return now

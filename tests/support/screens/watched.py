@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from aileron_core.console_port.intents import Intent
 from aileron_tui.state.model import Model
-from aileron_tui.state.situation import situation_of
+from aileron_tui.state.situation import Situation
 from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.port import RecordingPort
 
@@ -53,7 +53,7 @@ class Watched:
 
     @property
     def armed(self) -> bool:
-        return situation_of(self.model, self.clock.now(), self.clock.monotonic()).armed
+        return Situation(self.model, self.clock.now(), self.clock.monotonic()).armed
 
     @property
     def drawn(self) -> bool:

@@ -6,7 +6,8 @@ then the keys are the usual ones, an item rests for no less than the usual time,
 
 from typing import Final
 
-from aileron_tui.input.commands import DEFAULT_REGISTRY, Command, CommandRegistry
+from aileron_tui.input.commands import AnyCommand, CommandRegistry
+from aileron_tui.pages.registry import COMMANDS
 
 _USUAL_REST: Final = 0.4
 
@@ -55,5 +56,5 @@ class SettingsInForce:
         )
 
 
-def _with_usual_keys(command: Command) -> Command:
-    return next((each for each in DEFAULT_REGISTRY.commands if each.id == command.id), command)
+def _with_usual_keys(command: AnyCommand) -> AnyCommand:
+    return next((each for each in COMMANDS if each.id == command.id), command)

@@ -21,8 +21,9 @@ from itertools import combinations
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 
 from aileron_core.errors import FileProblems, Problem
-from aileron_tui import words
-from aileron_tui.input.commands import COMMANDS, Command, CommandRegistry
+from aileron_core.text import escape
+from aileron_tui.input.commands import AnyCommand, CommandRegistry
+from aileron_tui.pages.registry import COMMANDS
 
 KEYMAP_FILE = "config.toml"
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
@@ -89,14 +90,22 @@ def _key_for(name: str, text: str) -> str | Problem:
     action = next((each for each in COMMANDS if each.id == name), None)
     if action is None or (action.fixed and name in _FOLLOWS.values()):
         free = [each.id for each in COMMANDS if not each.fixed]
-        return _problem(name, words.keys.no_action(get_close_matches(name, free, n=1)))
+        close = get_close_matches(name, free, n=1)
+        hint = f"did you mean {close[0]}?" if close else "? lists the keys"
+        return _problem(name, f"is not a command; {hint}")
     if action.fixed:
-        return _problem(name, words.keys.fixed(action.keys[0]))
+        return _problem(name, f"always has the key {action.keys[0]}, which cannot be changed")
     key = _named(text)
     if key is None:
-        return _problem(name, words.keys.no_key(text))
+        return _problem(
+            name,
+            f"{escape(text)} is not a key; use one character, or a name such as space, home, f5 or ctrl+f",
+        )
     if (action.decides or name in _FOLLOWS) and not _is_plain(text):
-        return _problem(name, words.keys.not_alone(text))
+        return _problem(
+            name,
+            f"{escape(text)} cannot be a key that decides; use one character, without ctrl or alt, and not esc or enter",
+        )
     return key
 
 
@@ -126,11 +135,11 @@ def _character_name(character: str) -> str | None:
     return KEY_NAME_REPLACEMENTS.get(spelled, spelled) or None
 
 
-def _with_key(action: Command, key: str | None) -> Command:
+def _with_key(action: AnyCommand, key: str | None) -> AnyCommand:
     return action if key is None else replace(action, keys=(key, *action.keys[1:]))
 
 
-def _shared(actions: Sequence[Command], chosen: dict[str, str]) -> list[Problem]:
+def _shared(actions: Sequence[AnyCommand], chosen: dict[str, str]) -> list[Problem]:
     """Return a problem for each two actions of one place that would share a key."""
     problems: list[Problem] = []
     for one, other in combinations(actions, 2):
@@ -142,6 +151,8 @@ def _shared(actions: Sequence[Command], chosen: dict[str, str]) -> list[Problem]
         new, old = (one, other) if one.id in chosen else (other, one)
         if new.id in _FOLLOWS.values():
             continue  # reported for the action that it follows
-        both = one.decides and other.decides
-        problems.append(_problem(new.id, words.keys.shared(min(common), old.id, both=both)))
+        then = f"give {old.id} another key too"
+        if one.decides and other.decides:
+            then = "two actions that decide cannot share a key"
+        problems.append(_problem(new.id, f"{min(common)} is already the key of {old.id}; {then}"))
     return problems

@@ -1,7 +1,5 @@
 """The status line, which says what matters most: a fault, what the next key would do, or why not yet."""
 
-from dataclasses import dataclass
-
 from aileron_core.actions.model import shown_name
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.text import escape
@@ -11,8 +9,10 @@ from aileron_tui.draw.document import session_name
 from aileron_tui.draw.formats import count_recipients
 from aileron_tui.draw.steps import steps_to_run
 from aileron_tui.draw.text import Line, Piece, cell_width, line
-from aileron_tui.input.situation import Situation, availability
 from aileron_tui.items import SuiteFiles
+from aileron_tui.pages.command import availability
+from aileron_tui.state.model import StatusMessage
+from aileron_tui.state.situation import Situation
 
 ENDS_SOON_SECONDS = 60
 TITLE_CHARACTERS = 48
@@ -21,26 +21,14 @@ MIN_BESIDE_CELLS = 24
 """The least cells in which a second sentence beside a report is of use."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatusMessage:
-    """A message of the status line, shown until *until* (monotonic seconds); no key ends it before *kept_until*."""
-
-    pieces: Line
-    until: float
-    kept_until: float = 0.0
-    refusal: bool = False
-    """Says why a key did nothing: shown before everything else."""
-
-
 def status_line(
     now: Situation,
     message: StatusMessage | None,
-    epoch: float,
     list_status: Line = (),
     *,
     width: int,
 ) -> Line:
-    """Return the sentence for the situation *now*, at *epoch* seconds; the worst news has precedence.
+    """Return the sentence for the situation *now*; the worst news has precedence.
 
     *of_list*: the message about the rows, or about their filter. *width*: in cells.
     """
@@ -50,14 +38,14 @@ def status_line(
         return (Piece(words.status.lost(now.registry.key_label("quit")), "danger"),)
     if now.blocked_by == "storage":
         return (Piece(words.status.STORAGE_STOPS, "danger"),)
-    if not now.focused and now.blocked_by == "none":
+    if not now.model.arming.focused and now.blocked_by == "none":
         return (Piece(words.status.NOT_FOCUSED, "attn"),)
-    if now.pressed_once and availability(now.pressed_once, now).shown:
+    if now.pressed_once and availability(now.registry.command(now.pressed_once), now).shown:
         return _confirmed(now, width)
     if now.view != "waiting" and not now.opened:
         return message.pieces if message is not None else list_status
     present = list_status if now.view == "waiting" and list_status else _present(now)
-    present = _ends_soon(now, epoch) + present
+    present = _ends_soon(now) + present
     if message is None:
         return present
     needs_attention = bool(now.unseen) or now.blocked_by != "none" or present[0].role == "attn"
@@ -69,11 +57,11 @@ def status_line(
     return line(*message.pieces, "   ", *present[:1])
 
 
-def _ends_soon(now: Situation, epoch: float) -> Line:
+def _ends_soon(now: Situation) -> Line:
     view = now.approval
     if view is None or view.expires_at is None or now.blocked_by not in ("none", "fetching"):
         return ()
-    rest = view.expires_at - epoch
+    rest = view.expires_at - now.now
     if rest > ENDS_SOON_SECONDS:
         return ()
     return (Piece(words.status.ends_soon(int(rest)), "danger"), Piece(" "))
@@ -150,12 +138,13 @@ def _over(now: Situation, view: ApprovalView | None) -> Line:
 
 
 def _decidable(now: Situation) -> Line:
-    if now.reader and now.view == "waiting" and not now.unseen:
+    if now.model.reader and now.view == "waiting" and not now.unseen:
         leave = now.registry.key_label("reader_leave")
         return (Piece(words.status.read_whole(leave), "ok"),)
-    if now.replayed:
+    if now.model.replayed is not None:
         return (Piece(words.views.AS_SEEN, "muted"),)
-    if now.is_problem or (now.library_item is not None and now.library_item.state == "error"):
+    is_problem = now.item is not None and now.item.problem is not None
+    if is_problem or (now.library_item is not None and now.library_item.state == "error"):
         return (Piece(words.status.PROBLEM_READ, "muted"),)
     if now.unseen:
         count = Piece(words.status.unseen(now.unseen, now.total), "attn")
@@ -198,9 +187,9 @@ def _about_a_file(now: Situation, kind: str, name: str) -> Line:
 
 def _about_a_call(now: Situation, view: ApprovalView) -> Line:
     key = now.registry.key_label("approve")
-    if now.paused_at is not None:
+    if now.model.paused_at is not None:
         return (Piece(words.panels.paused_first(now.registry.key_label("go_on"), key), "attn"),)
-    if now.file_changed:
+    if now.model.queue.file_changed(now.item):
         return (Piece(words.status.runs_nothing(key), "attn"),)
     does = what_a_yes_does(view)
     if view.preview.status == "unavailable":

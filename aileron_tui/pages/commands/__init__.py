@@ -1,0 +1,1 @@
+"""What keys do, by group; `pages.registry` has all of them."""

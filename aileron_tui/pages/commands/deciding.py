@@ -1,0 +1,256 @@
+"""The keys that decide: about calls, files, sessions."""
+
+from collections.abc import Callable, Iterable
+
+from aileron_core.console_port.intents import (
+    Accept,
+    AcceptSuite,
+    Acknowledge,
+    AllowHost,
+    Approve,
+    RefetchPreview,
+    RefreshPreview,
+    SetPause,
+    UndoRun,
+    WithdrawAcceptance,
+)
+from aileron_tui import words
+from aileron_tui.input.commands import VIEWS, Command
+from aileron_tui.pages.command import blocked, call_blocked, unless
+from aileron_tui.pages.page import Page
+from aileron_tui.pages.waiting import WaitingPage
+from aileron_tui.state.situation import Situation
+
+_Key = Command[Situation, Page]
+_said = words.refusals
+
+
+def _free(now: Situation) -> bool:
+    return now.blocked_by == "none"
+
+
+# Calls
+
+
+def _not_approved(now: Situation) -> str:
+    # While all calls are held the core takes no yes: it would run something later.
+    if now.model.paused_at is not None and _free(now):
+        return f"all calls are on hold. {now.registry.key_label('go_on')} resumes them"
+    return call_blocked(now, now.blocked_by)
+
+
+def _not_for_session(now: Situation) -> str:
+    held = now.model.paused_at is not None and _free(now)
+    if not held and now.approval is not None and not now.approval.can_be_remembered:
+        return "only a call of a built-in tool can be approved for the session"
+    return _not_approved(now)
+
+
+def _approved(*, remember: bool) -> Callable[[Situation], Iterable[Approve]]:
+    def intents(now: Situation) -> Iterable[Approve]:
+        if now.item is not None and now.approval is not None:
+            yield Approve(
+                approval_id=now.item.key,
+                digest=now.approval.digest,
+                unseen_lines=now.model.reading.unseen,
+                remember=remember,
+            )
+
+    return intents
+
+
+def _known_outcome(now: Situation) -> str:
+    return "its outcome is known" if now.rows else _said.NO_ITEM
+
+
+def _acknowledged(now: Situation) -> Iterable[Acknowledge]:
+    if now.item is not None and now.approval is not None and now.item.is_unacknowledged:
+        look = now.approval.look
+        yield Acknowledge(call_id=now.item.key, looked_at=look.at if look is not None else None)
+
+
+def _not_acknowledged(now: Situation) -> str:
+    # Its state alone is the news: nothing of it needs to have been read to the end.
+    view = now.approval
+    waits = view is not None and view.awaits_acknowledgement and now.blocked_by == "over"
+    return "" if waits else _known_outcome(now)
+
+
+def _no_refetch(now: Situation) -> str:
+    if now.approval is not None and now.approval.preview.status == "none":
+        return "this has no preview to fetch"
+    return "" if now.blocked_by == "deadline" else call_blocked(now, now.blocked_by)
+
+
+def _ask_deny(page: WaitingPage) -> None:
+    item = page.model.queue.current
+    if item is not None and item.approval is not None:
+        page.model.deny_panel.open(item.approval)
+        page.panel.ask("deny", item.key, placeholder="optional")
+
+
+def _ask_stop_run(page: Page) -> None:
+    if (running := page.situation.running) is not None:
+        if page.view == "activity":  # else the next call would take the cursor
+            page.model.activity.stop_following()
+        page.panel.ask("stop_run", running.run_id)
+
+
+def _undone(now: Situation) -> Iterable[UndoRun]:
+    if _can_undo(now):
+        yield UndoRun(run_id=now.model.opened_call.run_id)
+
+
+def _can_undo(now: Situation) -> bool:
+    # The person has seen what it wrote before, or did not have to: nothing has to be read here.
+    call = now.model.opened_call.call if now.view == "activity" else None
+    return call is not None and call.can_undo and _free(now)
+
+
+# Files
+
+
+def _not_accepted(now: Situation) -> str:
+    is_file = now.acceptable is not None or now.suite is not None
+    if not is_file and now.can_change:
+        return _said.NO_FILE if now.rows else _said.NO_ITEM
+    return blocked(now, now.blocked_by)
+
+
+def _no_rest(now: Situation) -> str:
+    if now.suite is None:
+        return _not_accepted(now) or _said.NO_FILE
+    rest = now.suite.ungated_effects and now.suite.other_files and _free(now)
+    return "" if rest else "nothing here has to be reviewed first"
+
+
+def _accepted(now: Situation) -> Iterable[Accept | AcceptSuite]:
+    if now.suite is not None:
+        yield from _suite(now, rest=False)
+        return
+    file = now.item.file if now.item is not None else now.library_item
+    if file is not None:
+        seconds = file.run_time.seconds if file.run_time is not None else 0
+        yield Accept(kind=file.kind, name=file.name, digest=file.digest, run_seconds=seconds)
+
+
+def _suite(now: Situation, *, rest: bool) -> Iterable[AcceptSuite]:
+    if (suite := now.suite) is not None:
+        files = suite.other_files if rest else suite.files
+        shown = tuple((each.file, each.digest) for each in files)
+        id_ = suite.suite.suite_id
+        yield AcceptSuite(suite_id=id_, files=shown, run_seconds=suite.run_seconds)
+
+
+def _withdrawn(now: Situation) -> Iterable[WithdrawAcceptance]:
+    if (file := now.library_item) is not None:
+        yield WithdrawAcceptance(kind=file.kind, name=file.name, digest=file.digest)
+
+
+# Sessions
+
+
+def _allowed(now: Situation) -> Iterable[AllowHost]:
+    session = now.session
+    if session is not None and session.host_to_allow is not None:
+        yield AllowHost(session_id=session.session_id, host=session.host_to_allow)
+
+
+def _ask_end(page: Page) -> None:
+    session = page.model.sessions_table.current
+    if session is not None:
+        page.panel.ask("end", session.session_id)
+
+
+DECIDING = (
+    _Key(
+        "go_on", ("P",), "resume", VIEWS, "resume the calls on hold", decides=True, fixed=True, footer_rank=8,
+        needs="core", why_not=unless(lambda now: now.model.paused_at is not None, "no calls are on hold"),
+        intents=lambda _: (SetPause(paused=False),),
+    ),
+    _Key(
+        "approve", ("a",), "approve", ("waiting",), "approve exactly what is on screen", decides=True,
+        footer_rank=10, after="read", why_not=_not_approved, intents=_approved(remember=False),
+    ),
+    _Key(
+        "approve_session", ("A",), "approve for the session", ("waiting",),
+        "approve, and run identical calls of this session without asking", decides=True,
+        footer_rank=12, after="read", why_not=_not_for_session, intents=_approved(remember=True),
+    ),
+    _Key(
+        "accept", ("t",), "accept", ("waiting", "library"), "accept the file, exactly as it is", decides=True,
+        footer_rank=20, after="read", why_not=_not_accepted, intents=_accepted,
+    ),
+    _Key(
+        "accept_rest", ("T",), "accept the rest", ("waiting",),
+        "accept what was added together, except what to review first", decides=True,
+        footer_rank=20, after="read", why_not=_no_rest, intents=lambda now: _suite(now, rest=True),
+    ),
+    _Key(
+        "withdraw_acceptance", ("x",), "withdraw", ("library",),
+        "withdraw the acceptance: agents can no longer see it", decides=True, footer_rank=21,
+        after="opened", needs="core",  # it allows less: nothing of the file needs to have been read
+        why_not=unless(
+            lambda now: now.withdrawable is not None and _free(now), "there is no acceptance to withdraw here"
+        ),
+        intents=_withdrawn,
+    ),
+    _Key(
+        "allow_host", ("t",), "allow the host", ("sessions",),
+        "let the session reach the host that it was refused, until it ends", decides=True, footer_rank=21,
+        after="read", needs="core",
+        why_not=unless(
+            lambda now: now.session is not None and now.session.host_to_allow is not None and _free(now),
+            "this session asks for no host that could be allowed",
+        ),
+        intents=_allowed,
+    ),
+    _Key(
+        "end_session", ("x",), "end the session", ("sessions",), "end the session; asks first", asks=True,
+        footer_rank=22, needs="core", why_not=unless(lambda now: now.session, _said.NO_SESSION), do=_ask_end,
+    ),
+    Command[Situation, WaitingPage](
+        "deny", ("d",), "deny", ("waiting",), "deny, with a reason that the agent will read", asks=True,
+        footer_rank=30, why_not=lambda now: call_blocked(now, now.deny_blocked_by), do=_ask_deny,
+    ),
+    Command[Situation, WaitingPage](
+        "whole", ("x",), "whole", ("waiting",), "show the whole new preview; again: the changes",
+        footer_rank=35, needs="document",
+        why_not=unless(
+            lambda now: now.scrollable and now.item is not None and now.model.preview_row is not None,
+            "no new preview is shown here",
+        ),
+        do=WaitingPage.show_whole,
+    ),
+    _Key(
+        "refresh", ("r",), "refetch", ("waiting",), "fetch the preview again", footer_rank=40,
+        why_not=_no_refetch,
+        intents=lambda now: (RefreshPreview(approval_id=now.item.key),) if now.item else (),
+    ),
+    _Key(
+        "look_again", ("l",), "look again", ("waiting", "activity"),
+        "look at the service again after an unknown outcome", footer_rank=6, needs="core",
+        why_not=lambda now: "" if now.unknown_outcome_id else _known_outcome(now),
+        intents=lambda now: (RefetchPreview(call_id=now.unknown_outcome_id),),
+        said=words.views.LOOKING_AGAIN,
+    ),
+    _Key(
+        "acknowledge", ("m",), "acknowledge", ("waiting",),
+        "acknowledge an unknown outcome: the call no longer waits", decides=True, footer_rank=7,
+        needs="core", why_not=_not_acknowledged, intents=_acknowledged,
+    ),
+    _Key(
+        "stop_run", ("X",), "stop the run", ("waiting", "activity"),
+        "stop the call that is running; asks first", asks=True, footer_rank=11, needs="core",
+        why_not=unless(lambda now: now.running, _said.NOT_RUNNING), do=_ask_stop_run,
+    ),
+    _Key(
+        "undo_run", ("z",), "undo", ("activity",), "take back what this call of a built-in tool wrote",
+        decides=True, footer_rank=9, needs="core",
+        why_not=unless(
+            _can_undo,
+            "only an open call of a built-in tool that wrote something, in a session that is open, can be undone",
+        ),
+        intents=_undone,
+    ),
+)  # fmt: skip

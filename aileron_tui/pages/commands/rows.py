@@ -1,0 +1,165 @@
+"""The keys of the rows of lists, and of the item in view."""
+
+from aileron_core.console_port.intents import ExportAudit
+from aileron_tui import words
+from aileron_tui.input.commands import DOCUMENT, MOVE, TABLES, VIEWS, Command
+from aileron_tui.pages.command import call_blocked, unless
+from aileron_tui.pages.listing import AuditPage, ListPage
+from aileron_tui.pages.page import Page
+from aileron_tui.pages.waiting import WaitingPage
+from aileron_tui.state.situation import Situation
+
+_Key = Command[Situation, Page]
+_ListKey = Command[Situation, ListPage]
+_AuditKey = Command[Situation, AuditPage]
+_WaitingKey = Command[Situation, WaitingPage]
+_said = words.refusals
+_OPENED = "a row is already open"
+_can_move = unless(
+    lambda now: now.scrollable if now.moves_document else now.rows > 1, _said.ONLY_ROW
+)
+
+
+def _no_row(now: Situation) -> str:
+    return _OPENED if now.opened else _said.NO_ITEM
+
+
+def _is_drawn(now: Situation) -> bool:
+    return now.blocked_by not in ("lost", "small")
+
+
+def _label_of_unfold(now: Situation) -> str:
+    """Return what the key does where code points stand already, or a text is drawn in another form."""
+    if now.model.unfolded:
+        return "fold again"
+    return "source" if now.model.is_converted else ""
+
+
+def _no_verifying(now: Situation) -> str:
+    if now.model.audit.verifying:
+        return "the audit is already being verified"
+    return _said.LOST if now.blocked_by == "lost" else ""
+
+
+def _no_review(now: Situation) -> str:
+    if now.approval is not None and now.approval.approval_id and _is_drawn(now):
+        return ""
+    return call_blocked(now, now.blocked_by) or _said.NO_CALL
+
+
+ROWS = (
+    _ListKey(
+        "open", ("enter",), "open", TABLES, "open the row and show everything about it", fixed=True,
+        footer_rank=5, why_not=lambda now: "" if now.rows and not now.opened else _no_row(now),
+        do=ListPage.open,
+    ),
+    _AuditKey(
+        "show_record", ("s",), "the record", ("audit",), "switch between the stored record and its call",
+        footer_rank=7, label_now=lambda now: "the call" if now.model.audit.record_shown else "",
+        why_not=unless(lambda now: now.model.audit.is_of_call and _is_drawn(now), _said.ONLY_ROW),
+        do=AuditPage.show_record,
+    ),
+    _WaitingKey(
+        "decided", ("h",), "decided", ("waiting",), "decided calls with results; again: what waits",
+        footer_rank=56, label_now=lambda now: "waiting" if now.opened else "",
+        why_not=unless(lambda now: len(now.model.decided) and _is_drawn(now), _said.ONLY_ROW),
+        do=WaitingPage.change_list,
+    ),
+    _AuditKey(
+        "verify", ("V",), "verify", ("audit",), "verify the whole hash chain, in the background",
+        footer_rank=23, why_not=_no_verifying, do=AuditPage.verify,
+    ),
+    _Key(
+        "export", ("x",), "export", ("audit",), "write every record to a new file in the home",
+        footer_rank=25, intents=lambda _: (ExportAudit(),),
+    ),
+    _ListKey(
+        "follow", ("f",), "follow", ("activity", "audit"), "follow the newest row again", footer_rank=24,
+        why_not=lambda now: (
+            _OPENED if now.opened
+            else "the list already follows the newest row" if now.model.table and now.model.table.following
+            else ""
+        ),
+        do=lambda page: page.table.follow(),
+    ),
+    _Key(
+        "unfold", ("u",), "code points", DOCUMENT, "show the source, unfolded, with code points",
+        footer_rank=35, label_now=_label_of_unfold, needs="document",
+        why_not=unless(
+            lambda now: now.document_shown
+            and (now.model.has_marks or now.model.is_converted or now.model.unfolded),
+            "nothing here is shown as a mark",
+        ),
+        do=lambda page: page.model.unfold(),
+    ),
+    _Key(
+        "wrap_marks", ("w",), "wrap marks", DOCUMENT, "show ↩ where a long line continues", needs="document",
+        why_not=unless(lambda now: now.document_shown and now.model.has_wraps, "no line here is wrapped"),
+        do=lambda page: page.reader.mark_wraps(),
+    ),
+    _Key(
+        "next", ("j", "down"), "move", MOVE, "next, previous row (also the arrows)", moves=True,
+        paired_with="previous", footer_rank=50, why_not=_can_move, at_end=_said.LAST_ROW,
+        do=lambda page: page.move(1),
+    ),
+    _Key(
+        "previous", ("k", "up"), "previous", MOVE, moves=True, why_not=_can_move, at_end=_said.FIRST_ROW,
+        do=lambda page: page.move(-1),
+    ),
+    _Key(
+        "first", ("home",), "first", MOVE, "first, last row", moves=True, paired_with="last",
+        why_not=_can_move, at_end=_said.FIRST_ROW, do=lambda page: page.move_to_end(last=False),
+    ),
+    _Key(
+        "last", ("end",), "last", MOVE, moves=True, why_not=_can_move, at_end=_said.LAST_ROW,
+        do=lambda page: page.move_to_end(last=True),
+    ),
+    _Key(
+        "page_up", ("pageup",), "page up", MOVE, "one page of rows up, down", moves=True,
+        paired_with="page_down", why_not=_can_move, at_end=_said.FIRST_ROW,
+        do=lambda page: page.move_pages(-1),
+    ),
+    _Key(
+        "page_down", ("pagedown",), "page down", MOVE, moves=True, why_not=_can_move, at_end=_said.LAST_ROW,
+        do=lambda page: page.move_pages(1),
+    ),
+    _Key(
+        "order", ("o",), "order", ("waiting",), "sort the list by deadline; again: by arrival",
+        why_not=unless(lambda now: now.rows > 1 and not now.opened, _said.ONLY_ROW),
+        do=lambda page: page.model.queue.change_order(page.clock.now()),
+    ),
+    _Key(
+        "filter", ("slash",), "filter", VIEWS, "filter by words, or by agent: action: state: age:",
+        footer_rank=60,
+        why_not=lambda now: (
+            "" if (now.rows or now.model.filtered) and not now.in_document else _no_row(now)
+        ),
+        do=lambda page: page.panel.ask(
+            "filter", text=page.model.parsed_filter.text,
+            placeholder="words, agent:codex action:send state:pending age:5m",
+        ),
+    ),
+    _Key(
+        "back", ("escape",), "back", VIEWS, "go back; decides nothing", fixed=True, footer_rank=58,
+        why_not=unless(
+            lambda now: now.opened or now.model.filtered or now.pressed_once,
+            "nothing is open and there is no filter",
+        ),
+        do=lambda page: page.go_back(),
+    ),
+)  # fmt: skip
+
+ITEM = (
+    _Key(
+        "copy", ("y",), "copy", DOCUMENT, "copy a field as shown; again: the next one", footer_rank=62,
+        needs="document", do=lambda page: page.handoff.copy(),
+    ),
+    _Key(
+        "pager", ("p",), "page", DOCUMENT, "open the longest field in view in $PAGER", footer_rank=63,
+        needs="document", do=lambda page: page.handoff.read_in_pager(),
+    ),
+    _Key(
+        "open_review", ("O",), "open in the browser", ("waiting",), "open this call's page in the browser",
+        why_not=_no_review, do=lambda page: page.handoff.open_review(),
+    ),
+)  # fmt: skip
