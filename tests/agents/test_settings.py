@@ -54,6 +54,22 @@ def test_without_a_terminal_nothing_starts_until_somebody_said_yes(bench: Bench)
     assert launch_typed(bench)[0] == 77
 
 
+def test_a_changed_file_is_shown_beside_what_was_accepted(bench: Bench) -> None:
+    """First what it asks for more, then the lines that differ; the copy is in the home."""
+    file = bench.project / "aileron.toml"
+    file.write_text(ASKS)
+    code, output = launch_typed(bench, "--accept-project")
+    assert code == 0, output
+    assert '┃ args = ["--model=theirs"]' in output
+    file.write_text(ASKS.replace("theirs", "dearer"))
+    code, output = launch_typed(bench, "--accept-project")
+    assert code == 0, output
+    wider = output.index("+ option for the agent --model=dearer")
+    removed = output.index('− args = ["--model=theirs"]')
+    assert wider < removed < output.index('+ args = ["--model=dearer"]')
+    assert output.index("argument  --model=dearer") > removed
+
+
 def test_a_project_that_asks_for_too_much_starts_nothing_whatever_is_typed(bench: Bench) -> None:
     """No yes makes a project's file more than it may be."""
     (bench.project / "aileron.toml").write_text('[launch.codex]\nenv = { LD_PRELOAD = "x" }\n')

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def opened(home: Path, mailbox: Mailbox) -> AsyncIterator[Core]:
+async def api_core(home: Path, mailbox: Mailbox) -> AsyncIterator[Core]:
     install_examples(home)
     gmail = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
     async with open_core(home, accept_installed=True, routes=[gmail]) as core:
@@ -24,63 +24,63 @@ async def opened(home: Path, mailbox: Mailbox) -> AsyncIterator[Core]:
 
 
 async def test_a_call_waits_with_its_preview_and_runs_once_its_digest_was_approved(
-    opened: Core, mailbox: Mailbox
+    api_core: Core, mailbox: Mailbox
 ) -> None:
     events: list[api.CoreEvent] = []
-    stop = opened.subscribe(events.append)
-    async with opened.session("library") as agent:
+    stop = api_core.subscribe(events.append)
+    async with api_core.session("library") as agent:
         answer = await agent.call("send-draft", {"draft_id": DRAFT})
         assert isinstance(answer, dict)
         assert answer["status"] == "pending_approval"
-        (waiting,) = opened.waiting()
-        call = await opened.preview(waiting.approval_id)
+        (waiting,) = api_core.waiting()
+        call = await api_core.preview(waiting.approval_id)
         assert call.preview.fields[3].value == "Q3 numbers"
         assert writes(mailbox) == [f"GET {DRAFT}"]
-        await opened.approve(call.approval_id, call.digest)
+        await api_core.approve(call.approval_id, call.digest)
         ended = await agent.result(call.approval_id, wait=60)
     assert ended["status"] == "completed"
     assert "POST send" in writes(mailbox)
-    assert opened.waiting() == ()
+    assert api_core.waiting() == ()
     assert any(getattr(event, "view", None) == call for event in events)
     stop()
-    page = await opened.audit()
+    page = await api_core.audit()
     assert page.records[-1].event == "session.ended"
-    assert (await opened.verify()).problems == ()
+    assert (await api_core.verify()).problems == ()
 
 
-async def test_neither_a_yes_nor_a_no_is_taken_for_what_has_another_digest(opened: Core) -> None:
-    async with opened.session("library") as agent:
+async def test_neither_a_yes_nor_a_no_is_taken_for_what_has_another_digest(api_core: Core) -> None:
+    async with api_core.session("library") as agent:
         await agent.call("send-draft", {"draft_id": DRAFT})
-        (waiting,) = opened.waiting()
-        call = await opened.preview(waiting.approval_id)
-        for answer in (opened.approve, opened.deny):
+        (waiting,) = api_core.waiting()
+        call = await api_core.preview(waiting.approval_id)
+        for answer in (api_core.approve, api_core.deny):
             with pytest.raises(Conflict, match="changed while you answered"):
                 await answer(call.approval_id, "sha256:" + "0" * 64)
-        assert [each.approval_id for each in opened.waiting()] == [call.approval_id]
-        await opened.deny(call.approval_id, call.digest, "Not now.")
+        assert [each.approval_id for each in api_core.waiting()] == [call.approval_id]
+        await api_core.deny(call.approval_id, call.digest, "Not now.")
         assert (await agent.result(call.approval_id))["status"] == "denied"
 
 
-async def test_a_session_sees_its_own_calls_alone(opened: Core) -> None:
-    async with opened.session("one") as one, opened.session("other") as other:
+async def test_a_session_sees_its_own_calls_alone(api_core: Core) -> None:
+    async with api_core.session("one") as one, api_core.session("other") as other:
         await one.call("send-draft", {"draft_id": DRAFT})
-        (waiting,) = opened.waiting()
+        (waiting,) = api_core.waiting()
         for ask in (other.result, other.withdraw):
             with pytest.raises(NotFound):
                 await ask(waiting.approval_id)
         assert (await one.withdraw(waiting.approval_id))["status"] == "withdrawn"
     with pytest.raises(NotFound):
-        await opened.preview("act-unknown")
+        await api_core.preview("act-unknown")
 
 
-async def test_a_home_is_open_once(opened: Core, home: Path) -> None:
+async def test_a_home_is_open_once(api_core: Core, home: Path) -> None:
     with pytest.raises(AileronError, match="already running"):
         async with open_core(home):
             pass
 
 
 async def test_a_listener_that_raises_is_dropped_and_the_log_says_where_but_not_what(
-    opened: Core, caplog: pytest.LogCaptureFixture
+    api_core: Core, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[object] = []
 
@@ -88,9 +88,9 @@ async def test_a_listener_that_raises_is_dropped_and_the_log_says_where_but_not_
         heard.append(event)
         raise ValueError("a secret")
 
-    opened.subscribe(fails)
+    api_core.subscribe(fails)
     with caplog.at_level(logging.ERROR):
-        async with opened.session("library"):
+        async with api_core.session("library"):
             pass
     assert len(heard) == 1
     assert "ValueError" in caplog.text

@@ -180,6 +180,17 @@ def test_an_equal_call_is_attached_whatever_its_key(shared: Console, token: str)
     assert foreign["approval_id"] != first["approval_id"]
 
 
+def test_twenty_wait_and_the_next_is_refused(shared: Console) -> None:
+    """429, with when to try again; an ungated call still runs."""
+    token = shared.session()["token"]
+    for number in range(20):
+        assert shared.run("send-draft", {"draft_id": f"r-{number}"}, token).status == 202
+    answer = shared.run("send-draft", {"draft_id": "r-20"}, token)
+    assert (answer.status, answer.error["retriable"]) == (429, True)
+    assert answer.headers["retry-after"]
+    assert shared.run("list-drafts", {}, token).status == 200
+
+
 # The socket
 
 
@@ -365,6 +376,22 @@ def test_after_a_restart_a_held_session_has_a_time_to_come_back(attended: Attend
         assert time.monotonic() - begun > 3
         for other in (back, never):
             assert attended.get("/v1/actions", token=other["token"]).status == 200
+
+
+def test_an_agent_reads_pending_until_the_end(attended: Attended) -> None:
+    """Neither checking, approved nor executing tells it when to strike; then the words come."""
+    token = attended.session()["token"]
+    approval = attended.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
+    attended.approve(approval)
+    path = f"/v1/action-approvals/{approval}/result"
+    seen: list[str] = []
+    while not seen or seen[-1] == "pending_approval":
+        seen.append(attended.get(path, token=token).json["status"])
+    assert set(seen) <= {"pending_approval", "completed"}
+    done = attended.get(path, token=token)
+    assert done.headers["cache-control"] == "no-store"
+    assert len(done.json["digest_words"]) == 3
+    assert attended.views[approval]["digest"] not in done.raw.decode()
 
 
 def test_no_preview_reaches_an_agent(attended: Attended) -> None:

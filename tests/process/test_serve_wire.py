@@ -127,6 +127,15 @@ def test_a_body_over_one_mebibyte_is_refused(shared: Console, token: str) -> Non
     assert answer.error["class"] == "payload_too_large"
 
 
+def test_a_stated_length_is_refused_before_the_body_is_sent(shared: Console, token: str) -> None:
+    """Nobody has to send two gigabytes to be told."""
+    head = (
+        f"POST {RUN} HTTP/1.1\r\nHost: 127.0.0.1:{shared.port}\r\nAuthorization: Bearer {token}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 2000000000\r\nConnection: close\r\n\r\n"
+    )
+    assert exchange(shared, head.encode()).startswith(b"HTTP/1.1 413 ")
+
+
 def test_a_chunked_body_over_the_limit_is_refused(shared: Console, token: str) -> None:
     """Without a stated length it is counted while it comes."""
     connection = shared.connection()

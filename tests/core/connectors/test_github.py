@@ -44,15 +44,17 @@ class Caller:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[GitHub]:
+def served_github(tmp_path: Path) -> Iterator[GitHub]:
     with github_service(tmp_path) as running:
         yield running
 
 
 @pytest.fixture
-def github(served: GitHub, store: ConnectorStore, make_engine: MakeEngine) -> Iterator[Caller]:
+def github(
+    served_github: GitHub, store: ConnectorStore, make_engine: MakeEngine
+) -> Iterator[Caller]:
     entry = store.install(FOLDER)
-    client = served.service.client((), SystemClock())
+    client = served_github.service.client((), SystemClock())
     yield Caller(
         WasmConnector(
             identity=entry.identity,
@@ -60,7 +62,7 @@ def github(served: GitHub, store: ConnectorStore, make_engine: MakeEngine) -> It
             store=store,
             engine=make_engine(client),
         ),
-        served,
+        served_github,
     )
     client.close()
 

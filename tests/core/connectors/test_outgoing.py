@@ -278,6 +278,18 @@ def test_endless_redirects_end(send: Send, service: Any, sender: Sender) -> None
     assert sender.sent == 6
 
 
+def test_authorization_does_not_follow_to_another_host(
+    open_client: OutgoingClient, resolver: Any, service: Any, sender: Sender, service_place: str
+) -> None:
+    """What was meant for one host stays there."""
+    resolver.table["b.example"] = ["127.0.0.1"]
+    places, headers = [service_place, f"b.example:{service.port}"], {"Authorization": "Bearer x"}
+    service.reply("/a", status=307, Location=f"http://{places[1]}/b")
+    service.reply("/b")
+    sender.send(open_client, f"http://{service_place}/a", places, headers=headers)
+    assert ["Authorization" in seen for _, _, seen, _ in service.seen] == [True, False]
+
+
 def test_cookies_are_not_kept(send: Send, service: Any) -> None:
     """Neither on the next hop of the same request nor in the next call, also not the guest's own."""
     service.reply("/a", Set_Cookie="id=7")

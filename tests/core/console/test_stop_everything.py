@@ -54,6 +54,24 @@ async def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(
     assert mailbox.state()["sent"] == []
 
 
+async def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unknown(
+    core: Core, mailbox: Mailbox
+) -> None:
+    """Stopped at once; not idempotent and sent: `unknown`, never `failed`."""
+    view = await core.ask()
+    mailbox.control(delay_seconds={"send": 20})
+    await core.approve(view)
+    await wait_for_request(mailbox, "POST send", 1)
+    async with asyncio.timeout(15):  # the service takes 20
+        done = await stop(core)
+    assert (done.denied, done.runs_stopped) == (0, 1)
+    ended = await core.ended(view)
+    assert ended.state == "unknown"
+    assert "a person stopped everything while it ran" in ended.outcome
+    (record,) = await core.records("run.unknown")
+    assert record["run"] == view.run_id
+
+
 async def test_calls_that_wait_for_a_turn_do_not_begin_after_the_stop(
     core: Core, mailbox: Mailbox
 ) -> None:
