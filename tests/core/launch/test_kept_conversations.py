@@ -301,12 +301,12 @@ LAUNCHER = """
 import os, sqlite3, sys
 sys.path[:0] = {path!r}
 from pathlib import Path
-from tests.core.launch.test_kept_conversations import Place, says
+from tests.core.launch.test_kept_conversations import Place, write_turn
 place = Place(Path({home!r}), {agent!r})
 with place.kept.lent_to("1-killed"):
     database = place.open("1-killed")
     database.execute("PRAGMA journal_mode=WAL")
-    says(database, {agent!r}, "ses_1", "xylophone")
+    write_turn(database, {agent!r}, "ses_1", "xylophone")
     database.commit()
     print("written", flush=True)
     sys.stdin.read()

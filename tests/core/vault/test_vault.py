@@ -427,9 +427,9 @@ _CRASH = """
 import os, signal, sys
 from pathlib import Path
 from aileron_core.vault.secret import Secret
-from tests.core.vault.test_vault import OTHER, PATH, PHRASE, unlocked
+from tests.core.vault.test_vault import OTHER, PATH, PHRASE, unlocked_in
 
-vault = unlocked(Path(sys.argv[1]))
+vault = unlocked_in(Path(sys.argv[1]))
 renames = int(sys.argv[3])
 real = os.replace
 def replace(*names, **more):
@@ -541,8 +541,8 @@ def test_vaults_of_two_processes_exclude_each_other(tmp_path: Path, written_vaul
     """The lock is the kernel's: a process that ended holds none."""
     code = (
         "import sys; from pathlib import Path; from aileron_core.vault.secret import Secret\n"
-        "from tests.core.vault.test_vault import unlocked\n"
-        "vault = unlocked(Path(sys.argv[1]))\n"
+        "from tests.core.vault.test_vault import unlocked_in\n"
+        "vault = unlocked_in(Path(sys.argv[1]))\n"
         "for n in range(20): vault.put(f'{sys.argv[2]}/{n}', Secret('1'), {})"
     )
     children = [
