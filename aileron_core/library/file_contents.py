@@ -111,12 +111,12 @@ class FileContents:
         return self._compared[key]
 
     def of_connector(
-        self, hash_: str, accepted: _Accepted, stored: Mapping[str, InstalledConnector]
-    ) -> FileContentView | None:
+        self,
+        entry: InstalledConnector,
+        accepted: _Accepted,
+        stored: Mapping[str, InstalledConnector],
+    ) -> FileContentView:
         """Return the manifest of an installed connector, with size and hash of its module."""
-        entry = stored.get(hash_)
-        if entry is None:
-            return None
         text, module = entry.manifest_text, _module(entry)
         record = _accepted_before(entry, accepted)
         if record is None:

@@ -10,7 +10,6 @@ from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run
 from aileron_core.actions.model import Action
 from aileron_core.actions.suites import Suite
 from aileron_core.connectors.store import InstalledConnector
-from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.view_models import (
     LibraryItemView,
     NotAcceptedView,
@@ -94,7 +93,9 @@ def _connector_view(
         change="changed" if is_file and (kind, name) in library.accepted else "new",
         connector=connector.identity.fqn,
         hosts=connector.hosts,
-        content=_connector_content(library, connector) if is_file else None,
+        content=library.contents.of_connector(connector, library.accepted, library.installed)
+        if is_file
+        else None,
     )
 
 
@@ -144,7 +145,7 @@ def _action_view(
         is_read_only=entry.action.is_read_only,
         suite=suite,
         run_time=_run_time(library, entry),
-        content=_action_content(library, entry),
+        content=library.contents.of_action(entry, library.accepted, library.installed),
     )
 
 
@@ -154,17 +155,6 @@ def _run_time(library: LibraryState, entry: CatalogEntry) -> RunTimeView | None:
     return named_run_time(
         entry.action, entry.file, entry.sha256, library.installed, library.accepted
     )
-
-
-def _action_content(library: LibraryState, entry: CatalogEntry) -> FileContentView | None:
-    return library.contents.of_action(entry, library.accepted, library.installed)
-
-
-def _connector_content(
-    library: LibraryState, connector: InstalledConnector
-) -> FileContentView | None:
-    hash_ = connector.identity.hash
-    return library.contents.of_connector(hash_, library.accepted, library.installed)
 
 
 def _steps(action: Action) -> tuple[str, ...]:
@@ -209,7 +199,7 @@ def _action_item(library: LibraryState, entry: CatalogEntry) -> LibraryItemView:
         accepted_at=accepted.accepted_at if accepted else None,
         accepted_by=accepted.accepted_by if accepted else "",
         run_time=_run_time(library, entry),
-        content=_action_content(library, entry),
+        content=library.contents.of_action(entry, library.accepted, library.installed),
     )
 
 
@@ -236,7 +226,9 @@ def _connector_item(
         hosts=connector.hosts,
         accepted_at=accepted.accepted_at if accepted else None,
         accepted_by=accepted.accepted_by if accepted else "",
-        content=_connector_content(library, connector) if kind == "connector" else None,
+        content=library.contents.of_connector(connector, library.accepted, library.installed)
+        if kind == "connector"
+        else None,
     )
 
 

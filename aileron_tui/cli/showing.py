@@ -5,9 +5,8 @@ import shutil
 from contextlib import closing
 from typing import Any
 
-from aileron_core.actions.catalog import Catalog, scan
 from aileron_core.clock import SystemClock, rfc3339
-from aileron_core.connectors.store import ConnectorStore, availability_problems
+from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.view_models import LibraryItemView
 from aileron_core.errors import Conflict, NotFound, Problem
@@ -17,7 +16,7 @@ from aileron_core.library.accepted_contents import AcceptedContents
 from aileron_core.library.file_contents import FileContents
 from aileron_core.library.view import LibraryState, library_items
 from aileron_core.storage.open import open_reader
-from aileron_tui.cli.accepted import load_acceptances
+from aileron_tui.cli.accepted import home_catalog, load_acceptances
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean
 from aileron_tui.draw.unbroken import text_of
 from aileron_tui.state.printed_pages import row_page
@@ -70,19 +69,14 @@ def _read_library(home: Home) -> tuple[tuple[LibraryItemView, ...], tuple[Proble
     """Return everything in *home* as a console would show it, and what is wrong with it."""
     accepted = {(each.kind, each.name): each for each in load_acceptances(home)}
     stored, problems = ConnectorStore(home.path).scan()
-    identities = {each.identity.hash: each.identity for each in stored}
-    connectors = {name: each.digest for (kind, name), each in accepted.items() if kind == "connector"}  # fmt: skip
-    catalog = Catalog(
-        scan(home.actions),
-        {name: each.digest for (kind, name), each in accepted.items() if kind == "action"},
-        extra_problems=lambda action: availability_problems(action, identities, connectors),
-    )
+    installed = {each.identity.hash: each for each in stored}
+    catalog = home_catalog(home, installed)
     contents = FileContents(AcceptedContents(home.path))
     before = (accepted.get(("action", each.file)) for each in catalog.entries)
     asyncio.run(contents.load([each for each in before if each is not None]))
     state = LibraryState(
         catalog=catalog,
-        installed={each.identity.hash: each for each in stored},
+        installed=installed,
         contents=contents,
         store_problems=problems,
         accepted=accepted,
