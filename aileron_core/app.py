@@ -192,12 +192,12 @@ class _Base:
     def has_tools(self, session_id: str) -> bool:
         """Return whether the session is open and has the built-in tools."""
         session = self.sessions.get(session_id)
-        return session is not None and bool(session.builtins)
+        return session is not None and bool(session.terms.builtins)
 
     def plugin_tools(self, session_id: str) -> tuple[str, ...]:
         """Return the ops of connectors that the session was launched with, if it is open."""
         session = self.sessions.get(session_id)
-        return session.plugin_tools if session is not None else ()
+        return session.terms.plugin_tools if session is not None else ()
 
     def expires_seconds(self) -> float:
         """Return `approval.expires_seconds`; no more than the default before a person accepted it."""
@@ -270,7 +270,7 @@ class _Reports:
             self.records,
             base.events,
             base.registry,
-            is_needed=lambda: any(each.key_providers for each in base.sessions.all()),
+            is_needed=lambda: any(each.terms.key_providers for each in base.sessions.all()),
             lock_minutes=base.lock_minutes,
         )
         self.storage = StorageMonitor(base.events, self.records)

@@ -1,8 +1,10 @@
 """`[mcp_proxy]` of a project's `aileron.toml`: which tools an agent gets besides the accepted actions."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, Literal, cast
 
 from aileron_core.errors import Problem
@@ -71,6 +73,12 @@ def read_proxy_settings(content: Mapping[str, Any], problems: list[Problem]) -> 
     if not enabled:
         return NO_TOOLS
     return ProxySettings(builtins="instead" if instead else "beside", plugin_tools=plugins)
+
+
+def entries(names: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the list `plugin_tools` that gives the ops *names*, each `<plugin>.<op>`."""
+    plugins = groupby((name.rpartition(".") for name in names), key=itemgetter(0))
+    return [{"plugin": plugin, "expose": [op for *_, op in ops]} for plugin, ops in plugins]
 
 
 def plugin_tools(value: object, problems: list[Problem]) -> tuple[PluginTools, ...]:

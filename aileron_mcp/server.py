@@ -272,7 +272,7 @@ class McpMount:
             if is_builtin(item["name"]) or self._is_tool(item["name"], item["tool"])
         ]
         # What left the list stays known: the gate says why it may not run any more.
-        own = _caller(ctx).session.plugin_tools
+        own = _caller(ctx).session.terms.plugin_tools
         self._action_names |= {
             item["tool"]: item["name"] for item in items if item["name"] not in own
         }
@@ -313,7 +313,7 @@ class McpMount:
         return await self._wait(ctx, answer["approval_id"], hold, answer)
 
     def _action(self, ctx: Context, name: str) -> str:
-        for own in _caller(ctx).session.plugin_tools:
+        for own in _caller(ctx).session.terms.plugin_tools:
             if op_tool_name(own) == name and self._is_tool(own, name):
                 return own
         if self._stale or name not in self._action_names:

@@ -16,6 +16,7 @@ from aileron_core.console_port.field_views import (
 )
 from aileron_core.console_port.file_views import AcceptedBeforeView, FileContentView
 from aileron_core.console_port.process_views import ProcessView
+from aileron_core.console_port.session_terms import NO_TERMS, SessionTerms
 from aileron_core.containment.detection import Containment
 
 ShownState = Literal[
@@ -295,8 +296,7 @@ class SessionView:
     """What contains it, what it may reach and what it can write, a sentence; hosts and paths not yet escaped."""
     waits_for_vault: bool = False
     """Its model requests are refused until the vault is unlocked."""
-    augmented: bool = False
-    """Aileron reads the requests to its model, and adds the person's actions to their tools."""
+    terms: SessionTerms = NO_TERMS
     tool_calls: ToolCallsView | None = None
     """None: model traffic is not inspected, and nothing was seen of it before."""
     refused_hosts: tuple[RefusedHost, ...] = ()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.errors import NotFound
 from aileron_core.launch import agent_job
 from aileron_core.launch.foreground import job_argv, run_foreground
@@ -55,8 +56,7 @@ def launch_augmented(request: AugmentedLaunch, console: SessionPort, prompter: P
             label=request.label or request.project.name,
             cwd=request.project,
             contained=False,
-            key_providers=tuple(_KEYS),
-            augment=True,
+            terms=SessionTerms(key_providers=tuple(_KEYS), augment=True),
         )
         stack.callback(console.end, session.session_id)
         hold = console.hold(session, lambda _: None)

@@ -1,14 +1,13 @@
 """What the launcher needs from outside: the console that owns the home, and the person at the terminal."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from aileron_core.console_port.file_views import FileContentView
-from aileron_core.launch.plan import Builtins
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.launch.project import ProjectSettings
-from aileron_core.proxy_settings import PluginTools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,28 +67,13 @@ class SessionPort(Protocol):
         label: str,
         cwd: Path,
         contained: bool,
-        key_providers: Collection[str] = (),
-        network: Literal["all", "hosts", "offline"] | None = None,
-        hosts: Collection[str] = (),
-        writes: Collection[str] = (),
-        builtins: Builtins = "off",
-        plugin_tools: Sequence[PluginTools] = (),
-        augment: bool = False,
+        terms: SessionTerms,
     ) -> LaunchedSession:
-        """Open a session in the name of the person at the terminal.
-
-        Args:
-            network: what its sandbox reaches; None where nothing contains it.
-            hosts: with `hosts`, which.
-            writes: what it can write besides its project.
-            key_providers: those of which it can use a key of the vault, where there is one.
-            builtins: whether it gets Aileron's built-in tools; their workers attach before its agent starts.
-            plugin_tools: ops of connectors that it gets as tools.
-            augment: whether its model gets Aileron's tools through the gateway.
+        """Open a session in the name of the person at the terminal; workers of its tools attach before its agent starts.
 
         Raises:
             ConsoleUnavailable: no console owns the home.
-            AileronError: *plugin_tools* names what nobody accepted, or two tools of one name.
+            AileronError: *terms* name tools that nobody accepted, or two tools of one name.
         """
         ...
 

@@ -4,10 +4,10 @@ import contextlib
 import os
 import shlex
 import shutil
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.containment import sandbox_init
 from aileron_core.containment.bubblewrap import (
     SANDBOX_LAUNCH_DIR,
@@ -58,11 +58,7 @@ from aileron_core.text import escape
 COMMANDS_OFFLINE = (
     "Commands of Aileron's Bash tool reach no host: --sandbox=hosts is for the agent alone."
 )
-_NETWORKS: Mapping[str, Literal["all", "hosts", "offline"]] = {
-    "on": "all",
-    "hosts": "hosts",
-    "offline": "offline",
-}
+_NETWORKS = {"on": "all", "hosts": "hosts", "offline": "offline", "off": ""}
 """`--sandbox` -> what that sandbox reaches."""
 
 
@@ -113,18 +109,21 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
 def _open_session(
     request: LaunchRequest, prepared: PreparedLaunch, console: SessionPort
 ) -> LaunchedSession:
-    asked = prepared.project_settings
+    asked, builtins = prepared.project_settings, prepared.context.builtins
+    exposed = asked.proxy.plugin_tools if asked is not None else ()
     return console.open(
         agent=request.agent.name,
         label=request.label or request.project.name,
         cwd=request.project,
         contained=request.contained,
-        key_providers=tuple(request.agent.key_variables) if request.gateway else (),
-        network=_NETWORKS.get(request.sandbox),
-        hosts=tuple(listed_hosts(request)) if request.sandbox == "hosts" else (),
-        writes=_written(request, prepared),
-        builtins=prepared.context.builtins,
-        plugin_tools=asked.proxy.plugin_tools if asked is not None else (),
+        terms=SessionTerms(
+            key_providers=tuple(request.agent.key_variables) if request.gateway else (),
+            network=_NETWORKS[request.sandbox],
+            hosts=tuple(listed_hosts(request)) if request.sandbox == "hosts" else (),
+            writes=_written(request, prepared) if request.contained else (),
+            builtins="" if builtins == "off" else builtins,
+            plugin_tools=tuple(name for each in exposed for name in each.names),
+        ),
     )
 
 
@@ -340,9 +339,9 @@ def _run_uncontained(
         return run_foreground(command, env=prepared.env, cwd=str(request.project), started=started)
 
 
-def _written(request: LaunchRequest, prepared: PreparedLaunch) -> list[str]:
+def _written(request: LaunchRequest, prepared: PreparedLaunch) -> tuple[str, ...]:
     """Return what of the person's the agent can write besides its project."""
     mounts = planned_mounts(request, prepared)
-    return [
+    return tuple(
         str(each.path) for each in mounts if each.how == "writable" and each.path != request.project
-    ]
+    )

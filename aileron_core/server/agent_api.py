@@ -142,7 +142,7 @@ class AgentApi:
     def _accepted(self) -> tuple[tuple[str, str], ...]:
         library = self._app.library
         actions = tuple((action.name, action.sha256) for action in library.ready())
-        if not any(session.plugin_tools for session in self._app.sessions.all()):
+        if not any(session.terms.plugin_tools for session in self._app.sessions.all()):
             return actions
         connectors = (each.identity for each in library.accepted_connectors())
         return (*actions, *((each.ref, each.hash) for each in connectors))

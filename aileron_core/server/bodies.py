@@ -172,10 +172,10 @@ class OpenSessionBody(TypedDict):
     ]
     plugin_tools: NotRequired[
         Annotated[
-            Sequence[PluginToolsBody],
+            Sequence[str],
             Keywords(
-                "Ops of accepted connectors that it gets as tools; only with `launched`.",
-                max_items=MAX_PLUGINS,
+                "Ops of accepted connectors that it gets as tools, as `plugin.op`; only with `launched`.",
+                max_items=MAX_PLUGINS * MAX_OPS,
             ),
         ]
     ]

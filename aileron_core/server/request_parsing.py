@@ -127,6 +127,19 @@ class RequestBody:
             ) from error
         return value
 
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return the list of strings under *key*, empty if it is absent.
+
+        Raises:
+            InvalidRequest: it is something else, or too long.
+        """
+        found: Any = self.content.get(key, [])
+        most = self.keywords[key].max_items
+        assert most is not None, key
+        if not isinstance(found, list) or len(cast("list[object]", found)) > most:
+            raise InvalidRequest(f"{key!r} must be a list of at most {most} texts.")
+        return tuple(str(each)[:4096] for each in cast("list[object]", found))
+
     def number(self, key: str) -> float | None:
         """Return the number under *key*; absent or null is the default, None where there is none.
 

@@ -7,18 +7,21 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from aileron_core.agent_names import AGENT_NAMES
+from aileron_core.app import App
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import is_small
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound, Problem, Unauthorized
 from aileron_core.ids import APPROVAL_ID, SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
-from aileron_core.proxy_settings import PluginTools, plugin_tools
+from aileron_core.proxy_settings import PluginTools, entries, plugin_tools
 from aileron_core.server import (
     authorization_routes,
     binding_routes,
@@ -53,6 +56,7 @@ from aileron_core.server.bodies import (
 from aileron_core.server.error_responses import failure_response
 from aileron_core.server.gateway.upstreams import base_urls
 from aileron_core.server.request_parsing import (
+    RequestBody,
     app_of,
     read_body,
     require_peer,
@@ -115,29 +119,7 @@ async def open_session(request: Request) -> Response:
     contained = body.flag("contained")
     if contained and not launched:
         raise InvalidRequest("`contained` is only allowed together with `launched`.")
-    augment = body.flag("augment")
-    if augment and not launched:
-        raise InvalidRequest("`augment` is only allowed together with `launched`.")
-    base_url = body.text("base_url")
-    # A key of the vault goes to the address that it was stored for, and to no other.
-    if base_url and (not augment or body.content.get("key_providers") or not is_base_url(base_url)):
-        raise InvalidRequest(
-            "'base_url' is a base URL, with `augment` and without `key_providers`."
-        )
-    network = body.content.get("network", "")
-    if network not in ("", "all", "hosts", "offline") or (network and not contained):
-        raise InvalidRequest("'network' is all, hosts or offline, together with `contained`.")
-    builtins = body.content.get("builtins", "")
-    if builtins not in ("", "beside", "instead") or (builtins and not launched):
-        raise InvalidRequest("'builtins' is beside or instead, together with `launched`.")
-    exposed = _plugin_tools(body.content)
-    if exposed and not launched:
-        raise InvalidRequest("'plugin_tools' is only allowed together with `launched`.")
-    if problems := app_of(request).library.plugin_tool_problems(exposed):
-        raise InvalidRequest("\n".join(map(str, problems)))
-    providers = {find_provider(each) for each in _strings(body.content, "key_providers", 3)}
-    keys = app_of(request).model_keys.usable(base_urls(app_of(request).options.settings.gateway))
-    key_providers = tuple(each for each in keys if each in providers)
+    terms = _asked_terms(app_of(request), body, launched=launched, contained=contained)
     opened = await app_of(request).session_service.open(
         agent=body.text("agent"),
         label=body.text("label"),
@@ -146,14 +128,7 @@ async def open_session(request: Request) -> Response:
         peer_pid=peer.pid,
         ttl=float(ttl),
         opened_by="contained" if contained else "launch" if launched else "relay",
-        key_providers=key_providers,
-        network=str(network),
-        builtins=str(builtins),
-        plugin_tools=tuple(name for each in exposed for name in each.names),
-        hosts=_strings(body.content, "hosts", 256),
-        writes=_strings(body.content, "writes", 64),
-        augment=augment,
-        base_url=base_url,
+        terms=terms,
     )
     answer: OpenedSessionBody = {
         "session_id": opened.session.session_id,
@@ -165,20 +140,59 @@ async def open_session(request: Request) -> Response:
     if contained:
         sockets: SessionSockets = request.app.state.session_sockets
         answer["socket"] = str(await sockets.open(opened.session.session_id))
-    if key_providers:
-        answer["key_providers"] = key_providers
+    if terms.key_providers:
+        answer["key_providers"] = terms.key_providers
         answer["placeholder"] = opened.placeholder
     return _json(answer, 201, cache_control="no-store")
 
 
-def _plugin_tools(content: Mapping[str, Any]) -> tuple[PluginTools, ...]:
-    """Return the list `plugin_tools` of a body, empty if it is not there.
+def _asked_terms(app: App, body: RequestBody, *, launched: bool, contained: bool) -> SessionTerms:
+    """Return the terms in a request, with those of the keys asked for that the vault has.
+
+    Raises:
+        InvalidRequest: one is something else, or not for such a session.
+    """
+    asked = SessionTerms(
+        key_providers=body.texts("key_providers"),
+        network=str(body.content.get("network", "")),
+        hosts=body.texts("hosts"),
+        writes=body.texts("writes"),
+        builtins=str(body.content.get("builtins", "")),
+        plugin_tools=body.texts("plugin_tools"),
+        augment=body.flag("augment"),
+        base_url=body.text("base_url"),
+    )
+    if asked.augment and not launched:
+        raise InvalidRequest("`augment` is only allowed together with `launched`.")
+    # A key of the vault goes to the address that it was stored for, and to no other.
+    if asked.base_url and (
+        not asked.augment or asked.key_providers or not is_base_url(asked.base_url)
+    ):
+        raise InvalidRequest(
+            "'base_url' is a base URL, with `augment` and without `key_providers`."
+        )
+    if asked.network not in ("", "all", "hosts", "offline") or (asked.network and not contained):
+        raise InvalidRequest("'network' is all, hosts or offline, together with `contained`.")
+    if asked.builtins not in ("", "beside", "instead") or (asked.builtins and not launched):
+        raise InvalidRequest("'builtins' is beside or instead, together with `launched`.")
+    if asked.plugin_tools and not launched:
+        raise InvalidRequest("'plugin_tools' is only allowed together with `launched`.")
+    exposed = _plugin_tools(entries(asked.plugin_tools))
+    if problems := app.library.plugin_tool_problems(exposed):
+        raise InvalidRequest("\n".join(map(str, problems)))
+    providers = {find_provider(each) for each in asked.key_providers}
+    keys = app.model_keys.usable(base_urls(app.options.settings.gateway))
+    return replace(asked, key_providers=tuple(each for each in keys if each in providers))
+
+
+def _plugin_tools(listed: object) -> tuple[PluginTools, ...]:
+    """Return the entries of a list `plugin_tools`.
 
     Raises:
         InvalidRequest: it is something else.
     """
     problems: list[Problem] = []
-    found = plugin_tools(content.get("plugin_tools", []), problems)
+    found = plugin_tools(listed, problems)
     if problems:
         raise InvalidRequest("\n".join(map(str, problems)))
     return found
@@ -187,20 +201,10 @@ def _plugin_tools(content: Mapping[str, Any]) -> tuple[PluginTools, ...]:
 async def check_plugin_tools(request: Request) -> Response:
     """Return why a session would not get these ops of connectors as tools."""
     body = await read_body(request, CheckPluginToolsBody)
-    problems = app_of(request).library.plugin_tool_problems(_plugin_tools(body.content))
+    problems = app_of(request).library.plugin_tool_problems(
+        _plugin_tools(body.content.get("plugin_tools", []))
+    )
     return _json({"problems": [load_error(each) for each in problems]})
-
-
-def _strings(content: Mapping[str, Any], key: str, limit: int) -> tuple[str, ...]:
-    """Return a list of texts from a body, empty if it is not there.
-
-    Raises:
-        InvalidRequest: it is something else, or too long.
-    """
-    found: Any = content.get(key, [])
-    if not isinstance(found, list) or len(cast("list[object]", found)) > limit:
-        raise InvalidRequest(f"{key!r} must be a list of at most {limit} texts.")
-    return tuple(str(each)[:4096] for each in cast("list[object]", found))
 
 
 def _own_session(request: Request) -> str:

@@ -35,7 +35,7 @@ def _channel(request: Request) -> ToolChannel:
     app = app_of(request)
     session_id: str = request.path_params["id"]
     session = app.sessions.get(session_id) if SESSION_ID.fullmatch(session_id) else None
-    if session is None or not session.builtins:
+    if session is None or not session.terms.builtins:
         raise NotFound(f"There is no open session {session_id[:40]!r} with built-in tools.")
     if session.pid != peer.pid:
         raise Forbidden("Only the launcher that opened this session may carry its tools.")

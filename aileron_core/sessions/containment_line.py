@@ -1,5 +1,6 @@
 """One line that says to a person which containment a session has: for its records, the console and the command line."""
 
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.containment.detection import Containment
 from aileron_core.sessions.model import Session
 
@@ -23,9 +24,9 @@ def containment_line(session: Session, containment: Containment) -> str:
         if containment == "verified"
         else "In a sandbox, as whoever opened it reports"
     )
-    if not session.network:
+    if not session.terms.network:
         return f"{how}. What it can reach and write was not reported."
-    return f"{how}. It reaches {_reach(session)}. It can write {_writes(session)}."
+    return f"{how}. It reaches {_reach(session.terms)}. It can write {_writes(session.terms)}."
 
 
 def _why(session: Session) -> str:
@@ -33,23 +34,23 @@ def _why(session: Session) -> str:
         return "it connected by itself"
     if session.claims_contained:
         return "reported as contained, but seen outside any sandbox"
-    return "opened in augment mode" if session.augment else "launched with --no-sandbox"
+    return "opened in augment mode" if session.terms.augment else "launched with --no-sandbox"
 
 
-def _reach(session: Session) -> str:
-    match session.network:
+def _reach(terms: SessionTerms) -> str:
+    match terms.network:
         case "offline":
             return "no network: only Aileron's actions and, through the gateway, its model"
         case "hosts":
-            return f"only these hosts: {_listed(session.hosts, _MAX_HOSTS)}"
+            return f"only these hosts: {_listed(terms.hosts, _MAX_HOSTS)}"
         case _:
             return "the whole network"
 
 
-def _writes(session: Session) -> str:
-    if not session.writes:
+def _writes(terms: SessionTerms) -> str:
+    if not terms.writes:
         return "only its project"
-    return f"its project and {_listed(session.writes, _MAX_PATHS)}"
+    return f"its project and {_listed(terms.writes, _MAX_PATHS)}"
 
 
 def _listed(items: tuple[str, ...], limit: int) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from aileron_core.console_port.process_views import ProcessView
+from aileron_core.console_port.session_terms import NO_TERMS, SessionTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,23 +29,9 @@ class Session:
     process: ProcessView | None = None
     """Who opened it, as the kernel described it then; kept in the record of the opening, not in the row."""
     placeholder_hash: str = ""
-    """Of what its agent sends in place of the API keys of `key_providers`; kept in that record too."""
-    key_providers: tuple[str, ...] = ()
-    """The providers whose keys in the vault its model requests may use."""
-    network: str = ""
-    """What its sandbox reaches, as its launcher reported: `all`, `hosts` or `offline`; kept in that record too."""
-    hosts: tuple[str, ...] = ()
-    """With `hosts`: which. Kept there too, as are `writes` and `containment`."""
-    writes: tuple[str, ...] = ()
-    """What it can write besides its project."""
-    builtins: str = ""
-    """Whether it has the built-in tools: `beside` its agent's own, or `instead` of them; kept there too."""
-    plugin_tools: tuple[str, ...] = ()
-    """The ops of connectors that it has as tools, as `<plugin>.<op>`; kept there too."""
-    augment: bool = False
-    """Whether its model gets Aileron's tools through the gateway; kept there too."""
-    base_url: str = ""
-    """Where all its model requests go in place of a provider's address; kept there too."""
+    """Of what its agent sends in place of API keys of the vault; kept in that record too."""
+    terms: SessionTerms = NO_TERMS
+    """Kept in that record too, as is `containment`."""
     containment: str = ""
     """The line of its last record that says what contained it."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from aileron_core.clock import Clock
+from aileron_core.console_port.session_terms import NO_TERMS, SessionTerms
 from aileron_core.console_port.view_models import RefusedHost
 from aileron_core.containment.detection import Containment, weaker_containment
 from aileron_core.ids import new_placeholder, new_session_id, new_token, token_hash
@@ -124,19 +125,12 @@ class SessionRegistry:
         executable: str,
         ttl: float,
         opened_by: str = "relay",
-        key_providers: tuple[str, ...] = (),
-        network: str = "",
-        builtins: str = "",
-        plugin_tools: tuple[str, ...] = (),
-        hosts: tuple[str, ...] = (),
-        writes: tuple[str, ...] = (),
-        augment: bool = False,
-        base_url: str = "",
+        terms: SessionTerms = NO_TERMS,
     ) -> OpenedSession:
         """Return a new session with fresh tokens, not yet registered."""
         now = self._clock.now()
         token, gateway = new_token(), new_token()
-        placeholder = new_placeholder() if key_providers else ""
+        placeholder = new_placeholder() if terms.key_providers else ""
         session = Session(
             session_id=new_session_id(now),
             agent=agent,
@@ -150,14 +144,7 @@ class SessionRegistry:
             opened_at=now,
             expires_at=now + ttl,
             placeholder_hash=token_hash(placeholder) if placeholder else "",
-            key_providers=key_providers,
-            network=network,
-            builtins=builtins,
-            plugin_tools=plugin_tools,
-            hosts=hosts,
-            writes=writes,
-            augment=augment,
-            base_url=base_url,
+            terms=terms,
         )
         return OpenedSession(
             session=session, token=token, gateway_token=gateway, placeholder=placeholder

@@ -9,6 +9,7 @@ from aileron_core.audit.events import Actor, AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.console_port.process_views import ProcessView
+from aileron_core.console_port.session_terms import NO_TERMS, SessionTerms
 from aileron_core.containment.detection import Containment
 from aileron_core.errors import AileronError, Conflict
 from aileron_core.ids import token_hash
@@ -87,28 +88,11 @@ class SessionService:
         peer_pid: int,
         ttl: float,
         opened_by: Literal["relay", "launch", "contained"] = "relay",
-        key_providers: tuple[str, ...] = (),
-        network: str = "",
-        builtins: str = "",
-        plugin_tools: tuple[str, ...] = (),
-        hosts: tuple[str, ...] = (),
-        writes: tuple[str, ...] = (),
-        augment: bool = False,
-        base_url: str = "",
+        terms: SessionTerms = NO_TERMS,
     ) -> OpenedSession:
         """Open a session for the process at the other end of the home's socket.
 
         A pid that it claims counts only if that is the process itself or one of its parents.
-
-        Args:
-            key_providers: those whose keys in the vault its model requests may use.
-            network: what its sandbox reaches, as its launcher reports: `all`, `hosts` or `offline`.
-            builtins: whether it has the built-in tools, `beside` its agent's own or `instead` of them.
-            plugin_tools: the ops of connectors that it has as tools, as `<plugin>.<op>`.
-            hosts: with `hosts`, which.
-            writes: what it can write besides its project.
-            augment: whether its model gets Aileron's tools through the gateway.
-            base_url: where its model requests go in place of a provider's address; empty: nowhere else.
         """
         pid = claimed_pid if claimed_pid and is_ancestor(claimed_pid, peer_pid) else peer_pid
         process = read_process(pid)
@@ -120,14 +104,7 @@ class SessionService:
             executable=process.executable if process else "",
             ttl=ttl,
             opened_by=opened_by,
-            key_providers=key_providers,
-            network=network,
-            builtins=builtins,
-            plugin_tools=plugin_tools,
-            hosts=hosts,
-            writes=writes,
-            augment=augment,
-            base_url=base_url,
+            terms=terms,
         )
 
         def unit(tx: Tx) -> Session:
@@ -135,9 +112,8 @@ class SessionService:
             session_table.insert(tx, session)
             extra = {"token_hash": session.token_hash, "gateway_hash": session.gateway_hash}
             extra |= {"pid": pid, "opened_by": session.opened_by}
-            if key_providers:
+            if terms.key_providers:
                 extra |= {"placeholder_hash": session.placeholder_hash}
-                extra |= {"key_providers": list(key_providers)}
             extra |= self._containment_entry(session) | _process_entry(process)
             record = _record(self._clock, AuditEvent.SESSION_OPENED, "A session was opened", extra)
             tx.record(replace(record, session=session.session_id))
@@ -181,19 +157,7 @@ class SessionService:
     def _containment_entry(self, session: Session) -> dict[str, Any]:
         """Return what a record keeps of the session's containment: a line for people, and what it is made from."""
         seen = self.registry.containment(session)
-        found: dict[str, Any] = {"containment": containment_line(session, seen)}
-        if session.augment:
-            found |= {"augment": True}
-        if session.base_url:
-            found |= {"base_url": session.base_url}
-        if session.builtins:
-            found |= {"builtins": session.builtins}
-        if session.plugin_tools:
-            found |= {"plugin_tools": list(session.plugin_tools)}
-        if session.network:
-            found |= {"network": session.network}
-            found |= {"hosts": list(session.hosts), "writes": list(session.writes)}
-        return found
+        return {"containment": containment_line(session, seen)} | session.terms.to_json()
 
     def set_claims(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> None:
         """Keep what the session's client claims about itself, as (our label, its text); in memory only."""

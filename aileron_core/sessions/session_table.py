@@ -8,19 +8,16 @@ from typing import Any, cast
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port.process_views import ProcessView
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Tx
 
-_LISTS = ("key_providers", "hosts", "writes", "plugin_tools")
-_TEXTS = ("placeholder_hash", "network", "builtins", "base_url", "containment")
-_IN_RECORD = ("process", "augment", *_TEXTS, *_LISTS)
+_TEXTS = ("placeholder_hash", "containment")
+_IN_RECORD = ("process", "terms", *_TEXTS)
 """What the record of the opening keeps of a session, and its row does not."""
 _COLUMNS = tuple(field.name for field in fields(Session) if field.name not in _IN_RECORD)
-_EXTRACTED = ", ".join(
-    f"CASE WHEN json_valid(a.body) THEN json_extract(a.body, '$.{name}') END" for name in _IN_RECORD
-)
 _SELECT = (
-    f"SELECT {', '.join(f's.{name}' for name in _COLUMNS)}, {_EXTRACTED} "  # noqa: S608 - our own names
+    f"SELECT {', '.join(f's.{name}' for name in _COLUMNS)}, a.body "  # noqa: S608 - our own names
     "FROM sessions AS s LEFT JOIN audit AS a ON a.seq = s.last_record "
 )
 
@@ -111,30 +108,25 @@ def host_records(
 
 
 def _session(values: tuple[Any, ...]) -> Session:
-    session = Session(**dict(zip(_COLUMNS, values[: len(_COLUMNS)], strict=True)))
-    recorded = dict(zip(_IN_RECORD, values[len(_COLUMNS) :], strict=True))
-    texts = {name: value if isinstance(value := recorded[name], str) else "" for name in _TEXTS}
-    lists = {name: _words(_parsed(recorded[name])) for name in _LISTS}
-    process = ProcessView.from_json(_parsed(recorded["process"]))
+    *row, body = values
+    session = Session(**dict(zip(_COLUMNS, row, strict=True)))
+    recorded = _parsed(body)
+    texts = {name: value for name in _TEXTS if isinstance(value := recorded.get(name), str)}
     return replace(
         session,
         held=bool(session.held),
-        process=process,
-        augment=recorded["augment"] == 1,
+        process=ProcessView.from_json(recorded.get("process")),
+        terms=SessionTerms.from_json(recorded),
         **texts,
-        **lists,
     )
 
 
-def _words(stored: object) -> tuple[str, ...]:
-    return tuple(map(str, cast("list[object]", stored))) if isinstance(stored, list) else ()
-
-
-def _parsed(stored: object) -> object:
+def _parsed(stored: object) -> dict[str, Any]:
     try:
-        return json.loads(stored) if isinstance(stored, str) else None
+        found: object = json.loads(stored) if isinstance(stored, str) else None
     except (ValueError, RecursionError):
-        return None
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def by_id(connection: sqlite3.Connection, session_id: str) -> Session | None:

@@ -73,7 +73,7 @@ class ToolCallMeter(SessionMeter[_Calls]):
             calls.by_name[name] = calls.by_name.get(name, 0) + 1
         else:
             calls.others += 1
-        if name not in calls.around and goes_around(session.agent, session.builtins, name):
+        if name not in calls.around and goes_around(session.agent, session.terms.builtins, name):
             calls.around[name] = self._clock.now()
             calls.unrecorded.append(name)
             self._changed()

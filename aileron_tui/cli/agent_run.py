@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, NoReturn
 
 import click
 
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.errors import (
     AileronError,
     ConsoleErrorResponse,
@@ -72,11 +73,15 @@ def run_agent(context: CommandContext, options: RunOptions) -> int:
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _end)
     sessions = HomeSessions(context.home)
+    terms = SessionTerms(
+        augment=True,
+        base_url=options.base_url or "",
+        key_providers=(api,) if options.base_url is None else (),
+    )
     with contextlib.ExitStack() as stack:
         session = sessions.open(
-            agent="aileron run", label=Path.cwd().name, cwd=Path.cwd(), contained=False, augment=True,
-            base_url=options.base_url or "", key_providers=(api,) if options.base_url is None else (),
-        )  # fmt: skip
+            agent="aileron run", label=Path.cwd().name, cwd=Path.cwd(), contained=False, terms=terms
+        )
         stack.callback(sessions.end, session.session_id)
         hold = sessions.hold(session, lambda _: None)
         stack.callback(hold.stop)

@@ -8,7 +8,7 @@ import shutil
 import sys
 import termios
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -16,6 +16,7 @@ from typing import Any, Literal, cast
 import click
 
 from aileron_core.console_port.file_views import FileContentView
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.errors import AileronError, Forbidden, NotFound
 from aileron_core.home.client import HomeClient, HomeConnection
 from aileron_core.home.layout import Home
@@ -27,7 +28,6 @@ from aileron_core.launch.launcher import launch
 from aileron_core.launch.plan import Agent, Builtins
 from aileron_core.launch.prepare import LaunchRequest
 from aileron_core.launch.project import ProjectSettings
-from aileron_core.proxy_settings import PluginTools
 from aileron_core.settings import LaunchPaths, load_settings
 from aileron_core.text import escape
 from aileron_mcp.relay_copies import compiled_folder
@@ -120,14 +120,7 @@ class HomeSessions:
         label: str,
         cwd: Path,
         contained: bool,
-        key_providers: Collection[str] = (),
-        network: Literal["all", "hosts", "offline"] | None = None,
-        hosts: Collection[str] = (),
-        writes: Collection[str] = (),
-        builtins: Builtins = "off",
-        plugin_tools: Sequence[PluginTools] = (),
-        augment: bool = False,
-        base_url: str = "",
+        terms: SessionTerms,
     ) -> LaunchedSession:
         """Open a session; see `aileron_core.launch.interfaces.SessionPort`."""
         asked: dict[str, Any] = {
@@ -137,19 +130,8 @@ class HomeSessions:
             "pid": os.getpid(),
             "launched": True,
             "contained": contained,
-            "key_providers": list(key_providers),
         }
-        if augment:
-            asked["augment"] = True
-        if base_url:
-            asked["base_url"] = base_url
-        if builtins != "off":
-            asked["builtins"] = builtins
-        if plugin_tools:
-            asked["plugin_tools"] = [each.to_json() for each in plugin_tools]
-        if network is not None:
-            asked |= {"network": network, "hosts": list(hosts), "writes": list(writes)}
-        _, body = self._console.request("POST", "/v1/sessions", asked)
+        _, body = self._console.request("POST", "/v1/sessions", asked | terms.to_json())
         socket = body.get("socket")
         return LaunchedSession(
             session_id=body["session_id"],

@@ -296,10 +296,10 @@ def test_ops_of_a_connector_are_for_launched_sessions_and_accepted_connectors(
 ) -> None:
     """What nobody accepted stops the opening."""
     body: dict[str, Any] = {"agent": "a", "cwd": "/"}
-    asked = [{"plugin": "mail-drafts", "expose": ["list_drafts"]}]
+    asked = ["mail-drafts.list_drafts"]
     relay = shared.post("/v1/sessions", {**body, "plugin_tools": asked}, local=True)
     assert (relay.status, "`launched`" in relay.error["message"]) == (400, True)
-    body |= {"launched": True, "plugin_tools": [{**asked[0], "plugin": "nope"}]}
+    body |= {"launched": True, "plugin_tools": ["nope.list_drafts"]}
     refused = shared.post("/v1/sessions", body, local=True)
     assert refused.status == 400
     assert "no accepted connector is named 'nope'" in refused.error["message"]

@@ -21,6 +21,7 @@ from contextlib import (
     contextmanager,
     suppress,
 )
+from dataclasses import fields
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -42,6 +43,7 @@ from aileron_core.connectors.wasm.modules import CompiledModules, _deserialized
 from aileron_core.console_port.events import ApprovalUpdated, CoreEvent, LibraryUpdated
 from aileron_core.console_port.field_views import ReadBack
 from aileron_core.console_port.intents import Intent
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.console_port.view_models import ApprovalView, CallView
 from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.accounts import credential_user
@@ -529,7 +531,8 @@ async def open_session(app: App, **terms: Any) -> OpenedSession:
         "agent": "claude", "label": "", "cwd": "/tmp", "claimed_pid": None,
         "peer_pid": os.getpid(), "ttl": SESSION_SECONDS,
     }  # fmt: skip
-    return await app.session_service.open(**usual | terms)
+    given = {each.name: terms.pop(each.name) for each in fields(SessionTerms) if each.name in terms}
+    return await app.session_service.open(**usual | terms, terms=SessionTerms(**given))
 
 
 async def protected_home(home: Path) -> None:

@@ -141,10 +141,10 @@ class Gateway:
                 if again is None:
                     return
                 receive = again
-            keyed = self._keyed(client, path, session, provider) if session.key_providers else None
+            keyed = self._keyed(client, path, session, provider)
             passing.had_key = keyed is not None
             copy = None
-            if self._inspector is not None and not session.augment:
+            if self._inspector is not None and not session.terms.augment:
                 copy = safe_copy(self._inspector, session.session_id, client.method, path)
             upstream, target = self._way(session, provider, target)
             await self._counted(client, receive, target, upstream, passing, keyed, copy)
@@ -175,7 +175,7 @@ class Gateway:
         provider = cast("Provider", passing.provider)
 
         def keyed() -> KeyedRequest | None:
-            return self._keyed(client, path, session, provider) if session.key_providers else None
+            return self._keyed(client, path, session, provider)
 
         upstream, target = self._way(session, provider, target)
         side = GatewaySide(
@@ -216,18 +216,17 @@ class Gateway:
 
     def _way(self, session: Session, provider: Provider, target: bytes) -> tuple[Upstream, bytes]:
         """Return where a request goes, and for what it asks there."""
-        if not session.base_url:
+        if not session.terms.base_url:
             return self._upstreams[provider], target
         # As the provider's own SDK has it: a base URL of OpenAI's ends with the version.
         rest = target.removeprefix(b"/v1") if provider == "openai" else target
-        return upstream_at(session.base_url, configured=True), rest
+        return upstream_at(session.terms.base_url, configured=True), rest
 
     def _keyed(
         self, client: ClientRequest, path: bytes, session: Session, provider: Provider
     ) -> KeyedRequest | None:
-        if (
-            session.base_url
-        ):  # a key goes to the address that it was stored for, whatever a row says
+        # A key goes to the address that it was stored for, whatever a row says.
+        if session.terms.base_url or not session.terms.key_providers:
             return None
         upstream = self._upstreams[provider]
         keys = self._app.model_keys

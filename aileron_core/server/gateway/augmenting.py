@@ -66,4 +66,6 @@ class AugmentRoom(Protocol):
 
 def is_augmented(session: Session, client: ClientRequest, path: bytes) -> bool:
     """Return whether augment mode has a say in this request."""
-    return session.augment and client.method == b"POST" and path in _PATHS and not client.upgrade
+    return (
+        session.terms.augment and client.method == b"POST" and path in _PATHS and not client.upgrade
+    )

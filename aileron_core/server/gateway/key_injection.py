@@ -93,7 +93,7 @@ def with_key(
     """
     if not any(_is_placeholder(each, provider, session) for each in client.headers):
         return None
-    if provider not in session.key_providers:
+    if provider not in session.terms.key_providers:
         raise GatewayError("forbidden", f"This session may not use the vault's key for {provider}.")
     _check_request(client, path, provider)
     if upstream.scheme != "https":

@@ -350,7 +350,7 @@ def _model(item: SessionView) -> list[Block]:
     if traffic is None:
         return [heading(words.views.MODEL, (Piece(words.views.NO_MODEL, "muted"),))]
     remark = words.views.MODEL_REMARK
-    if item.augmented:
+    if item.terms.augment:
         remark = words.views.MODEL_AUGMENTED
     elif item.tool_calls is not None:
         remark = words.views.MODEL_INSPECTED

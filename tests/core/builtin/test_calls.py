@@ -14,6 +14,7 @@ from aileron_core.canonical import Json
 from aileron_core.connectors.builtin.worker.file_worker import FileWorker
 from aileron_core.connectors.builtin.worker.paths import Project
 from aileron_core.console_port.intents import Approve
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.policy.model import Policy, Rule
@@ -44,7 +45,7 @@ class Tools:
         if self.session is None:
             opened = await self.core.app.session_service.open(
                 agent="codex", label="", cwd="/tmp", claimed_pid=None, peer_pid=os.getpid(),
-                ttl=1e9, opened_by="launch", builtins="beside",
+                ttl=1e9, opened_by="launch", terms=SessionTerms(builtins="beside"),
             )  # fmt: skip
             self.session = opened.session
         self.channel = self.core.app.tool_channels.get(self.session.session_id)

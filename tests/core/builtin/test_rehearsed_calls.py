@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from aileron_core.connectors.builtin.channel import ToolChannel
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.policy.model import Policy, Rule
 from aileron_core.runs.model import RunRecord
 from aileron_core.sessions.model import Session
@@ -66,7 +67,7 @@ async def rehearsing(
         core.app.accepted_policy.count = True
         session = await core.app.session_service.open(
             agent="claude", label="", cwd="/tmp", claimed_pid=None, peer_pid=os.getpid(), ttl=3600,
-            builtins="instead",
+            terms=SessionTerms(builtins="instead"),
         )  # fmt: skip
         channel = core.app.tool_channels.get(session.session.session_id)
         channel.attach({"rehearsal": True})

@@ -209,7 +209,7 @@ async def test_it_is_not_locked_while_a_session_uses_a_key_from_it(
     async with start() as core:
         after = core.app.sessions.get(session_id)
         assert after is not None
-        assert after.key_providers == ("openai",)
+        assert after.terms.key_providers == ("openai",)
         assert after.placeholder_hash == token_hash(session.placeholder)
         await core.app.vault_service.unlock(Secret(PHRASE), way="console")
         clock.advance(61)

@@ -10,6 +10,7 @@ from aileron_core.canonical import Json
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port.intents import WithdrawAcceptance
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.errors import Conflict, FileProblems, InvalidArguments, NotFound
 from aileron_core.proxy_settings import PluginTools
 from aileron_core.runs.transitions import RunState
@@ -30,7 +31,7 @@ def exposed(*ops: str, plugin: str = PLUGIN) -> tuple[PluginTools, ...]:
 async def launched_with(core: Core, *ops: str) -> Session:
     opened = await core.app.session_service.open(
         agent="claude", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=86400,
-        opened_by="launch", plugin_tools=exposed(*ops)[0].names,
+        opened_by="launch", terms=SessionTerms(plugin_tools=exposed(*ops)[0].names),
     )  # fmt: skip
     return opened.session
 

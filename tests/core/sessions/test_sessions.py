@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.containment.detection import Containment
 from aileron_core.errors import StorageUnavailable
 from aileron_core.ids import token_hash
@@ -166,12 +167,12 @@ LOOSE = "it can do whatever your account can."
 HOSTS = tuple(f"h{number}.example:443" for number in range(13))
 LINES: list[tuple[Session, Containment, str]] = [
     (
-        replace(SANDBOXED, network="all"),
+        replace(SANDBOXED, terms=SessionTerms(network="all")),
         "verified",
         "In a sandbox. It reaches the whole network. It can write only its project.",
     ),
     (
-        replace(SANDBOXED, network="offline", writes=("/data", "/more")),
+        replace(SANDBOXED, terms=SessionTerms(network="offline", writes=("/data", "/more"))),
         "claimed",
         (
             "In a sandbox, as whoever opened it reports. It reaches no network: only Aileron's "
@@ -179,7 +180,7 @@ LINES: list[tuple[Session, Containment, str]] = [
         ),
     ),
     (
-        replace(SANDBOXED, network="hosts", hosts=HOSTS),
+        replace(SANDBOXED, terms=SessionTerms(network="hosts", hosts=HOSTS)),
         "verified",
         (
             f"In a sandbox. It reaches only these hosts: {', '.join(HOSTS[:12])} and 1 more. "
@@ -188,7 +189,7 @@ LINES: list[tuple[Session, Containment, str]] = [
     ),
     (SANDBOXED, "verified", "In a sandbox. What it can reach and write was not reported."),
     (
-        replace(SANDBOXED, network="offline"),
+        replace(SANDBOXED, terms=SessionTerms(network="offline")),
         "none",
         f"Not contained: reported as contained, but seen outside any sandbox; {LOOSE}",
     ),
@@ -209,7 +210,7 @@ def test_one_line_says_what_contains_it(
 async def open_offline(core: Core) -> str:
     opened = await core.app.session_service.open(
         agent="codex", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=60,
-        opened_by="contained", network="hosts", hosts=("github.com:443",),
+        opened_by="contained", terms=SessionTerms(network="hosts", hosts=("github.com:443",)),
     )  # fmt: skip
     return opened.session.session_id
 
@@ -230,7 +231,7 @@ async def test_the_opening_records_what_is_reported_and_the_end_what_was_seen(ho
         assert view.containment_line == record["containment"]
     async with Core.open(home) as core:
         again = core.app.sessions.get(verified)
-        assert (again.network, again.hosts) == ("hosts", ("github.com:443",))
+        assert again.terms == SessionTerms(network="hosts", hosts=("github.com:443",))
         await core.app.session_service.observe_containment(verified, "verified")
         await core.app.session_service.observe_containment(outside, "none")
         for each in (verified, outside):
@@ -243,3 +244,15 @@ async def test_the_opening_records_what_is_reported_and_the_end_what_was_seen(ho
         assert left["containment"].startswith("Not contained: reported as contained, but seen ")
         known = await core.app.session_service.load()
         assert known[verified].containment == seen["containment"]
+
+
+def test_terms_are_read_as_they_were_recorded_and_nothing_of_another_type_is() -> None:
+    """A record of an older version names fewer, and lists that are empty."""
+    terms = SessionTerms(
+        network="hosts", hosts=("a:1", "b:2"), plugin_tools=("p.q.op",), augment=True
+    )
+    assert SessionTerms.from_json(terms.to_json()) == terms
+    older = {"containment": "x", "network": "all", "hosts": [], "writes": ["/data"]}
+    assert SessionTerms.from_json(older) == SessionTerms(network="all", writes=("/data",))
+    other = {"hosts": "a:1", "augment": "yes", "network": ["all"], "base_url": None, "builtins": 1}
+    assert SessionTerms.from_json(other) == SessionTerms()

@@ -14,6 +14,7 @@ from aileron_core.console_port.events import (
     VaultStatus,
 )
 from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.console_port.view_models import (
     CallView,
     DecidedScreenView,
@@ -177,7 +178,9 @@ def test_a_session_that_went_around_the_gate_is_marked_with_time_and_tool() -> N
         "only the names of called tools are read",
     ):
         assert text in drawn.words
-    augmented = at_work(replace(around, augmented=True, tool_calls=None), opened=True)
+    augmented = at_work(
+        replace(around, terms=SessionTerms(augment=True), tool_calls=None), opened=True
+    )
     assert "requests and answers are read" in augmented.words
     assert "counted" not in augmented.words
 

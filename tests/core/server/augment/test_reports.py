@@ -120,4 +120,4 @@ async def test_a_session_with_an_address_of_its_own_goes_nowhere_else() -> None:
         lines = [seen.line.split()[1] for seen in model.seen]
         assert lines == [b"/own/v9/chat/completions", b"/own/v9/v1/messages"]
         found = await made.app.database.read(lambda c: session_table.open_sessions(c, 0.0))
-        assert base in [each.base_url for each in found]
+        assert base in [each.terms.base_url for each in found]
