@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from aileron_core.console_port.codec import from_json, to_json
 from aileron_core.console_port.intents import Approve, Deny, ExportAudit
-from aileron_core.console_port.view_models import DecidedScreenView
-from aileron_core.history.sealed_screens import view_from_json, view_to_json
+from aileron_core.console_port.view_models import ApprovalView, DecidedScreenView
 from aileron_core.history.sealing import SealLabel, seal
 from aileron_core.settings import Settings
 from tests.core.adversary.test_under_the_vaults_key import protected_home, unlock
@@ -69,7 +69,7 @@ async def test_it_is_written_while_locked_and_read_once_unlocked_after_a_restart
     assert after == before
     assert (after.approval.state, after.approval.run_id) == ("pending", run_id)
     assert [field.value for field in after.approval.arguments] == [DRAFT]
-    assert view_from_json(view_to_json(after.approval)) == after.approval
+    assert from_json(ApprovalView, to_json(after.approval)) == after.approval
 
 
 @pytest.mark.parametrize("has_keys", [True, False])
@@ -150,7 +150,7 @@ async def test_a_record_that_another_program_sealed_is_refused(kept: Kept) -> No
         assert public is not None
         kept.edit(
             "UPDATE sealed_screens SET sealed = ?",
-            seal(view_to_json(real.approval), label, public),
+            seal(to_json(real.approval), label, public),
         )
         forged = await screen(core, run_id)
         assert forged.approval is None

@@ -1,0 +1,40 @@
+"""Any value of a kind of the console's port, for property tests."""
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from hypothesis import strategies as st
+
+from aileron_core.vault.secret import Secret
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
+_PLAIN: Mapping[Any, st.SearchStrategy[Any]] = {
+    bool: st.booleans(),
+    int: st.integers(),
+    float: st.floats(allow_nan=False, allow_infinity=False),
+}
+
+
+def values(kind: Any, text: st.SearchStrategy[str] = TEXT) -> st.SearchStrategy[Any]:
+    """Return every field filled, also those with defaults; *text*: what stands in each."""
+    origin, of = get_origin(kind), get_args(kind)
+    if is_dataclass(kind) and isinstance(kind, type):
+        hints = get_type_hints(kind)
+        return st.builds(kind, **{name: values(hint, text) for name, hint in hints.items()})
+    if origin in (Union, UnionType):
+        return st.one_of([values(each, text) for each in of])
+    if origin is Literal:
+        return st.sampled_from(of)
+    if origin is tuple and of[-1] is Ellipsis:
+        return st.lists(values(of[0], text), max_size=2).map(tuple)
+    if origin is tuple:
+        return st.tuples(*(values(each, text) for each in of))
+    if origin is Mapping:
+        return st.dictionaries(text, text | st.integers(), max_size=2)
+    if kind is NoneType:
+        return st.none()
+    if kind is Secret:
+        return text.map(Secret)
+    return text if kind is str else _PLAIN[kind]
