@@ -35,6 +35,7 @@ from aileron_core.credentials.authorization import AuthorizationService
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.model_keys import ModelKeys
 from aileron_core.credentials.oauth import TokenEndpoint
+from aileron_core.credentials.upstreams import base_urls
 from aileron_core.errors import AileronError, StorageUnavailable, VaultLocked
 from aileron_core.events import EventBus
 from aileron_core.history.sealed_screens import SealedScreens
@@ -159,7 +160,13 @@ class _Base:
         self.authorizations = AuthorizationService(
             self.vault, self.bindings, self.token_endpoint, clock
         )
-        self.model_keys = ModelKeys(self.vault, clock, self.records.record_binding)
+        self.model_keys = ModelKeys(
+            self.vault,
+            clock,
+            self.records.record_binding,
+            base_urls(options.settings.gateway),
+            lambda: self.accepted_settings.count,
+        )
         self.signing = HeadSigning(self.vault, home.path, clock)
         database.sign_heads(self.signing.sign)
         self.accepted_files = accepted_files(database, self.vault, clock)
@@ -476,6 +483,7 @@ class _Commands:
             accounts=AccountCommands(
                 base.bindings, base.authorizations, files.library, base.events
             ),
+            model_keys=base.model_keys,
             library=files.library,
             sessions=self.session_service,
             pause=base.pause,

@@ -1,4 +1,4 @@
-"""What a person does with accounts in the console: the press of a key stands for the passphrase here."""
+"""What a person does with accounts, in the console and by commands."""
 
 from dataclasses import replace
 
@@ -10,8 +10,10 @@ from aileron_core.console_port.account_intents import (
     CancelLogin,
     FinishLogin,
     ForgetChoice,
+    ReadAccounts,
     RebindAccount,
     RevokeAccount,
+    WaitForLogin,
 )
 from aileron_core.console_port.account_views import (
     AccountChange,
@@ -19,6 +21,7 @@ from aileron_core.console_port.account_views import (
     AccountRefused,
     AccountsUpdated,
     LoginUpdated,
+    LoginView,
 )
 from aileron_core.console_port.events import CoreEvent, LibraryUpdated, VaultStatus
 from aileron_core.credentials.account_secret import AccountSecret
@@ -27,6 +30,7 @@ from aileron_core.credentials.authorization import (
     AuthorizationRequest,
     AuthorizationService,
 )
+from aileron_core.credentials.binding import Binding
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import OAuthClient
 from aileron_core.errors import (
@@ -40,7 +44,7 @@ from aileron_core.events import EventBus
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.tasks import spawn
 
-_WAIT_SECONDS = 60.0
+_WAIT_SECONDS = 25.0
 
 
 class AccountCommands:
@@ -74,13 +78,15 @@ class AccountCommands:
         )
 
     async def carry_out(self, intent: AccountIntent) -> None:
-        """Carry out *intent*; `AccountRefused` says why it did nothing, and quotes no secret.
+        """Carry out *intent* for the console, and follow a login that it begins.
+
+        `AccountRefused` says why it did nothing, and quotes no secret.
 
         Raises:
             StorageUnavailable: the audit cannot be written.
         """
         try:
-            await self._carry_out(intent)
+            answer = await self.answer(intent)
         except StorageUnavailable as error:
             self._events.publish(AccountRefused(message=error.message))
             raise
@@ -90,31 +96,48 @@ class AccountCommands:
         except OSError as error:
             message = f"The vault could not be written: {error.strerror}. Nothing changed."
             self._events.publish(AccountRefused(message=message))
+        else:
+            if answer is not None:
+                self._events.publish(answer)
+            if isinstance(answer, LoginUpdated):
+                spawn(self._follow_login(answer.login.login_id), name="follow a login")
 
-    async def _carry_out(self, intent: AccountIntent) -> None:
+    async def answer(
+        self, intent: AccountIntent
+    ) -> AccountsUpdated | AccountChanged | LoginUpdated | None:
+        """Carry out *intent*; return what it says to who asked.
+
+        Raises:
+            AileronError, OSError: nothing changed. No message quotes a secret.
+        """
         match intent:
+            case ReadAccounts():
+                return self.accounts()
             case BindAccount():
-                await self._bind(intent)
+                return await self._bind(intent)
             case RebindAccount():
                 user = find_user(self._library.accepted_connectors(), intent.connector_hash)
-                bound = await self._bindings.rebind(intent.name, user)
-                self._say("rebound", bound.name, bound.account)
+                return _changed("rebound", await self._bindings.rebind(intent.name, user))
             case RevokeAccount():
-                account = self._bindings.get(intent.name).account
+                account = self._bindings.get(intent.name)
                 await self._bindings.revoke(intent.name)
-                self._say("revoked", intent.name, account)
+                return _changed("revoked", account)
             case ForgetChoice():
                 await self._bindings.forget(intent.name, intent.action)
-                self._say("forgotten", intent.name, self._bindings.get(intent.name).account)
+                return _changed("forgotten", self._bindings.get(intent.name))
             case BeginLogin():
-                await self._begin(intent)
+                return LoginUpdated(login=await self._begin(intent))
+            case WaitForLogin():
+                login = await self._authorizations.wait(intent.login_id, _WAIT_SECONDS)
+                return LoginUpdated(login=login)
             case FinishLogin():
                 bound = await self._authorizations.finish(intent.login_id, intent.account)
-                self._say("authorized", bound.name, bound.account)
+                return _changed("authorized", bound)
             case CancelLogin():
                 self._authorizations.cancel(intent.login_id)
+                return None
 
-    async def _bind(self, intent: BindAccount) -> None:
+    async def _bind(self, intent: BindAccount) -> AccountChanged:
         secret = AccountSecret(
             value=intent.secret,
             user=intent.user,
@@ -128,9 +151,9 @@ class AccountCommands:
             intent.secret.wipe()
             if intent.session_token is not None:
                 intent.session_token.wipe()
-        self._say("bound", bound.name, bound.account)
+        return _changed("bound", bound)
 
-    async def _begin(self, intent: BeginLogin) -> None:
+    async def _begin(self, intent: BeginLogin) -> LoginView:
         client = None
         if intent.client_id:
             given = intent.client_secret
@@ -145,14 +168,12 @@ class AccountCommands:
             device=intent.device,
         )
         try:
-            view = await self._authorizations.begin(asked)
+            return await self._authorizations.begin(asked)
         except (InvalidRequest, BindingFailed, ExternalApiError):
-            if not asked.device:
+            if not asked.device or intent.device_only:
                 raise
             # It gives no device code, or none for these scopes.
-            view = await self._authorizations.begin(replace(asked, device=False))
-        self._events.publish(LoginUpdated(login=view))
-        spawn(self._follow_login(view.login_id), name="follow a login")
+            return await self._authorizations.begin(replace(asked, device=False))
 
     async def _follow_login(self, login_id: str) -> None:
         """Publish how the login *login_id* goes on, once it does not wait any more."""
@@ -165,5 +186,6 @@ class AccountCommands:
                 self._events.publish(LoginUpdated(login=view))
                 return
 
-    def _say(self, change: AccountChange, name: str, account: str) -> None:
-        self._events.publish(AccountChanged(change=change, name=name, account=account))
+
+def _changed(change: AccountChange, binding: Binding) -> AccountChanged:
+    return AccountChanged(change=change, name=binding.name, account=binding.account)

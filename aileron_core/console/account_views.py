@@ -1,9 +1,7 @@
 """Accounts as front ends, the wire and commands show them: never their secrets."""
 
 from collections.abc import Collection, Iterable
-from typing import Any
 
-from aileron_core.clock import rfc3339
 from aileron_core.connectors.http.target import parse_target
 from aileron_core.connectors.manifest import CLIENT_PLACEHOLDER
 from aileron_core.console_port.account_views import BoundAccountView, CredentialUserView
@@ -69,27 +67,3 @@ def _host(url: str) -> str:
         return parse_target(url).host_port
     except ValueError:
         return url  # a login is refused then
-
-
-def account_body(view: BoundAccountView) -> dict[str, Any]:
-    """Return *view* as `GET /v1/bindings` answers it."""
-    return {
-        "name": view.name,
-        "kind": view.kind,
-        "connector": view.connector,
-        "connector_hash": view.connector_hash,
-        "hosts": list(view.hosts),
-        "account": view.account,
-        "created_at": _time(view.created_at),
-        "region": view.region,
-        "scopes": list(view.scopes),
-        "missing_scopes": list(view.missing_scopes),
-        "stale": view.is_stale,
-        "last_used_at": _time(view.last_used_at),
-        "remembered_for": list(view.remembered_for),
-        "problem": view.problem,
-    }
-
-
-def _time(at: float | None) -> str | None:
-    return None if at is None else rfc3339(at)

@@ -16,17 +16,9 @@ from aileron_core.console.call_reader import CallReader
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords
 from aileron_core.console.storage_monitor import StorageMonitor
-from aileron_core.console.vault_service import VaultService
+from aileron_core.console.vault_service import VaultService, Way
 from aileron_core.console.view_mapping import records_from
-from aileron_core.console_port.account_intents import (
-    BeginLogin,
-    BindAccount,
-    CancelLogin,
-    FinishLogin,
-    ForgetChoice,
-    RebindAccount,
-    RevokeAccount,
-)
+from aileron_core.console_port.account_intents import AccountIntent, ModelKeyIntent
 from aileron_core.console_port.events import (
     AuditExported,
     AuditVerified,
@@ -38,7 +30,6 @@ from aileron_core.console_port.events import (
     RecordsRead,
     Snapshot,
     VaultRefused,
-    VaultUnlocked,
 )
 from aileron_core.console_port.intents import (
     Accept,
@@ -47,12 +38,11 @@ from aileron_core.console_port.intents import (
     AllowHost,
     Approve,
     ChooseAccount,
-    CreateVault,
+    CommandIntent,
     Deny,
     EndSession,
     ExportAudit,
     Intent,
-    LockVault,
     MarkReadBackSeen,
     ReadApprovals,
     ReadCall,
@@ -63,13 +53,12 @@ from aileron_core.console_port.intents import (
     SetPause,
     StopEverything,
     StopRun,
-    TouchVault,
     UndoRun,
-    UnlockVault,
-    UnlockVaultWithKeyring,
+    VaultIntent,
     VerifyAudit,
     WithdrawAcceptance,
 )
+from aileron_core.credentials.model_keys import ModelKeys
 from aileron_core.errors import AileronError, NotFound, StorageUnavailable
 from aileron_core.events import EventBus
 from aileron_core.hash_words import two_words
@@ -86,7 +75,6 @@ from aileron_core.runs.transitions import RunState
 from aileron_core.runs.undo import UndoService
 from aileron_core.sessions.service import SessionService
 from aileron_core.storage.database import Database
-from aileron_core.vault.vault import Unlocked
 
 _log = logging.getLogger(__name__)
 _MOST_NEEDS: Final = 50
@@ -115,6 +103,7 @@ class ConsoleService:
     outcomes: OutcomeService
     account_waits: AccountWaits
     accounts: AccountCommands
+    model_keys: ModelKeys
     library: HomeLibrary
     sessions: SessionService
     pause: PauseSwitch
@@ -206,11 +195,17 @@ class ConsoleService:
         self.events.publish(IntentRefused(call_id=about, message=message))
 
     async def carry_out(self, intent: Intent) -> None:
-        """Carry out *intent*.
+        """Carry out *intent* for the console, and publish what answers it.
 
         Raises:
             AileronError: it did nothing, or only a part; the message is written for the person.
         """
+        if isinstance(intent, AccountIntent):
+            await self.accounts.carry_out(intent)
+            return
+        if isinstance(intent, VaultIntent | ModelKeyIntent):
+            await self._about_the_vault(intent)
+            return
         match intent:
             case (
                 Approve()
@@ -239,56 +234,29 @@ class ConsoleService:
                 await self.publisher.publish_approvals_after(intent.requested_at, intent.run_id)
             case ReadCall() | ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 self.events.publish(await self._read_audit(intent))
-            case (
-                BindAccount()
-                | RebindAccount()
-                | RevokeAccount()
-                | ForgetChoice()
-                | BeginLogin()
-                | FinishLogin()
-                | CancelLogin()
-            ):
-                await self.accounts.carry_out(intent)
-            case (
-                CreateVault()
-                | UnlockVault()
-                | UnlockVaultWithKeyring()
-                | LockVault()
-                | TouchVault()
-            ):
-                await self._about_the_vault(intent)
 
-    async def _about_the_vault(
-        self, intent: CreateVault | UnlockVault | UnlockVaultWithKeyring | LockVault | TouchVault
-    ) -> None:
+    async def _about_the_vault(self, intent: VaultIntent | ModelKeyIntent) -> None:
         """Carry out *intent*; `VaultRefused` says what did not work, and quotes nothing."""
-        vault = self.vault
         try:
-            match intent:
-                case CreateVault():
-                    self._unlocked(await vault.create(intent.passphrase, way="console"))
-                case UnlockVault():
-                    self._unlocked(await vault.unlock(intent.passphrase, way="console"))
-                case UnlockVaultWithKeyring():
-                    self._unlocked(await vault.unlock_with_keyring())
-                case LockVault():
-                    await vault.lock()
-                case TouchVault():
-                    vault.touch()
+            answer = await self.answer(intent, "console")
         except (AileronError, OSError) as error:
             if isinstance(error, StorageUnavailable):
                 self.storage.report_failure(error.message)
-            self.events.publish(_vault_refusal(error))
+            answer = _vault_refusal(error)
+        if answer is not None:
+            self.events.publish(answer)
 
-    def _unlocked(self, done: Unlocked) -> None:
-        failed = done.failed
-        self.events.publish(
-            VaultUnlocked(
-                failed_attempts=failed.count,
-                failed_since=failed.since if failed.count else None,
-                problem=done.problem,
-            )
-        )
+    async def answer(self, intent: CommandIntent, way: Way) -> CoreEvent | None:
+        """Carry out *intent*, given in this *way*; return what it says to who asked, and publish what changed.
+
+        Raises:
+            AileronError, OSError: it did nothing; the message is written for the person.
+        """
+        if isinstance(intent, VaultIntent):
+            return await self.vault.answer(intent, way)
+        if isinstance(intent, AccountIntent):
+            return await self.accounts.answer(intent)
+        return await self.model_keys.answer(intent)
 
     async def _about_a_call(
         self,

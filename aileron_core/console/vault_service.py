@@ -8,8 +8,19 @@ from typing import Literal, TypeAlias, TypeVar
 from aileron_core.audit.events import Actor, AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.console.records import ConsoleRecords
-from aileron_core.console_port.events import CoreEvent, VaultStatus
-from aileron_core.errors import Forbidden, StorageUnavailable, WrongPassphrase
+from aileron_core.console_port.events import CoreEvent, VaultStatus, VaultUnlocked
+from aileron_core.console_port.intents import (
+    ChangePassphrase,
+    CreateVault,
+    LockVault,
+    ReadVault,
+    SetKeyring,
+    TouchVault,
+    UnlockVault,
+    UnlockVaultWithKeyring,
+    VaultIntent,
+)
+from aileron_core.errors import Forbidden, InvalidRequest, StorageUnavailable, WrongPassphrase
 from aileron_core.events import EventBus
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.transitions import RunState
@@ -67,6 +78,34 @@ class VaultService:
 
     def _publish(self) -> None:
         self._events.publish(self.status())
+
+    async def answer(self, intent: VaultIntent, way: Way) -> VaultStatus | VaultUnlocked | None:
+        """Carry out *intent*, given in this *way*; return what it says to who asked.
+
+        Raises:
+            AileronError, OSError: it did nothing. No message quotes a passphrase.
+        """
+        match intent:
+            case ReadVault():
+                return self.status()
+            case CreateVault():
+                source = Path(intent.import_from) if intent.import_from else None
+                if source is not None and not source.is_absolute():
+                    raise InvalidRequest("'import_from' must be an absolute path.")
+                return _unlocked(await self.create(intent.passphrase, way=way, import_from=source))
+            case UnlockVault():
+                return _unlocked(await self.unlock(intent.passphrase, way=way))
+            case UnlockVaultWithKeyring():
+                return _unlocked(await self.unlock_with_keyring())
+            case LockVault():
+                await self.lock()
+            case ChangePassphrase():
+                await self.change_passphrase(intent.old, intent.new, way=way)
+            case SetKeyring():
+                await self.set_keyring(intent.passphrase, on=intent.on)
+            case TouchVault():
+                self.touch()
+        return None
 
     async def create(
         self, passphrase: Secret, *, way: Way, import_from: Path | None = None
@@ -206,6 +245,16 @@ class VaultService:
         except StorageUnavailable:
             self._vault.lock()
             raise
+
+
+def _unlocked(done: Unlocked) -> VaultUnlocked:
+    failed = done.failed
+    return VaultUnlocked(
+        failed_attempts=failed.count,
+        failed_since=failed.since if failed.count else None,
+        problem=done.problem,
+        imported=done.imported,
+    )
 
 
 def _actor(way: Way) -> Actor:

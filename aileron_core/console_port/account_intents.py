@@ -1,9 +1,18 @@
-"""What a person asks about accounts in the console. Answered by `AccountChanged`, `LoginUpdated` or `AccountRefused`."""
+"""What a person asks about accounts and model providers' keys, in the console and by commands.
+
+In the console a key press stands for the passphrase. Answered by `AccountsUpdated`, `AccountChanged`,
+`LoginUpdated` or `ModelKeysRead`; in the console by `AccountRefused` too.
+"""
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from aileron_core.vault.secret import Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAccounts:
+    """Read the bound accounts, and the accepted connectors that ask for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +27,8 @@ class BindAccount:
     session_token: Secret | None = None
     region: str = ""
     """Of kind aws_sigv4: the one region that it is for; empty for that of each host."""
+    passphrase: Secret | None = None
+    """The vault's, from a command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +37,8 @@ class RebindAccount:
 
     name: str
     connector_hash: str
+    passphrase: Secret | None = None
+    """The vault's, from a command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +72,17 @@ class BeginLogin:
     """As the person typed it, where it is not known to be the provider's."""
     device: bool = False
     """There is no browser here: with a device code, where the provider gives one."""
+    device_only: bool = False
+    """A person asked for the code: where the provider gives none, nothing begins."""
+    passphrase: Secret | None = None
+    """The vault's, from a command."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitForLogin:
+    """Answer with a login once it does not wait any more, or as it is after 25 seconds."""
+
+    login_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +100,41 @@ class CancelLogin:
     login_id: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadModelKeys:
+    """Read which providers have a key in the vault, and where each provider's requests go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetModelKey:
+    """Store a provider's key for the address that its requests go to. The key is overwritten after use."""
+
+    provider: str
+    base_url: str
+    """As it was shown."""
+    secret: Secret
+    passphrase: Secret | None = None
+    """The vault's, from a command."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveModelKey:
+    """Delete a provider's key from the vault. The provider is not notified."""
+
+    provider: str
+
+
 AccountIntent: TypeAlias = (
-    BindAccount
+    ReadAccounts
+    | BindAccount
     | RebindAccount
     | RevokeAccount
     | ForgetChoice
     | BeginLogin
+    | WaitForLogin
     | FinishLogin
     | CancelLogin
 )
+ModelKeyIntent: TypeAlias = ReadModelKeys | SetModelKey | RemoveModelKey
+WideningIntent: TypeAlias = BindAccount | RebindAccount | BeginLogin | SetModelKey
+"""Lets a secret be used that was not, or in another way: a command has to prove that the person asks."""

@@ -159,3 +159,24 @@ class LoginUpdated:
     """A login began, was authorized or failed."""
 
     login: LoginView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelKeyView:
+    """A model provider's key in the vault, without its value. While the vault is locked, nothing of it is verified."""
+
+    provider: str
+    base_url: str
+    """The one address that it is sent to."""
+    created_at: float | None
+    """Epoch seconds."""
+    problem: str
+    """Why no request may carry it, our own clause; empty if one may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelKeysRead:
+    """The keys by provider, and where each provider's requests go, whole."""
+
+    keys: tuple[ModelKeyView, ...]
+    base_urls: tuple[tuple[str, str], ...]

@@ -8,6 +8,7 @@ from aileron_core.console_port.account_views import (
     AccountRefused,
     AccountsUpdated,
     LoginUpdated,
+    ModelKeysRead,
 )
 from aileron_core.console_port.view_models import (
     ApprovalView,
@@ -66,6 +67,8 @@ class VaultUnlocked:
     failed_since: float | None
     problem: str = ""
     """What was wrong with the vault's files, to be said: the next write mends them."""
+    imported: int | None = None
+    """Entries read from a vault of version 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +248,7 @@ CoreEvent: TypeAlias = (
     | AccountChanged
     | AccountRefused
     | LoginUpdated
+    | ModelKeysRead
     | IntentRefused
     | CoreLost
 )

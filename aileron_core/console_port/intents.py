@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from aileron_core.console_port.account_intents import AccountIntent
+from aileron_core.console_port.account_intents import AccountIntent, ModelKeyIntent
 from aileron_core.vault.secret import Secret
 
 
@@ -197,10 +197,17 @@ class ExportAudit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadVault:
+    """Read how the vault is; answered by `VaultStatus`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateVault:
     """Create the vault. The passphrase is overwritten after use, as in `UnlockVault`."""
 
     passphrase: Secret
+    import_from: str = ""
+    """Absolute path of a vault of version 1, whose passphrase it is; empty for a new vault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,10 +228,38 @@ class LockVault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePassphrase:
+    """Change the vault's passphrase; it stays locked or unlocked. Both are overwritten after use."""
+
+    old: Secret
+    new: Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetKeyring:
+    """Have the system's keyring keep a key that opens the vault, or not."""
+
+    passphrase: Secret
+    on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TouchVault:
     """Note that a person pressed a key, so that the vault is not locked as unused."""
 
 
+VaultIntent: TypeAlias = (
+    ReadVault
+    | CreateVault
+    | UnlockVault
+    | UnlockVaultWithKeyring
+    | LockVault
+    | ChangePassphrase
+    | SetKeyring
+    | TouchVault
+)
+CommandIntent: TypeAlias = VaultIntent | AccountIntent | ModelKeyIntent
+"""About what the vault holds: none decides, and none accepts a file."""
 Intent: TypeAlias = (
     Approve
     | Deny
@@ -248,10 +283,5 @@ Intent: TypeAlias = (
     | ReadCall
     | VerifyAudit
     | ExportAudit
-    | CreateVault
-    | UnlockVault
-    | UnlockVaultWithKeyring
-    | LockVault
-    | TouchVault
-    | AccountIntent
+    | CommandIntent
 )

@@ -1,59 +1,49 @@
 """API keys of model providers, kept in the vault for the gateway: one for each provider, for one base URL."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock
+from aileron_core.console_port.account_intents import (
+    ModelKeyIntent,
+    ReadModelKeys,
+    RemoveModelKey,
+    SetModelKey,
+)
+from aileron_core.console_port.account_views import ModelKeysRead, ModelKeyView
 from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.oauth_refresh import RecordEvent
-from aileron_core.errors import InvalidRequest, NotFound
-from aileron_core.vault.secret import Secret
+from aileron_core.credentials.upstreams import find_provider
+from aileron_core.errors import Conflict, InvalidRequest, NotFound
+from aileron_core.vault.secret import Secret, wiped
 from aileron_core.vault.vault import EntryInfo, Vault
 
 _FOLDER: Final = "model_key/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelKey:
-    """A key without its value. While the vault is locked, nothing of it is verified."""
+def stored_model_keys(vault: Vault, base_urls: Mapping[str, str]) -> tuple[ModelKeyView, ...]:
+    """Return the keys of *vault* by provider; it may be locked.
 
-    provider: str
-    base_url: str
-    """The one address that it is sent to."""
-    created_at: float
-    """Epoch seconds."""
-
-    @classmethod
-    def from_entry(cls, entry: EntryInfo) -> "ModelKey | None":
-        """Return the key that a vault's *entry* is; None if it is none."""
-        if not entry.path.startswith(_FOLDER):
-            return None
-        fields = cast("Mapping[str, Any]", entry.metadata)
-        created: Any = fields.get("created_at")
-        return cls(
-            provider=entry.path.removeprefix(_FOLDER),
-            base_url=str(fields.get("base_url", "")),
-            created_at=float(created) if isinstance(created, int | float) else 0.0,
-        )
-
-    def problem(self, base_urls: Mapping[str, str]) -> str:
-        """Return why no request may carry it as a clause, empty if one may.
-
-        Args:
-            base_urls: where each provider's requests go.
-        """
-        if base_urls.get(self.provider) == self.base_url:
-            return ""
-        return f"requests to {self.provider} go to {base_urls.get(self.provider, 'no address')} now"
+    Args:
+        base_urls: where each provider's requests go.
+    """
+    entries = vault.entries().values()
+    return tuple(_view(each, base_urls) for each in entries if each.path.startswith(_FOLDER))
 
 
-def stored_model_keys(vault: Vault) -> tuple[ModelKey, ...]:
-    """Return the keys of *vault* by provider; it may be locked."""
-    found = (ModelKey.from_entry(entry) for entry in vault.entries().values())
-    return tuple(each for each in found if each is not None)
+def _view(entry: EntryInfo, base_urls: Mapping[str, str]) -> ModelKeyView:
+    fields = cast("Mapping[str, Any]", entry.metadata)
+    provider, base_url = entry.path.removeprefix(_FOLDER), str(fields.get("base_url", ""))
+    created: Any = fields.get("created_at")
+    now = base_urls.get(provider, "no address")
+    return ModelKeyView(
+        provider=provider,
+        base_url=base_url,
+        created_at=(float(created) or None) if isinstance(created, int | float) else None,
+        problem="" if now == base_url else f"requests to {provider} go to {now} now",
+    )
 
 
 def check_base_url(base_url: str) -> None:
@@ -70,22 +60,63 @@ class ModelKeys:
 
     Args:
         record: writes an audit record, or raises `StorageUnavailable`.
+        base_urls: where each provider's requests go.
+        settings_count: whether the settings that may say so are known to be the person's.
     """
 
-    def __init__(self, vault: Vault, clock: Clock, record: RecordEvent) -> None:
+    def __init__(
+        self,
+        vault: Vault,
+        clock: Clock,
+        record: RecordEvent,
+        base_urls: Mapping[str, str],
+        settings_count: Callable[[], bool],
+    ) -> None:
         self._vault = vault
         self._clock = clock
         self._record = record
+        self._base_urls = base_urls
+        self._settings_count = settings_count
         self._changing = asyncio.Lock()
 
-    def all(self) -> tuple[ModelKey, ...]:
-        return stored_model_keys(self._vault)
+    def all(self) -> tuple[ModelKeyView, ...]:
+        return stored_model_keys(self._vault, self._base_urls)
 
-    def usable(self, base_urls: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the providers that have a key for where their requests go; `ModelKey.problem` has the argument."""
-        return tuple(each.provider for each in self.all() if not each.problem(base_urls))
+    def usable(self) -> tuple[str, ...]:
+        """Return the providers that have a key for where their requests go."""
+        return tuple(each.provider for each in self.all() if not each.problem)
 
-    async def set(self, provider: str, base_url: str, secret: Secret) -> ModelKey:
+    async def answer(self, intent: ModelKeyIntent) -> ModelKeysRead:
+        """Carry out *intent*; return all keys as they are then.
+
+        Raises:
+            Conflict: requests go elsewhere than was shown, or nobody can tell.
+            InvalidRequest, NotFound, VaultLocked, StorageUnavailable, OSError: nothing changed.
+        """
+        match intent:
+            case ReadModelKeys():
+                pass
+            case SetModelKey():
+                with wiped(intent.secret):
+                    await self._set_as_shown(intent)
+            case RemoveModelKey():
+                await self.remove(intent.provider)
+        return ModelKeysRead(keys=self.all(), base_urls=tuple(self._base_urls.items()))
+
+    async def _set_as_shown(self, intent: SetModelKey) -> None:
+        provider = find_provider(intent.provider)
+        if not self._settings_count():
+            raise Conflict(
+                "config.toml may say where model requests go, and is not verified. Accept it in the console first."
+            )
+        base_url = self._base_urls[provider]
+        if intent.base_url != base_url:
+            raise Conflict(
+                f"Requests to {provider} go to {base_url} now. Nothing was stored; start again."
+            )
+        await self.set(provider, base_url, intent.secret)
+
+    async def set(self, provider: str, base_url: str, secret: Secret) -> None:
         """Store the key of *provider* for *base_url*, in place of one that it had.
 
         Raises:
@@ -94,7 +125,6 @@ class ModelKeys:
         """
         check_base_url(base_url)
         stored = AccountSecret(value=secret).stored("api_key")
-        key = ModelKey(provider=provider, base_url=base_url, created_at=self._clock.now())
         async with self._changing:
             self._vault.derive_key("model keys")  # raises where it is locked, before the record
             # Recorded first: what then cannot be stored is tried again, and recorded again.
@@ -107,9 +137,8 @@ class ModelKeys:
                 self._vault.put,
                 _FOLDER + provider,
                 stored,
-                {"type": "model_key", "base_url": base_url, "created_at": key.created_at},
+                {"type": "model_key", "base_url": base_url, "created_at": self._clock.now()},
             )
-        return key
 
     async def remove(self, provider: str) -> None:
         """Delete the key of *provider*, from the copy kept of the vault as well. The provider is not told.
@@ -140,7 +169,7 @@ class ModelKeys:
         """
         secret = self._vault.get(_FOLDER + provider)
         # Read after the value: what the open vault lists then is verified.
-        if provider not in self.usable({provider: base_url}):
+        if all((each.provider, each.base_url) != (provider, base_url) for each in self.all()):
             secret.wipe()
             raise NotFound(f"The key for {provider} is for another address than {base_url}.")
         return secret

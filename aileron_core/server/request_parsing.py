@@ -50,8 +50,8 @@ def require_peer(request: Request) -> Peer:
     return principal.peer
 
 
-async def json_object(request: Request, allowed: Collection[str]) -> dict[str, Any]:
-    """Return the body as a JSON object with no other keys than *allowed*.
+async def json_object(request: Request, allowed: Collection[str] | None = None) -> dict[str, Any]:
+    """Return the body as a JSON object with no other keys than *allowed*; None: any.
 
     Raises:
         InvalidRequest: it is something else.
@@ -72,7 +72,7 @@ async def json_object(request: Request, allowed: Collection[str]) -> dict[str, A
     if not isinstance(content, Mapping):
         raise InvalidRequest("The body must be a JSON object.")
     body_object = cast("Mapping[str, Any]", content)
-    if unknown := sorted(set(body_object) - set(allowed)):
+    if allowed is not None and (unknown := sorted(set(body_object) - set(allowed))):
         raise InvalidRequest(
             f"Unknown key {unknown[0]!r} in the body; known: {', '.join(sorted(allowed)) or 'none'}."
         )

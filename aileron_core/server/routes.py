@@ -18,19 +18,17 @@ from aileron_core.app import App
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import is_small
 from aileron_core.console_port.session_terms import SessionTerms
+from aileron_core.credentials.upstreams import find_provider
 from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound, Problem, Unauthorized
 from aileron_core.ids import APPROVAL_ID, SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.proxy_settings import PluginTools, entries, plugin_tools
 from aileron_core.server import (
-    authorization_routes,
-    binding_routes,
+    intent_routes,
     tool_routes,
-    vault_routes,
 )
 from aileron_core.server.agent_api import AgentApi, ClientClaims
 from aileron_core.server.auth import bearer_token, challenge_proof, request_principal
-from aileron_core.server.binding_routes import find_provider
 from aileron_core.server.bodies import (
     DIGEST_PATTERN,
     AcceptProjectBody,
@@ -54,7 +52,6 @@ from aileron_core.server.bodies import (
     load_error,
 )
 from aileron_core.server.error_responses import failure_response
-from aileron_core.server.gateway.upstreams import base_urls
 from aileron_core.server.request_parsing import (
     RequestBody,
     app_of,
@@ -181,7 +178,7 @@ def _asked_terms(app: App, body: RequestBody, *, launched: bool, contained: bool
     if problems := app.library.plugin_tool_problems(exposed):
         raise InvalidRequest("\n".join(map(str, problems)))
     providers = {find_provider(each) for each in asked.key_providers}
-    keys = app.model_keys.usable(base_urls(app.options.settings.gateway))
+    keys = app.model_keys.usable()
     return replace(asked, key_providers=tuple(each for each in keys if each in providers))
 
 
@@ -461,10 +458,7 @@ ROUTES: tuple[RouteSpec, ...] = (
     RouteSpec(
         "POST", "/v1/projects", "socket", accept_project, {201: ProjectBody}, AcceptProjectBody
     ),
-    *vault_routes.ROUTES,
-    *binding_routes.ROUTES,
-    *authorization_routes.ROUTES,
-    *binding_routes.MODEL_KEY_ROUTES,
+    *intent_routes.ROUTES,
     *tool_routes.ROUTES,
     RouteSpec("GET", "/v1/actions", "session", list_actions, {200: ActionsBody}),
     RouteSpec("GET", "/v1/actions/{name}", "session", get_action, {200: ActionBody}),

@@ -21,8 +21,8 @@ from aileron_core.storage.open import open_reader
 if TYPE_CHECKING:
     from aileron_core.actions.catalog import Catalog
     from aileron_core.actions.model import Action
+    from aileron_core.console_port.account_views import ModelKeyView
     from aileron_core.credentials.binding import Binding
-    from aileron_core.credentials.model_keys import ModelKey
 
 
 def load_acceptances(home: Home) -> list[AcceptanceRecord]:
@@ -101,12 +101,13 @@ def stored_bindings(home: Path) -> "Sequence[Binding]":
     return [each for entry in entries if (each := Binding.from_entry(entry)) is not None]
 
 
-def stored_model_keys(home: Path) -> "Sequence[ModelKey]":
+def stored_model_keys(home: Path, settings: Settings) -> "Sequence[ModelKeyView]":
     """Return the providers' keys as the vault's file lists them, unverified."""
     from aileron_core.credentials.model_keys import stored_model_keys
+    from aileron_core.credentials.upstreams import base_urls
     from aileron_core.vault.vault import Vault
 
-    return stored_model_keys(Vault(home, SystemClock()))
+    return stored_model_keys(Vault(home, SystemClock()), base_urls(settings.gateway))
 
 
 def require_accepted_settings(

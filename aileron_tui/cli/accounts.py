@@ -5,20 +5,33 @@ A secret is typed unseen, or read from a descriptor or a file; never from an arg
 
 import shutil
 import textwrap
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from aileron_core.clock import rfc3339
 from aileron_core.connectors.manifest import hosts_of_region
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console.account_views import account_body, account_view
+from aileron_core.console.account_views import account_view
+from aileron_core.console_port.account_intents import (
+    BeginLogin,
+    BindAccount,
+    ForgetChoice,
+    ReadAccounts,
+    RebindAccount,
+    RevokeAccount,
+)
+from aileron_core.console_port.account_views import (
+    AccountChanged,
+    AccountsUpdated,
+    BoundAccountView,
+)
+from aileron_core.console_port.codec import to_json
 from aileron_core.credentials.accounts import credential_users, find_user
-from aileron_core.credentials.binding import LOGIN_ENDED, CredentialUser, binding_name
+from aileron_core.credentials.binding import CredentialUser, binding_name
 from aileron_core.errors import Conflict, InvalidRequest, NotFound
-from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
 from aileron_core.text import escape
 from aileron_core.vault import unattended
@@ -29,6 +42,7 @@ from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean,
 from aileron_tui.cli.process import Given, close_memory, given_passphrase
 from aileron_tui.cli.vault import (  # fmt: skip
     PassphraseRequests,
+    ask,
     ask_unseen,
     ensure_unlocked,
     has_terminal,
@@ -67,7 +81,7 @@ def setup_account(context: CommandContext, connector: str, given: GivenAccount) 
     user = _find_user(context, connector)
     name = binding_name(user, given.identity)
     need_console(context, "binding setup")
-    if any(each["name"] == name for each in _bindings(context)):
+    if any(each.name == name for each in _accounts(context)):
         raise Conflict(
             f"An account {name} is bound already. Give another --identity, or revoke that one with "
             f"`aileron binding revoke {name}`."
@@ -76,16 +90,16 @@ def setup_account(context: CommandContext, connector: str, given: GivenAccount) 
     if given.region and user.requirement.kind != "aws_sigv4":
         raise InvalidRequest(f"--region is not for kind {user.requirement.kind}.")
     if user.requirement.kind == "oauth2":
-        asked = {"connector": user.identity.hash, "identity": given.identity, **_client(given)}
-        bound = authorize(context, asked, given.account, requests)
+        asked = _login(user, given, identity=given.identity)
+        changed = authorize(context, asked, given.account, requests)
     else:
         if given.device or given.client_id is not None:
             raise InvalidRequest(
                 f"--device and --client-id are not for kind {user.requirement.kind}."
             )
         requests.prepare()
-        bound = requests.post("/v1/bindings", _entered(user, given))
-    context.show(bound)
+        changed = requests.ask(_entered(user, given), AccountChanged)
+    bound = _show_changed(context, changed)
     context.say(f"✓ {_shown(bound)} is bound to {escape(user.identity.ref)}.", fg="green")
     context.say(
         "Calls that waited for it continue. The secret is in the vault and is shown nowhere."
@@ -93,10 +107,15 @@ def setup_account(context: CommandContext, connector: str, given: GivenAccount) 
     return EXIT.DONE
 
 
-def _entered(user: CredentialUser, given: GivenAccount) -> dict[str, str]:
-    """Return the body that binds the account, with what a person types or the options name."""
-    # By its hash: what was said above is what will use the account.
-    body = {"connector": user.identity.hash, "identity": given.identity}
+def _show_changed(context: CommandContext, changed: AccountChanged) -> BoundAccountView:
+    """Print, with `--json`, the account that was changed; return it."""
+    bound = _find_account(context, changed.name)
+    context.show(_body(bound))
+    return bound
+
+
+def _entered(user: CredentialUser, given: GivenAccount) -> BindAccount:
+    """Return the intent that binds the account, with what a person types or the options name."""
     kind, asks = user.requirement.kind, not given.unattended
     if asks and not has_terminal():
         raise CliError(
@@ -107,26 +126,32 @@ def _entered(user: CredentialUser, given: GivenAccount) -> dict[str, str]:
     account = given.account
     if account is None and asks:
         account = _ask("Your name for this account, such as ana@example.com (may be empty): ")
-    body["account"] = account or ""
+    name = ""
     if kind in ("basic", "aws_sigv4"):
-        body["user"] = given.user or user.requirement.access_key_id
-        if not body["user"] and asks:
-            body["user"] = _ask("User name: " if kind == "basic" else "Access key id: ")
-        if not body["user"]:
+        name = given.user or user.requirement.access_key_id
+        if not name and asks:
+            name = _ask("User name: " if kind == "basic" else "Access key id: ")
+        if not name:
             raise InvalidRequest(f"An account of kind {kind} needs --user as well.")
     region = given.region
     if user.needs_region and asks and not region:
         region = _ask("AWS region, such as us-east-1: ")
-    if region:
-        body["region"] = region
-    secret = given_secret(given.secret)
+    secret, session_token = given_secret(given.secret), None
     if secret is None:
         prompt = _SECRET_PROMPTS.get(kind, "Key")
         secret = ask_unseen(f"{prompt} (not shown): ", "secret")
         asked = "Session token, if the key has one (not shown, may be empty): "
         if kind == "aws_sigv4" and (token := ask_unseen(asked, "secret")):
-            body["session_token"] = token.reveal_text()
-    return {**body, "secret": secret.reveal_text()}
+            session_token = token
+    return BindAccount(
+        connector_hash=user.identity.hash,  # what was said above is what will use the account
+        identity=given.identity,
+        account=account or "",
+        secret=secret,
+        user=name,
+        session_token=session_token,
+        region=region or "",
+    )
 
 
 def given_secret(given: Given) -> Secret | None:
@@ -141,19 +166,28 @@ def given_secret(given: Given) -> Secret | None:
     return None
 
 
-def _client(given: GivenAccount) -> dict[str, Any]:
-    """Return what the options say of a login: the person's own client, and its secret."""
-    asked: dict[str, Any] = {"device": given.device}
-    if given.client_id is None:
-        if given.unattended:
-            raise InvalidRequest(
-                "The secret of an account of kind oauth2 is a client's: give --client-id."
-            )
-        return asked
-    secret = given_secret(given.secret)
-    if secret is None:
-        secret = ask_unseen("Client secret, if there is one (not shown, may be empty): ", "secret")
-    return {**asked, "client_id": given.client_id, "client_secret": secret.reveal_text()}
+def _login(
+    user: CredentialUser, given: GivenAccount, *, identity: str = "", replaces: str = ""
+) -> BeginLogin:
+    """Return the intent that begins a login, with what the options say of the person's own client."""
+    secret = None
+    if given.client_id is not None:
+        secret = given_secret(given.secret)
+        if secret is None:
+            prompt = "Client secret, if there is one (not shown, may be empty): "
+            secret = ask_unseen(prompt, "secret")
+    elif given.unattended:
+        raise InvalidRequest(
+            "The secret of an account of kind oauth2 is a client's: give --client-id."
+        )
+    return BeginLogin(
+        connector_hash=user.identity.hash,
+        identity=identity,
+        replaces=replaces,
+        client_id=given.client_id or "",
+        client_secret=secret,
+        device=given.device,
+    )
 
 
 def reauthorize_account(context: CommandContext, name: str, given: GivenAccount) -> int:
@@ -161,32 +195,31 @@ def reauthorize_account(context: CommandContext, name: str, given: GivenAccount)
     close_memory()
     requests = PassphraseRequests(context, given_passphrase(given.passphrase))
     need_console(context, "binding reauthorize")
-    found = _find_binding(context, name)
-    if found["kind"] != "oauth2":
+    found = _find_account(context, name)
+    if found.kind != "oauth2":
         raise InvalidRequest(
-            f"An account of kind {found['kind']} has no login to renew. Revoke it, and bind it "
-            "again."
+            f"An account of kind {found.kind} has no login to renew. Revoke it, and bind it again."
         )
-    user = _find_user(context, found["connector"])
+    user = _find_user(context, found.connector)
     _say_purpose(context, user, name)
-    asked = {"connector": user.identity.hash, "replaces": name, **_client(given)}
-    bound = authorize(context, asked, given.account, requests)
+    authorize(context, _login(user, given, replaces=name), given.account, requests)
+    bound = _find_account(context, name)
     context.say(f"✓ {_shown(bound)} is logged in again.", fg="green")
     return EXIT.DONE
 
 
 def list_accounts(context: CommandContext) -> int:
     """Print the bound accounts; it works without a console and while the vault is locked."""
-    items = _bindings(context)
-    context.show({"items": items})
+    items = _accounts(context)
+    context.show({"items": [_body(each) for each in items]})
     for each in items:
-        mark, color = ("✗", "yellow") if each["problem"] else ("✓", None)
-        context.say(f"{mark} {_shown(each)}  {escape(each['connector'])}")
-        if each["problem"]:
-            context.say(f"    cannot be used: {escape(each['problem'])}", fg=color)
-            context.say(f"    `aileron binding {_remedy(each)} {escape(each['name'])}`")
-        elif each["missing_scopes"]:
-            missing = escape(", ".join(each["missing_scopes"]))
+        mark, color = ("✗", "yellow") if each.problem else ("✓", None)
+        context.say(f"{mark} {_shown(each)}  {escape(each.connector)}")
+        if each.problem:
+            context.say(f"    cannot be used: {escape(each.problem)}", fg=color)
+            context.say(f"    `aileron binding {each.remedy} {escape(each.name)}`")
+        elif each.missing_scopes:
+            missing = escape(", ".join(each.missing_scopes))
             context.say(f"    not granted │ {missing}", fg="yellow")
     if not items:
         context.say("No account is bound. `aileron binding setup CONNECTOR` binds one.")
@@ -195,28 +228,27 @@ def list_accounts(context: CommandContext) -> int:
 
 def inspect_account(context: CommandContext, name: str) -> int:
     """Print everything about an account but its secret."""
-    found = _find_binding(context, name)
-    context.show(found)
-    created = found["created_at"]
+    found = _find_account(context, name)
+    context.show(_body(found))
+    created, used = found.created_at, found.last_used_at
     context.say(_shown(found))
-    context.say(f"    connector  {escape(found['connector']) or 'none yet'}")
-    if found["connector_hash"]:
-        context.say(f"    {escape(found['connector_hash'])}")
-    context.say(f"    sent to    {escape(', '.join(found['hosts'])) or 'no host yet'}")
-    if found["region"]:
-        context.say(f"    region     {escape(found['region'])}, and no other")
-    context.say(f"    bound at   {local_time(created) if created else 'an unknown time'}")
-    used = found["last_used_at"]
-    context.say(f"    last used  {local_time(used) if used else 'never'}")
-    for action in found["remembered_for"]:
+    context.say(f"    connector  {escape(found.connector) or 'none yet'}")
+    if found.connector_hash:
+        context.say(f"    {escape(found.connector_hash)}")
+    context.say(f"    sent to    {escape(', '.join(found.hosts)) or 'no host yet'}")
+    if found.region:
+        context.say(f"    region     {escape(found.region)}, and no other")
+    context.say(f"    bound at   {local_time(rfc3339(created)) if created else 'an unknown time'}")
+    context.say(f"    last used  {'never' if used is None else local_time(rfc3339(used))}")
+    for action in found.remembered_for:
         context.say(f"    remembered for the action {escape(action)}")
-    if found["scopes"]:
-        context.say(f"    granted    │ {escape(', '.join(found['scopes']))}")
-    if found["missing_scopes"]:
-        context.say(f"    not granted │ {escape(', '.join(found['missing_scopes']))}", fg="yellow")
-    if found["problem"]:
-        context.say(f"    cannot be used: {escape(found['problem'])}", fg="yellow")
-        context.say(f"    `aileron binding {_remedy(found)} {escape(name)}`")
+    if found.scopes:
+        context.say(f"    granted    │ {escape(', '.join(found.scopes))}")
+    if found.missing_scopes:
+        context.say(f"    not granted │ {escape(', '.join(found.missing_scopes))}", fg="yellow")
+    if found.problem:
+        context.say(f"    cannot be used: {escape(found.problem)}", fg="yellow")
+        context.say(f"    `aileron binding {found.remedy} {escape(name)}`")
     return EXIT.DONE
 
 
@@ -227,18 +259,17 @@ def rebind_account(
     close_memory()
     requests = PassphraseRequests(context, given_passphrase(passphrase))
     need_console(context, "binding rebind")
-    before = _find_binding(context, name)
-    user = _find_user(context, connector or before["connector"])
-    region = str(before["region"])
+    before = _find_account(context, name)
+    user = _find_user(context, connector or before.connector)
+    region = before.region
     _say_purpose(context, user, name, region)
     hosts = hosts_of_region(user.hosts, region) if region else user.hosts
-    for host in sorted(set(hosts) - set(before["hosts"])):
+    for host in sorted(set(hosts) - set(before.hosts)):
         context.say(f"    newly sent to {escape(host)}", fg="yellow")
     confirm(context, f"Let {user.identity.ref} use this account?", yes=yes)
     requests.prepare()
-    body = {"name": name, "connector": user.identity.hash}
-    bound = requests.post("/v1/bindings/rebind", body)
-    context.show(bound)
+    asked = RebindAccount(name=name, connector_hash=user.identity.hash)
+    bound = _show_changed(context, requests.ask(asked, AccountChanged))
     context.say(f"✓ {_shown(bound)} is bound to {escape(user.identity.ref)}.", fg="green")
     return EXIT.DONE
 
@@ -247,10 +278,10 @@ def revoke_account(context: CommandContext, name: str, *, yes: bool) -> int:
     """Delete an account from the vault after a yes."""
     close_memory()
     need_console(context, "binding revoke")
-    found = _find_binding(context, name)
+    found = _find_account(context, name)
     confirm(context, f"Delete {_shown(found)} from the vault?", yes=yes)
     ensure_unlocked(context)
-    _post(context, "/revoke", {"name": name})
+    ask(context, RevokeAccount(name=name), AccountChanged)
     context.show({"revoked": name})
     context.say(f"✓ {_shown(found)} was deleted. Calls that need it wait for another account.")
     context.say("The service still accepts its secret: revoke it there as well.")
@@ -260,17 +291,12 @@ def revoke_account(context: CommandContext, name: str, *, yes: bool) -> int:
 def forget_choice(context: CommandContext, name: str, action: str) -> int:
     """Have a person pick again which account an action uses."""
     need_console(context, "binding forget")
-    _find_binding(context, name)
+    _find_account(context, name)
     ensure_unlocked(context)
-    bound = _post(context, "/forget", {"name": name, "action": action})
-    context.show(bound)
+    asked = ForgetChoice(name=name, action=action)
+    _show_changed(context, ask(context, asked, AccountChanged))
     context.say(f"✓ The next call of {escape(action)} waits until you pick its account.")
     return EXIT.DONE
-
-
-def _remedy(binding: Mapping[str, Any]) -> str:
-    """Return the command that has an account be used again."""
-    return "reauthorize" if binding["problem"] == LOGIN_ENDED else "rebind"
 
 
 def confirm(context: CommandContext, question: str, *, yes: bool) -> None:
@@ -304,32 +330,37 @@ def _say_purpose(
             context.say(f"{_AUTHOR}{part}")
 
 
-def _shown(binding: Mapping[str, Any]) -> str:
-    account, name = escape(binding["account"]), escape(binding["name"])
+def _shown(bound: BoundAccountView) -> str:
+    account, name = escape(bound.account), escape(bound.name)
     return f"{account} ({name})" if account else name
 
 
-def _find_binding(context: CommandContext, name: str) -> dict[str, Any]:
-    items = _bindings(context)
+def _find_account(context: CommandContext, name: str) -> BoundAccountView:
+    items = _accounts(context)
     for each in items:
-        if each["name"] == name:
+        if each.name == name:
             return each
-    meant = did_you_mean(name, [each["name"] for each in items])
+    meant = did_you_mean(name, [each.name for each in items])
     raise NotFound(f"No account {name} is bound.{meant} `aileron binding list` shows them all.")
 
 
-def _bindings(context: CommandContext) -> list[dict[str, Any]]:
-    """Return what `GET /v1/bindings` answers; without a console, what the files say."""
+def _accounts(context: CommandContext) -> tuple[BoundAccountView, ...]:
+    """Return the bound accounts; without a console, what the files say."""
     if is_running(context):
-        items: list[dict[str, Any]] = HomeClient(context.home).request("GET", "/v1/bindings")[1]["items"]  # fmt: skip
-        return items
+        return ask(context, ReadAccounts(), AccountsUpdated).accounts
     users = credential_users(accepted_connectors(Home(context.home)))
     accepted = {
         each.digest for each in load_acceptances(Home(context.home)) if each.kind == "action"
     }
-    return [
-        account_body(account_view(each, users, accepted)) for each in stored_bindings(context.home)
-    ]
+    return tuple(account_view(each, users, accepted) for each in stored_bindings(context.home))
+
+
+def _body(bound: BoundAccountView) -> dict[str, Any]:
+    """Return *bound* as `--json` prints it."""
+    body: dict[str, Any] = {**to_json(bound), "stale": bound.is_stale}
+    for each in ("created_at", "last_used_at"):
+        body[each] = None if body[each] is None else rfc3339(body[each])
+    return {key: value for key, value in body.items() if key not in ("is_stale", "remedy")}
 
 
 def _find_user(context: CommandContext, name: str) -> CredentialUser:
@@ -359,7 +390,3 @@ def _ask(prompt: str) -> str:
         return str(click.prompt(prompt, default="", show_default=False, prompt_suffix=""))
     except click.Abort:
         raise CliError(EXIT.FAILED, "Nothing was entered. Nothing was changed.") from None
-
-
-def _post(context: CommandContext, route: str, body: dict[str, str]) -> Any:
-    return HomeClient(context.home).request("POST", f"/v1/bindings{route}", body)[1]

@@ -2,19 +2,24 @@
 
 import contextlib
 import os
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 import click
 
+from aileron_core.clock import rfc3339
+from aileron_core.console_port.account_intents import (
+    BeginLogin,
+    CancelLogin,
+    FinishLogin,
+    WaitForLogin,
+)
+from aileron_core.console_port.account_views import AccountChanged, LoginUpdated, LoginView
 from aileron_core.errors import AileronError, ConsoleErrorResponse
-from aileron_core.home.client import HomeClient
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, local_time
-from aileron_tui.cli.vault import PassphraseRequests, has_terminal
+from aileron_tui.cli.vault import PassphraseRequests, ask, has_terminal, tell
 from aileron_tui.terminal.browser import browser_command, open_in_browser
 
-_WAIT_SECONDS = 25
 _NOTHING = "Nothing was stored."
 
 
@@ -30,59 +35,47 @@ def need_person(context: CommandContext) -> None:
 
 def authorize(
     context: CommandContext,
-    asked: Mapping[str, Any],
+    asked: BeginLogin,
     account: str | None,
     requests: PassphraseRequests,
-) -> dict[str, Any]:
+) -> AccountChanged:
     """Send a person to the service, show whose account it is, and store it after a yes.
 
     Args:
-        asked: the body of `POST /v1/bindings/oauth`.
         account: the person's own name for it, used where the service gives none.
     """
     need_person(context)
     requests.prepare()
-    view = _begin(context, asked, requests)
+    login = _begin(context, asked, requests)
     try:
-        _say_where(context, view)
-        while view["state"] == "waiting":
-            view = _post(context, f"/wait?wait={_WAIT_SECONDS}", {"id": view["id"]})
-        if view["state"] == "failed":
-            raise CliError(EXIT.FAILED, f"{view['problem']} {_NOTHING}")
-        named = _confirmed(context, view, account)
-        bound: dict[str, Any] = _post(context, "/finish", {"id": view["id"], "account": named})
+        _say_where(context, login)
+        while login.state == "waiting":
+            login = ask(context, WaitForLogin(login_id=login.login_id), LoginUpdated).login
+        if login.problem is not None:
+            raise CliError(EXIT.FAILED, f"{login.problem.message} {_NOTHING}")
+        finish = FinishLogin(login_id=login.login_id, account=_confirmed(context, login, account))
+        return ask(context, finish, AccountChanged)
     except BaseException:
         with contextlib.suppress(AileronError):  # it is over already
-            _post(context, "/cancel", {"id": view["id"]})
+            tell(context, CancelLogin(login_id=login.login_id))
         raise
-    return bound
 
 
-def _begin(
-    context: CommandContext, asked: Mapping[str, Any], requests: PassphraseRequests
-) -> dict[str, Any]:
+def _begin(context: CommandContext, asked: BeginLogin, requests: PassphraseRequests) -> LoginView:
     """Begin: with a device code where there is no browser and the provider gives one.
 
     A person types the host that would get what the login gives, where it is not known.
     """
-    chosen = bool(asked.get("device")) or browser_command(os.environ) is not None
-    body = {**asked, "device": True} if not chosen else dict(asked)
-    while True:
-        try:
-            return requests.post("/v1/bindings/oauth", body)
-        except ConsoleErrorResponse as error:
-            host = error.failure.details.get("token_host")
-            if isinstance(host, str) and "token_host" not in body:
-                context.say(escape(error.failure.message), fg="yellow")
-                body["token_host"] = _typed_host(host)
-            elif not chosen and error.failure.class_ in _NO_CODE:
-                chosen, body["device"] = True, False  # it gives none, or none for these scopes
-            else:
-                raise
-
-
-_NO_CODE = frozenset({"invalid_request", "binding_failed", "external_api_error"})
-"""How a provider's refusal to give a device code arrives."""
+    no_browser = browser_command(os.environ) is None
+    asked = replace(asked, device=asked.device or no_browser, device_only=asked.device)
+    try:
+        return requests.ask(asked, LoginUpdated).login
+    except ConsoleErrorResponse as error:
+        host = error.failure.details.get("token_host")
+        if not isinstance(host, str):
+            raise
+        context.say(escape(error.failure.message), fg="yellow")
+    return requests.ask(replace(asked, token_host=_typed_host(host)), LoginUpdated).login
 
 
 def _typed_host(host: str) -> str:
@@ -92,38 +85,39 @@ def _typed_host(host: str) -> str:
     return host
 
 
-def _say_where(context: CommandContext, view: Mapping[str, Any]) -> None:
-    context.say(f"    asks for   │ {escape(', '.join(view['scopes']))}")
-    context.say(f"    tokens from {escape(view['token_host'])}")
-    until = local_time(view["expires_at"])
-    if view["user_code"]:
+def _say_where(context: CommandContext, login: LoginView) -> None:
+    context.say(f"    asks for   │ {escape(', '.join(login.scopes))}")
+    context.say(f"    tokens from {escape(login.token_host)}")
+    until = local_time(rfc3339(login.expires_at))
+    if login.user_code:
         context.say(f"Open this address on any device, and enter the code, until {until}:")
-        context.say(f"    {escape(view['url'])}")
-        context.say(f"    code │ {escape(view['user_code'])}", bold=True)
+        context.say(f"    {escape(login.url)}")
+        context.say(f"    code │ {escape(login.user_code)}", bold=True)
         return
     context.say(f"Log in at this address, in a browser on this machine, until {until}:")
-    context.say(escape(view["url"]))
+    context.say(escape(login.url))
     program = browser_command(os.environ)
     if program is not None and _ask("Open it now? [Y/n] ").strip().lower() in ("", "y", "yes"):
         # Other programs of this account can read a program's arguments, and so could answer in your
         # place: the account is shown before it is stored.
-        open_in_browser(program, view["url"], lambda _: None)
+        open_in_browser(program, login.url, lambda _: None)
     context.say("Waiting for the browser. Ctrl+C cancels the login.")
 
 
-def _confirmed(context: CommandContext, view: Mapping[str, Any], account: str | None) -> str:
+def _confirmed(context: CommandContext, login: LoginView, account: str | None) -> str:
     """Show whose account it is, and what was granted; return the person's name for it after a yes."""
     named = account or ""
-    if view["account"]:
-        context.say(f"    account    │ {escape(view['account'])}", bold=True)
+    if login.account:
+        context.say(f"    account    │ {escape(login.account)}", bold=True)
     else:
         context.say("The service does not say whose account this is.")
         named = named or _ask("Your name for it, such as a mail address: ").strip()
         context.say(f"    account    │ {escape(named)}", bold=True)
-    if view["missing"]:
-        context.say(f"    not granted │ {escape(', '.join(view['missing']))}", fg="yellow")
-    if view["ends_at"]:
-        context.say(f"    cannot be renewed: it ends at {local_time(view['ends_at'])}", fg="yellow")
+    if login.missing:
+        context.say(f"    not granted │ {escape(', '.join(login.missing))}", fg="yellow")
+    if login.ends_at is not None:
+        ends_at = local_time(rfc3339(login.ends_at))
+        context.say(f"    cannot be renewed: it ends at {ends_at}", fg="yellow")
     if _ask("Is this the account you mean? [y/N] ").strip().lower() not in ("y", "yes"):
         raise CliError(EXIT.FAILED, _NOTHING)
     return named
@@ -134,7 +128,3 @@ def _ask(prompt: str) -> str:
         return str(click.prompt(prompt, default="", show_default=False, prompt_suffix=""))
     except click.Abort:
         raise CliError(EXIT.FAILED, _NOTHING) from None
-
-
-def _post(context: CommandContext, route: str, body: Mapping[str, Any]) -> Any:
-    return HomeClient(context.home).request("POST", f"/v1/bindings/oauth{route}", dict(body))[1]

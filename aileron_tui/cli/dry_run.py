@@ -16,7 +16,6 @@ from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch, prepare
 from aileron_core.launch.sandbox import planned_mounts
 from aileron_core.launch.tools.sandboxes import planned_tool_mounts, tool_networks
 from aileron_core.launch.variables import fits
-from aileron_core.server.gateway.upstreams import base_urls
 from aileron_core.settings import load_settings
 from aileron_core.text import escape
 from aileron_tui.cli.accepted import stored_model_keys
@@ -58,10 +57,8 @@ def show_dry_run(context: CommandContext, request: LaunchRequest) -> int:
     """Print what would be set. Nothing is opened, written or started."""
     prepared = prepare(request, PurePosixPath("<private>"))
     gateway = f"{_address(context.home)}/gw/{_HIDDEN}"
-    urls = base_urls(load_settings(Home(context.home).config).gateway)
-    keys = tuple(
-        each.provider for each in stored_model_keys(context.home) if not each.problem(urls)
-    )
+    stored = stored_model_keys(context.home, load_settings(Home(context.home).config))
+    keys = tuple(each.provider for each in stored if not each.problem)
     prepared = prepared.with_gateway(gateway, _HIDDEN + PLACEHOLDER_END, keys)
     if context.json:
         context.show(_json(request, prepared, gateway))

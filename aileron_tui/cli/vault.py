@@ -4,13 +4,26 @@ import contextlib
 import getpass
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from aileron_core.clock import SystemClock, rfc3339
+from aileron_core.console_port.account_intents import WideningIntent
+from aileron_core.console_port.codec import event_from_frame, to_frame
+from aileron_core.console_port.events import CoreEvent, VaultStatus, VaultUnlocked
+from aileron_core.console_port.intents import (
+    ChangePassphrase,
+    CommandIntent,
+    CreateVault,
+    LockVault,
+    ReadVault,
+    SetKeyring,
+    UnlockVault,
+)
 from aileron_core.errors import ConsoleErrorResponse, ConsoleUnavailable, InvalidRequest
 from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
@@ -22,7 +35,9 @@ from aileron_core.vault.vault import Unlocked, Vault
 from aileron_tui.cli.output import EXIT, UNATTENDED, CliError, CommandContext, local_time
 from aileron_tui.cli.process import Given, close_memory, given_passphrase
 
+_Event = TypeVar("_Event", bound=CoreEvent)
 _PROMPT = "Passphrase of the vault: "
+_OTHER_VERSION = "The console that runs is of another version of Aileron. Restart it."
 _IN_KEYRING = (
     "The system's keyring keeps a key of the vault. After a start with `aileron console --keyring`, or once "
     "the passphrase was typed in a console, U and enter unlock it without."
@@ -36,7 +51,7 @@ def create_vault(context: CommandContext, given: Given, import_from: str | None)
     if source is not None and not source.is_file():
         raise CliError(EXIT.USAGE, f"There is no file {source}. Name a vault of upstream Aileron.")
     running = is_running(context)
-    if (state := _state(context, running=running)["state"]) != "absent" and source is None:
+    if (state := _state(context, running=running).state) != "absent" and source is None:
         raise CliError(
             EXIT.FAILED,
             f"There is a vault already; it is {state}. `aileron vault unlock` unlocks it.",
@@ -52,11 +67,9 @@ def create_vault(context: CommandContext, given: Given, import_from: str | None)
         passphrase = ask_unseen(f"Passphrase of {source.name}: ")
     passphrase = passphrase or _ask_twice("New passphrase")
     if running:
-        body = {"passphrase": passphrase.reveal_text()}
-        if source is not None:
-            body["import_from"] = str(source)
-        answer = _post(context, "", body)
-        return _say_created(context, answer["vault"]["state"], answer["imported"], source)
+        asked = CreateVault(passphrase=passphrase, import_from=str(source or ""))
+        imported = ask(context, asked, VaultUnlocked).imported
+        return _say_created(context, "unlocked", imported, source)
     import asyncio
 
     created = asyncio.run(_create_alone(Home(context.home), passphrase, source))
@@ -87,18 +100,22 @@ def _say_created(
 def unlock_vault(context: CommandContext, given: Given) -> int:
     """Unlock the vault of the running console."""
     close_memory()
-    state = _state(context, running=need_console(context, "vault unlock"))["state"]
+    state = _state(context, running=need_console(context, "vault unlock")).state
     if state == "absent":
         raise CliError(EXIT.FAILED, "There is no vault. Create one with `aileron vault init`.")
     if state == "unlocked":
         return _say_done(context, "The vault is unlocked already.", state)
     passphrase = given_passphrase(given) or ask_unseen(_PROMPT)
-    answer = _post(context, "/unlock", {"passphrase": passphrase.reveal_text()})
-    context.show(answer)
+    done = ask(context, UnlockVault(passphrase=passphrase), VaultUnlocked)
+    if context.json:
+        vault = _body(_state(context, running=True)) | {"problem": done.problem}
+        since = rfc3339(done.failed_since) if done.failed_since is not None else None
+        failed = {"failed_attempts": done.failed_attempts, "failed_since": since}
+        context.show({"vault": vault, **failed, "imported": done.imported})
     context.say("✓ The vault is unlocked.", fg="green")
-    _say_failed(context, answer["failed_attempts"], answer["failed_since"])
-    if problem := answer["vault"]["problem"]:
-        context.say(escape(problem), fg="yellow")
+    _say_failed(context, done)
+    if done.problem:
+        context.say(escape(done.problem), fg="yellow")
     return EXIT.DONE
 
 
@@ -112,7 +129,7 @@ def opened_history(context: CommandContext, given: Given) -> Generator[VaultHist
     close_memory()
     vault = Vault(context.home, SystemClock())
     failed = vault.unlock(given_passphrase(given) or ask_unseen(_PROMPT)).failed
-    _say_failed(context, failed.count, rfc3339(failed.since))
+    _say_failed(context, VaultUnlocked(failed_attempts=failed.count, failed_since=failed.since))
     try:
         yield VaultHistoryKeys(vault, context.home)
     finally:
@@ -121,8 +138,8 @@ def opened_history(context: CommandContext, given: Given) -> Generator[VaultHist
 
 def lock_vault(context: CommandContext) -> int:
     """Lock the vault of the running console."""
-    need_console(context, "vault lock")
-    was = _post(context, "/lock", None)["was_unlocked"]
+    was = _state(context, running=need_console(context, "vault lock")).state == "unlocked"
+    tell(context, LockVault())
     return _say_done(
         context, "✓ The vault is locked." if was else "It was locked already.", "locked"
     )
@@ -132,39 +149,36 @@ def show_vault(context: CommandContext) -> int:
     """Print how the vault is; it works without a console."""
     running = is_running(context)
     vault = _state(context, running=running)
-    context.show({**vault, "console": running})
-    if vault["state"] == "absent":
+    context.show({**_body(vault), "console": running})
+    if vault.state == "absent":
         context.say("There is no vault. Create one with `aileron vault init`.")
         return EXIT.DONE
-    noun = "entry" if vault["entries"] == 1 else "entries"
-    how = UNATTENDED if vault["unattended"] else f"The vault is {vault['state']}."
-    context.say(f"{how} It has {vault['entries']} {noun}.")
-    if vault["keyring"]:
+    noun = "entry" if vault.entries == 1 else "entries"
+    how = UNATTENDED if vault.unattended else f"The vault is {vault.state}."
+    context.say(f"{how} It has {vault.entries} {noun}.")
+    if vault.has_keyring:
         context.say(_IN_KEYRING)
     if not running:
         context.say("No console is running. Whenever one starts, the vault is locked.")
-    _say_failed(context, vault["failed_attempts"], vault["failed_since"])
-    if vault["problem"]:
-        context.say(escape(vault["problem"]), fg="yellow")
+    _say_failed(context, vault)
+    if vault.problem:
+        context.say(escape(vault.problem), fg="yellow")
     return EXIT.DONE
 
 
 def change_passphrase(context: CommandContext) -> int:
     """Ask for the old and a new passphrase, and change it in the running console."""
     close_memory()
-    if (
-        _state(context, running=need_console(context, "vault change-passphrase"))["state"]
-        == "absent"
-    ):
+    state = _state(context, running=need_console(context, "vault change-passphrase")).state
+    if state == "absent":
         raise CliError(EXIT.FAILED, "There is no vault. Create one with `aileron vault init`.")
     old = ask_unseen(_PROMPT)
     new = _ask_twice("New passphrase")
-    body = {"old": old.reveal_text(), "new": new.reveal_text()}
-    vault = _post(context, "/change-passphrase", body)
+    tell(context, ChangePassphrase(old=old, new=new))
     return _say_done(
         context,
         "✓ The passphrase was changed. Copies of vault.json from before still open with the old one.",
-        vault["state"],
+        state,
     )
 
 
@@ -172,12 +186,9 @@ def set_keyring(context: CommandContext, *, on: bool) -> int:
     """Ask for the passphrase, and have the system's keyring keep a key of the vault, or not."""
     close_memory()
     need_console(context, "vault keyring")
-    passphrase = ask_unseen(_PROMPT)
-    body = {"passphrase": passphrase.reveal_text(), "on": on}
-    state = _post(context, "/keyring", body)["state"]
-    if on:
-        return _say_done(context, f"✓ {_IN_KEYRING}", state)
-    return _say_done(context, "✓ The passphrase alone opens the vault.", state)
+    tell(context, SetKeyring(passphrase=ask_unseen(_PROMPT), on=on))
+    said = f"✓ {_IN_KEYRING}" if on else "✓ The passphrase alone opens the vault."
+    return _say_done(context, said, _state(context, running=True).state)
 
 
 def _say_done(context: CommandContext, sentence: str, state: str) -> int:
@@ -186,10 +197,11 @@ def _say_done(context: CommandContext, sentence: str, state: str) -> int:
     return EXIT.DONE
 
 
-def _say_failed(context: CommandContext, count: int, since: str | None) -> None:
-    if count:
-        noun = "wrong passphrase was" if count == 1 else "wrong passphrases were"
-        context.say(f"{count} {noun} given since {local_time(since or '')}.", fg="yellow")
+def _say_failed(context: CommandContext, of: VaultStatus | VaultUnlocked) -> None:
+    if of.failed_attempts:
+        noun = "wrong passphrase was" if of.failed_attempts == 1 else "wrong passphrases were"
+        since = local_time(rfc3339(of.failed_since or 0))
+        context.say(f"{of.failed_attempts} {noun} given since {since}.", fg="yellow")
 
 
 def need_console(context: CommandContext, command: str) -> bool:
@@ -214,25 +226,56 @@ def is_running(context: CommandContext) -> bool:
         raise ConsoleUnavailable(str(error)) from error
 
 
-def _state(context: CommandContext, *, running: bool) -> dict[str, Any]:
-    """Return what `GET /v1/vault` answers; without a console, what the files say."""
+def tell(context: CommandContext, intent: CommandIntent) -> CoreEvent | None:
+    """Have the running console carry out *intent*; return the event that answers it, if one does.
+
+    Raises:
+        ConsoleUnavailable: no console owns the home, it went away, or it is of another version.
+        ConsoleErrorResponse: it did nothing.
+    """
+    answer: Any = HomeClient(context.home).request("POST", "/v1/intents", to_frame(intent))[1]
+    try:
+        return None if answer is None else event_from_frame(answer)
+    except ValueError as error:
+        raise ConsoleUnavailable(_OTHER_VERSION) from error
+
+
+def ask(context: CommandContext, intent: CommandIntent, kind: type[_Event]) -> _Event:
+    """Return what `tell` does, an event of this *kind*; errors as of `tell`."""
+    answer = tell(context, intent)
+    if not isinstance(answer, kind):
+        raise ConsoleUnavailable(_OTHER_VERSION)
+    return answer
+
+
+def _state(context: CommandContext, *, running: bool) -> VaultStatus:
+    """Return how the vault is; without a console, what the files say."""
     if running:
-        return HomeClient(context.home).request("GET", "/v1/vault")[1]
+        return ask(context, ReadVault(), VaultStatus)
     vault = Vault(context.home, SystemClock())
     failed = vault.failed_attempts
+    return VaultStatus(
+        state=vault.state,
+        problem=vault.problem,
+        entries=len(vault.entries()),
+        failed_attempts=failed.count,
+        failed_since=failed.since if failed.count else None,
+        has_keyring=vault.has_keyring,
+    )
+
+
+def _body(vault: VaultStatus) -> dict[str, Any]:
+    """Return *vault* as `--json` prints it."""
+    since = vault.failed_since
     return {
         "state": vault.state,
         "problem": vault.problem,
-        "entries": len(vault.entries()),
-        "failed_attempts": failed.count,
-        "failed_since": rfc3339(failed.since) if failed.count else None,
-        "unattended": False,
+        "entries": vault.entries,
+        "failed_attempts": vault.failed_attempts,
+        "failed_since": None if since is None else rfc3339(since),
+        "unattended": vault.unattended,
         "keyring": vault.has_keyring,
     }
-
-
-def _post(context: CommandContext, route: str, body: Mapping[str, Any] | None) -> Any:
-    return HomeClient(context.home).request("POST", f"/v1/vault{route}", body)[1]
 
 
 def ensure_unlocked(context: CommandContext, given: Secret | None = None) -> Secret | None:
@@ -244,7 +287,7 @@ def ensure_unlocked(context: CommandContext, given: Secret | None = None) -> Sec
     Raises:
         CliError: nobody can be asked.
     """
-    state = _state(context, running=True)["state"]
+    state = _state(context, running=True).state
     if state == "unlocked":
         return None
     if not has_terminal() and (given is None or state == "absent"):
@@ -253,8 +296,7 @@ def ensure_unlocked(context: CommandContext, given: Secret | None = None) -> Sec
         raise CliError(EXIT.FAILED, f"{what}. Run `aileron vault {command}` first.")
     if state == "locked":
         passphrase = given or ask_unseen(_PROMPT)
-        answer = _post(context, "/unlock", {"passphrase": passphrase.reveal_text()})
-        _say_failed(context, answer["failed_attempts"], answer["failed_since"])
+        _say_failed(context, ask(context, UnlockVault(passphrase=passphrase), VaultUnlocked))
         return passphrase
     click.echo(
         "There is no vault yet. It keeps your accounts, encrypted, under a passphrase of yours that "
@@ -262,7 +304,7 @@ def ensure_unlocked(context: CommandContext, given: Secret | None = None) -> Sec
         err=True,
     )
     passphrase = given or _ask_twice("Passphrase for a new vault")
-    _post(context, "", {"passphrase": passphrase.reveal_text()})
+    tell(context, CreateVault(passphrase=passphrase))
     click.echo(
         f"✓ {escape(str(context.home / 'vault.json'))} is your vault; it is unlocked.", err=True
     )
@@ -270,7 +312,7 @@ def ensure_unlocked(context: CommandContext, given: Secret | None = None) -> Sec
 
 
 class PassphraseRequests:
-    """Requests that need the vault's passphrase each: typed once for a command, or given by an option.
+    """Intents that need the vault's passphrase each: typed once for a command, or given by an option.
 
     Args:
         given: what an option or the environment has; None: a person types it.
@@ -286,13 +328,12 @@ class PassphraseRequests:
         self._known = ensure_unlocked(self._context, self._given) or self._given
         self._known = self._known or ask_unseen(_PROMPT)
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+    def ask(self, intent: WideningIntent, kind: type[_Event]) -> _Event:
         """Return what the console answers. A wrong passphrase that was typed is asked for again, twice."""
         for left in (2, 1, 0):
             passphrase = self._known or ask_unseen(_PROMPT)
             try:
-                sent = {**body, "passphrase": passphrase.reveal_text()}
-                answer = HomeClient(self._context.home).request("POST", path, sent)[1]
+                answer = ask(self._context, replace(intent, passphrase=passphrase), kind)
             except ConsoleErrorResponse as error:
                 # Only its details tell it from another refusal: the class is one for all of them.
                 wrong = "attempts" in error.failure.details and error.failure.class_ == "forbidden"

@@ -51,11 +51,10 @@ def bench_with_keys(script: Script, folder: Path) -> Iterator[Bench]:
     context.load_cert_chain(pem)
     with workbench(folder, ScriptedLlm(script, tls=context), ca_file=pem) as bench:
         console = bench.console
-        assert console.post("/v1/vault", {"passphrase": PHRASE}, local=True).status == 201
+        assert console.ask("CreateVault", passphrase=PHRASE).status == 200
         for provider in ("anthropic", "openai", "gemini"):
-            body = {"provider": provider, "base_url": bench.llm.url, "secret": KEY}
-            body["passphrase"] = PHRASE
-            assert console.post("/v1/gateway/keys", body, local=True).status == 201
+            fields = {"provider": provider, "base_url": bench.llm.url, "secret": KEY}
+            assert console.ask("SetModelKey", **fields, passphrase=PHRASE).status == 200
         yield bench
 
 

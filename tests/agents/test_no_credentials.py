@@ -55,15 +55,15 @@ def ask(method, path, body=None):
     return int(answer.split()[1])
 
 statuses = {
-    f"{method} {path}": ask(method, path, body)
+    f"{method} {path} {list(body or ())}": ask(method, path, body)
     for method, path, body in (
-        ("GET", "/v1/vault", None),
-        ("POST", "/v1/vault/lock", {}),
-        ("POST", "/v1/vault/unlock", {"passphrase": "a wrong passphrase"}),
-        ("GET", "/v1/bindings", None),
-        ("POST", "/v1/bindings", {"connector": "scripted", "identity": "x", "secret": "12345678"}),
-        ("POST", "/v1/bindings/rebind", {"name": "api_key/scripted/work"}),
-        ("POST", "/v1/bindings/revoke", {"name": "api_key/scripted/work"}),
+        ("GET", "/v1/status", None),
+        ("POST", "/v1/intents", {"ReadVault": {}}),
+        ("POST", "/v1/intents", {"LockVault": {}}),
+        ("POST", "/v1/intents", {"UnlockVault": {"passphrase": "a wrong passphrase"}}),
+        ("POST", "/v1/intents", {"ReadAccounts": {}}),
+        ("POST", "/v1/intents", {"BindAccount": {"connector_hash": "scripted", "identity": "x", "account": "", "secret": "12345678"}}),
+        ("POST", "/v1/intents", {"RevokeAccount": {"name": "api_key/scripted/work"}}),
         ("GET", "/v1/actions", None),
         ("POST", "/v1/actions/see/run", {"args": {}}),
         ("POST", "/v1/actions/act/run", {"args": {}}),
@@ -154,7 +154,7 @@ def test_a_contained_agent_finds_nothing_of_an_account_it_acts_with(
         for asked, status in result["statuses"].items():
             assert (status in (401, 403, 404)) == ("/v1/actions" not in asked), (asked, status)
         assert console.vault == "unlocked"
-        (bound,) = console.get("/v1/bindings", local=True).json["items"]
+        (bound,) = console.ask("ReadAccounts").json["AccountsUpdated"]["accounts"]
         assert (bound["kind"], bound["problem"]) == (kind, "")
         kept = [path for path in console.home.rglob("*") if path.is_file()]
         assert not [path for path in kept if KEY.encode() in path.read_bytes()]

@@ -94,17 +94,16 @@ def test_another_program_of_the_account_can_ask_and_never_widen(
     """On the socket, with the vault unlocked: each widening request needs the passphrase, each time."""
     setup(home, "--account", "ana@example.com")
     before = aileron_json("binding", "list", home=home)
-    new = {"connector": FQN, "identity": "mine", "secret": "a-key-of-mine"}
+    new = {"connector_hash": FQN, "identity": "mine", "account": "", "secret": "a-key-of-mine"}
     widening: list[tuple[str, dict[str, Any]]] = [
-        ("/v1/bindings", new),
-        ("/v1/bindings/rebind", {"name": NAME}),
-        ("/v1/bindings/oauth", {"replaces": NAME}),
+        ("BindAccount", new),
+        ("RebindAccount", {"name": NAME, "connector_hash": FQN}),
+        ("BeginLogin", {"replaces": NAME, "connector_hash": FQN}),
     ]
-    for path, body in widening:
-        assert unlocked.post(path, body, local=True).status == 400, path
+    for kind, fields in widening:
+        assert unlocked.ask(kind, **fields).status == 400, kind
     guessed = [
-        unlocked.post(path, {**body, "passphrase": "not the passphrase"}, local=True)
-        for path, body in widening
+        unlocked.ask(kind, **fields, passphrase="not the passphrase") for kind, fields in widening
     ]
     assert [each.error["class"] for each in guessed] == ["forbidden"] * 3
     assert [each.error["details"]["attempts"] for each in guessed] == [1, 2, 3]
@@ -112,7 +111,7 @@ def test_another_program_of_the_account_can_ask_and_never_widen(
     attempts = json.loads((home / "vault-attempts.json").read_text())
     attempts["last"] = time.time() + 3600
     (home / "vault-attempts.json").write_text(json.dumps(attempts))
-    early = unlocked.post("/v1/bindings", {**new, "passphrase": PHRASE}, local=True)
+    early = unlocked.ask("BindAccount", **new, passphrase=PHRASE)
     assert early.error["class"] == "rate_limited"
     assert aileron_json("binding", "list", home=home) == before
     failed = [each for each in unlocked.records() if each["event"] == "vault.unlock_failed"]
@@ -122,7 +121,7 @@ def test_another_program_of_the_account_can_ask_and_never_widen(
 
 def test_what_takes_away_needs_no_passphrase(home: Path, unlocked: Console) -> None:
     setup(home)
-    assert unlocked.post("/v1/bindings/revoke", {"name": NAME}, local=True).status == 204
+    assert unlocked.ask("RevokeAccount", name=NAME).status == 200
     assert aileron_json("binding", "list", home=home)["items"] == []
 
 
@@ -160,8 +159,8 @@ def test_what_cannot_be_bound_says_why_before_it_asks(home: Path, unlocked: Cons
     plain = furnish_plain(home)
     done = aileron("binding", "setup", plain, home=home, code=1)
     assert "is not accepted" in done.stderr
-    asked = {"passphrase": PHRASE, "connector": plain, "identity": "x", "secret": KEY}
-    absent = unlocked.post("/v1/bindings", asked, local=True)
+    asked = {"connector_hash": plain, "identity": "x", "account": "", "secret": KEY}
+    absent = unlocked.ask("BindAccount", **asked, passphrase=PHRASE)
     assert (absent.status, absent.error["class"]) == (404, "not_found")
     assert "An identity has" in setup(home, "--identity", "A/b", code=2).stderr
     assert "7 bytes" in setup(home, key="1234567", code=2).stderr
@@ -229,27 +228,30 @@ def status_text(home: Path) -> str:
 def test_no_secret_is_anywhere_but_in_the_request(home: Path, unlocked: Console) -> None:
     """Answers, errors, log, audit, database and files; the vault's file has it encrypted."""
     body = {
-        "passphrase": PHRASE, "connector": FQN, "identity": "work", "account": "ana", "secret": KEY,
+        "passphrase": PHRASE, "connector_hash": FQN, "identity": "work", "account": "ana", "secret": KEY,
     }  # fmt: skip
     answers = [
-        unlocked.post("/v1/bindings", each, local=True)
+        unlocked.ask("BindAccount", **each)
         for each in (
             {**body, "x": 1},
-            {**body, "connector": "nowhere"},
+            {**body, "connector_hash": "nowhere"},
             {**body, "identity": "A B"},
             {**body, "secret": KEY + "\n"},
             {**body, "secret": [KEY]},
+            {**body, "secret": KEY + "\ud800"},
+            {**body, "secret": KEY * 1000},
             {**body, "session_token": KEY, "user": KEY},
             {**body, "identity": "other"},
             {**body, "identity": "other"},
         )
     ]
-    answers.append(unlocked.request("POST", "/v1/bindings", raw=KEY.encode(), local=True))
-    assert [each.status for each in answers] == [400, 404, 400, 400, 400, 201, 201, 409, 400]
+    answers.append(unlocked.request("POST", "/v1/intents", raw=KEY.encode(), local=True))
+    statuses = [each.status for each in answers]
+    assert statuses == [400, 404, 400, 400, 400, 400, 400, 200, 200, 409, 400]
     said = [each.raw for each in answers]
-    said += [unlocked.get("/v1/bindings", local=True).raw]
-    again = {"passphrase": PHRASE, "name": "api_key/scripted/work"}
-    assert unlocked.post("/v1/bindings/rebind", again, local=True).status == 200
+    said += [unlocked.ask("ReadAccounts").raw]
+    again = {"passphrase": PHRASE, "name": "api_key/scripted/work", "connector_hash": FQN}
+    assert unlocked.ask("RebindAccount", **again).status == 200
     said += [json.dumps(unlocked.records()).encode()]
     unlocked.end()
     said += [path.read_bytes() for path in home.rglob("*") if path.is_file()]
@@ -273,7 +275,7 @@ def test_the_secret_is_typed_unseen_into_a_vault_that_is_made_for_it(
     assert KEY.encode() not in terminal.raw
     assert PHRASE.encode() not in terminal.raw
 
-    assert console.post("/v1/vault/lock", local=True).status == 200
+    assert console.ask("LockVault").status == 204
     terminal = binding_terminal(home, "revoke", NAME)
     terminal.answer("Delete ana@example.com", "n")
     said = terminal.text_at_end(1)

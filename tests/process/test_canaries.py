@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,22 +81,23 @@ class WatchedPlace:
     """All that the console answered over HTTP."""
 
     def bind(self) -> None:
-        body = {"connector": FQN, "identity": "work", "account": "ana@example.com"}
+        body = {"connector_hash": FQN, "identity": "work", "account": "ana@example.com"}
         proof = {"passphrase": PASSPHRASE}
         if self.kind != "oauth2":
             body |= {"secret": SECRET, **({} if self.kind == "api_key" else {"user": "ana"})}
             body |= {"session_token": TOKEN} if self.kind == "aws_sigv4" else {}
-            self.ask("/v1/bindings", {**body, **proof}, 201)
+            self.ask("BindAccount", {**body, **proof})
             return
         del body["account"]
-        begun = self.ask("/v1/bindings/oauth", {**body, **proof}, 201)
+        begun = self.ask("BeginLogin", {**body, **proof})["LoginUpdated"]["login"]
         assert self.server.browse(begun["url"]) == 200
-        self.ask("/v1/bindings/oauth/wait?wait=30", {"id": begun["id"]}, 200)
-        self.ask("/v1/bindings/oauth/finish", {"id": begun["id"]}, 201)
+        login = {"login_id": begun["login_id"]}
+        self.ask("WaitForLogin", login)
+        self.ask("FinishLogin", {**login, "account": ""})
 
-    def ask(self, path: str, body: dict[str, str], status: int) -> dict[str, str]:
-        answer = self.console.post(path, body, local=True)
-        assert answer.status == status, answer.raw
+    def ask(self, intent: str, fields: dict[str, str]) -> Any:
+        answer = self.console.ask(intent, **fields)
+        assert answer.status == 200, answer.raw
         self.answered.append(answer.raw)
         return answer.json
 
@@ -151,7 +153,7 @@ def test_the_canary_is_on_no_screen_and_in_no_file_process_or_core_dump(
     """The console's terminal, byte by byte, is all that its screens ever showed, and every snapshot of one."""
     processes = Processes()
     processes.start()
-    watched_place.ask("/v1/vault", {"passphrase": PASSPHRASE}, 201)
+    watched_place.ask("CreateVault", {"passphrase": PASSPHRASE})
     watched_place.bind()
     session = watched_place.console.session()
     watched_place.answered.append(str(session).encode())

@@ -83,9 +83,9 @@ def in_use(folder: Path) -> Iterator[Console]:
         command = dumping(folder / "cores", *AS_ORDINARY, *entry)
         console = Console(home, command=command, env={OWNS: str(folder)})
         try:
-            assert console.post("/v1/vault", {"passphrase": PHRASE}, local=True).status == 201
-            body = {"connector": FQN, "identity": "work", "secret": KEY, "passphrase": PHRASE}
-            assert console.post("/v1/bindings", body, local=True).status == 201
+            assert console.ask("CreateVault", passphrase=PHRASE).status == 200
+            fields = {"connector_hash": FQN, "identity": "work", "account": "", "secret": KEY}
+            assert console.ask("BindAccount", **fields, passphrase=PHRASE).status == 200
             token = console.session()["token"]
             threading.Thread(target=_see, args=(console, token), daemon=True).start()
             eventually(lambda: service.seen, "the request has arrived")

@@ -24,11 +24,9 @@ def test_a_key_is_stored_listed_and_removed_with_the_passphrase_asked_each_time(
     )
     assert aileron_json("gateway", "key", "list", home=home)["items"] == []
     body = {"provider": "openai", "base_url": "https://api.openai.com", "secret": KEY}
-    assert unlocked.post("/v1/gateway/keys", body, local=True).status == 400
+    assert unlocked.ask("SetModelKey", **body).status == 400
     body |= {"passphrase": PHRASE, "base_url": "https://other.example"}
-    assert unlocked.post("/v1/gateway/keys", body, local=True).status == 409
-    assert unlocked.post("/v1/gateway/keys", body).status == 401
-    assert unlocked.post("/v1/gateway/keys", body, token=unlocked.session()["token"]).status == 403
+    assert unlocked.ask("SetModelKey", **body).status == 409
 
     said = aileron(*words, home=home, stdin=KEY, env=KNOWN).stdout
     assert "sent to  https://api.openai.com, over TLS, and to no other address" in said

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from aileron_core.server.routes import ROUTES
 from tests.support.core_harness import install_examples
 from tests.support.forked import run_forked
 from tests.support.server_harness import CLI, DRAFT, ROOT, Console, Serve, aileron, aileron_json
@@ -50,7 +49,7 @@ def test_the_vault_of_a_console_from_its_creation_to_a_restart(home: Path, serve
     assert console.vault == "unlocked"
     aileron("vault", "lock", home=home)
     assert console.vault == "locked"
-    assert console.unlock(PHRASE).json["failed_attempts"] == 0
+    assert console.unlock(PHRASE).json["VaultUnlocked"]["failed_attempts"] == 0
     assert vault_events(console) == [
         ("vault.created", "person"),
         ("vault.unlock_failed", "person"),
@@ -77,17 +76,16 @@ def test_no_passphrase_is_anywhere_but_in_the_request(home: Path, serve: Serve) 
     make_vault(home, PHRASE)
     console = serve()
     said = [console.unlock(WRONG).raw, console.unlock(PHRASE).raw, console.unlock(OTHER).raw]
-    said.append(console.post("/v1/vault", {"passphrase": PHRASE}, local=True).raw)
-    for body in ({"passphrase": PHRASE, "x": 1}, {"passphrase": [PHRASE]}, {"old": PHRASE}):
+    said.append(console.ask("CreateVault", passphrase=PHRASE).raw)
+    for fields in ({"passphrase": PHRASE, "x": 1}, {"passphrase": [PHRASE]}, {"old": PHRASE}):
         said += [
-            console.post(f"/v1/vault{path}", body, local=True).raw
-            for path in ("", "/unlock", "/change-passphrase")
+            console.ask(kind, **fields).raw
+            for kind in ("CreateVault", "UnlockVault", "ChangePassphrase", PHRASE)
         ]
-    raw = b'{"passphrase": "' + PHRASE.encode() + b'", "passphrase": "y"}'
-    said.append(console.request("POST", "/v1/vault/unlock", raw=raw, local=True).raw)
-    said.append(console.request("POST", "/v1/vault/unlock", raw=PHRASE.encode(), local=True).raw)
-    changed = {"old": PHRASE, "new": OTHER}
-    assert console.post("/v1/vault/change-passphrase", changed, local=True).status == 200
+    raw = b'{"UnlockVault": {"passphrase": "' + PHRASE.encode() + b'", "passphrase": "y"}}'
+    for each in (raw, PHRASE.encode(), json.dumps({"UnlockVault": PHRASE}).encode()):
+        said.append(console.request("POST", "/v1/intents", raw=each, local=True).raw)
+    assert console.ask("ChangePassphrase", old=PHRASE, new=OTHER).status == 204
     for process in Path("/proc").glob("[0-9]*"):
         for name in ("cmdline", "environ"):
             if process.name != str(os.getpid()):
@@ -113,7 +111,7 @@ def test_a_console_is_unlocked_by_a_file_and_says_that_nobody_did_it(
 ) -> None:
     make_vault(home, PHRASE)
     console = serve(None, "--passphrase-file", str(phrase_file))
-    assert console.get("/v1/vault", local=True).json["unattended"] is True
+    assert console.ask("ReadVault").json["VaultStatus"]["unattended"] is True
     assert vault_events(console)[-1] == ("vault.unlocked", "aileron")
     for command in (("vault", "status"), ("status",)):
         assert "unattended" in aileron(*command, home=home).stdout
@@ -127,7 +125,7 @@ def test_a_console_is_unlocked_by_a_file_and_says_that_nobody_did_it(
 
 
 def test_a_passphrase_decides_nothing(home: Path, serve: Serve, phrase_file: Path) -> None:
-    """Not over the home's socket, not beside a session's token, and no route that takes one decides."""
+    """Not over the home's socket, not beside a session's token, and not as an intent that has one."""
     install_examples(home)
     make_vault(home, PHRASE)
     console = serve(None, "--accept-installed", "--passphrase-file", str(phrase_file))
@@ -146,16 +144,9 @@ def test_a_passphrase_decides_nothing(home: Path, serve: Serve, phrase_file: Pat
     result = console.get(f"/v1/action-approvals/{approval}/result", token=token).json
     assert result["status"] == "pending_approval"
     assert not [each for each in console.records() if each["event"].startswith("approval.")]
-    taking = {
-        each.path
-        for each in ROUTES
-        if {"passphrase", "old"} & set(getattr(each.request_body, "__annotations__", ()))
-    }
-    assert {"/v1/vault/unlock", "/v1/vault/change-passphrase", "/v1/bindings"} <= taking
-    for each in taking:
-        assert each.startswith(("/v1/vault", "/v1/bindings", "/v1/gateway/keys")), (
-            f"{each} takes a passphrase"
-        )
+    # And none that decides comes by the way in that takes one.
+    taken = console.ask("Approve", approval_id=approval, digest="0" * 64, passphrase=PHRASE)
+    assert taken.status == 400
 
 
 def test_a_passphrase_of_an_unattended_start_widens_nothing(
@@ -164,41 +155,41 @@ def test_a_passphrase_of_an_unattended_start_widens_nothing(
     """Also after the vault was locked and unlocked with it; what takes away, and its status, still work."""
     make_vault(home, PHRASE)
     console = serve(None, "--passphrase-file", str(phrase_file))
-    account = {"connector": "x", "identity": "mine", "secret": "a-key-of-mine"}
+    account = {"connector_hash": "x", "identity": "mine", "account": "", "secret": "a-key-of-mine"}
     key = {"provider": "anthropic", "base_url": "https://api.anthropic.com", "secret": "a-key"}
     widening: list[tuple[str, dict[str, Any]]] = [
-        ("/v1/bindings", account),
-        ("/v1/bindings/rebind", {"name": "api_key/x/mine"}),
-        ("/v1/bindings/oauth", {"connector": "x"}),
-        ("/v1/gateway/keys", key),
-        ("/v1/vault/keyring", {"on": True}),
+        ("BindAccount", account),
+        ("RebindAccount", {"name": "api_key/x/mine", "connector_hash": "x"}),
+        ("BeginLogin", {"connector_hash": "x"}),
+        ("SetModelKey", key),
+        ("SetKeyring", {"on": True}),
     ]
     for _ in range(2):
-        for path, body in widening:
-            answer = console.post(path, {**body, "passphrase": PHRASE}, local=True)
-            assert (answer.status, answer.error["class"]) == (403, "forbidden"), path
+        for kind, fields in widening:
+            answer = console.ask(kind, **fields, passphrase=PHRASE)
+            assert (answer.status, answer.error["class"]) == (403, "forbidden"), kind
             assert "from a file, a descriptor or a variable" in answer.error["message"]
         aileron("vault", "lock", home=home)
         assert console.unlock(PHRASE).status == 200
     console.end()
     attended = serve()
     assert attended.unlock(PHRASE).status == 200
-    for path, body in widening[:3]:
-        answer = attended.post(path, {**body, "passphrase": PHRASE}, local=True)
-        assert answer.error["class"] == "not_found", path
+    for kind, fields in widening[:3]:
+        answer = attended.ask(kind, **fields, passphrase=PHRASE)
+        assert answer.error["class"] == "not_found", kind
 
 
 def test_the_keyring_is_not_asked_over_the_socket(home: Path, serve: Serve) -> None:
     """It is turned on with the passphrase, and this machine's says that it has none."""
     make_vault(home, PHRASE)
     console = serve()
-    no_passphrase = console.post("/v1/vault/unlock", {}, local=True)
-    assert no_passphrase.status == 400
-    assert console.post("/v1/vault/keyring", {"on": True}, local=True).status == 400
-    wrong = console.post("/v1/vault/keyring", {"on": True, "passphrase": WRONG}, local=True)
+    assert console.ask("UnlockVault").status == 400
+    assert console.ask("UnlockVaultWithKeyring").status == 400
+    assert console.ask("SetKeyring", on=True).status == 400
+    wrong = console.ask("SetKeyring", on=True, passphrase=WRONG)
     assert (wrong.status, wrong.error["details"]["attempts"]) == (403, 1)
     assert console.vault == "locked"
-    assert console.get("/v1/vault", local=True).json["keyring"] is False
+    assert console.ask("ReadVault").json["VaultStatus"]["has_keyring"] is False
 
 
 def test_the_variable_is_overwritten_in_the_process_and_no_child_gets_it(
@@ -323,15 +314,15 @@ def test_a_damaged_vault_is_said_where_it_is_looked_at(home: Path, serve: Serve)
     make_vault(home, PHRASE)
     console = serve()
     assert console.unlock(PHRASE).status == 200
-    changed = {"old": PHRASE, "new": OTHER}  # writes the previous file as well
-    assert console.post("/v1/vault/change-passphrase", changed, local=True).status == 200
+    # It writes the previous file as well.
+    assert console.ask("ChangePassphrase", old=PHRASE, new=OTHER).status == 204
     console.end()
     (home / "vault.json").write_text("{")
     assert "vault.json is damaged. vault.json.previous" in (
         aileron("vault", "status", home=home).stdout
     )
     console.start()
-    answer = console.unlock(OTHER).json
-    assert "vault.json.previous" in answer["vault"]["problem"]
+    answer = console.unlock(OTHER).json["VaultUnlocked"]
+    assert "vault.json.previous" in answer["problem"]
     recorded = [each for each in console.records() if each["event"] == "vault.unlocked"]
     assert "vault.json.previous" in json.dumps(recorded[-1])

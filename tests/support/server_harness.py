@@ -243,14 +243,18 @@ class Console:
         assert answer.status == 201, answer.raw
         return answer.json
 
+    def ask(self, intent: str, /, **fields: Any) -> Answer:
+        """Send an intent over the home's socket, as commands do."""
+        return self.post("/v1/intents", {intent: fields}, local=True)
+
     def unlock(self, phrase: str) -> Answer:
         """Unlock the vault, as the command does."""
-        return self.post("/v1/vault/unlock", {"passphrase": phrase}, local=True)
+        return self.ask("UnlockVault", passphrase=phrase)
 
     @property
     def vault(self) -> str:
         """The state of the vault."""
-        return self.get("/v1/vault", local=True).json["state"]
+        return self.ask("ReadVault").json["VaultStatus"]["state"]
 
     def run(self, action: str, args: Any, token: str, **more: Any) -> Answer:
         return self.post(f"/v1/actions/{action}/run", {"args": args, **more}, token=token)

@@ -12,6 +12,7 @@ from starlette.types import Receive
 
 from aileron_core.app import App
 from aileron_core.console_port.events import CoreEvent, SessionsUpdated, VaultStatus
+from aileron_core.credentials.upstreams import Provider, Upstream, upstream_at, upstreams
 from aileron_core.errors import AileronError
 from aileron_core.server.auth import assign_connection, check_address, session_socket_of
 from aileron_core.server.gateway.augmenting import (
@@ -35,9 +36,8 @@ from aileron_core.server.gateway.key_injection import (
     KeyedRequest,
     with_key,
 )
-from aileron_core.server.gateway.providers import GatewayError, Provider, error_body, provider_of
+from aileron_core.server.gateway.providers import GatewayError, error_body, provider_of
 from aileron_core.server.gateway.tunnel import Tunnel
-from aileron_core.server.gateway.upstreams import Upstream, upstream_at, upstreams
 from aileron_core.server.shares import Shares
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.traffic import GatewayRequest

@@ -6,11 +6,10 @@ from typing import Protocol
 
 from starlette.types import Receive
 
+from aileron_core.credentials.upstreams import Provider, Upstream
 from aileron_core.server.gateway.client import ConnectionPool
 from aileron_core.server.gateway.client_request import ClientRequest
 from aileron_core.server.gateway.key_injection import KeyedRequest
-from aileron_core.server.gateway.providers import Provider
-from aileron_core.server.gateway.upstreams import Upstream
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.traffic import GatewayRequest, TrafficMeter
 

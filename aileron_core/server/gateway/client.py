@@ -14,9 +14,9 @@ from typing import Literal, Protocol, TypeAlias, cast
 
 import httptools
 
+from aileron_core.credentials.upstreams import Upstream
 from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.gateway.providers import Header
-from aileron_core.server.gateway.upstreams import Upstream
 
 Framing: TypeAlias = Literal["none", "length", "chunked", "close"]
 """How the end of an answer is marked: no body, Content-Length, chunks, or the end of the connection."""

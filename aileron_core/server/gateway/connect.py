@@ -20,8 +20,8 @@ from aiohappyeyeballs import (
 )
 
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver, SystemResolver
+from aileron_core.credentials.upstreams import Upstream
 from aileron_core.server.gateway.providers import GatewayError
-from aileron_core.server.gateway.upstreams import Upstream
 
 _RESOLVE_SECONDS = 10.0
 _CONNECT_SECONDS = 10.0

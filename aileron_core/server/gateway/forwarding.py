@@ -8,11 +8,11 @@ from typing import Literal, TypeAlias
 
 from starlette.types import Receive
 
+from aileron_core.credentials.upstreams import Upstream
 from aileron_core.server.gateway.client import Framing, UpstreamConnection
 from aileron_core.server.gateway.client_request import ClientRequest
 from aileron_core.server.gateway.inspecting import SafeCopy
 from aileron_core.server.gateway.providers import Header
-from aileron_core.server.gateway.upstreams import Upstream
 from aileron_core.sessions.traffic import GatewayRequest, TrafficMeter
 
 Outcome: TypeAlias = Literal["whole", "stale", "unanswered", "broken", "gone", "switched"]

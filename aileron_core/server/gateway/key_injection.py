@@ -13,13 +13,13 @@ from typing import Final
 
 from aileron_core.connectors.http.scrubber import spellings_of
 from aileron_core.credentials.model_keys import ModelKeys
+from aileron_core.credentials.upstreams import Provider, Upstream
 from aileron_core.errors import AileronError, VaultLocked
 from aileron_core.ids import token_hash
 from aileron_core.server.gateway.client import Framing
 from aileron_core.server.gateway.client_request import ClientRequest
 from aileron_core.server.gateway.forwarding import Forwarding
-from aileron_core.server.gateway.providers import GatewayError, Header, Provider
-from aileron_core.server.gateway.upstreams import Upstream
+from aileron_core.server.gateway.providers import GatewayError, Header
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.traffic import GatewayRequest, TrafficMeter
 

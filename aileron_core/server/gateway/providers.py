@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterable
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
-Provider: TypeAlias = Literal["anthropic", "openai", "gemini"]
-PROVIDERS: tuple[Provider, ...] = get_args(Provider)
+from aileron_core.credentials.upstreams import Provider
+
 Header: TypeAlias = tuple[bytes, bytes]
 GatewayErrorKind: TypeAlias = Literal[
     "unauthorized",

@@ -14,6 +14,7 @@ from aileron_core.errors import AileronError, Failure
 from aileron_core.runs import GateSettings, digest
 from aileron_core.runs.transitions import FINAL
 from aileron_core.server.error_responses import STATUS
+from aileron_core.server.intent_routes import PROOFS
 from aileron_core.server.openapi import document
 from aileron_core.server.routes import ROUTES
 from aileron_core.server.tool_results import builtin_tools
@@ -62,6 +63,11 @@ def test_routes_are_those_that_are_served_and_described() -> None:
     assert documented == {(spec.method, spec.path): spec.access for spec in ROUTES}
     paths = document()["paths"]
     assert documented.keys() == {(m.upper(), path) for path, each in paths.items() for m in each}
+
+
+def test_intents_are_those_that_are_taken_with_the_proof_that_each_needs() -> None:
+    documented = {kind: proof for kinds, proof in rows("Intents") for kind in names_listed(kinds)}
+    assert documented == {kind.__name__: proof for kind, proof in PROOFS.items()}
 
 
 def test_an_agent_is_told_of_these_states_alone() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from aileron_core.credentials.upstreams import upstreams
 from aileron_core.errors import FileProblems
-from aileron_core.server.gateway.upstreams import upstreams
 from aileron_core.settings import GatewaySettings, load_settings
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from aileron_core.app import App
 from aileron_core.connectors.http.addresses import AddressGuard
+from aileron_core.credentials.upstreams import upstreams
 from aileron_core.server.gateway.connect import Dialer, Proxies
 from aileron_core.server.gateway.providers import GatewayError
-from aileron_core.server.gateway.upstreams import upstreams
 from aileron_core.settings import GatewaySettings
 from tests.core.server.gateway.harness import (
     PATIENCE,

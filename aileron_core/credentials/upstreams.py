@@ -3,12 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from aileron_core.server.gateway.providers import Provider
+from aileron_core.errors import InvalidRequest
 from aileron_core.settings import GatewaySettings
 
+Provider: TypeAlias = Literal["anthropic", "openai", "gemini"]
+PROVIDERS: tuple[Provider, ...] = get_args(Provider)
 _DEFAULT: Mapping[Provider, str] = {
     "anthropic": "https://api.anthropic.com",
     "openai": "https://api.openai.com",
@@ -17,6 +19,18 @@ _DEFAULT: Mapping[Provider, str] = {
 _MOST_ENCODED = 8
 """Times that a path may be percent-encoded; what is encoded more often is refused."""
 _PORTS: Mapping[str, int] = {"http": 80, "https": 443}
+
+
+def find_provider(name: str) -> Provider:
+    """Return the provider *name*.
+
+    Raises:
+        InvalidRequest: there is none.
+    """
+    for each in PROVIDERS:
+        if each == name:
+            return each
+    raise InvalidRequest(f"A provider is one of {', '.join(PROVIDERS)}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
