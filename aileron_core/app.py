@@ -496,7 +496,7 @@ class _Commands:
                 publisher=reports.publisher,
                 screens=base.screens,
                 contents=runs.contents,
-                undo=runs.undo,
+                can_undo=runs.undo.can_undo,
             ),
             undo=runs.undo,
             screens=base.screens,

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,6 @@ from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.row_records import matches_record
 from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.transitions import RunState
-from aileron_core.runs.undo import UndoService
 from aileron_core.sessions import session_table
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.service import unknown_session
@@ -49,7 +49,7 @@ class CallReader:
     publisher: EventPublisher
     screens: SealedScreens
     contents: SealedContents
-    undo: UndoService
+    can_undo: Callable[[str], bool]
 
     async def read(self, run_id: str) -> CallRead:
         """Return the call of *run_id* with its records.
@@ -87,7 +87,7 @@ class CallReader:
             approval=view,
             gated=row.gated,
             result=result_fields(run),
-            can_undo=self.undo.can_undo(run_id),
+            can_undo=self.can_undo(run_id),
             edited=edited,
             records=records,
             screens=screens,

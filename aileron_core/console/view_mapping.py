@@ -72,6 +72,7 @@ def approval_view(
         run_id=row.run_id,
         state=cast("ShownState", str(row.state)),
         version=run.version,
+        can_undo=run.can_undo,
         requested_at=row.requested_at,
         expires_at=row.expires_at,
         session_id=session.session_id,

@@ -157,6 +157,8 @@ class ApprovalView:
     outcome: str = ""
     """Our own sentence on how it ended, for failed and unknown; empty otherwise."""
     ended_at: float | None = None
+    can_undo: bool = False
+    """A built-in tool's call that wrote something which can be taken back."""
     forgotten: bool = False
     """Its arguments and its result are not kept any more."""
     sealed: str = ""

@@ -136,7 +136,9 @@ class LiveRun:
     account_choices: dict[str, str] = field(default_factory=dict[str, str])
     """By FQN, the binding that a person picked for this call."""
     undo: str = ""
-    """How what it did is taken back (`OpResult.undo`), until `UndoService` has it."""
+    """How what it did is taken back (`OpResult.undo`), until `runs.undo` has it."""
+    can_undo: bool = False
+    """`runs.undo` has it, and nobody has taken it back."""
     recorded_rule: str = ""
     """Of a run of an earlier process: what its record says that the rules said."""
     claims: tuple[tuple[str, str], ...] = ()

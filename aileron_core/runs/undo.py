@@ -44,7 +44,7 @@ class UndoService:
                 if isinstance(each, StoppableConnector):
                     each.call_ended()
         if run.is_final and run.undo:
-            row, undo, run.undo = run.row, run.undo, ""
+            row, undo, run.undo, run.can_undo = run.row, run.undo, "", True
             self._changes[row.run_id] = _Change(row.session_id, row.action, undo)
             if len(self._changes) > _MAX_CALLS:
                 self._changes.popitem(last=False)

@@ -331,7 +331,8 @@ def _tag(item: Item, now: float, *, hidden: bool) -> Line:
     if view.waits_for is not None:
         return (Piece(words.item.WAITS_FOR_RUN, "attn"),)
     if (state := view.shown_state) in words.item.ROW_STATES:
-        return (Piece(words.item.ROW_STATES[state], STATE_ROLES.get(state, "muted")),)
+        tag = Piece(words.item.ROW_STATES[state], STATE_ROLES.get(state, "muted"))
+        return (tag, Piece(words.item.CAN_BE_UNDONE, "muted")) if view.can_undo else (tag,)
     if view.drift is not None:
         return (Piece(words.item.TAGS["changed"], "attn"),)
     if hidden:

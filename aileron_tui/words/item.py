@@ -30,6 +30,7 @@ ROW_STATES: Final = {
     "expired": "– expired",
     "withdrawn": "← withdrawn",
 }
+CAN_BE_UNDONE: Final = ", can undo"
 GLYPHS: Final = {
     "new": "●",
     "pending": "●",

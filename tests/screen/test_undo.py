@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port.events import Recorded
+from aileron_core.console_port.events import ApprovalUpdated, Recorded
 from aileron_core.console_port.intents import UndoRun
 from tests.screen.driving import NOW, short, start
 from tests.support.screens.calls import snapshot
@@ -60,3 +60,20 @@ def test_another_opened_call_starts_the_rest_anew() -> None:
     play.press_alone("j")
     assert model.activity.key != key
     assert model.screen_version != before
+
+
+def test_what_an_approved_call_wrote_is_undone_in_the_row_that_it_leaves() -> None:
+    """It stays for a moment, and says so; a call that wrote nothing offers nothing."""
+    waits = short(1, action="builtin.write")
+    play = Play(start(waits, short(2)), answers=True)
+    ended = replace(waits, state="completed", ended_at=NOW, version=waits.version + 1)
+    play.port.tell(ApprovalUpdated(view=ended))
+    play.rest()
+    assert "can undo" not in play.text
+    assert "z  undo" not in play.keys
+    play.port.tell(ApprovalUpdated(view=replace(ended, can_undo=True, version=ended.version + 1)))
+    play.rest()
+    assert "✓ done, can undo" in play.text
+    assert "z  undo" in play.keys
+    play.press_alone("z")
+    play.until(lambda: UndoRun(run_id=waits.run_id) in play.port.intents)

@@ -97,14 +97,18 @@ def _ask_stop_run(page: Page) -> None:
 
 
 def _undone(now: Situation) -> Iterable[UndoRun]:
-    if _can_undo(now):
-        yield UndoRun(run_id=now.model.opened_call.run_id)
+    if run_id := _undoable(now):
+        yield UndoRun(run_id=run_id)
 
 
-def _can_undo(now: Situation) -> bool:
+def _undoable(now: Situation) -> str:
+    """Return the id of the call that can be undone: the open one, or one that has just ended; '' for none."""
     # The person has seen what it wrote before, or did not have to: nothing has to be read here.
+    if now.view == "waiting":
+        ended = now.approval if now.blocked_by == "over" else None
+        return ended.run_id if ended is not None and ended.can_undo else ""
     call = now.model.opened_call.call if now.view == "activity" else None
-    return call is not None and call.can_undo and _free(now)
+    return now.model.opened_call.run_id if call is not None and call.can_undo and _free(now) else ""
 
 
 # Files
@@ -245,11 +249,11 @@ DECIDING = (
         why_not=unless(lambda now: now.running, _said.NOT_RUNNING), do=_ask_stop_run,
     ),
     _Key(
-        "undo_run", ("z",), "undo", ("activity",), "take back what this call of a built-in tool wrote",
+        "undo_run", ("z",), "undo", ("waiting", "activity"), "take back what this call of a built-in tool wrote",
         decides=True, footer_rank=9, needs="core",
         why_not=unless(
-            _can_undo,
-            "only an open call of a built-in tool that wrote something, in a session that is open, can be undone",
+            _undoable,
+            "only a call of a built-in tool that wrote something, in a session that is open, can be undone",
         ),
         intents=_undone,
     ),

@@ -59,11 +59,14 @@ async def test_what_was_there_before_is_back_once_and_that_is_on_record(
 ) -> None:
     run_id = await wrote(core)
     assert (project / "a.txt").read_text() == "after\n"
-    assert (await core.opened(run_id)).can_undo
+    opened = await core.opened(run_id)
+    assert opened.can_undo
+    assert opened.approval.can_undo
     await core.do(UndoRun(run_id=run_id))
     assert (project / "a.txt").read_text() == "before\n"
     call = await core.opened(run_id)
     assert not call.can_undo
+    assert not call.approval.can_undo
     assert not call.edited
     assert [(each.event, each.actor) for each in call.records][-1] == ("run.undone", "person")
     with pytest.raises(NotFound, match="nothing that could be undone"):
