@@ -9,8 +9,9 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from aileron_core.containment.git.examine import Examination, persons_commits, shown
@@ -22,11 +23,11 @@ from aileron_core.containment.git.objects import (
 from aileron_core.containment.git.record import OBJECT_ID_PATTERN, RepositoryRecord
 from aileron_core.containment.git.refs import (
     IMPORTED,
-    PRESERVED_REFS,
-    RefChanges,
+    Changes,
     checked_out_elsewhere,
     delete_refs,
     preserve_refs,
+    preserved_refs,
     shadowing_refs,
     update_refs,
 )
@@ -169,7 +170,6 @@ def read_agent_state(repository: SessionRepository, *, final: bool) -> AgentStat
     )
 
 
-_SHADOWS = "git could take its short name for something else"
 _INDEX_CHANGED = "you changed the index while the agent ran"
 _INDEX = "index"
 _LOCK_SECONDS = 5.0
@@ -198,108 +198,112 @@ def import_changes(
     # One that only names another ref would look deleted.
     names = {*agent.refs, *record.refs} - {STASH_REF, *agent.symbolic}
     moved = {name for name in names if agent.refs.get(name) != record.refs.get(name)}
-    changed = {name: agent.refs.get(name) for name in sorted(moved) if name.startswith(IMPORTED)}
+    changed = {name for name in moved if name.startswith(IMPORTED)}
     if final:
         _report_left_out(record, left_out)
-        _report_not_imported(record, {*moved, *({*agent.symbolic} - {*symbolic})} - {*changed})
+        _report_not_imported(record, {*moved, *({*agent.symbolic} - {*symbolic})} - changed)
     if not changed and not agent.unreferenced and agent.head == record.head and entries == before:
         return
-    changes = RefChanges.classify(changed, record.refs, now, checked_out_elsewhere(repository))
-    new = [name for name in changes.updates if name not in now]
+    changes = _compare(repository, agent, changed, now)
+    new = [name for name in changes.updates() if name not in now]
     for name in shadowing_refs(repository, new, (*now, *symbolic)):
-        changes.reject(name, _SHADOWS)
-    entries = _fetch_and_check(repository, agent, changes, examination, entries, before, now)
+        changes.set_aside(name, "git could take its short name for something else")
+    if not _fetch_and_check(repository, agent, changes, examination, entries - before, now):
+        entries = before
     with IndexLock(repository, seconds=_LOCK_SECONDS if final else 0.0) as lock:
         if not (lock.is_held or final):
             raise GitFailed("the index is locked by another program.")
         if entries != before and not (lock.is_held and repository.index_is_untouched(lock.read())):
-            _keep_checkout(repository, changes)
+            # With a stale index the person's next commit would undo the agent's work.
+            head = repository.person_head().removeprefix("ref: ")
+            for name in {"HEAD"} | ({head} & changes.updates().keys()):
+                changes.set_aside(name, _INDEX_CHANGED)
         _apply(repository, agent, changes, lock, (entries, before))
 
 
-def _keep_checkout(repository: SessionRepository, changes: RefChanges) -> None:
-    """Leave HEAD and its branch alone: with a stale index the next commit would undo the agent's work."""
-    changes.reject("HEAD", _INDEX_CHANGED)
-    name = repository.person_head().removeprefix("ref: ")
-    if name in changes.updates:
-        changes.reject(name, _INDEX_CHANGED)
+def _compare(
+    repository: SessionRepository, agent: AgentState, changed: set[str], now: Mapping[str, str]
+) -> Changes:
+    """Return the agent's changes; what the person changed too, or uses elsewhere, is set aside.
+
+    Args:
+        changed: the branches and tags that the agent changed.
+        now: the person's refs.
+    """
+    changes = Changes(theirs={**agent.unreferenced})
+    if OBJECT_ID_PATTERN.match(agent.head) and agent.head != repository.record.head:
+        changes.theirs["HEAD"] = agent.head
+    elsewhere = checked_out_elsewhere(repository)
+    for name in sorted(changed):
+        if now.get(name) == agent.refs.get(name):
+            continue
+        changes.theirs[name] = agent.refs.get(name)
+        if now.get(name) != repository.record.refs.get(name):
+            changes.set_aside(name, "you changed it too")
+        elif name in elsewhere:
+            changes.set_aside(name, "it is checked out in another work tree")
+    return changes
 
 
 def _fetch_and_check(
     repository: SessionRepository,
     agent: AgentState,
-    changes: RefChanges,
+    changes: Changes,
     examination: Examination,
-    entries: frozenset[IndexEntry],
-    before: frozenset[IndexEntry],
-    now: dict[str, str],
-) -> frozenset[IndexEntry]:
-    """Fetch and check all new objects; return the entries that may go into the index.
+    staged: frozenset[IndexEntry],
+    now: Mapping[str, str],
+) -> bool:
+    """Fetch and check all new objects; return whether those of the index, *staged*, passed.
 
-    Refs that may not be updated are rejected in *changes*.
+    What may not become the person's is set aside in *changes*.
     """
-    have = {*now.values()}
-    commits = {**changes.updates, **changes.to_preserve, **agent.unreferenced}
-    if OBJECT_ID_PATTERN.match(agent.head) and agent.head != repository.record.head:
-        commits["HEAD"] = agent.head
-    staged = {entry.oid for entry in entries - before if not entry.is_gitlink}
     shallow_commits, already_known = new_shallow_commits(repository)
     shallow = (*repository.record.shallow, *shallow_commits)
+    fetch = partial(fetch_objects, repository, have={*now.values()}, shallow=shallow)
+    wanted = {name: {oid} for name, oid in changes.values().items()}
+    wanted[_INDEX] = {entry.oid for entry in staged if not entry.is_gitlink}
     try:
-        fetch_objects(repository, {*commits.values(), *staged}, have, shallow)
+        fetch(set[str]().union(*wanted.values()))
     except GitFailed:
-        wanted = {**{name: {oid} for name, oid in commits.items()}, _INDEX: staged}
-        bad = _failing(repository, wanted, have, shallow)
-        commits = {name: oid for name, oid in commits.items() if name not in bad}
-        for name in bad:
-            for each in (changes.updates, changes.to_preserve, agent.unreferenced):
-                each.pop(name, None)
-            changes.invalid.append(name)
-        entries = before if _INDEX in bad else entries
-        if _INDEX in bad:
-            staged = set[str]()
-        fetch_objects(repository, {*commits.values(), *staged}, have, shallow)
-    _examine(repository, agent, changes, examination, commits)
+        for name in [*wanted]:
+            try:
+                fetch(wanted[name])
+            except GitFailed as error:
+                del wanted[name]
+                changes.refuse(name)
+                repository.record.refused[name] = str(error)
+        fetch(set[str]().union(*wanted.values()))
+    _examine(repository, agent, changes, examination)
     migrate_objects(repository)
     _update_shallow(repository, shallow_commits, already_known)
-    return entries
+    return _INDEX in wanted
 
 
 def _examine(
-    repository: SessionRepository,
-    agent: AgentState,
-    changes: RefChanges,
-    examination: Examination,
-    commits: Mapping[str, str],
+    repository: SessionRepository, agent: AgentState, changes: Changes, examination: Examination
 ) -> None:
-    """Reject in *changes* whatever would bring into the work tree what the person's own tools obey.
-
-    Args:
-        commits: the agent's fetched objects by name.
-    """
+    """Set aside in *changes* whatever would bring into the work tree what the person's own tools obey."""
     git, record = repository.quarantine_git(), repository.record
-    theirs, ours = (
-        dict(commits),
-        {each: record.refs[each] for each in commits if each in record.refs},
-    )
+    theirs = changes.values()
+    ours = {name: record.refs[name] for name in theirs if name in record.refs}
     head = _head_commit(agent.head, agent.refs)
     # HEAD's tree is what `git reset` makes the index from, whoever committed it.
     if head and agent.head != record.head and _branch(agent.head) not in changes.invalid:
         theirs["HEAD"] = head
-        ours["HEAD"] = _head_commit(record.head, record.refs) or ""
+        if begun := _head_commit(record.head, record.refs):
+            ours["HEAD"] = begun
     kinds = peeled(git, theirs)
-    for name in [name for name in changes.updates if kinds[name][0] != "commit"]:
-        changes.reject(name, "it is not a commit")
+    for name in changes.updates():
+        if kinds[name][0] != "commit":
+            changes.set_aside(name, "it is not a commit")
     tips = {name: oid for name, (kind, oid) in kinds.items() if kind == "commit"}
     moved = {
         name: (tips[name], oid)
-        for name, (kind, oid) in peeled(
-            git, {name: ours[name] for name in ours if ours[name]}
-        ).items()
+        for name, (kind, oid) in peeled(git, ours).items()
         if kind == "commit" and name in tips
     }
     for name, why in examination.commits(tips, persons_commits(repository), moved).items():
-        changes.reject(name, why)
+        changes.set_aside(name, why)
 
 
 def _branch(head: str) -> str:
@@ -309,23 +313,6 @@ def _branch(head: str) -> str:
 
 def _head_commit(head: str, refs: Mapping[str, str]) -> str | None:
     return refs.get(_branch(head), None if head.startswith("ref: ") else head)
-
-
-def _failing(
-    repository: SessionRepository,
-    wanted: dict[str, set[str]],
-    have: set[str],
-    shallow: Sequence[str],
-) -> set[str]:
-    """Return which of *wanted* fail git's checks on their own, and record why for the person."""
-    bad: set[str] = set()
-    for name, oids in wanted.items():
-        try:
-            fetch_objects(repository, oids, have, shallow)
-        except GitFailed as error:
-            bad.add(name)
-            repository.record.refused[name] = str(error)
-    return bad
 
 
 def _update_shallow(
@@ -359,36 +346,24 @@ def _update_shallow(
 def _apply(
     repository: SessionRepository,
     agent: AgentState,
-    changes: RefChanges,
+    changes: Changes,
     lock: IndexLock,
     staged: tuple[frozenset[IndexEntry], frozenset[IndexEntry]],
 ) -> None:
-    """Update refs, HEAD and index; save what was rejected under the session's own refs."""
+    """Update refs, HEAD and index; save what was set aside under the session's own refs."""
     record = repository.record
     head = repository.person_head()
-    head_moves = _may_move_head(repository, agent, changes, head)
-    deleted, changes.deletions = changes.deletions, []
+    may_move = agent.head != record.head and head == record.head
+    may_move = may_move and _branch(agent.head) not in checked_out_elsewhere(repository)
     update_refs(repository, changes)
-    if head_moves and (
-        _branch(agent.head) in changes.rejected or not _move_head(repository, agent.head)
-    ):
-        head_moves = False
-    for name in deleted:
-        if not head_moves and f"ref: {name}" == head:
-            changes.rejected[name] = "you have it checked out"
-        else:
-            changes.deletions.append(name)
+    stays = {*changes.reasons, *changes.invalid} & {"HEAD", _branch(agent.head)}
+    head_moves = may_move and not stays and _move_head(repository, agent.head)
+    if not head_moves and _branch(head) in changes.deletions():
+        changes.set_aside(_branch(head), "you have it checked out")
     delete_refs(repository, changes)
-    extra = dict(agent.unreferenced)
-    if (
-        OBJECT_ID_PATTERN.match(agent.head)
-        and not head_moves
-        and agent.head not in (record.head, head)
-        and "HEAD" not in changes.invalid
-    ):
-        extra["HEAD"] = agent.head
-    names = preserve_refs(repository, {**changes.to_preserve, **extra})
-    _report(repository, extra, changes, names)
+    if head_moves or agent.head == head:
+        changes.theirs.pop("HEAD", None)
+    _report(repository, changes, preserve_refs(repository, changes.kept()))
     if repository.person_head() == agent.head and _same_commit(repository, agent):
         _update_index(repository, lock, *staged)
         _finish_operations(repository)
@@ -398,24 +373,15 @@ def _apply(
     agreed = {name: oid for name, oid in agent.refs.items() if name.startswith(IMPORTED)}
     agreed |= {name: oid for name, oid in record.refs.items() if not name.startswith(IMPORTED)}
     # These are compared again next time, with what the agent began with.
-    for name in {*changes.rejected, *changes.invalid}:
+    for name in {*changes.reasons, *changes.invalid}:
         agreed.pop(name, None)
         agreed |= {name: record.refs[name]} if name in record.refs else {}
     record.refs = agreed
 
 
-def _may_move_head(
-    repository: SessionRepository, agent: AgentState, changes: RefChanges, head: str
-) -> bool:
-    if agent.head == repository.record.head or head != repository.record.head:
-        return False
-    stays = {*changes.rejected, *changes.invalid, *checked_out_elsewhere(repository)}
-    return not stays & {"HEAD", _branch(agent.head)}
-
-
 def _move_head(repository: SessionRepository, head: str) -> bool:
     git = repository.person_git(write=True)
-    note = ("-m", f"aileron: session {repository.folder.parent.name}")
+    note = ("-m", f"aileron: session {repository.session}")
     try:
         if head.startswith("ref: "):
             git.run("symbolic-ref", *note, "HEAD", head.removeprefix("ref: "))
@@ -464,10 +430,10 @@ def _finish_operations(repository: SessionRepository) -> None:
             (repository.git_dir / name).unlink()
 
 
-def _head_sentence(theirs: str, head: str, changes: RefChanges) -> str:
+def _head_sentence(theirs: str, head: str, changes: Changes) -> str:
     agents, yours = (escape(text.removeprefix("ref: ")) for text in (theirs, head))
     # The branch's own sentence says it else.
-    why = "" if _branch(theirs) in changes.rejected else changes.rejected.get("HEAD", "")
+    why = "" if _branch(theirs) in changes.reasons else changes.reasons.get("HEAD", "")
     return f"The agent had {agents} checked out; you have {yours}{why and f' ({why})'}."
 
 
@@ -490,18 +456,20 @@ def _report_not_imported(record: RepositoryRecord, names: set[str]) -> None:
     )
 
 
-def _report(
-    repository: SessionRepository, extra: dict[str, str], changes: RefChanges, names: dict[str, str]
-) -> None:
-    record = repository.record
-    record.updated_refs += [name for name in changes.updates if name not in record.updated_refs]
-    folder = f"{PRESERVED_REFS}/{repository.folder.parent.name}"
-    refs = [name for name in changes.rejected if name.startswith("refs/")]
-    reasons = [*dict.fromkeys(changes.rejected[name] for name in refs)]
-    for number, why in enumerate(reasons[:_MAX_NAMED], start=1):
-        same = [name for name in refs if changes.rejected[name] == why]
-        if number == _MAX_NAMED:
-            same = [name for name in refs if changes.rejected[name] in reasons[number - 1 :]]
+def _report(repository: SessionRepository, changes: Changes, names: Mapping[str, str]) -> None:
+    """Add to the record what became of each change.
+
+    Args:
+        names: the refs under which the agent's values are kept.
+    """
+    record, folder = repository.record, preserved_refs(repository)
+    record.updated_refs += [each for each in changes.updates() if each not in record.updated_refs]
+    groups: dict[str, list[str]] = {}
+    for name, why in changes.reasons.items():
+        if name.startswith("refs/"):
+            is_own = why in groups or len(groups) < _MAX_NAMED
+            groups.setdefault(why if is_own else [*groups][-1], []).append(name)
+    for why, same in groups.items():
         if len(same) > _MAX_NAMED:
             record.add_notice(
                 f"{len(same)} refs, for example {escape(same[0])}, are left as you have them ({why}). "
@@ -509,25 +477,31 @@ def _report(
             )
             continue
         for name in same:
-            why = changes.rejected[name]
-            if name not in names:
-                sentence = f"The agent deleted {escape(name)}, but it was kept ({why})."
-            elif name in record.refs:
-                sentence = f"{escape(name)} keeps your value ({why}). The agent's is kept as {escape(names[name])}."
-            else:
-                sentence = f"The agent's {escape(name)} is kept as {escape(names[name])} ({why})."
-            record.add_notice(sentence)
-    if len(changes.deletions) > _MAX_NAMED:
+            record.add_notice(_aside_sentence(record, name, changes, names))
+    deleted = changes.deletions()
+    if len(deleted) > _MAX_NAMED:
         record.add_notice(
-            f"The agent deleted {len(changes.deletions)} refs. Their old values are kept below "
+            f"The agent deleted {len(deleted)} refs. Their old values are kept below "
             f"{folder}/deleted/."
         )
-    for name in changes.deletions if len(changes.deletions) <= _MAX_NAMED else ():
+    for name in deleted if len(deleted) <= _MAX_NAMED else ():
         record.add_notice(
             f"The agent deleted {escape(name)}. Its old value is kept as "
             f"{folder}/deleted/{escape(name.removeprefix('refs/'))}."
         )
-    for name in extra:
-        what = "The agent's stash" if name.startswith("stash/") else f"The agent's {escape(name)}"
-        why = f" ({changes.rejected[name]})" if name in changes.rejected else ""
-        record.add_notice(f"{what} is kept as {escape(names[name])}{why}.")
+    for name in names:
+        if not name.startswith("refs/"):
+            record.add_notice(_aside_sentence(record, name, changes, names))
+
+
+def _aside_sentence(
+    record: RepositoryRecord, name: str, changes: Changes, names: Mapping[str, str]
+) -> str:
+    why = f" ({changes.reasons[name]})" if name in changes.reasons else ""
+    if name not in names:
+        return f"The agent deleted {escape(name)}, but it was kept{why}."
+    kept = escape(names[name])
+    if name in record.refs:
+        return f"{escape(name)} keeps your value{why}. The agent's is kept as {kept}."
+    what = "stash" if name.startswith("stash/") else escape(name)
+    return f"The agent's {what} is kept as {kept}{why}."

@@ -54,55 +54,43 @@ def shadowing_refs(
 
 
 @dataclass(slots=True, kw_only=True)
-class RefChanges:
-    """How the refs that the agent changed are to be handled."""
+class Changes:
+    """What the agent changed, by name, under one rule: what there is a reason for is set aside, and nothing else with it."""
 
-    updates: dict[str, str] = field(default_factory=dict[str, str])
-    """New values of refs that in the person's repository still are what the agent began with."""
-    deletions: list[str] = field(default_factory=list[str])
-    to_preserve: dict[str, str] = field(default_factory=dict[str, str])
-    """The agent's values of rejected refs: each is kept under another name."""
-    rejected: dict[str, str] = field(default_factory=dict[str, str])
-    """By ref, or by another name of the agent's: why the person's was left as it is."""
-    invalid: list[str] = field(default_factory=list[str])
-    """Refs whose objects fail git's own checks; only the session's git directory has those."""
+    theirs: dict[str, str | None]
+    """The agent's values: of branches and tags (None for a deleted one), of a detached HEAD, and of what no ref names."""
+    reasons: dict[str, str] = field(default_factory=dict[str, str])
+    """Why the person's is left as it is; a value of the agent's is kept under another name."""
+    invalid: set[str] = field(default_factory=set[str])
+    """What fails git's own checks; only the session's git directory has that."""
 
-    @classmethod
-    def classify(
-        cls,
-        changed: Mapping[str, str | None],
-        before: Mapping[str, str],
-        now: Mapping[str, str],
-        elsewhere: frozenset[str],
-    ) -> "RefChanges":
-        """Sort the agent's changes into updates, deletions and rejections.
+    def set_aside(self, name: str, why: str) -> None:
+        self.reasons[name] = f"{self.reasons[name]}; {why}" if name in self.reasons else why
 
-        Args:
-            changed: the agent's values by ref; None for a deleted one.
-            before: the values that the agent began with.
-            now: the person's refs.
-            elsewhere: branches checked out in another work tree of the person's.
-        """
-        changes = cls()
-        for name, value in changed.items():
-            if now.get(name) == value:
-                continue
-            if now.get(name) != before.get(name):
-                changes.reject(name, "you changed it too", value)
-            elif name in elsewhere:
-                changes.reject(name, "it is checked out in another work tree", value)
-            elif value is None:
-                changes.deletions.append(name)
-            else:
-                changes.updates[name] = value
-        return changes
+    def refuse(self, name: str) -> None:
+        """Take *name* for something that fails git's own checks."""
+        self.invalid.add(name)
+        self.theirs.pop(name, None)
+        self.reasons.pop(name, None)
 
-    def reject(self, name: str, why: str, value: str | None = None) -> None:
-        """Leave the person's *name* as it is, and keep the agent's value of it aside."""
-        value = self.updates.pop(name, value)
-        if value is not None:
-            self.to_preserve[name] = value
-        self.rejected[name] = f"{self.rejected[name]}; {why}" if name in self.rejected else why
+    def values(self) -> dict[str, str]:
+        """Return the objects that the agent names."""
+        return {name: oid for name, oid in self.theirs.items() if oid is not None}
+
+    def updates(self) -> dict[str, str]:
+        """Return the branches and tags of the person's that get the agent's value."""
+        return {name: oid for name, oid in self.values().items() if self._is_taken(name)}
+
+    def deletions(self) -> list[str]:
+        """Return the branches and tags of the person's that go."""
+        return [name for name, oid in self.theirs.items() if oid is None and self._is_taken(name)]
+
+    def kept(self) -> dict[str, str]:
+        """Return the agent's values that get another name."""
+        return {name: oid for name, oid in self.values().items() if not self._is_taken(name)}
+
+    def _is_taken(self, name: str) -> bool:
+        return name.startswith(IMPORTED) and name not in self.reasons
 
 
 def checked_out_elsewhere(repository: SessionRepository) -> frozenset[str]:
@@ -119,47 +107,44 @@ def checked_out_elsewhere(repository: SessionRepository) -> frozenset[str]:
     return frozenset(text.removeprefix("ref:").strip() for text in texts if text.startswith("ref:"))
 
 
-def update_refs(repository: SessionRepository, changes: RefChanges) -> None:
-    """Update the person's refs, each by compare-and-swap; one that changed meanwhile is rejected.
+def update_refs(repository: SessionRepository, changes: Changes) -> None:
+    """Update the person's refs, each by compare-and-swap; one that changed meanwhile is set aside.
 
     No hook runs: the person's own `reference-transaction` hook might execute what the agent wrote.
     """
     before = repository.record.refs
-    lines = {
-        name: _update(name, value, before.get(name)) for name, value in changes.updates.items()
-    }
+    lines = {name: _set(name, oid, before.get(name)) for name, oid in changes.updates().items()}
     for name in _run_each(repository, lines):
-        changes.reject(name, "git refused to move it")
+        changes.set_aside(name, "git refused to move it")
 
 
-def delete_refs(repository: SessionRepository, changes: RefChanges) -> None:
+def delete_refs(repository: SessionRepository, changes: Changes) -> None:
     """Delete the person's refs, each by compare-and-swap; their values are kept under another name."""
-    before = repository.record.refs
-    saved = {f"deleted/{name.removeprefix('refs/')}": before[name] for name in changes.deletions}
-    preserve_refs(repository, saved)
-    failed = _run_each(
-        repository, {name: _update(name, None, before[name]) for name in changes.deletions}
+    before = {name: repository.record.refs[name] for name in changes.deletions()}
+    preserve_refs(
+        repository, {f"deleted/{name.removeprefix('refs/')}": oid for name, oid in before.items()}
     )
-    for name in failed:
-        changes.deletions.remove(name)
-        changes.rejected[name] = "git refused to delete it"
+    for name in _run_each(repository, {name: _set(name, "", oid) for name, oid in before.items()}):
+        changes.set_aside(name, "git refused to delete it")
 
 
-def _update(name: str, new: str | None, old: str | None) -> bytes:
-    """Return one command for `update-ref --stdin -z`; without *old* the ref must not exist."""
-    words = [f"update {name}", new or "", old or ""] if new and old else []
-    if new and not old:
-        words = [f"create {name}", new]
-    if not new:
-        words = [f"delete {name}", old or ""]
-    return b"".join(word.encode("utf-8", "surrogateescape") + b"\0" for word in words)
+def _set(name: str, new: str, old: str | None) -> bytes:
+    """Return one command for `update-ref --stdin -z`.
+
+    Args:
+        new: none deletes the ref.
+        old: what it has to be now: None for a ref that must not exist, empty for whatever it is.
+    """
+    zeros = "0" * len(new or old or "")
+    words = (f"update {name}", new or zeros, zeros if old is None else old, "")
+    return "\0".join(words).encode("utf-8", "surrogateescape")
 
 
 def _run_each(repository: SessionRepository, commands: Mapping[str, bytes]) -> list[str]:
     """Run *commands* as one transaction, or one by one if that fails; return the refs that failed."""
     if not commands:
         return []
-    words = ("update-ref", "--no-deref", "-m", f"aileron: session {_session(repository)}")
+    words = ("update-ref", "--no-deref", "-m", f"aileron: session {repository.session}")
     git = repository.person_git(write=True)
     try:
         git.run(*words, "-z", "--stdin", stdin=b"".join(commands.values()))
@@ -170,8 +155,9 @@ def _run_each(repository: SessionRepository, commands: Mapping[str, bytes]) -> l
     return []
 
 
-def _session(repository: SessionRepository) -> str:
-    return repository.folder.parent.name
+def preserved_refs(repository: SessionRepository) -> str:
+    """Return the ref below which this session's are kept."""
+    return f"{PRESERVED_REFS}/{repository.session}"
 
 
 def preserve_refs(repository: SessionRepository, values: Mapping[str, str]) -> dict[str, str]:
@@ -183,15 +169,11 @@ def preserve_refs(repository: SessionRepository, values: Mapping[str, str]) -> d
     Raises:
         GitFailed: one could not be saved.
     """
-    folder = f"{PRESERVED_REFS}/{_session(repository)}"
+    folder = preserved_refs(repository)
     names = {name: f"{folder}/{name.removeprefix('refs/')}" for name in values}
-    commands = {name: _force_update(names[name], value) for name, value in values.items()}
+    commands = {name: _set(names[name], value, "") for name, value in values.items()}
     for name in _run_each(repository, commands):  # not a name, or one that is a folder by now
         names[name] = f"{folder}/by-id/{values[name]}"
-        if _run_each(repository, {name: _force_update(names[name], values[name])}):
+        if _run_each(repository, {name: _set(names[name], values[name], "")}):
             raise GitFailed(f"{escape(name)} could not be saved as {names[name]}.")
     return names
-
-
-def _force_update(name: str, value: str) -> bytes:
-    return f"update {name}\0{value}\0\0".encode("utf-8", "surrogateescape")

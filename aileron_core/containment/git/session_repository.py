@@ -77,6 +77,7 @@ class SessionRepository:
     def __init__(self, bwrap: str, session: Path, record: RepositoryRecord) -> None:
         self.bwrap = bwrap
         self.record = record
+        self.session = session.name
         self.folder = session / str(record.number)
         self.session_git_dir = self.folder / "git"
         """Written by the agent, so nothing in it is trusted."""
