@@ -32,8 +32,8 @@ from aileron_core.containment.git.refs import (
     update_refs,
 )
 from aileron_core.containment.git.sandboxed_git import GitFailed
-from aileron_core.containment.git.session_git_dir import OPERATION_FILES
 from aileron_core.containment.git.session_repository import (
+    OPERATION_FILES,
     IndexEntry,
     SessionRepository,
     peeled,
@@ -65,10 +65,6 @@ class IndexLock:
                     break
                 time.sleep(_WAIT)  # another program's lock: nothing tells when it is released
         return self
-
-    def read(self) -> bytes:
-        """Return the index's bytes, empty if there is none."""
-        return self._path.read_bytes() if self._path.exists() else b""
 
     def commit(self, rebuilt: Path) -> None:
         """Replace the index by the file *rebuilt* and release the lock."""
@@ -213,12 +209,22 @@ def import_changes(
     with IndexLock(repository, seconds=_LOCK_SECONDS if final else 0.0) as lock:
         if not (lock.is_held or final):
             raise GitFailed("the index is locked by another program.")
-        if entries != before and not (lock.is_held and repository.index_is_untouched(lock.read())):
-            # With a stale index the person's next commit would undo the agent's work.
+        may_stage = entries == before or (lock.is_held and repository.index_is_untouched())
+        if not may_stage:  # with a stale index the person's next commit would undo the agent's work
             head = repository.person_head().removeprefix("ref: ")
             for name in {"HEAD"} | ({head} & changes.updates().keys()):
                 changes.set_aside(name, _INDEX_CHANGED)
-        _apply(repository, agent, changes, lock, (entries, before))
+        if not _apply(repository, agent, changes):
+            return
+        if not may_stage:
+            record.add_notice(
+                f"The changes that the agent staged are not in your index: {_INDEX_CHANGED}."
+            )
+        elif entries != before:
+            made = rebuild_index(repository, entries, before)
+            lock.commit(made)
+            made.replace(repository.base_index)
+        _finish_operations(repository)
 
 
 def _compare(
@@ -343,14 +349,12 @@ def _update_shallow(
     )
 
 
-def _apply(
-    repository: SessionRepository,
-    agent: AgentState,
-    changes: Changes,
-    lock: IndexLock,
-    staged: tuple[frozenset[IndexEntry], frozenset[IndexEntry]],
-) -> None:
-    """Update refs, HEAD and index; save what was set aside under the session's own refs."""
+def _apply(repository: SessionRepository, agent: AgentState, changes: Changes) -> bool:
+    """Update refs and HEAD, and save what was set aside under the session's own refs.
+
+    Returns:
+        Whether the person is where the agent is, so that its index may be theirs.
+    """
     record = repository.record
     head = repository.person_head()
     may_move = agent.head != record.head and head == record.head
@@ -364,10 +368,11 @@ def _apply(
     if head_moves or agent.head == head:
         changes.theirs.pop("HEAD", None)
     _report(repository, changes, preserve_refs(repository, changes.kept()))
-    if repository.person_head() == agent.head and _same_commit(repository, agent):
-        _update_index(repository, lock, *staged)
-        _finish_operations(repository)
-    elif head != agent.head:
+    is_there = repository.person_head() == agent.head
+    if is_there and agent.head.startswith("ref: "):
+        branch, (refs, _) = _branch(agent.head), repository.person_refs()
+        is_there = refs.get(branch) == agent.refs.get(branch)
+    if not is_there and head != agent.head:
         record.add_notice(_head_sentence(agent.head, head, changes))
     # What is not imported stays as it was, to be counted at the end.
     agreed = {name: oid for name, oid in agent.refs.items() if name.startswith(IMPORTED)}
@@ -377,6 +382,7 @@ def _apply(
         agreed.pop(name, None)
         agreed |= {name: record.refs[name]} if name in record.refs else {}
     record.refs = agreed
+    return is_there
 
 
 def _move_head(repository: SessionRepository, head: str) -> bool:
@@ -393,32 +399,6 @@ def _move_head(repository: SessionRepository, head: str) -> bool:
         return False
     repository.record.head = head
     return True
-
-
-def _same_commit(repository: SessionRepository, agent: AgentState) -> bool:
-    name = agent.head.removeprefix("ref: ")
-    if name == agent.head:
-        return True
-    now, _ = repository.person_refs()
-    return now.get(name) == agent.refs.get(name)
-
-
-def _update_index(
-    repository: SessionRepository,
-    lock: IndexLock,
-    entries: frozenset[IndexEntry],
-    before: frozenset[IndexEntry],
-) -> None:
-    if entries == before:
-        return
-    if not lock.is_held or not repository.index_is_untouched(lock.read()):
-        repository.record.add_notice(
-            f"The changes that the agent staged are not in your index: {_INDEX_CHANGED}."
-        )
-        return
-    made = rebuild_index(repository, entries, before)
-    lock.commit(made)
-    made.replace(repository.base_index)
 
 
 def _finish_operations(repository: SessionRepository) -> None:

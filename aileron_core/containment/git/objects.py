@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from aileron_core.containment.git.sandboxed_git import GitFailed
-from aileron_core.containment.git.session_git_dir import make_quarantine
 from aileron_core.containment.git.session_repository import SessionRepository, read_small_file
 
 _MAX_PACK_BYTES = 4 * 1024 * 1024 * 1024
@@ -34,7 +33,7 @@ def fetch_objects(
     Raises:
         GitFailed: something is missing, broken or too large.
     """
-    make_quarantine(repository)
+    repository.make_quarantine()
     if marks := "".join(f"{oid}\n" for oid in shallow):
         (repository.quarantine / "shallow").write_text(marks, encoding="ascii")
     stdin = "".join([*(f"{oid}\n" for oid in wanted), *(f"^{oid}\n" for oid in have)]).encode()
@@ -91,7 +90,7 @@ def new_shallow_commits(repository: SessionRepository) -> tuple[list[str], list[
     marks = [oid for oid in text.split() if oid.isalnum() and oid not in repository.record.shallow]
     if not marks:
         return [], []
-    make_quarantine(repository)
+    repository.make_quarantine()
     stdin = "".join(f"{oid}\n" for oid in marks).encode()
     answers = repository.quarantine_git().run(
         "cat-file", "--batch-check=%(objecttype)", stdin=stdin

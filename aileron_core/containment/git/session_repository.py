@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ _BRANCH = re.compile(
 )
 """HEAD on a branch; what a ref's name may hold is git's own rule (git-check-ref-format)."""
 _FILES = frozenset((b"100644", b"100755", b"120000"))
+OPERATION_FILES = ("MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD")
+"""What a merge, cherry-pick or revert under way consists of: the session continues it."""
 _SHARED = ("objects", "refs", "packed-refs", "logs", "shallow")
 
 
@@ -140,6 +143,14 @@ class SessionRepository:
             env={"GIT_INDEX_FILE": index, **self._alternates},
         )
 
+    def make_quarantine(self) -> None:
+        """Make the quarantine, empty."""
+        shutil.rmtree(self.quarantine, ignore_errors=True)
+        for folder in ("objects/info", "objects/pack", "refs"):
+            (self.quarantine / folder).mkdir(mode=0o700, parents=True)
+        (self.quarantine / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+        shutil.copyfile(self.folder / "config", self.quarantine / "config")
+
     def person_refs(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return the person's current refs: ids by ref, and the targets of symbolic refs."""
         return _refs(self.person_git())
@@ -189,9 +200,12 @@ class SessionRepository:
         """Return the index entries from when the repositories last matched."""
         return parse_entries(self.quarantine_git().run("ls-files", "--stage", "-z"))
 
-    def index_is_untouched(self, now: bytes) -> bool:
-        """Return whether the person's index *now* still has the entries and flags from when the repositories last matched."""
-        before = self.base_index.read_bytes() if self.base_index.exists() else b""
+    def index_is_untouched(self) -> bool:
+        """Return whether the person's index still has the entries and flags from when the repositories last matched."""
+        index = self.git_dir / "index"
+        now, before = (
+            each.read_bytes() if each.exists() else b"" for each in (index, self.base_index)
+        )
         if now == before:
             return True
         if not now or not before:
