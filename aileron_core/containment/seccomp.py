@@ -15,42 +15,19 @@ import struct
 from collections.abc import Mapping
 from types import MappingProxyType
 
-_GENERIC = MappingProxyType(
-    {
-        "kexec_load": 104,
-        "add_key": 217,
-        "request_key": 218,
-        "keyctl": 219,
-        "perf_event_open": 241,
-        "bpf": 280,
-        "userfaultfd": 282,
-        "kexec_file_load": 294,
-        "io_uring_setup": 425,
-        "io_uring_enter": 426,
-        "io_uring_register": 427,
-    }
-)
-"""include/uapi/asm-generic/unistd.h: every architecture that is younger than that file."""
-REFUSED_CALLS: Mapping[str, Mapping[str, int]] = MappingProxyType(
-    {
-        "x86_64": MappingProxyType(
-            {
-                "kexec_load": 246,
-                "add_key": 248,
-                "request_key": 249,
-                "keyctl": 250,
-                "perf_event_open": 298,
-                "kexec_file_load": 320,
-                "bpf": 321,
-                "userfaultfd": 323,
-                "io_uring_setup": 425,
-                "io_uring_enter": 426,
-                "io_uring_register": 427,
-            }
-        ),
-        "aarch64": _GENERIC,
-    }
-)
+REFUSED_CALLS: Mapping[str, Mapping[str, int]] = MappingProxyType({
+    "x86_64": MappingProxyType({
+        "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250, "perf_event_open": 298,
+        "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323, "io_uring_setup": 425,
+        "io_uring_enter": 426, "io_uring_register": 427,
+    }),
+    # include/uapi/asm-generic/unistd.h: every architecture that is younger than that file.
+    "aarch64": MappingProxyType({
+        "kexec_load": 104, "add_key": 217, "request_key": 218, "keyctl": 219, "perf_event_open": 241,
+        "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, "io_uring_setup": 425,
+        "io_uring_enter": 426, "io_uring_register": 427,
+    }),
+})  # fmt: skip
 """The refused calls and their numbers, by architecture (as `platform.machine` names it)."""
 
 _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
