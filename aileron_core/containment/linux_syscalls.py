@@ -36,10 +36,6 @@ _KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219}
 _KEYCTL_JOIN_SESSION_KEYRING = 1
 
 
-class LandlockTooOld(OSError):
-    """The kernel's Landlock has no scopes (ABI below 6)."""
-
-
 @functools.cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
@@ -95,11 +91,10 @@ def scope_sockets_and_signals() -> None:
     the sandbox's mounts. Needs `no_new_privileges` first.
 
     Raises:
-        LandlockTooOld: the kernel's ABI is below 6.
-        OSError: the kernel refused.
+        OSError: the kernel refused, or its ABI is below 6.
     """
     if landlock_abi() < SCOPE_ABI:
-        raise LandlockTooOld(0, "this kernel has no Landlock scopes, which need Linux 6.12")
+        raise OSError(0, "this kernel has no Landlock scopes, which need Linux 6.12")
     libc = _libc()
     # struct landlock_ruleset_attr: handled_access_fs, handled_access_net, scoped
     attributes = struct.pack("QQQ", 0, 0, _SCOPE_ABSTRACT_UNIX_SOCKET | _SCOPE_SIGNAL)

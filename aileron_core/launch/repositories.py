@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from aileron_core.containment.git.home_config import HomeConfig, home_config
 from aileron_core.containment.git.prepare import prepare_repositories
 from aileron_core.containment.git.repository import find_repository, scan_project
 from aileron_core.containment.git.repository_hider import RepositoryHider
 from aileron_core.containment.git.sandboxed_git import GitFailed, find_git
 from aileron_core.containment.git.session import SessionRepositories, recover_sessions
+from aileron_core.containment.git.settings import HomeConfig, home_config
 from aileron_core.containment.mounts import Mount
 from aileron_core.containment.support import find_bwrap
 from aileron_core.launch.launch_dir import launch_dir_parents, remove_stale
