@@ -39,26 +39,18 @@ def hard_linked_files(folders: Iterable[Path]) -> list[Path]:
     Only those that this user may change: an agent, which runs as the same user, can write to no
     others.
     """
-    paths = [
-        path for folder in folders for path, status in _files(folder) if _is_shared(path, status)
-    ]
+    # What is installed beside the standard library is for other programs, unless it is on our path.
+    entries = (each for folder in folders for each in _entries(folder, _INSTALLED))
+    paths = (Path(each) for each in entries if _is_shared(each, each.stat(follow_symlinks=False)))
     libraries = Path(sys.base_prefix, "lib").glob("*.so*")
     programs = (each for each in (own_interpreter(), *libraries) if not each.is_symlink())
     return sorted({*paths, *(each for each in programs if _is_shared(each, each.stat()))})
 
 
-def _is_shared(path: Path | str, status: os.stat_result) -> bool:
+def _is_shared(path: "os.PathLike[str]", status: os.stat_result) -> bool:
     if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
         return False
     return status.st_uid == os.geteuid() or os.access(path, os.W_OK)
-
-
-def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    # What is installed beside the standard library is for other programs, unless it is on our path.
-    for entry in _entries(folder, _INSTALLED):
-        status = entry.stat(follow_symlinks=False)
-        if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
-            yield Path(entry.path), status
 
 
 def _entries(folder: Path, leave_out: frozenset[str] = frozenset()) -> Iterator["os.DirEntry[str]"]:

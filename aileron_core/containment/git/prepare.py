@@ -371,8 +371,8 @@ def _mounts(
         Mount(path=project / each, how="writable", why="above a repository, so that it stays there")
         for each in sorted(above, key=lambda path: len(path.parts))
     ]
-    for record in session.record.repositories:
-        repository = SessionRepository(session.bwrap, session.folder, record)
+    for repository in session.repositories():
+        record = repository.record
         git = project / record.worktree / ".git"
         inside = Path(SANDBOX_GIT_DIR, str(record.number)) if record.is_file else git
         mounts.append(

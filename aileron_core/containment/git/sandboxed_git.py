@@ -7,7 +7,6 @@ needs.
 import shutil
 import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO
 
 from aileron_core.containment.sandboxed_command import run_sandboxed
@@ -48,16 +47,13 @@ def find_git() -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxedGit:
-    """git, and the folders that its sandbox shows besides the system's programs."""
+    """git, and what its sandbox shows besides the system's programs."""
 
     bwrap: str
     git_dir: str
     """As seen in the sandbox."""
-    read_only: tuple[tuple[Path, str], ...] = ()
-    """Paths that are mounted read-only, and where."""
-    writable: tuple[tuple[Path, str], ...] = ()
-    links: tuple[tuple[str, str], ...] = ()
-    """Symbolic links in the sandbox: target, and where it is."""
+    mounts: tuple[str, ...] = ()
+    """bubblewrap's arguments."""
     env: dict[str, str] = field(default_factory=dict[str, str])
 
     def run(self, *args: str, stdin: bytes = b"", may_fail: bool = False) -> bytes:
@@ -90,7 +86,7 @@ class SandboxedGit:
         """
         ended = run_sandboxed(
             self.bwrap,
-            self._mounts(),
+            self.mounts,
             ("git", "--no-pager", *(word for each in _SETTINGS for word in ("-c", each)), *args),
             output,
             env={**_ENVIRONMENT, "GIT_DIR": self.git_dir, **self.env},
@@ -103,13 +99,3 @@ class SandboxedGit:
         if ended.code != 0:
             text = escape(ended.stderr[:300]) or f"exit code {ended.code}"
             raise GitFailed(f"git {args[0]}: {text}")
-
-    def _mounts(self) -> list[str]:
-        found: list[str] = []
-        for path, inside in self.read_only:
-            found += ["--ro-bind", str(path), inside]
-        for path, inside in self.writable:
-            found += ["--bind", str(path), inside]
-        for target, inside in self.links:
-            found += ["--symlink", target, inside]
-        return found

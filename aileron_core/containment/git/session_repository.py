@@ -5,7 +5,7 @@ import re
 import shutil
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aileron_core.containment import safe_paths
@@ -90,58 +90,43 @@ class SessionRepository:
         self.quarantine = self.folder / "check"
         """A bare repository of ours in which new objects are checked."""
 
-    @property
-    def _objects(self) -> tuple[tuple[Path, str], ...]:
-        return tuple(
-            (Path(folder), self.objects_inside(number))
-            for number, folder in enumerate(self.record.objects)
-        )
-
     def objects_inside(self, number: int) -> str:
         """Return the path at which the person's object store *number* is mounted in every sandbox."""
         return f"{SANDBOX_OBJECTS_DIR}/{self.record.number}/{number}"
 
-    @property
-    def _alternates(self) -> dict[str, str]:
-        return {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(seen for _, seen in self._objects)}
+    def _git(
+        self, git_dir: str, *shown: tuple[Path, str], write: bool = False, index: str = ""
+    ) -> SandboxedGit:
+        """Return git on *git_dir* in a sandbox that shows the person's objects, read-only, and what is *shown*."""
+        objects = [
+            (Path(folder), self.objects_inside(number))
+            for number, folder in enumerate(self.record.objects)
+        ]
+        env = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(inside for _, inside in objects)}
+        if index:
+            env["GIT_INDEX_FILE"] = index
+        how = "--bind" if write else "--ro-bind"
+        mounts = [("--ro-bind", str(path), inside) for path, inside in objects]
+        mounts += [(how, str(path), inside) for path, inside in shown]
+        words = tuple(word for mount in mounts for word in mount)
+        return SandboxedGit(bwrap=self.bwrap, git_dir=git_dir, mounts=words, env=env)
 
     def agent_git(self) -> SandboxedGit:
         """Return git on the session's objects and refs, with safe settings: the agent's are not mounted."""
-        return SandboxedGit(
-            bwrap=self.bwrap,
-            git_dir="/g",
-            read_only=(
-                *self._objects,
-                (self.session_git_dir, "/s"),
-                (self.folder / "config", "/g/config"),
-                (self.folder / "HEAD", "/g/HEAD"),
-            ),
-            links=tuple((f"/s/{name}", f"/g/{name}") for name in _SHARED),
-            env={"GIT_INDEX_FILE": "/s/index", **self._alternates},
-        )
+        own = ((self.folder / name, f"/g/{name}") for name in ("config", "HEAD"))
+        git = self._git("/g", (self.session_git_dir, "/s"), *own, index="/s/index")
+        links = (word for name in _SHARED for word in ("--symlink", f"/s/{name}", f"/g/{name}"))
+        return replace(git, mounts=(*git.mounts, *links))
 
     def person_git(self, *, write: bool = False) -> SandboxedGit:
         """Return git on the person's repository, read-only unless *write*."""
         inside = Path("/real", self.git_dir.relative_to(self.common_dir))
-        there = ((self.common_dir, "/real"),)
-        return SandboxedGit(
-            bwrap=self.bwrap,
-            git_dir=str(inside),
-            read_only=self._objects if write else (*self._objects, *there),
-            writable=there if write else (),
-            env=self._alternates,
-        )
+        return self._git(str(inside), (self.common_dir, "/real"), write=write)
 
     def quarantine_git(self, *, write: bool = False, index: str = "/i/index") -> SandboxedGit:
         """Return git on the quarantine, and on the copies of indexes beside it."""
-        mounts = ((self.quarantine, "/q"), (self.folder, "/i"))
-        return SandboxedGit(
-            bwrap=self.bwrap,
-            git_dir="/q",
-            read_only=self._objects if write else (*self._objects, *mounts),
-            writable=mounts if write else (),
-            env={"GIT_INDEX_FILE": index, **self._alternates},
-        )
+        shown = ((self.quarantine, "/q"), (self.folder, "/i"))
+        return self._git("/q", *shown, write=write, index=index)
 
     def make_quarantine(self) -> None:
         """Make the quarantine, empty."""
