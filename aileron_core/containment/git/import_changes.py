@@ -48,36 +48,31 @@ class IndexLock:
     """Git's own `index.lock`: while it is held, no git command commits or stages."""
 
     def __init__(self, repository: SessionRepository, *, seconds: float) -> None:
-        self._path = repository.git_dir / "index"
-        self._lock = repository.git_dir / "index.lock"
-        self._seconds = seconds
+        """Try to take the lock for that long; `is_held` says whether that succeeded."""
+        self._index, self._lock = (repository.git_dir / each for each in ("index", "index.lock"))
         self.is_held = False
-
-    def __enter__(self) -> "IndexLock":
-        """Try to take the lock; `is_held` says whether that succeeded in time."""
-        until = time.monotonic() + self._seconds
+        until = time.monotonic() + seconds
         while not self.is_held:
             try:
-                os.close(os.open(self._lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+                self._lock.touch(exist_ok=False)
                 self.is_held = True
             except FileExistsError:
                 if time.monotonic() >= until:
                     break
                 time.sleep(_WAIT)  # another program's lock: nothing tells when it is released
-        return self
 
     def commit(self, rebuilt: Path) -> None:
         """Replace the index by the file *rebuilt* and release the lock."""
-        mode = self._path.stat().st_mode & 0o777 if self._path.exists() else 0o644
+        mode = self._index.stat().st_mode & 0o777 if self._index.exists() else 0o644
         with self._lock.open("wb") as file, rebuilt.open("rb") as source:
             shutil.copyfileobj(source, file)
             file.flush()
             os.fsync(file.fileno())
         self._lock.chmod(mode)
-        self._lock.replace(self._path)
+        self._lock.replace(self._index)
         self.is_held = False
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         if self.is_held:
             self._lock.unlink(missing_ok=True)
 
@@ -144,16 +139,14 @@ def read_agent_state(repository: SessionRepository, *, final: bool) -> AgentStat
         ]
         unreferenced = {f"stash/{number}": oid for number, oid in enumerate(new)}
     if final:
-        heads = {
-            name: repository.session_git_dir / name
-            for name in OPERATION_FILES
-            if name.endswith("_HEAD")
-        }
+        heads = [name for name in OPERATION_FILES if name.endswith("_HEAD")]
         worktrees = repository.session_git_dir / "worktrees"
         if worktrees.is_dir() and not worktrees.is_symlink():
-            heads |= {f"worktrees/{each.name}": each / "HEAD" for each in worktrees.iterdir()}
-        for name, path in heads.items():
-            text = (read_small_file(path) or b"").decode("ascii", "replace").split("\n")[0].strip()
+            heads += [f"worktrees/{each.name}" for each in worktrees.iterdir()]
+        for name in heads:
+            path = Path(name, "HEAD") if name.startswith("worktrees/") else Path(name)
+            data = read_small_file(repository.session_git_dir / path) or b""
+            text = data.decode("ascii", "replace").split("\n")[0].strip()
             begun = read_small_file(repository.folder / "state" / name)
             if OBJECT_ID_PATTERN.match(text) and text.encode() != (begun or b"").strip():
                 unreferenced[name] = text
@@ -206,7 +199,8 @@ def import_changes(
         changes.set_aside(name, "git could take its short name for something else")
     if not _fetch_and_check(repository, agent, changes, examination, entries - before, now):
         entries = before
-    with IndexLock(repository, seconds=_LOCK_SECONDS if final else 0.0) as lock:
+    lock = IndexLock(repository, seconds=_LOCK_SECONDS if final else 0.0)
+    with contextlib.closing(lock):
         if not (lock.is_held or final):
             raise GitFailed("the index is locked by another program.")
         may_stage = entries == before or (lock.is_held and repository.index_is_untouched())

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MOST = 64 * 1024
-_WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
+_WORKTREE = re.compile(r"^[ \t]*worktree[ \t]*=(.*\S)", re.MULTILINE)
+"""Reads nothing twice: an agent may have written the file."""
 _ALTERNATES = 5
 _REPOSITORY_NAMES = frozenset(("head", "objects", "refs", "commondir"))
 
@@ -51,7 +52,7 @@ def find_repository(worktree: Path) -> GitDirs | None:
             else None
         )
     match = _WORKTREE.search(_read(named / "config") or "")  # a submodule
-    if match is None or Path(named, match[1].strip('"')).resolve() != worktree.resolve():
+    if match is None or Path(named, match[1].strip().strip('"')).resolve() != worktree.resolve():
         return None
     above = any(_holds_module(each, named) for each in worktree.resolve().parents)
     return GitDirs(git_dir=named, common_dir=named) if above else None

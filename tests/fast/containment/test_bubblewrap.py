@@ -1,6 +1,7 @@
 """What the sandbox's command line mounts, for projects and programs in unusual places."""
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,17 @@ def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
     assert find_repository(project) is None
     (project / ".git").write_bytes(b"\xff" * 100)
     assert find_repository(project) is None
+
+
+def test_a_planted_config_is_read_in_no_time(project: Path) -> None:
+    """Of 64 KiB of empty lines each was searched to the end: that took a minute."""
+    (project / ".git").write_text("gitdir: planted\n")
+    (project / "planted").mkdir()
+    (project / "planted" / "HEAD").touch()
+    (project / "planted" / "config").write_text("\n" * 65536 + f"worktree =\t{project} \r\n")
+    began = time.process_time()
+    assert find_repository(project) is None
+    assert time.process_time() - began < 2
 
 
 def test_what_a_protected_link_leads_to_is_protected(project: Path) -> None:
