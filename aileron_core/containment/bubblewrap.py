@@ -79,15 +79,15 @@ def bwrap_argv(spec: SandboxSpec, argv: Iterable[str]) -> list[str]:
     bubblewrap has to be started with exactly the sandbox's environment: `--setenv` would show a
     provider's key to every user of this machine.
     """
-    command = [
+    return [
         spec.bwrap,
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
         "--unshare-cgroup-try",
         *(["--unshare-net"] if spec.offline else []),
         *("--disable-userns", "--die-with-parent", "--cap-drop", "ALL"),
+        *mount_arguments(sandbox_mounts(spec)),
+        *("--chdir", str(spec.project), "--", *argv),
     ]
-    command += mount_arguments(sandbox_mounts(spec))
-    return [*command, "--chdir", str(spec.project), "--", *argv]
 
 
 def sandbox_mounts(spec: SandboxSpec) -> list[Mount]:
@@ -254,7 +254,7 @@ def command_sandbox_argv(
             rehearsal shows what changes there.
         journal: the descriptor of a file that it inherits, for its commits.
     """
-    command = [
+    return [
         spec.bwrap,
         # As user 0, bubblewrap needs no second user namespace, in which no overlay could be made.
         *("--unshare-user", "--uid", "0", "--gid", "0"),
@@ -266,9 +266,6 @@ def command_sandbox_argv(
         # Its links lead to the shell, the loader and the libraries of every later command.
         *("--remount-ro", "/"),
         *("--chdir", "/", "--"),
-    ]
-    return [
-        *command,
         *worker,
         "commands",
         str(spec.project),

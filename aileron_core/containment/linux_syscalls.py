@@ -26,7 +26,7 @@ _OPEN_TREE_CLONE, _AT_EMPTY_PATH, _AT_RECURSIVE = 1, 0x1000, 0x8000
 _EMPTY_SOURCE_PATH, _EMPTY_TARGET_PATH = 0x04, 0x40
 """MOVE_MOUNT_F_EMPTY_PATH and MOVE_MOUNT_T_EMPTY_PATH of linux/mount.h."""
 _NS_GET_USERNS = 0xB701
-_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
+_CLONE_NEWUSER, _CLONE_NEW = 0x10000000, {"mnt": 0x00020000, "net": 0x40000000}
 _RENAME_EXCHANGE = 2
 _CREATE_RULESET_VERSION = 1
 _SCOPE_ABSTRACT_UNIX_SOCKET, _SCOPE_SIGNAL = 1, 2
@@ -131,27 +131,19 @@ def openat2(folder: int, path: bytes, flags: int, resolve: int, mode: int = 0) -
     raise OSError(number, os.strerror(number), os.fsdecode(path))
 
 
-def join_mount_namespace(namespace: int) -> None:
-    """Move this process into a mount namespace, and first into the user namespace that owns it.
+def join_namespace(namespace: int, kind: str) -> None:
+    """Move this process into a mount or network namespace, and first into the user namespace that owns it.
 
     Args:
         namespace: a descriptor of it.
+        kind: `mnt` or `net`, as in /proc.
 
     Raises:
         OSError: this process has threads, or no rights over that user namespace.
     """
-    _join(namespace, _CLONE_NEWNS)
-
-
-def join_network_namespace(namespace: int) -> None:
-    """Move this process into a network namespace; see `join_mount_namespace`."""
-    _join(namespace, _CLONE_NEWNET)
-
-
-def _join(namespace: int, kind: int) -> None:
     owner = fcntl.ioctl(namespace, _NS_GET_USERNS)
-    for descriptor, each in ((owner, _CLONE_NEWUSER), (namespace, kind)):
-        if _libc().setns(descriptor, each) != 0:
+    for descriptor, flag in ((owner, _CLONE_NEWUSER), (namespace, _CLONE_NEW[kind])):
+        if _libc().setns(descriptor, flag) != 0:
             raise _fail("setns")
 
 

@@ -8,14 +8,7 @@ from pathlib import Path
 
 from aileron_core.errors import Forbidden, NotFound
 
-SYSTEM_FOLDERS = (
-    Path("/usr"),
-    Path("/bin"),
-    Path("/lib"),
-    Path("/lib64"),
-    Path("/sbin"),
-    Path("/etc"),
-)
+SYSTEM_FOLDERS = tuple(map(Path, ("/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc")))
 _SHEBANG = 256
 _PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 

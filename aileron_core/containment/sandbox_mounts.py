@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path, PurePosixPath
 
-from aileron_core.containment.linux_syscalls import bind_mount, join_mount_namespace
+from aileron_core.containment.linux_syscalls import bind_mount, join_namespace
 
 _SECONDS = 20
 _FLAGS = os.O_RDONLY | getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -88,7 +88,7 @@ def _mount(
 def main() -> None:
     """Join the namespace, make the mounts, and print for each why it failed or null."""
     mounts = json.load(sys.stdin)
-    join_mount_namespace(int(sys.argv[1]))
+    join_namespace(int(sys.argv[1]), "mnt")
     results: list[str | None] = []
     for each in mounts:
         try:

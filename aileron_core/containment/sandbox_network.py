@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aileron_core.containment.linux_syscalls import join_network_namespace
+from aileron_core.containment.linux_syscalls import join_namespace
 
 DNS_PORT = 53
 _SECONDS = 10.0
@@ -137,7 +137,7 @@ def main() -> None:
     """Join the namespace, open the sockets, and send them through the control socket."""
     control = socket.socket(fileno=int(sys.argv[1]))
     try:
-        join_network_namespace(int(sys.argv[2]))
+        join_namespace(int(sys.argv[2]), "net")
         opened = _open([int(each) for each in sys.argv[3:]])
     except OSError as error:
         sys.exit(str(error))
