@@ -126,17 +126,10 @@ def read_agent_state(repository: SessionRepository, *, final: bool) -> AgentStat
     if STASH_REF in refs:
         args = ("log", "-g", "--format=%H", STASH_REF)
         listed = repository.agent_git().run(*args, may_fail=True).decode("ascii", "replace").split()
-        theirs = (
-            (read_small_file(repository.folder / "stash") or b"")
-            .decode("utf-8", "replace")
-            .splitlines()
-        )
-        known = {line.split(" ")[1] for line in theirs if line.count(" ") > 1}
-        new = [
-            oid
-            for oid in (listed or [refs[STASH_REF]])
-            if OBJECT_ID_PATTERN.match(oid) and oid not in known
-        ]
+        begun = (read_small_file(repository.folder / "stash") or b"").decode("ascii", "replace")
+        known = {line.split(" ")[1] for line in begun.split("\n") if line.count(" ") > 1}
+        found = [oid for oid in listed or [refs[STASH_REF]] if OBJECT_ID_PATTERN.match(oid)]
+        new = [oid for oid in found if oid not in known]
         unreferenced = {f"stash/{number}": oid for number, oid in enumerate(new)}
     if final:
         heads = [name for name in OPERATION_FILES if name.endswith("_HEAD")]

@@ -7,8 +7,13 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from aileron_core.containment.git.record import OBJECT_ID_PATTERN
 from aileron_core.containment.git.sandboxed_git import GitFailed
-from aileron_core.containment.git.session_repository import SessionRepository, read_small_file
+from aileron_core.containment.git.session_repository import (
+    SessionRepository,
+    peeled,
+    read_small_file,
+)
 
 _MAX_PACK_BYTES = 4 * 1024 * 1024 * 1024
 _HEADER = 12
@@ -84,17 +89,13 @@ def migrate_objects(repository: SessionRepository) -> None:
 
 def new_shallow_commits(repository: SessionRepository) -> tuple[list[str], list[str]]:
     """Return the agent's new shallow commits: those that the person lacks, and those that the person has."""
-    text = (read_small_file(repository.session_git_dir / "shallow") or b"").decode(
-        "ascii", "replace"
-    )
-    marks = [oid for oid in text.split() if oid.isalnum() and oid not in repository.record.shallow]
+    data = read_small_file(repository.session_git_dir / "shallow") or b""
+    words = data.decode("ascii", "replace").split()
+    known = {*repository.record.shallow}
+    marks = [oid for oid in words if OBJECT_ID_PATTERN.match(oid) and oid not in known]
     if not marks:
         return [], []
     repository.make_quarantine()
-    stdin = "".join(f"{oid}\n" for oid in marks).encode()
-    answers = repository.quarantine_git().run(
-        "cat-file", "--batch-check=%(objecttype)", stdin=stdin
-    )
-    have = [line == b"commit" for line in answers.splitlines()]
-    pairs = list(zip(marks, have, strict=True))
-    return [oid for oid, known in pairs if not known], [oid for oid, known in pairs if known]
+    kinds = peeled(repository.quarantine_git(), {oid: oid for oid in marks})
+    have = [oid for oid in marks if kinds[oid][0] == "commit"]
+    return [oid for oid in marks if kinds[oid][0] != "commit"], have

@@ -95,15 +95,10 @@ class Changes:
 
 def checked_out_elsewhere(repository: SessionRepository) -> frozenset[str]:
     """Return the branches checked out in the person's other work trees."""
-    if not (repository.common_dir / "worktrees").is_dir():
-        return frozenset()
-    heads = [each / "HEAD" for each in (repository.common_dir / "worktrees").iterdir()]
-    others = [
-        path
-        for path in (repository.common_dir / "HEAD", *heads)
-        if path.parent != repository.git_dir
-    ]
-    texts = [path.read_text(errors="replace") for path in others if path.is_file()]
+    worktrees = repository.common_dir / "worktrees"
+    folders = (repository.common_dir, *worktrees.iterdir()) if worktrees.is_dir() else ()
+    heads = [each / "HEAD" for each in folders if each != repository.git_dir]
+    texts = [each.read_text(errors="replace") for each in heads if each.is_file()]
     return frozenset(text.removeprefix("ref:").strip() for text in texts if text.startswith("ref:"))
 
 

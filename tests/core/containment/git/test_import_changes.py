@@ -276,6 +276,7 @@ def test_what_does_not_pass_gits_checks_is_kept_aside_and_named(repo: Bench) -> 
     assert repo.git("log", "-1", "--format=%s") == "good"
     assert "refs/heads/bad" not in repo.refs()
     assert "bad could not be copied to your repository" in reported
+    assert "The agent's last changes in git" not in reported
     (kept,) = (repo.aileron / "aside" / "ses-1").iterdir()
     assert str(kept) in reported
     assert "fsmonitor" not in (kept / "config").read_text()
