@@ -78,7 +78,7 @@ class CallReader:
             ) from error
         row, in_memory = run.row, self.registry.get(run_id) is run
         edited = bool(run.tampered_columns) if in_memory else not (stored and stored.recorded)
-        view = self.publisher.view(run)
+        view = replace(self.publisher.view(run), can_undo=self.can_undo(run_id))
         if view.state in FINAL_STATES and not view.accounts and stored is not None:
             view = replace(view, accounts=stored.accounts)
         if problem:
@@ -87,7 +87,6 @@ class CallReader:
             approval=view,
             gated=row.gated,
             result=result_fields(run),
-            can_undo=self.can_undo(run_id),
             edited=edited,
             records=records,
             screens=screens,

@@ -123,7 +123,7 @@ class SetPause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoRun:
-    """Take back what a call of a built-in tool wrote (`CallView.can_undo`)."""
+    """Take back what a call of a built-in tool wrote (`ApprovalView.can_undo`)."""
 
     run_id: str
 

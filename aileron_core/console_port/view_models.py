@@ -419,8 +419,6 @@ class CallView:
     result: tuple[FieldView, ...] = ()
     """What a completed run returned: the last step's output, and of several steps each one's.
     The service's words, under labels of the accepted action file or of ours."""
-    can_undo: bool = False
-    """What it wrote may be taken back."""
     edited: bool = False
     """Its row is not what its last record says: another program changed it."""
     records: tuple[RecordView, ...] = ()

@@ -108,7 +108,11 @@ def _undoable(now: Situation) -> str:
         ended = now.approval if now.blocked_by == "over" else None
         return ended.run_id if ended is not None and ended.can_undo else ""
     call = now.model.opened_call.call if now.view == "activity" else None
-    return now.model.opened_call.run_id if call is not None and call.can_undo and _free(now) else ""
+    return (
+        now.model.opened_call.run_id
+        if call is not None and call.approval.can_undo and _free(now)
+        else ""
+    )
 
 
 # Files

@@ -59,13 +59,10 @@ async def test_what_was_there_before_is_back_once_and_that_is_on_record(
 ) -> None:
     run_id = await wrote(core)
     assert (project / "a.txt").read_text() == "after\n"
-    opened = await core.opened(run_id)
-    assert opened.can_undo
-    assert opened.approval.can_undo
+    assert (await core.opened(run_id)).approval.can_undo
     await core.do(UndoRun(run_id=run_id))
     assert (project / "a.txt").read_text() == "before\n"
     call = await core.opened(run_id)
-    assert not call.can_undo
     assert not call.approval.can_undo
     assert not call.edited
     assert [(each.event, each.actor) for each in call.records][-1] == ("run.undone", "person")
@@ -86,7 +83,7 @@ async def test_a_file_that_has_changed_since_is_left_alone(core: Core, project: 
 
 async def test_only_what_wrote_something_in_an_open_session_can_be_undone(core: Core) -> None:
     read = await core.call("builtin.read", {"file_path": "a.txt"})
-    assert not (await core.opened(read.row.run_id)).can_undo
+    assert not (await core.opened(read.row.run_id)).approval.can_undo
     run_id = await wrote(core)
     await core.app.session_service.end(core.session.session_id, "it is over", by="person")
-    assert not (await core.opened(run_id)).can_undo
+    assert not (await core.opened(run_id)).approval.can_undo

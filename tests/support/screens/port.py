@@ -300,11 +300,10 @@ class FixtureCore:
         undone = any(each.event == AuditEvent.RUN_UNDONE for each in records)
         can_undo = done and view.action.startswith("builtin.") and not undone
         call = CallView(
-            approval=view,
+            approval=replace(view, can_undo=can_undo),
             gated=True,
             result=result if done else (),
             records=records,
-            can_undo=can_undo,
         )
         return CallRead(run_id=run_id, call=call)
 
