@@ -6,15 +6,14 @@ beyond a lock of the vault.
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aileron_core.clock import Clock
-from aileron_core.connectors.http.target import parse_target
 from aileron_core.connectors.manifest import CLIENT_PLACEHOLDER
 from aileron_core.connectors.protocol import OAuth2Requirement
-from aileron_core.console_port.account_views import LoginState, LoginView
-from aileron_core.credentials.binding import Binding, CredentialUser, binding_name
+from aileron_core.console_port.account_views import LoginView
+from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import TokenEndpoint, https_target
 from aileron_core.credentials.oauth_login import BrowserLogin, DeviceLogin, Login, LoginRequest
@@ -34,7 +33,6 @@ from aileron_core.errors import (
     AileronError,
     BindingFailed,
     Conflict,
-    Failure,
     InternalError,
     InvalidRequest,
     NotFound,
@@ -69,61 +67,23 @@ class AuthorizationRequest:
     device: bool = False
     """With a code that is entered on another device."""
 
-    @property
-    def name(self) -> str:
-        """The name of the account."""
-        return self.replaces or binding_name(self.user, self.identity)
-
 
 @dataclass(slots=True, kw_only=True)
 class _Authorization:
     """One that is going on."""
 
-    id: str
+    name: str
+    """Of the account."""
     request: AuthorizationRequest
     asked: LoginRequest
     login: Login
-    expires_at: float
+    view: LoginView
+    """How it stands."""
+    tokens: Tokens | None = None
+    """Once it is authorized."""
     task: asyncio.Task[None] | None = None
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once it is not waiting any more."""
-    tokens: Tokens | None = None
-    account: str = ""
-    problem: Failure | None = None
-
-    @property
-    def name(self) -> str:
-        return self.request.name
-
-    @property
-    def state(self) -> LoginState:
-        if self.problem is not None:
-            return "failed"
-        return "waiting" if self.tokens is None else "authorized"
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        if self.tokens is None:
-            return ()
-        asked = self.asked
-        return missing_scopes(asked.need.scopes, self.tokens.scopes, asked.provider)
-
-    def to_view(self) -> LoginView:
-        tokens = self.tokens
-        return LoginView(
-            login_id=self.id,
-            state=self.state,
-            url=self.login.url,
-            user_code=self.login.user_code,
-            scopes=self.asked.scopes,
-            token_host=parse_target(self.asked.need.token_url).host_port,
-            expires_at=self.expires_at,
-            account=self.account,
-            granted=() if tokens is None else tokens.scopes,
-            missing=self.missing,
-            ends_at=None if tokens is None or tokens.refresh_token else tokens.expires_at,
-            problem=self.problem,
-        )
 
 
 class AuthorizationService:
@@ -172,6 +132,7 @@ class AuthorizationService:
                 f"{request.user.identity.fqn} asks for a credential of kind "
                 f"{request.user.requirement.kind}, which you type: there is no login in a browser."
             )
+        name = self._bindings.name_for(request.user, request.identity, request.replaces)
         client = await self._client(request, need)
         page = https_target(need.authorize_url)
         token = https_target(need.token_url)
@@ -183,8 +144,8 @@ class AuthorizationService:
                 "Nothing shows that they belong together. Type the second host to go on.",
                 details={"login_host": page.host_port, "token_host": token.host_port},
             )
-        for other in [each for each in self._open.values() if each.name == request.name]:
-            self.cancel(other.id)
+        for other in [each for each in self._open.values() if each.name == name]:
+            self.cancel(other.view.login_id)
         if len(self._open) >= _MOST_OPEN:
             raise RateLimited(f"{_MOST_OPEN} logins are open. Finish one first.")
         asked = LoginRequest(
@@ -193,22 +154,24 @@ class AuthorizationService:
             client=client,
             scopes=tuple(dict.fromkeys((*need.scopes, *provider.account_scopes))),
         )
-        login: Login
         if request.device:
             login = await DeviceLogin.begin(asked, self._endpoint)
         else:
             login = BrowserLogin(asked, self._endpoint, self._answer_seconds)
-        entry = _Authorization(
-            id=new_token(),
-            request=request,
-            asked=asked,
-            login=login,
+        view = LoginView(
+            login_id=new_token(),
+            state="waiting",
+            url=login.url,
+            user_code=login.user_code,
+            scopes=asked.scopes,
+            token_host=token.host_port,
             expires_at=self._clock.now() + login.seconds,
         )
-        self._open[entry.id] = entry
+        entry = _Authorization(name=name, request=request, asked=asked, login=login, view=view)
+        self._open[view.login_id] = entry
         entry.task = spawn(self._settle(entry), name="authorization")
         entry.task.add_done_callback(lambda _: login.close())
-        return entry.to_view()
+        return view
 
     async def wait(self, id_: str, seconds: float) -> LoginView:
         """Return the authorization *id_* once it does not wait any more, after *seconds* at most.
@@ -222,9 +185,9 @@ class AuthorizationService:
                 await entry.settled.wait()
         except TimeoutError:
             pass
-        if entry.problem is not None:
+        if entry.view.state == "failed":
             self._forget(entry)
-        return entry.to_view()
+        return entry.view
 
     async def finish(self, id_: str, account: str) -> Binding:
         """Store the account: the person saw whose it is, or says so with *account*.
@@ -236,13 +199,13 @@ class AuthorizationService:
             VaultLocked, StorageUnavailable, OSError: nothing was stored.
         """
         entry = self._entry(id_)
-        tokens, request = entry.tokens, entry.request
-        if tokens is None or entry.problem is not None:
-            raise Conflict(f"The authorization is {entry.state}. Nothing was stored.")
-        account = entry.account or account
+        tokens, request, said = entry.tokens, entry.request, entry.view.account
+        if tokens is None:
+            raise Conflict(f"The authorization is {entry.view.state}. Nothing was stored.")
+        account = said or account
         if request.replaces:
             before = self._bindings.get(request.replaces).account
-            if entry.account and before and entry.account != before:
+            if said and before and said != before:
                 raise Conflict(
                     f"This login is of another account than {request.replaces}. Bind it under another "
                     "--identity, or authorize again with the right one."
@@ -252,14 +215,9 @@ class AuthorizationService:
             raise InvalidRequest("The provider does not say whose account it is. Name it.")
         del self._open[id_]  # first, so that it is stored once
         try:
-            if request.replaces:
-                bound = await self._bindings.reauthorize(
-                    request.replaces, request.user, account, tokens, entry.missing
-                )
-            else:
-                bound = await self._bindings.setup_authorized(
-                    request.user, request.identity, account, tokens, entry.missing
-                )
+            bound = await self._bindings.setup(
+                request.user, request.identity, account, tokens, request.replaces
+            )
         except (AileronError, OSError):
             waits = entry.task is not None and not entry.task.done()
             if waits and self._vault.state == "unlocked":  # it can be tried again meanwhile
@@ -282,7 +240,7 @@ class AuthorizationService:
             self.cancel(id_)
 
     def _forget(self, entry: _Authorization) -> None:
-        self._open.pop(entry.id, None)
+        self._open.pop(entry.view.login_id, None)
         if entry.task is not None:
             entry.task.cancel()
         entry.settled.set()
@@ -295,15 +253,6 @@ class AuthorizationService:
 
     async def _client(self, request: AuthorizationRequest, need: OAuth2Requirement) -> OAuthClient:
         """Return as whom to ask: the person's own client, the last one, or the manifest's."""
-        if request.replaces:
-            binding = self._bindings.get(request.replaces)
-            if problem := binding.problem(request.user):
-                raise Conflict(
-                    f"{binding.name} cannot be authorized again: {problem}. "
-                    f"`aileron binding rebind {binding.name}` comes first."
-                )
-        else:
-            self._bindings.check_new(request.user, request.identity)
         client = request.client
         if client is None and request.replaces:
             client = Tokens.from_secret(
@@ -336,16 +285,19 @@ class AuthorizationService:
                     f"Nobody finished the login in {entry.login.seconds / 60:.0f} minutes. Begin again."
                 ) from None
         except AileronError as error:
-            entry.problem = error.to_failure()
+            self._fail(entry, error)
         except Exception:
-            entry.problem = InternalError("The login failed unexpectedly.").to_failure()
+            self._fail(entry, InternalError("The login failed unexpectedly."))
             raise
         finally:
             entry.login.close()
             entry.settled.set()
-        entry.expires_at = self._clock.now() + _KEPT_SECONDS
+        entry.view = replace(entry.view, expires_at=self._clock.now() + _KEPT_SECONDS)
         await asyncio.sleep(_KEPT_SECONDS)
-        self._open.pop(entry.id, None)
+        self._open.pop(entry.view.login_id, None)
+
+    def _fail(self, entry: _Authorization, error: AileronError) -> None:
+        entry.view = replace(entry.view, state="failed", problem=error.to_failure())
 
     async def _take(self, entry: _Authorization, answer: Mapping[str, Any]) -> None:
         asked, now = entry.asked, self._clock.now()
@@ -362,4 +314,12 @@ class AuthorizationService:
                 account = await self._endpoint.account(asked.provider, tokens.access_token)
             except AileronError:
                 account = ""  # the person says it then
-        entry.account, entry.tokens = account, tokens
+        entry.tokens = tokens
+        entry.view = replace(
+            entry.view,
+            state="authorized",
+            account=account,
+            granted=tokens.scopes,
+            missing=missing_scopes(asked.need, tokens.scopes),
+            ends_at=None if tokens.refresh_token else tokens.expires_at,
+        )

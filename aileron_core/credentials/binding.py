@@ -6,12 +6,12 @@ sees it, nor does an update that asks for one host more.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from aileron_core.actions.model import ActionFile, ConnectorIdentity
-from aileron_core.canonical import Json, JsonObject
+from aileron_core.canonical import JsonObject
 from aileron_core.connectors.manifest import aws_region_of_host, hosts_of_region
 from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.errors import InvalidRequest
@@ -20,7 +20,15 @@ from aileron_core.vault.entries import EntryInfo
 _NAME = re.compile(r"([a-z][a-z0-9_-]*)/([a-z0-9][a-z0-9._-]*)/([a-z0-9][a-z0-9._-]*)")
 _IDENTITY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _MAX_ACCOUNT = 200
-
+_RECORDED = (
+    "connector",
+    "connector_hash",
+    "hosts",
+    "account",
+    "region",
+    "scopes",
+    "missing_scopes",
+)
 
 LOGIN_ENDED = "its service does not accept the login any more"
 
@@ -42,6 +50,10 @@ class CredentialUser:
             aws_region_of_host(each.rpartition(":")[0]) for each in self.hosts
         )
         return need.kind == "aws_sigv4" and not named
+
+    def hosts_in(self, region: str) -> tuple[str, ...]:
+        """Return to which of its hosts an account of *region* may be sent; empty: to all."""
+        return hosts_of_region(self.hosts, region) if region else self.hosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +98,11 @@ class Binding:
             return f"it belongs to {self.connector or 'no connector yet'}"
         if self.kind != user.requirement.kind:
             return f"the connector now asks for a credential of kind {user.requirement.kind}"
-        if more := sorted(set(self.hosts_for(user)).difference(self.hosts)):
+        if more := sorted(set(user.hosts_in(self.region)).difference(self.hosts)):
             return f"the connector can now reach {', '.join(more)}"
         if self.connector_hash != user.identity.hash:
             return "the connector has changed since"
         return ""
-
-    def hosts_for(self, user: CredentialUser) -> tuple[str, ...]:
-        """Return to which of the hosts of *user* it may be sent."""
-        return hosts_of_region(user.hosts, self.region) if self.region else user.hosts
 
     def problem_among(self, users: Iterable[CredentialUser]) -> str:
         """Return why it counts for none of *users*, all that are accepted, as a clause; empty if it does."""
@@ -112,8 +120,10 @@ class Binding:
     @property
     def consented(self) -> JsonObject:
         """What a person's yes to a call covers of it: one of the same name, bound later, is another."""
+        return {"name": self.name, **self._bound_for()}
+
+    def _bound_for(self) -> JsonObject:
         return {
-            "name": self.name,
             "type": self.kind,
             "connector": self.connector,
             "connector_hash": self.connector_hash,
@@ -124,23 +134,21 @@ class Binding:
         }
 
     def to_metadata(self) -> JsonObject:
+        more: JsonObject = {
+            "scopes": list(self.scopes),
+            "missing_scopes": list(self.missing_scopes),
+            "status": "stale" if self.is_stale else "",
+            "last_used_at": self.last_used_at,
+            "remembered_for": {each.name: each.sha256 for each in self.remembered_for},
+        }
+        return {**self._bound_for(), **{name: value for name, value in more.items() if value}}
+
+    def to_record(self) -> JsonObject:
+        """Return what the audit says of it."""
+        stated = self.to_metadata()
         return {
-            "type": self.kind,
-            "connector": self.connector,
-            "connector_hash": self.connector_hash,
-            "hosts": list(self.hosts),
-            "account": self.account,
-            "created_at": self.created_at,
-            **({"region": self.region} if self.region else {}),
-            **({"scopes": list[Json](self.scopes)} if self.scopes else {}),
-            **({"missing_scopes": list[Json](self.missing_scopes)} if self.missing_scopes else {}),
-            **({"status": "stale"} if self.is_stale else {}),
-            **({"last_used_at": self.last_used_at} if self.last_used_at is not None else {}),
-            **(
-                {"remembered_for": {each.name: each.sha256 for each in self.remembered_for}}
-                if self.remembered_for
-                else {}
-            ),
+            "binding": self.name,
+            **{each: stated[each] for each in _RECORDED if each in stated},
         }
 
     @classmethod
@@ -153,30 +161,30 @@ class Binding:
             return None
         fields = cast("Mapping[str, Any]", entry.metadata)
         old = cast("Mapping[str, Any]", fields.get("labels") or {})
-        hosts = cast("Sequence[Any]", fields.get("hosts") or ())
-        created: Any = fields.get("created_at", old.get("created_at"))
-        used: Any = fields.get("last_used_at")
+        remembered = cast("Mapping[str, Any]", fields.get("remembered_for") or {})
+        created = fields.get("created_at", old.get("created_at"))
+        used = fields.get("last_used_at")
         return cls(
             name=entry.path,
             connector=str(fields.get("connector", old.get("connector_fqn", ""))),
             connector_hash=str(fields.get("connector_hash", "")),
-            hosts=tuple(map(str, hosts)),
+            hosts=_texts(fields.get("hosts")),
             account=str(fields.get("account", old.get("account", ""))),
             created_at=float(created) if isinstance(created, int | float) else 0.0,
             region=str(fields.get("region", "")),
-            scopes=tuple(map(str, cast("Sequence[Any]", fields.get("scopes") or ()))),
-            missing_scopes=tuple(
-                map(str, cast("Sequence[Any]", fields.get("missing_scopes") or ()))
-            ),
+            scopes=_texts(fields.get("scopes")),
+            missing_scopes=_texts(fields.get("missing_scopes")),
             is_stale=fields.get("status") == "stale",
             last_used_at=float(used) if isinstance(used, int | float) else None,
             remembered_for=tuple(
-                ActionFile(name=str(name), sha256=str(sha256))
-                for name, sha256 in sorted(
-                    cast("Mapping[str, Any]", fields.get("remembered_for") or {}).items()
-                )
+                ActionFile(name=name, sha256=str(sha256))
+                for name, sha256 in sorted(remembered.items())
             ),
         )
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(map(str, values or ()))
 
 
 def binding_name(user: CredentialUser, identity: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from aileron_core.actions.model import ActionFile
 from aileron_core.audit.events import AuditEvent
-from aileron_core.canonical import Json
+from aileron_core.canonical import JsonObject
 from aileron_core.clock import Clock
 from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.credentials.account_secret import AccountSecret
@@ -22,7 +22,7 @@ from aileron_core.credentials.kinds import (
 )
 from aileron_core.credentials.oauth import TokenEndpoint
 from aileron_core.credentials.oauth_refresh import RecordEvent, TokenRefresher, ended_message
-from aileron_core.credentials.oauth_tokens import Tokens
+from aileron_core.credentials.oauth_tokens import Tokens, missing_scopes
 from aileron_core.credentials.sigv4 import AwsKeys
 from aileron_core.errors import (
     AileronError,
@@ -88,112 +88,75 @@ class BindingService:
         """Return the bindings that count for *user*."""
         return tuple(each for each in self.all() if not each.problem(user))
 
-    async def setup(
-        self, user: CredentialUser, identity: str, account: str, secret: AccountSecret
-    ) -> Binding:
-        """Store an account for *user* under `<kind>/<service>/<identity>`; the service is the connector's.
+    def name_for(self, user: CredentialUser, identity: str, replaces: str = "") -> str:
+        """Return the name of the account that a login gives *user*: a new one, or *replaces*.
 
         Raises:
-            Conflict: there is one of that name.
-            InvalidRequest: identity, account or secret cannot be used.
-            VaultLocked, StorageUnavailable, OSError: nothing was stored.
+            NotFound: there is no account *replaces*.
+            Conflict: *user* may not use that one, or there is one of the new name.
+            InvalidRequest: the identity cannot be used.
         """
-        stored = secret.stored(user.requirement.kind)
-        binding = replace(self._new(user, identity, account), region=secret.region)
-        hosts = binding.hosts_for(user)
-        if not hosts:
-            raise InvalidRequest(f"{user.identity.fqn} has no host in {secret.region}.")
-        return await self._add(replace(binding, hosts=hosts), stored)
+        if replaces:
+            if problem := self.get(replaces).problem(user):
+                raise Conflict(
+                    f"{replaces} cannot be authorized again: {problem}. "
+                    f"`aileron binding rebind {replaces}` comes first."
+                )
+            return replaces
+        name = binding_name(user, identity)
+        if name in self._vault.entries():
+            raise Conflict(
+                f"An account {name} is bound already. Give another --identity, or revoke that one first."
+            )
+        return name
 
-    async def setup_authorized(
+    async def setup(
         self,
         user: CredentialUser,
         identity: str,
         account: str,
-        tokens: Tokens,
-        missing: tuple[str, ...],
+        login: AccountSecret | Tokens,
+        replaces: str = "",
     ) -> Binding:
-        """Store an account of kind oauth2 with the *tokens* that its service gave; errors as of `setup`.
+        """Store what a person logged in with as an account of *user*, and record it.
 
         Args:
-            missing: the scopes that were asked for and not granted.
-        """
-        binding = self._new(user, identity, account)
-        granted = replace(binding, scopes=tokens.scopes, missing_scopes=missing)
-        return await self._add(granted, tokens.to_secret())
-
-    async def reauthorize(
-        self,
-        name: str,
-        user: CredentialUser,
-        account: str,
-        tokens: Tokens,
-        missing: tuple[str, ...],
-    ) -> Binding:
-        """Put new *tokens* in place of those of the account *name*.
+            identity: names a new account: `<kind>/<service>/<identity>`; the service is the connector's.
+            replaces: the account whose login it takes the place of; empty for a new one.
 
         Raises:
-            NotFound: there is no such account.
-            Conflict: *user* may not use it.
-            VaultLocked, StorageUnavailable, OSError: nothing changed.
+            NotFound, Conflict: as for `name_for`.
+            InvalidRequest: identity, account or secret cannot be used.
+            VaultLocked, StorageUnavailable, OSError: nothing was stored.
         """
+        need = user.requirement
+        if isinstance(login, Tokens):
+            stored, region, scopes = login.to_secret(), "", login.scopes
+        else:
+            stored, region, scopes = login.stored(need.kind), login.region, ()
         async with self._changing:
-            before = self.get(name)
-            if problem := before.problem(user):
-                raise Conflict(
-                    f"{name} cannot be authorized again: {problem}. Bind it again first."
-                )
-            after = replace(
-                before,
+            name = self.name_for(user, identity, replaces)
+            binding = Binding(
+                name=name,
+                connector=user.identity.fqn,
+                connector_hash=user.identity.hash,
+                hosts=user.hosts_in(region),
                 account=checked_account(account),
-                # Another login, maybe of another account: not every provider says whose. No yes to a
-                # call with the one before covers it.
+                # Also where it replaces another login, maybe of another account, since not every provider
+                # says whose it is: no yes to a call with the one before covers it.
                 created_at=self._clock.now(),
-                scopes=tokens.scopes,
-                missing_scopes=missing,
-                is_stale=False,
-                remembered_for=(),
+                region=region,
+                scopes=scopes,
+                missing_scopes=missing_scopes(need.oauth2, scopes) if need.oauth2 else (),
+                last_used_at=self.get(name).last_used_at if replaces else None,
             )
-            await self._put(
-                after,
-                tokens.to_secret(),
-                AuditEvent.BINDING_REAUTHORIZED,
-                f"A person authorized {name} again",
-            )
-        return after
-
-    def check_new(self, user: CredentialUser, identity: str) -> None:
-        """Check that an account can be bound under *identity*, before a person is sent anywhere.
-
-        Raises:
-            Conflict: there is one of that name.
-            InvalidRequest: the identity cannot be used.
-        """
-        self._check_free(binding_name(user, identity))
-
-    def _new(self, user: CredentialUser, identity: str, account: str) -> Binding:
-        return Binding(
-            name=binding_name(user, identity),
-            connector=user.identity.fqn,
-            connector_hash=user.identity.hash,
-            hosts=user.hosts,
-            account=checked_account(account),
-            created_at=self._clock.now(),
-        )
-
-    def _check_free(self, name: str) -> None:
-        if name in self._vault.entries():
-            raise Conflict(
-                f"An account {name} is bound already. Give another --identity, or revoke "
-                "that one first."
-            )
-
-    async def _add(self, binding: Binding, stored: Secret) -> Binding:
-        async with self._changing:
-            self._check_free(binding.name)
-            await self._put(
-                binding, stored, AuditEvent.BINDING_CREATED, f"A person bound {binding.name}"
-            )
+            if not binding.hosts:
+                raise InvalidRequest(f"{user.identity.fqn} has no host in {region}.")
+            if replaces:
+                event, summary = AuditEvent.BINDING_REAUTHORIZED, f"authorized {name} again"
+            else:
+                event, summary = AuditEvent.BINDING_CREATED, f"bound {name}"
+            await self._put(binding, event, f"A person {summary}", secret=stored)
         return binding
 
     async def rebind(self, name: str, user: CredentialUser) -> Binding:
@@ -223,13 +186,10 @@ class BindingService:
                 before,
                 connector=user.identity.fqn,
                 connector_hash=user.identity.hash,
-                hosts=before.hosts_for(user),
+                hosts=user.hosts_in(before.region),
                 remembered_for=(),
             )
-            secret = await asyncio.to_thread(self._vault.get, name)
-            await self._put(
-                after, secret, AuditEvent.BINDING_REBOUND, f"A person bound {name} again"
-            )
+            await self._put(after, AuditEvent.BINDING_REBOUND, f"A person bound {name} again")
         return after
 
     async def remember(self, name: str, user: CredentialUser, action: ActionFile) -> None:
@@ -248,21 +208,20 @@ class BindingService:
                 raise Conflict(f"{name} cannot be used: {problem}. Nothing was changed.")
             for other in self.for_user(user):
                 if other.name != name and _without(other, action.name) != other.remembered_for:
-                    await self._set_remembered(
+                    await self._remember(
                         other,
                         _without(other, action.name),
                         AuditEvent.BINDING_FORGOTTEN,
                         f"{other.name} is no longer chosen for {action.name}",
                         action,
                     )
-            await self._set_remembered(
+            await self._remember(
                 chosen,
                 (*_without(chosen, action.name), action),
                 AuditEvent.BINDING_REMEMBERED,
                 f"A person chose {name} for later calls of {action.name}",
                 action,
             )
-        self.changed.publish(None)
 
     async def forget(self, name: str, action: str) -> None:
         """Have a person pick again at the next call of *action*.
@@ -276,16 +235,15 @@ class BindingService:
             known = next((each for each in before.remembered_for if each.name == action), None)
             if known is None:
                 raise NotFound(f"{name} is not remembered for an action {action[:200]!r}.")
-            await self._set_remembered(
+            await self._remember(
                 before,
                 _without(before, action),
                 AuditEvent.BINDING_FORGOTTEN,
                 f"A person ended the remembered account of {action}",
                 known,
             )
-        self.changed.publish(None)
 
-    async def _set_remembered(
+    async def _remember(
         self,
         binding: Binding,
         remembered_for: tuple[ActionFile, ...],
@@ -293,19 +251,13 @@ class BindingService:
         summary: str,
         action: ActionFile,
     ) -> None:
-        after = replace(binding, remembered_for=remembered_for).to_metadata()
-        before = self._vault.entries()[binding.name].metadata
-        await asyncio.to_thread(self._vault.put_metadata, binding.name, after)
-        about = {
+        about: JsonObject = {
             "binding": binding.name,
             "for_action": action.name,
             "action_sha256": action.sha256,
         }
-        try:
-            await self._record(event, summary, about)
-        except AileronError:
-            await asyncio.to_thread(self._vault.put_metadata, binding.name, before)
-            raise
+        after = replace(binding, remembered_for=remembered_for)
+        await self._put(after, event, summary, about=about)
 
     async def revoke(self, name: str) -> None:
         """Delete the account *name* from the vault, and from the copy kept of it. The service is not told.
@@ -318,7 +270,7 @@ class BindingService:
             binding = self.get(name)
             # Recorded first: a deletion that then fails is tried again, and recorded again.
             await self._record(
-                AuditEvent.BINDING_REVOKED, f"A person revoked {name}", _members(binding)
+                AuditEvent.BINDING_REVOKED, f"A person revoked {name}", binding.to_record()
             )
             await asyncio.to_thread(self._vault.delete, name)
         self.changed.publish(None)
@@ -435,36 +387,36 @@ class BindingService:
             clock=self._clock,
         )
 
-    async def _put(self, binding: Binding, secret: Secret, event: AuditEvent, summary: str) -> None:
-        """Store *binding*, and put back what was there before where that cannot be recorded."""
-        before = self._vault.entries().get(binding.name)
-        old = None if before is None else await asyncio.to_thread(self._vault.get, binding.name)
-        await asyncio.to_thread(self._vault.put, binding.name, secret, binding.to_metadata())
+    async def _put(
+        self,
+        binding: Binding,
+        event: AuditEvent,
+        summary: str,
+        *,
+        secret: Secret | None = None,
+        about: JsonObject | None = None,
+    ) -> None:
+        """Store *binding*, and put back what was there before where that cannot be recorded.
+
+        Args:
+            secret: what it has from now on; None: what it has.
+            about: members of the record, in place of those of *binding*.
+        """
+        name, before = binding.name, self._vault.entries().get(binding.name)
+        old = None if before is None else await asyncio.to_thread(self._vault.get, name)
+        stored = old if secret is None else secret
+        assert stored is not None
+        await asyncio.to_thread(self._vault.put, name, stored, binding.to_metadata())
         try:
-            await self._record(event, summary, _members(binding))
+            await self._record(event, summary, about or binding.to_record())
         except AileronError:
             if before is None or old is None:
-                await asyncio.to_thread(self._vault.delete, binding.name)
+                await asyncio.to_thread(self._vault.delete, name)
             else:
-                await asyncio.to_thread(self._vault.put, binding.name, old, before.metadata)
+                await asyncio.to_thread(self._vault.put, name, old, before.metadata)
             raise
         self.changed.publish(None)
 
 
 def _without(binding: Binding, action: str) -> tuple[ActionFile, ...]:
     return tuple(each for each in binding.remembered_for if each.name != action)
-
-
-def _members(binding: Binding) -> dict[str, Json]:
-    return {
-        "binding": binding.name,
-        "connector": binding.connector,
-        "connector_hash": binding.connector_hash,
-        "hosts": list[Json](binding.hosts),
-        "account": binding.account,
-        **({"region": binding.region} if binding.region else {}),
-        **({"scopes": list[Json](binding.scopes)} if binding.scopes else {}),
-        **(
-            {"missing_scopes": list[Json](binding.missing_scopes)} if binding.missing_scopes else {}
-        ),
-    }

@@ -7,7 +7,7 @@ import hmac
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Self, TypeAlias
 from urllib.parse import parse_qsl
 
 from aileron_core.connectors.http.target import parse_target
@@ -220,37 +220,6 @@ class LoginRequest:
         return (target.scheme, target.host_port) == (login.scheme, login.host_port)
 
 
-class Login(Protocol):
-    """One that waits for the person at the provider."""
-
-    @property
-    def url(self) -> str:
-        """Where the person goes."""
-        ...
-
-    @property
-    def user_code(self) -> str:
-        """What they enter there; empty if nothing."""
-        ...
-
-    @property
-    def seconds(self) -> float:
-        """How long it may take."""
-        ...
-
-    async def obtain(self) -> dict[str, Any]:
-        """Wait for the person, and return the token endpoint's answer.
-
-        Raises:
-            BindingFailed, NetworkError, CapabilityDenied, ExternalApiError: there is none.
-        """
-        ...
-
-    def close(self) -> None:
-        """Stop listening."""
-        ...
-
-
 class BrowserLogin:
     """Authorization code with PKCE; the browser brings the code to a port of this machine (RFC 8252).
 
@@ -365,6 +334,10 @@ class DeviceLogin:
                     interval += 5
                 elif refused.code != "authorization_pending":
                     raise
+
+
+Login: TypeAlias = BrowserLogin | DeviceLogin
+"""One that waits for the person: `obtain` returns the token endpoint's answer, within `seconds`."""
 
 
 def _is_short(value: Any) -> bool:

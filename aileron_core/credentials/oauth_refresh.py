@@ -5,11 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.canonical import Json
+from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
 from aileron_core.connectors.protocol import OAuth2Requirement
 from aileron_core.credentials.oauth import TokenEndpoint, TokenRefused
-from aileron_core.credentials.oauth_providers import provider_of
 from aileron_core.credentials.oauth_tokens import REFRESH_SECONDS, Tokens, missing_scopes
 from aileron_core.errors import AileronError, BindingFailed, NetworkError, NotFound
 from aileron_core.tasks import spawn
@@ -102,7 +101,9 @@ class TokenRefresher:
         self, name: str, need: OAuth2Requirement, rejected: Secret | None
     ) -> Tokens | AileronError:
         try:
-            return await self._renew(name, need, rejected)
+            # The vault may be locked before the provider answers: the new tokens are kept all the same.
+            with self._vault.kept_open() as entries:
+                return await self._renew(name, need, rejected, entries)
         except AileronError as error:
             return error
         except OSError as error:
@@ -110,12 +111,7 @@ class TokenRefresher:
                 f"The renewed login of {name} could not be kept: {error.strerror}."
             )
 
-    async def _renew(self, name: str, need: OAuth2Requirement, rejected: Secret | None) -> Tokens:
-        # The vault may be locked before the provider answers: the new tokens are kept all the same.
-        with self._vault.kept_open() as entries:
-            return await self._renew_entry(name, need, rejected, entries)
-
-    async def _renew_entry(
+    async def _renew(
         self,
         name: str,
         need: OAuth2Requirement,
@@ -135,59 +131,56 @@ class TokenRefresher:
             )
         except TokenRefused as refused:
             if refused.is_revoked:
-                await self._note_end(name, entries, secret)
+                summary = f"The service does not accept the login of {name} any more"
+                stale: JsonObject = {"status": "stale"}
+                await self._store(
+                    entries, name, secret, secret, stale, AuditEvent.BINDING_STALE, summary, {}
+                )
+                self._changed()
                 raise BindingFailed(ended_message(name)) from None
             raise BindingFailed(
                 f"The login of {name} could not be renewed: {refused.message}. {_next_step(name)}"
             ) from None
         renewed = tokens.renewed(answer, self._clock.now())
-        missing = missing_scopes(need.scopes, renewed.scopes, provider_of(need.authorize_url))
-        await self._keep(name, entries, secret, renewed, missing)
+        scopes: JsonObject = {
+            "scopes": list(renewed.scopes),
+            "missing_scopes": list(missing_scopes(need, renewed.scopes)),
+        }
+        event, summary = AuditEvent.BINDING_REFRESHED, f"The login of {name} was renewed"
+        await self._store(
+            entries, name, secret, renewed.to_secret(), scopes, event, summary, scopes
+        )
         return renewed
 
-    async def _keep(
+    async def _store(
         self,
-        name: str,
         entries: VaultEntries,
+        name: str,
         before: Secret,
-        renewed: Tokens,
-        missing: tuple[str, ...],
+        after: Secret,
+        metadata: JsonObject,
+        event: AuditEvent,
+        summary: str,
+        about: JsonObject,
     ) -> None:
-        """Store *renewed* in place of *before*, and record it.
+        """Store *after* with *metadata*, beside what is said of it, in place of *before*; then record it.
 
         Raises:
             BindingFailed: the account was revoked or authorized again meanwhile.
         """
-        scopes: dict[str, Json] = {
-            "scopes": list[Json](renewed.scopes),
-            "missing_scopes": list[Json](missing),
-        }
         async with self._changing:
-            metadata = await self._unchanged(name, entries, before)
+            try:
+                now = await asyncio.to_thread(entries.get, name)
+            except NotFound:
+                now = None
+            if now != before:
+                raise BindingFailed(
+                    f"The account {name} was changed while it was renewed. Try again."
+                )
+            said = {**entries.metadata(name), **metadata}
             # Stored first: the provider may take the old refresh token no more.
-            await asyncio.to_thread(entries.put, name, renewed.to_secret(), {**metadata, **scopes})
-            summary = f"The login of {name} was renewed"
-            await self._record(AuditEvent.BINDING_REFRESHED, summary, {"binding": name, **scopes})
-
-    async def _note_end(self, name: str, entries: VaultEntries, before: Secret) -> None:
-        async with self._changing:
-            metadata = await self._unchanged(name, entries, before)
-            await asyncio.to_thread(entries.put, name, before, {**metadata, "status": "stale"})
-            summary = f"The service does not accept the login of {name} any more"
-            await self._record(AuditEvent.BINDING_STALE, summary, {"binding": name})
-        self._changed()
-
-    async def _unchanged(
-        self, name: str, entries: VaultEntries, before: Secret
-    ) -> Mapping[str, Json]:
-        """Return the metadata of the entry *name* if its value is still *before*."""
-        try:
-            now = await asyncio.to_thread(entries.get, name)
-        except NotFound:
-            now = None
-        if now != before:
-            raise BindingFailed(f"The account {name} was changed while it was renewed. Try again.")
-        return entries.metadata(name)
+            await asyncio.to_thread(entries.put, name, after, said)
+            await self._record(event, summary, {"binding": name, **about})
 
 
 def ended_message(name: str) -> str:

@@ -2,14 +2,15 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, cast
 
 from aileron_core.connectors.http.target import parse_target
+from aileron_core.connectors.protocol import OAuth2Requirement
 from aileron_core.credentials.kinds import parse_json_secret
-from aileron_core.credentials.oauth_providers import Provider
+from aileron_core.credentials.oauth_providers import provider_of
 from aileron_core.errors import BindingFailed
 from aileron_core.vault.secret import Secret
 
@@ -76,7 +77,7 @@ class Tokens:
 
     @classmethod
     def from_secret(cls, secret: Secret) -> "Tokens":
-        """Read what `to_secret` wrote, or a vault of version 1.
+        """Read what `to_secret` or upstream Aileron wrote.
 
         Raises:
             BindingFailed: it is something else.
@@ -149,15 +150,14 @@ def parse_scopes(value: Any) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(known))[:_MAX_SCOPES]
 
 
-def missing_scopes(
-    asked: Collection[str], granted: Collection[str], provider: Provider
-) -> tuple[str, ...]:
-    """Return those of *asked* that were not granted."""
-    names = {each.removeprefix(provider.scope_prefix) for each in granted}
+def missing_scopes(need: OAuth2Requirement, granted: Iterable[str]) -> tuple[str, ...]:
+    """Return what *need* asks for and was not granted."""
+    prefix = provider_of(need.authorize_url).scope_prefix
+    names = {each.removeprefix(prefix) for each in granted}
     return tuple(
         each
-        for each in asked
-        if each not in _UNNAMED_SCOPES and each.removeprefix(provider.scope_prefix) not in names
+        for each in need.scopes
+        if each not in _UNNAMED_SCOPES and each.removeprefix(prefix) not in names
     )
 
 
@@ -218,7 +218,7 @@ def _expiry(seconds: Any, now: float) -> float | None:
 
 
 def _moment(value: Any) -> float | None:
-    """Return epoch seconds from a number, or from RFC 3339 as a vault of version 1 has it."""
+    """Return epoch seconds from a number, or from RFC 3339 as upstream Aileron writes it."""
     if isinstance(value, str) and value:
         try:
             return datetime.fromisoformat(value).timestamp()

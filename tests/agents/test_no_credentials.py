@@ -115,7 +115,7 @@ async def bind_account(home: Path, kind: str, hash_: str) -> None:
             token_url=f"https://{HOST}/t",
             scopes=("all",),
         )
-        await bindings.setup_authorized(user, "work", ACCOUNT, tokens, ())
+        await bindings.setup(user, "work", ACCOUNT, tokens)
     else:
         secret = AccountSecret(
             value=Secret(KEY),

@@ -119,7 +119,7 @@ class CanaryPlace:
                 token_url="https://api.example/t",
                 scopes=("all",),
             )
-            return await core.app.bindings.setup_authorized(core.user(), "work", "ana", tokens, ())
+            return await core.app.bindings.setup(core.user(), "work", "ana", tokens)
         secret = AccountSecret(value=Secret(SECRET))
         if self.kind != "api_key":
             secret = replace(secret, user="ana")

@@ -106,10 +106,10 @@ async def test_a_yes_is_none_to_another_login_under_the_same_label(
             core.app.vault.create(Secret(PASSPHRASE))
             user = core.user()
             bindings = core.app.bindings
-            bound = await bindings.setup_authorized(user, "work", "me", tokens("canary-1"), ())
+            bound = await bindings.setup(user, "work", "me", tokens("canary-1"))
             shown = await core.ask_for("act", {})
             clock.advance(5)
-            await bindings.reauthorize(bound.name, user, "me", tokens("canary-2"), ())
+            await bindings.setup(user, "", "me", tokens("canary-2"), bound.name)
             again = await core.view(
                 shown.approval_id,
                 lambda v: v.state == "pending" and bool(v.digest) and v.digest != shown.digest,

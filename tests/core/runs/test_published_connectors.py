@@ -64,7 +64,7 @@ async def account_bound(home: Path, services: Published, **secret: str) -> Async
                 token_url="https://oauth2.googleapis.com/token",
                 scopes=(),
             )
-            await core.app.bindings.setup_authorized(user, "work", "ana", tokens, ())
+            await core.app.bindings.setup(user, "work", "ana", tokens)
         else:
             account = AccountSecret(
                 value=Secret(secret["value"]),

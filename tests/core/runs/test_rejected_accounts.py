@@ -93,7 +93,7 @@ async def logged_in(
             token_url=f"{server.base}/token",
             scopes=("mail.read", "mail.send"),
         )
-        await core.app.bindings.setup_authorized(core.user(), "work", "ana", tokens, ())
+        await core.app.bindings.setup(core.user(), "work", "ana", tokens)
         yield core
 
 
