@@ -16,7 +16,6 @@ from aileron_core.credentials.kinds import (
     ApiKey,
     AwsSignature,
     BasicPassword,
-    BearerToken,
     CheckedCredential,
     parse_json_secret,
 )
@@ -311,17 +310,16 @@ class BindingService:
 
         None where nothing is: the tokens of a login were renewed, or nobody can say.
         """
-        if not isinstance(refused := credential.credential, BearerToken):
+        refused, need = credential.credential, user.requirement.oauth2
+        if not isinstance(refused, ApiKey) or need is None:
             return BindingFailed(
                 f"The service does not accept the credential of {binding.name} any more: it was revoked "
                 "there, or has ended. Bind a new one: first `aileron binding revoke`, then `aileron "
                 "binding setup`."
             )
-        need = user.requirement.oauth2
-        assert need is not None
         try:
             _, secret = await asyncio.to_thread(self._current, binding, user)
-            await self._refresher.current(binding.name, need, secret, rejected=refused.token)
+            await self._refresher.current(binding.name, need, secret, rejected=refused.secret)
         except BindingFailed as ended:
             return ended
         except (AileronError, OSError):
@@ -365,7 +363,7 @@ class BindingService:
             if binding.is_stale:
                 raise BindingFailed(ended_message(binding.name))
             tokens = await self._refresher.current(binding.name, need.oauth2, secret)
-            return BearerToken(token=tokens.access_token, hosts=hosts)
+            return ApiKey(secret=tokens.access_token, hosts=hosts, kind="oauth2")
         parts = parse_json_secret(secret)
         if need.kind == "basic":
             return BasicPassword(

@@ -7,7 +7,7 @@ import base64
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from aileron_core.clock import Clock
 from aileron_core.connectors.protocol import RequestToSign
@@ -18,34 +18,19 @@ from aileron_core.vault.secret import Secret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """A key in one header: `Authorization: Bearer KEY` unless the manifest says otherwise."""
+    """A key, or an OAuth 2 access token (RFC 6750): `Authorization: Bearer KEY` unless the manifest says otherwise."""
 
     secret: Secret
     hosts: frozenset[str]
     header: str = "Authorization"
     format: str = "Bearer {key}"
-    kind: str = "api_key"
+    kind: Literal["api_key", "oauth2"] = "api_key"
 
     def headers(self, request: RequestToSign) -> Mapping[str, str]:
         return {self.header: self.format.replace("{key}", _header_text(self.secret))}
 
     def secrets(self) -> Sequence[bytes]:
         return [self.secret.reveal()]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BearerToken:
-    """An OAuth 2 access token (RFC 6750)."""
-
-    token: Secret
-    hosts: frozenset[str]
-    kind: str = "oauth2"
-
-    def headers(self, request: RequestToSign) -> Mapping[str, str]:
-        return {"Authorization": f"Bearer {_header_text(self.token)}"}
-
-    def secrets(self) -> Sequence[bytes]:
-        return [self.token.reveal()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +86,7 @@ class AwsSignature:
         return [self.keys.secret.reveal(), *temporary, *self._signatures]
 
 
-AccountCredential: TypeAlias = ApiKey | BearerToken | BasicPassword | AwsSignature
+AccountCredential: TypeAlias = ApiKey | BasicPassword | AwsSignature
 _NOT_ACCEPTED_BY_AWS = (
     *(b"ExpiredToken", b"InvalidClientTokenId", b"UnrecognizedClientException"),
     b"InvalidAccessKeyId",

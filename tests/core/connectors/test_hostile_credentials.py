@@ -19,7 +19,6 @@ from aileron_core.credentials.kinds import (
     ApiKey,
     AwsSignature,
     BasicPassword,
-    BearerToken,
     CheckedCredential,
 )
 from aileron_core.credentials.sigv4 import AwsKeys
@@ -43,7 +42,7 @@ def credential(kind: str, host: str, secret: str = CANARY) -> AccountCredential:
         case "basic":
             return BasicPassword(user="ana", password=Secret(secret), hosts=hosts)
         case "oauth2":
-            return BearerToken(token=Secret(secret), hosts=hosts)
+            return ApiKey(secret=Secret(secret), hosts=hosts, kind="oauth2")
         case _:
             keys = AwsKeys(
                 access_key_id=AWS_KEY_ID, secret=Secret(secret), session_token=Secret(TOKEN)

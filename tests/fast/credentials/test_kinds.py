@@ -6,7 +6,7 @@ import pytest
 
 from aileron_core.connectors.http.scrubber import Scrubber
 from aileron_core.connectors.protocol import RequestToSign
-from aileron_core.credentials.kinds import ApiKey, AwsSignature, BasicPassword, BearerToken
+from aileron_core.credentials.kinds import ApiKey, AwsSignature, BasicPassword
 from aileron_core.credentials.sigv4 import AwsKeys, authorization, sign
 from aileron_core.errors import BindingFailed
 from aileron_core.vault.secret import Secret
@@ -140,7 +140,7 @@ def test_a_key_goes_where_the_manifest_says() -> None:
 
 
 def test_a_token_and_a_password_are_sent_as_the_standards_say() -> None:
-    token = BearerToken(token=Secret("abc"), hosts=HOSTS)
+    token = ApiKey(secret=Secret("abc"), hosts=HOSTS, kind="oauth2")
     assert token.headers(request()) == {"Authorization": "Bearer abc"}
     basic = BasicPassword(user="Aladdin", password=Secret("open sesame"), hosts=HOSTS)
     sent = basic.headers(request())["Authorization"]
@@ -161,7 +161,6 @@ def test_a_key_that_no_header_can_hold_is_not_sent(bad: str) -> None:
 def test_no_credential_prints_its_secret() -> None:
     for credential in (
         ApiKey(secret=Secret("hush-hush"), hosts=HOSTS),
-        BearerToken(token=Secret("hush-hush"), hosts=HOSTS),
         BasicPassword(user="u", password=Secret("hush-hush"), hosts=HOSTS),
         AwsSignature(
             keys=AwsKeys(access_key_id="A", secret=Secret("hush-hush")),
