@@ -1,10 +1,15 @@
 """Accounts as front ends, the wire and commands show them: never their secrets."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import fields
 
 from aileron_core.connectors.http.target import parse_target
 from aileron_core.connectors.manifest import CLIENT_PLACEHOLDER
-from aileron_core.console_port.account_views import BoundAccountView, CredentialUserView
+from aileron_core.console_port.account_views import (
+    BoundAccount,
+    BoundAccountView,
+    CredentialUserView,
+)
 from aileron_core.credentials.binding import LOGIN_ENDED, Binding, CredentialUser, binding_name
 
 
@@ -20,18 +25,7 @@ def account_view(
     problem = binding.problem_among(users)
     remedy = "reauthorize" if problem == LOGIN_ENDED else "rebind"
     return BoundAccountView(
-        name=binding.name,
-        kind=binding.kind,
-        connector=binding.connector,
-        connector_hash=binding.connector_hash,
-        hosts=binding.hosts,
-        account=binding.account,
-        created_at=binding.created_at or None,
-        last_used_at=binding.last_used_at,
-        region=binding.region,
-        scopes=binding.scopes,
-        missing_scopes=binding.missing_scopes,
-        is_stale=binding.is_stale,
+        **{each.name: getattr(binding, each.name) for each in fields(BoundAccount)},
         problem=problem,
         remedy=remedy if problem else "",
         remembered_for=tuple(

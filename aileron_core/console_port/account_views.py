@@ -39,27 +39,39 @@ class AccountNeed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundAccountView:
+class BoundAccount:
     """An account in the vault, without its secret. While the vault is locked, nothing of it is verified."""
 
     name: str
     """`<kind>/<service>/<identity>`."""
-    kind: str
     connector: str
     """FQN of the one that may use it; empty for an imported one that belongs to none yet."""
     connector_hash: str
     hosts: tuple[str, ...]
     account: str
     """The person's own name for it, or the service's."""
-    created_at: float | None
-    """Epoch seconds."""
-    last_used_at: float | None
-    """To the hour; None: never."""
-    region: str
-    """Of kind aws_sigv4: the only one that it is used in; empty for none in particular."""
-    scopes: tuple[str, ...]
-    missing_scopes: tuple[str, ...]
-    is_stale: bool
+    created_at: float
+    """Epoch seconds; 0 where it is not known."""
+    region: str = ""
+    """Of kind aws_sigv4: the only one that it is used in; empty for that of each host."""
+    scopes: tuple[str, ...] = ()
+    """Of kind oauth2: what was granted, as of the last renewal."""
+    missing_scopes: tuple[str, ...] = ()
+    """What its connector asks for and was not granted."""
+    is_stale: bool = False
+    """Its service does not accept it any more."""
+    last_used_at: float | None = None
+    """When a call last got its credential, epoch seconds, to the hour; None: never."""
+
+    @property
+    def kind(self) -> str:
+        return self.name.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundAccountView(BoundAccount):
+    """One as it is shown."""
+
     problem: str
     """Why it cannot be used, our own clause; empty if it can."""
     remedy: Literal["", "rebind", "reauthorize"]

@@ -7,28 +7,21 @@ sees it, nor does an update that asks for one host more.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 from aileron_core.actions.model import ActionFile, ConnectorIdentity
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.manifest import aws_region_of_host, hosts_of_region
 from aileron_core.connectors.protocol import CredentialRequirement
+from aileron_core.console_port.account_views import BoundAccount
 from aileron_core.errors import InvalidRequest
 from aileron_core.vault.entries import EntryInfo
 
 _NAME = re.compile(r"([a-z][a-z0-9_-]*)/([a-z0-9][a-z0-9._-]*)/([a-z0-9][a-z0-9._-]*)")
 _IDENTITY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _MAX_ACCOUNT = 200
-_RECORDED = (
-    "connector",
-    "connector_hash",
-    "hosts",
-    "account",
-    "region",
-    "scopes",
-    "missing_scopes",
-)
+_NOT_RECORDED = ("type", "created_at", "status", "last_used_at", "remembered_for")
 
 LOGIN_ENDED = "its service does not accept the login any more"
 
@@ -57,35 +50,11 @@ class CredentialUser:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Binding:
+class Binding(BoundAccount):
     """An account, and the connector that may use it."""
 
-    name: str
-    """`<kind>/<service>/<identity>`."""
-    connector: str
-    """Its FQN, without version."""
-    connector_hash: str
-    hosts: tuple[str, ...]
-    account: str
-    """The person's own name for it, such as `ana@example.com`."""
-    created_at: float
-    """Epoch seconds."""
-    region: str = ""
-    """The one AWS region that a person bound it for; empty for that of each host."""
-    scopes: tuple[str, ...] = field(default=(), compare=False)
-    """What an account of kind oauth2 was granted, as of its last renewal."""
-    missing_scopes: tuple[str, ...] = field(default=(), compare=False)
-    """What its connector asks for and was not granted."""
-    is_stale: bool = field(default=False, compare=False)
-    """Its service does not accept it any more."""
-    last_used_at: float | None = field(default=None, compare=False)
-    """When a call last got its credential, epoch seconds, to the hour; None: never."""
-    remembered_for: tuple[ActionFile, ...] = field(default=(), compare=False)
+    remembered_for: tuple[ActionFile, ...] = ()
     """The actions for which a person picked it, for later calls too; one whose file changed since does not count."""
-
-    @property
-    def kind(self) -> str:
-        return self.name.partition("/")[0]
 
     @property
     def shown(self) -> str:
@@ -145,11 +114,8 @@ class Binding:
 
     def to_record(self) -> JsonObject:
         """Return what the audit says of it."""
-        stated = self.to_metadata()
-        return {
-            "binding": self.name,
-            **{each: stated[each] for each in _RECORDED if each in stated},
-        }
+        stated = self.to_metadata().items()
+        return {"binding": self.name, **{k: v for k, v in stated if k not in _NOT_RECORDED}}
 
     @classmethod
     def from_entry(cls, entry: EntryInfo) -> "Binding | None":

@@ -348,7 +348,7 @@ class BindingService:
                 "The account of this call cannot be decrypted. A person has to bind it again."
             ) from None
         problem = verified.problem(user)
-        if problem or verified != binding:
+        if problem or verified.consented != binding.consented:
             why = problem or "it was bound again meanwhile"
             raise BindingFailed(f"The account of this call cannot be used: {why}.")
         return verified, secret

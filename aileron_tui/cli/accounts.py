@@ -357,9 +357,9 @@ def _accounts(context: CommandContext) -> tuple[BoundAccountView, ...]:
 
 def _body(bound: BoundAccountView) -> dict[str, Any]:
     """Return *bound* as `--json` prints it."""
-    body: dict[str, Any] = {**to_json(bound), "stale": bound.is_stale}
+    body: dict[str, Any] = {"kind": bound.kind, **to_json(bound), "stale": bound.is_stale}
     for each in ("created_at", "last_used_at"):
-        body[each] = None if body[each] is None else rfc3339(body[each])
+        body[each] = rfc3339(body[each]) if body[each] else None
     return {key: value for key, value in body.items() if key not in ("is_stale", "remedy")}
 
 

@@ -37,17 +37,12 @@ DRIVE = replace(
 )
 ANA = BoundAccountView(
     name="api_key/mail/work",
-    kind="api_key",
     connector=MAIL.connector,
     connector_hash=MAIL.hash,
     hosts=MAIL.hosts,
     account="ana@example.com",
     created_at=NOW - 90_000,
     last_used_at=NOW - 7_300,
-    region="",
-    scopes=(),
-    missing_scopes=(),
-    is_stale=False,
     problem="",
     remedy="",
     remembered_for=("send-mail",),
@@ -66,7 +61,6 @@ CHANGED = replace(
 ENDED = replace(
     ANA,
     name="oauth2/drive/ana",
-    kind="oauth2",
     connector=DRIVE.connector,
     connector_hash=DRIVE.hash,
     hosts=DRIVE.hosts,

@@ -80,7 +80,9 @@ class AccountsTable(KeyedTable[AccountRow]):
         kind = bound.kind if bound is not None else user.kind if user is not None else ""
         named = {"account": account, "state": _status_text(item), "host": hosts, "kind": kind}
         text = f"{account} {item.connector} {hosts} {_status_text(item)}"
-        return FilterFields(text=text, fields=named, at=bound.created_at if bound else None)
+        return FilterFields(
+            text=text, fields=named, at=(bound.created_at or None) if bound else None
+        )
 
     @property
     def version(self) -> tuple[object, ...]:
@@ -210,7 +212,7 @@ def _bound_blocks(bound: BoundAccountView) -> list[Block]:
         value("Sent to" if number == 0 else "", foreign_text(host, "strong"))
         for number, host in enumerate(bound.hosts)
     ]
-    made.append(value("Bound", line(_time(bound.created_at))))
+    made.append(value("Bound", line(_time(bound.created_at or None))))
     made.append(value("Last used", line(_time(bound.last_used_at))))
     if bound.scopes:
         made.append(value("Granted", foreign_text(", ".join(bound.scopes))))

@@ -89,7 +89,8 @@ async def test_an_account_is_stored_under_its_name_and_on_record(
     assert credential.headers(REQUEST) == {"X-Key": KEY}
     assert credential.hosts == {"api.example:443"}
     vault.lock()
-    assert bindings.for_user(USER) == (bound,)
+    (listed,) = bindings.for_user(USER)
+    assert listed == replace(bound, last_used_at=listed.last_used_at)
     with pytest.raises(VaultLocked):
         await bindings.credential_for(bound, USER)
 
