@@ -56,11 +56,6 @@ class Binding(BoundAccount):
     remembered_for: tuple[ActionFile, ...] = ()
     """The actions for which a person picked it, for later calls too; one whose file changed since does not count."""
 
-    @property
-    def shown(self) -> str:
-        """The account as an item shows it."""
-        return f"{self.account} ({self.name})" if self.account else self.name
-
     def problem(self, user: CredentialUser) -> str:
         """Return why it does not count for *user* as a clause, empty if it does."""
         if self.connector != user.identity.fqn:
@@ -121,7 +116,7 @@ class Binding(BoundAccount):
     def from_entry(cls, entry: EntryInfo) -> "Binding | None":
         """Return the binding that a vault's *entry* is; None if it is none.
 
-        One that came from a vault of version 1 belongs to no bytes and no hosts yet.
+        One that came from a vault of upstream Aileron belongs to no bytes and no hosts yet.
         """
         if not _NAME.fullmatch(entry.path):
             return None

@@ -54,21 +54,11 @@ def decrypt(key: bytes | bytearray, data: bytes, associated: bytes | None) -> by
         return None
 
 
-def wrap_master_key(passphrase: Secret, kdf: KdfParameters, master: bytearray) -> bytes:
-    with passphrase_key(passphrase, kdf) as key:
-        return encrypt(key, master, _key_data(kdf))
-
-
 def unwrap_master_key(passphrase: Secret, document: VaultDocument) -> bytearray | None:
     """Return the master key of *document*; None where *passphrase* does not open it."""
     with passphrase_key(passphrase, document.kdf) as key:
         plain = decrypt(key, document.key, _key_data(document.kdf))
     return None if plain is None or len(plain) != KEY_BYTES else bytearray(plain)
-
-
-def wrap_for_keyring(key: Secret, master: bytearray) -> bytes:
-    with key.view() as view:
-        return encrypt(bytearray(view), master, _KEYRING_DATA)
 
 
 def unwrap_with_keyring(key: Secret, document: VaultDocument) -> bytearray | None:
@@ -124,11 +114,14 @@ class VaultKeys:
         plain = decrypt(self._of_entries, entry.value, _entry_data(path, entry.metadata))
         return None if plain is None else Secret(plain)
 
-    def rewrap(self, passphrase: Secret, kdf: KdfParameters) -> bytes:
-        return wrap_master_key(passphrase, kdf, self._master)
+    def wrap(self, passphrase: Secret, kdf: KdfParameters) -> bytes:
+        """Return the master key, encrypted with *passphrase*."""
+        with passphrase_key(passphrase, kdf) as key:
+            return encrypt(key, self._master, _key_data(kdf))
 
     def wrap_for_keyring(self, key: Secret) -> bytes:
-        return wrap_for_keyring(key, self._master)
+        with key.view() as view:
+            return encrypt(bytearray(view), self._master, _KEYRING_DATA)
 
     def sign(self, document: VaultDocument) -> VaultDocument:
         return replace(document, mac=self._mac(document))
@@ -154,14 +147,14 @@ def new_vault(
     """Return a new vault with *values*, each with its metadata, under a random master key."""
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-    master = bytearray(os.urandom(KEY_BYTES))
-    keys, private = VaultKeys(master), X25519PrivateKey.generate()
+    keys = VaultKeys(bytearray(os.urandom(KEY_BYTES)))
+    private = X25519PrivateKey.generate()
     entries = {path: keys.encrypt_entry(path, *value) for path, value in values.items()}
     sealing = Secret(private.private_bytes_raw())
     entries[PRIVATE_KEY] = keys.encrypt_entry(PRIVATE_KEY, sealing, {})
     document = VaultDocument(
         kdf=kdf,
-        key=wrap_master_key(passphrase, kdf, master),
+        key=keys.wrap(passphrase, kdf),
         public_key=private.public_key().public_bytes_raw(),
         generation=1,
         entries=entries,

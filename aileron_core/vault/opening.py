@@ -1,27 +1,27 @@
 """What opens the files of a vault: a passphrase, of which wrong ones are counted, or the system's keyring."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from aileron_core.canonical import JsonObject
 from aileron_core.clock import Clock
 from aileron_core.errors import (
     KeyringUnavailable,
-    NotFound,
     RateLimited,
     VaultAbsent,
     WrongPassphrase,
 )
 from aileron_core.vault.atomic_file import read_private_file, replace_file
 from aileron_core.vault.encryption import VaultKeys, unwrap_master_key, unwrap_with_keyring
-from aileron_core.vault.os_keyring import OsKeyring
 from aileron_core.vault.secret import Secret
+from aileron_core.vault.upstream import read_upstream
 from aileron_core.vault.vault_file import VaultDocument
 from aileron_core.vault.vault_store import OpenVault, VaultStore
-from aileron_core.vault.version_1 import read_version_1
 
+_T = TypeVar("_T")
 NAME = "vault-attempts.json"
 _WAITS = (0.0, 0.0, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)
 """Seconds to wait after that many wrong passphrases; as the last one, after more."""
@@ -99,10 +99,9 @@ def wait_after(count: int) -> float:
 class VaultOpener:
     """Opens what is in *store*. Its methods take half a second; one passphrase is tried at a time."""
 
-    def __init__(self, store: VaultStore, attempts: AttemptCounter, keyring: OsKeyring) -> None:
+    def __init__(self, store: VaultStore, attempts: AttemptCounter) -> None:
         self._store = store
         self._attempts = attempts
-        self._keyring = keyring
 
     def open(self, passphrase: Secret) -> tuple[OpenVault, FailedAttempts]:
         """Return what *passphrase* opens, and the wrong ones before it, which stay on file.
@@ -116,11 +115,9 @@ class VaultOpener:
         found = self._store.read_usable()
         if not found.copies:
             raise VaultAbsent
-        failed = self._count()
-        opened = self._store.open(found, lambda each: unwrap_master_key(passphrase, each))
-        if opened is None:
-            raise _wrong(failed)
-        return opened, self._uncount(failed)
+        return self._try(
+            lambda: self._store.open(found, lambda each: unwrap_master_key(passphrase, each))
+        )
 
     def open_with_keyring(self, key: Secret, identity: bytes | None) -> OpenVault:
         """Return what *key* opens, which the keyring keeps.
@@ -146,59 +143,43 @@ class VaultOpener:
 
     def keys_of(self, document: VaultDocument, passphrase: Secret) -> VaultKeys:
         """Return the keys of *document*, as it is in memory; raises WrongPassphrase and RateLimited as `open`."""
-        failed = self._count()
-        master = unwrap_master_key(passphrase, document)
-        if master is None:
-            raise _wrong(failed)
-        self._uncount(failed)
+        master, _ = self._try(lambda: unwrap_master_key(passphrase, document))
         return VaultKeys(master)
 
-    def read_version_1(
+    def read_upstream(
         self, path: Path, passphrase: Secret
     ) -> tuple[Mapping[str, tuple[Secret, JsonObject]], FailedAttempts]:
-        """Return the entries of the vault of version 1 in *path*, and the wrong passphrases before.
+        """Return the entries of the vault of upstream Aileron in *path*, and the wrong passphrases before.
 
         Raises:
             NotFound: there is no such file.
             WrongPassphrase, RateLimited, VaultDamaged: as of `open`.
         """
-        version_1 = read_version_1(path)
-        if version_1 is None:
-            raise NotFound(f"There is no file {path}. Nothing was changed.")
-        failed = self._count()
-        values = version_1.decrypt(passphrase)
-        if values is None:
-            raise _wrong(failed)
+        found = read_upstream(path)
+        values, failed = self._try(lambda: found.decrypt(passphrase))
         # A path that begins with a dot is the vault's own.
         named = {
             f"imported{path}" if path.startswith(".") else path: v for path, v in values.items()
         }
-        return named, self._uncount(failed)
+        return named, failed
 
-    def keep_in_keyring(self, opened: OpenVault, key: Secret) -> bytes:
-        """Have the keyring keep *key*; return the master key of *opened*, encrypted with it.
+    def _try(self, open_: Callable[[], _T | None]) -> tuple[_T, FailedAttempts]:
+        """Return what *open_* gives, and the wrong passphrases before it, to be told at the next unlock.
 
         Raises:
-            KeyringUnavailable: it could not be kept.
+            WrongPassphrase: it gives None, which stays counted.
+            RateLimited: as of `AttemptCounter.begin`; *open_* was not called.
         """
-        self._keyring.store(opened.document.public_key, key)
-        return opened.keys.wrap_for_keyring(key)
-
-    def _count(self) -> FailedAttempts:
         with self._store.file.exclusive():
-            return self._attempts.begin()
-
-    def _uncount(self, failed: FailedAttempts) -> FailedAttempts:
-        """Take the last of *failed* back, which succeeded; return the others, to be told at the next unlock."""
+            failed = self._attempts.begin()
+        opened = open_()
+        if opened is None:
+            raise WrongPassphrase(failed.count, wait_after(failed.count))
         before = FailedAttempts() if failed.count == 1 else replace(failed, count=failed.count - 1)
         self._attempts.set(before)
-        return before
+        return opened, before
 
 
 def identity_of(opened: OpenVault) -> bytes:
     """Return what no other vault has. It says nothing of the keys."""
     return opened.keys.derive(_IDENTITY)
-
-
-def _wrong(failed: FailedAttempts) -> WrongPassphrase:
-    return WrongPassphrase(failed.count, wait_after(failed.count))

@@ -41,7 +41,7 @@ class Unlocked:
     failed: FailedAttempts
     """The wrong passphrases before it."""
     imported: int | None = None
-    """How many entries came from a vault of version 1; None where none was read."""
+    """How many entries came from a vault of upstream Aileron; None where none was read."""
     problem: str = ""
     """What was wrong with the vault's files, and which was used. The next write mends them."""
 
@@ -81,7 +81,7 @@ class Vault:
         """Held for as long as a passphrase is tried; always taken before the other one."""
         self._lock = threading.RLock()
         self._store = VaultStore(folder, self._lock)
-        self._opener = VaultOpener(self._store, self._attempts, self._keyring)
+        self._opener = VaultOpener(self._store, self._attempts)
         self._open: OpenVault | None = None
         self._public_key: bytes | None = None
         """That of the last unlocking: the file of a locked vault is not verified."""
@@ -100,7 +100,7 @@ class Vault:
             if self._open is not None:
                 return "unlocked"
             found = self._store.read()
-            if found.exists or self._store.newer:
+            if found.exists or self._store.foreign:
                 return "locked"
             return "absent"
 
@@ -164,7 +164,7 @@ class Vault:
         """Make the vault, and leave it unlocked. *passphrase* is overwritten.
 
         Args:
-            import_from: a vault of version 1, whose passphrase it is. The file stays as it is.
+            import_from: a vault of upstream Aileron, whose passphrase it is. The file stays as it is.
 
         Raises:
             Conflict: there is one.
@@ -175,14 +175,14 @@ class Vault:
         with self._passphrase_lock, wiped(passphrase):
             if self._store.read_usable().exists:
                 raise Conflict(EXISTS)
-            if import_from is not None:
-                values, failed = self._opener.read_version_1(import_from, passphrase)
-                self._write_new(passphrase, values)
-                self._attempts.set(FailedAttempts())
-                return Unlocked(failed, imported=len(values))
-            check_passphrase(passphrase)
-            self._write_new(passphrase, {})
-            return Unlocked(FailedAttempts())
+            if import_from is None:
+                check_passphrase(passphrase)
+                self._write_new(passphrase, {})
+                return Unlocked(FailedAttempts())
+            values, failed = self._opener.read_upstream(import_from, passphrase)
+            self._write_new(passphrase, values)
+            self._attempts.set(FailedAttempts())
+            return Unlocked(failed, imported=len(values))
 
     def unlock(self, passphrase: Secret) -> Unlocked:
         """Unlock the vault. *passphrase* is overwritten.
@@ -194,13 +194,7 @@ class Vault:
             VaultDamaged: no file of it can be used.
             Conflict: it is unlocked.
         """
-        with self._passphrase_lock, wiped(passphrase):
-            if self.state == "unlocked":
-                raise Conflict("The vault is unlocked already.")
-            opened, failed = self._opener.open(passphrase)
-            self._set_open(opened)
-            self._attempts.set(FailedAttempts())
-            return Unlocked(failed, problem=opened.problem)
+        return self._unlock_with(passphrase, lambda: self._opener.open(passphrase))
 
     def unlock_with_keyring(self) -> Unlocked:
         """Unlock the vault with the key that the system's keyring keeps, which may ask a person first.
@@ -213,11 +207,18 @@ class Vault:
         if not self.keyring_opens or public_key is None:
             raise KeyringUnavailable("The keyring does not open this vault. Type the passphrase.")
         key = self._keyring.load(public_key)
-        with self._passphrase_lock, wiped(key):
+        return self._unlock_with(
+            key,
+            lambda: (self._opener.open_with_keyring(key, self._identity), self.failed_attempts),
+        )
+
+    def _unlock_with(
+        self, secret: Secret, open_: Callable[[], tuple[OpenVault, FailedAttempts]]
+    ) -> Unlocked:
+        with self._passphrase_lock, wiped(secret):
             if self.state == "unlocked":
                 raise Conflict("The vault is unlocked already.")
-            failed = self.failed_attempts
-            opened = self._opener.open_with_keyring(key, self._identity)
+            opened, failed = open_()
             self._set_open(opened)
             self._attempts.set(FailedAttempts())
             return Unlocked(failed, problem=opened.problem)
@@ -248,7 +249,7 @@ class Vault:
         with self._passphrase_lock, wiped(old, new):
             check_passphrase(new)
             kdf = replace(self._kdf, salt=os.urandom(_SALT))
-            self._rewrite(old, lambda opened: {"kdf": kdf, "key": opened.keys.rewrap(new, kdf)})
+            self._rewrite(old, lambda opened: {"kdf": kdf, "key": opened.keys.wrap(new, kdf)})
 
     def allow_keyring(self, passphrase: Secret) -> None:
         """Have the system's keyring keep a key that opens the vault. *passphrase* is overwritten.
@@ -258,10 +259,13 @@ class Vault:
             KeyringUnavailable, OSError: it could not be written; nothing changed.
         """
         key = Secret(os.urandom(KEY_BYTES))
+
+        def keep(opened: OpenVault) -> dict[str, Any]:
+            self._keyring.store(opened.document.public_key, key)
+            return {"keyring": opened.keys.wrap_for_keyring(key)}
+
         with self._passphrase_lock, wiped(passphrase, key):
-            self._rewrite(
-                passphrase, lambda opened: {"keyring": self._opener.keep_in_keyring(opened, key)}
-            )
+            self._rewrite(passphrase, keep)
 
     def forget_keyring(self, passphrase: Secret) -> None:
         """Have the passphrase alone open the vault again; errors as of `allow_keyring`."""

@@ -112,12 +112,17 @@ def parse_document(data: bytes) -> VaultDocument:
     """Return what *data*, the bytes of a vault's file, says.
 
     Raises:
-        VaultDamaged: a newer version of Aileron wrote it.
+        VaultDamaged: a newer version of Aileron wrote it, or upstream Aileron.
         ValueError: it is cut off or damaged.
     """
     try:
         content = _table(json.loads(data))
         version = content["version"]
+        if version == 1 and "secrets" in content:
+            raise VaultDamaged(
+                f"{NAME} is a vault of upstream Aileron. Move it out of this folder, and make a vault of it with "
+                "`aileron vault init --import FILE`. Nothing was changed."
+            )
         if isinstance(version, int) and version > VERSION:
             raise VaultDamaged(
                 f"The vault has format {version}; this version of Aileron reads formats up to {VERSION}. "

@@ -36,8 +36,8 @@ class VaultStore:
 
     def __init__(self, folder: Path, lock: "threading.RLock") -> None:
         self.file = VaultFile(folder)
-        self.newer = ""
-        """A sentence where a newer version of Aileron wrote the file."""
+        self.foreign = ""
+        """A sentence where another Aileron wrote the file: a newer version, or upstream's."""
         self.lock = lock
         self._found = FoundVault()
         self._fingerprint: tuple[object, ...] | None = None
@@ -49,7 +49,7 @@ class VaultStore:
         """A sentence on what is wrong with the files, and which is used; empty where nothing is."""
         with self.lock:
             found = self._read()
-            return self._conflict or self.newer or found.problem()
+            return self._conflict or self.foreign or found.problem()
 
     def read(self) -> FoundVault:
         """Return what is on disk, read again where a file was written."""
@@ -59,11 +59,11 @@ class VaultStore:
     def _read(self) -> FoundVault:
         fingerprint = self.file.fingerprint()
         if fingerprint != self._fingerprint:
-            self.newer = ""
+            self.foreign = ""
             try:
                 self._found = self.file.read()
             except VaultDamaged as error:
-                self._found, self.newer = FoundVault(), error.message
+                self._found, self.foreign = FoundVault(), error.message
             self._fingerprint = fingerprint
         return self._found
 
@@ -75,8 +75,8 @@ class VaultStore:
         """
         with self.lock:
             found = self._read()
-            if self.newer:
-                raise VaultDamaged(self.newer)
+            if self.foreign:
+                raise VaultDamaged(self.foreign)
             if found.exists and not found.copies:
                 raise VaultDamaged(
                     f"{found.problem()} Restore one of them from a backup. Nothing was changed."

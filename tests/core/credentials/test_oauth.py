@@ -192,7 +192,7 @@ async def test_a_login_is_shown_before_it_is_stored(desk: Desk) -> None:
     assert grant["code_verifier"] not in view.url
 
 
-async def test_what_is_stored_has_the_form_of_a_version_1_vault(desk: Desk) -> None:
+async def test_what_is_stored_has_the_form_that_upstream_writes(desk: Desk) -> None:
     bound = await desk.authorized()
     stored = json.loads(desk.vault.get(bound.name).reveal())
     assert set(stored) == {
@@ -666,7 +666,7 @@ async def test_a_login_that_is_renewed_while_the_vault_is_locked_is_not_lost(des
 
 
 async def test_tokens_go_to_the_endpoint_of_the_manifest_alone(desk: Desk) -> None:
-    """Also those of an account that was stored for another one, as by a vault of version 1."""
+    """Also those of an account that was stored for another one, as by upstream Aileron."""
     bound = await desk.authorized()
     port = desk.server.service.port
     desk.user = desk.make_user(desk.server.manifest(f"https://{HOST}:{port}/other"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from aileron_core.canonical import JsonObject
-from aileron_core.errors import VaultDamaged
+from aileron_core.errors import NotFound, VaultDamaged
 from aileron_core.vault.atomic_file import read_private_file
 from aileron_core.vault.encryption import decrypt, passphrase_key
 from aileron_core.vault.secret import Secret
@@ -22,8 +22,8 @@ _VERIFICATION = b"aileron-vault-v1"
 
 
 @dataclass(frozen=True, slots=True)
-class Version1:
-    """What a version 1 file says."""
+class UpstreamVault:
+    """What such a file says."""
 
     path: Path
     kdf: KdfParameters
@@ -51,23 +51,24 @@ class Version1:
             return found
 
 
-def read_version_1(path: Path) -> Version1 | None:
-    """Return what the file *path* says; None where there is none.
+def read_upstream(path: Path) -> UpstreamVault:
+    """Return what the file *path* says.
 
     Raises:
+        NotFound: there is no such file.
         VaultDamaged: it is no vault of version 1.
     """
     try:
         data = read_private_file(path, _MAX_BYTES)
         if data is None:
-            return None
+            raise NotFound(f"There is no file {path}. Nothing was changed.")
         content: Any = json.loads(data)
         if content["version"] != 1:
             raise ValueError("another version")
         salt = decode(content["salt"])
         if len(salt) < 16:
             raise ValueError("a short salt")
-        return Version1(
+        return UpstreamVault(
             path,
             KdfParameters(salt=salt),
             decode(content["verification"]),

@@ -34,7 +34,7 @@ def _cipher() -> AESGCM:
     return AESGCM(kdf.derive(PHRASE.encode()))
 
 
-def write_version_1(file: Path, verification: bytes = b"aileron-vault-v1") -> bytes:
+def write_upstream(file: Path, verification: bytes = b"aileron-vault-v1") -> bytes:
     """Write such a file as upstream does, with the parameters that it has; return its bytes."""
     cipher = _cipher()
 
@@ -67,7 +67,7 @@ def assert_imported(vault: Vault) -> None:
 
 def test_one_that_is_only_there_is_not_read(tmp_path: Path) -> None:
     """Any program can put it there: no call waits for it, and it opens nothing."""
-    write_version_1(tmp_path / "secrets.json")
+    write_upstream(tmp_path / "secrets.json")
     vault = vault_in(tmp_path)
     assert vault.state == "absent"
     with pytest.raises(VaultAbsent):
@@ -76,9 +76,19 @@ def test_one_that_is_only_there_is_not_read(tmp_path: Path) -> None:
     assert not vault.entries()
 
 
+def test_in_the_place_of_a_vault_it_is_named_and_left(tmp_path: Path) -> None:
+    before = write_upstream(tmp_path / "vault.json")
+    vault = vault_in(tmp_path)
+    assert vault.state == "locked"
+    for attempt in (vault.unlock, vault.create):
+        with pytest.raises(VaultDamaged, match=r"upstream Aileron.*init --import"):
+            attempt(Secret(PHRASE))
+    assert (tmp_path / "vault.json").read_bytes() == before
+
+
 def test_it_is_imported_from_a_file_that_is_named(tmp_path: Path) -> None:
     file = tmp_path / "elsewhere.json"
-    before = write_version_1(file)
+    before = write_upstream(file)
     (tmp_path / "home").mkdir()
     vault = vault_in(tmp_path / "home")
     with pytest.raises(NotFound):
@@ -106,7 +116,7 @@ def test_what_is_no_vault_is_refused_and_not_quoted(tmp_path: Path, text: str) -
 
 def test_a_damaged_value_imports_nothing(tmp_path: Path) -> None:
     file = tmp_path / "secrets.json"
-    write_version_1(file)
+    write_upstream(file)
     content = json.loads(file.read_bytes())
     value = bytearray(base64.b64decode(content["secrets"]["api_key/linear/ana"]["value"]))
     value[-1] ^= 1
