@@ -8,7 +8,7 @@ sees it, nor does an update that asks for one host more.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aileron_core.actions.model import ActionFile, ConnectorIdentity
 from aileron_core.canonical import JsonObject
@@ -16,7 +16,9 @@ from aileron_core.connectors.manifest import aws_region_of_host, hosts_of_region
 from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.console_port.account_views import BoundAccount
 from aileron_core.errors import InvalidRequest
-from aileron_core.vault.entries import EntryInfo
+
+if TYPE_CHECKING:
+    from aileron_core.vault.vault import Vault
 
 _NAME = re.compile(r"([a-z][a-z0-9_-]*)/([a-z0-9][a-z0-9._-]*)/([a-z0-9][a-z0-9._-]*)")
 _IDENTITY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -113,20 +115,20 @@ class Binding(BoundAccount):
         return {"binding": self.name, **{k: v for k, v in stated if k not in _NOT_RECORDED}}
 
     @classmethod
-    def from_entry(cls, entry: EntryInfo) -> "Binding | None":
-        """Return the binding that a vault's *entry* is; None if it is none.
+    def from_entry(cls, path: str, metadata: JsonObject) -> "Binding | None":
+        """Return the binding that the vault's entry *path* is; None if it is none.
 
         One that came from a vault of upstream Aileron belongs to no bytes and no hosts yet.
         """
-        if not _NAME.fullmatch(entry.path):
+        if not _NAME.fullmatch(path):
             return None
-        fields = cast("Mapping[str, Any]", entry.metadata)
+        fields = cast("Mapping[str, Any]", metadata)
         old = cast("Mapping[str, Any]", fields.get("labels") or {})
         remembered = cast("Mapping[str, Any]", fields.get("remembered_for") or {})
         created = fields.get("created_at", old.get("created_at"))
         used = fields.get("last_used_at")
         return cls(
-            name=entry.path,
+            name=path,
             connector=str(fields.get("connector", old.get("connector_fqn", ""))),
             connector_hash=str(fields.get("connector_hash", "")),
             hosts=_texts(fields.get("hosts")),
@@ -146,6 +148,12 @@ class Binding(BoundAccount):
 
 def _texts(values: Any) -> tuple[str, ...]:
     return tuple(map(str, values or ()))
+
+
+def stored_bindings(vault: "Vault") -> tuple[Binding, ...]:
+    """Return the bindings of *vault* by name; it may be locked."""
+    found = (Binding.from_entry(*each) for each in vault.entries().items())
+    return tuple(each for each in found if each is not None)
 
 
 def binding_name(user: CredentialUser, identity: str) -> str:

@@ -10,7 +10,13 @@ from aileron_core.canonical import JsonObject
 from aileron_core.clock import Clock
 from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.credentials.account_secret import AccountSecret
-from aileron_core.credentials.binding import Binding, CredentialUser, binding_name, checked_account
+from aileron_core.credentials.binding import (
+    Binding,
+    CredentialUser,
+    binding_name,
+    checked_account,
+    stored_bindings,
+)
 from aileron_core.credentials.kinds import (
     AccountCredential,
     ApiKey,
@@ -67,8 +73,7 @@ class BindingService:
 
     def all(self) -> tuple[Binding, ...]:
         """Return every binding by name. While the vault is locked, nothing of them is verified."""
-        found = (Binding.from_entry(entry) for entry in self._vault.entries().values())
-        return tuple(each for each in found if each is not None)
+        return stored_bindings(self._vault)
 
     def get(self, name: str) -> Binding:
         """Return the binding *name*.
@@ -300,7 +305,7 @@ class BindingService:
             if found is None:
                 return
             with suppress(AileronError, OSError):  # the call does not depend on it
-                used = {**found.metadata, "last_used_at": now}
+                used = {**found, "last_used_at": now}
                 await asyncio.to_thread(self._vault.put_metadata, binding.name, used)
 
     async def refusal(
@@ -411,7 +416,7 @@ class BindingService:
             if before is None or old is None:
                 await asyncio.to_thread(self._vault.delete, name)
             else:
-                await asyncio.to_thread(self._vault.put, name, old, before.metadata)
+                await asyncio.to_thread(self._vault.put, name, old, before)
             raise
         self.changed.publish(None)
 

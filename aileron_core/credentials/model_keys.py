@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from aileron_core.audit.events import AuditEvent
+from aileron_core.canonical import JsonObject
 from aileron_core.clock import Clock
 from aileron_core.console_port.account_intents import (
     ModelKeyIntent,
@@ -18,7 +19,7 @@ from aileron_core.credentials.oauth_refresh import RecordEvent
 from aileron_core.credentials.upstreams import find_provider
 from aileron_core.errors import Conflict, InvalidRequest, NotFound
 from aileron_core.vault.secret import Secret, wiped
-from aileron_core.vault.vault import EntryInfo, Vault
+from aileron_core.vault.vault import Vault
 
 _FOLDER: Final = "model_key/"
 
@@ -29,13 +30,16 @@ def stored_model_keys(vault: Vault, base_urls: Mapping[str, str]) -> tuple[Model
     Args:
         base_urls: where each provider's requests go.
     """
-    entries = vault.entries().values()
-    return tuple(_view(each, base_urls) for each in entries if each.path.startswith(_FOLDER))
+    return tuple(
+        _view(path.removeprefix(_FOLDER), metadata, base_urls)
+        for path, metadata in vault.entries().items()
+        if path.startswith(_FOLDER)
+    )
 
 
-def _view(entry: EntryInfo, base_urls: Mapping[str, str]) -> ModelKeyView:
-    fields = cast("Mapping[str, Any]", entry.metadata)
-    provider, base_url = entry.path.removeprefix(_FOLDER), str(fields.get("base_url", ""))
+def _view(provider: str, metadata: JsonObject, base_urls: Mapping[str, str]) -> ModelKeyView:
+    fields = cast("Mapping[str, Any]", metadata)
+    base_url = str(fields.get("base_url", ""))
     created: Any = fields.get("created_at")
     now = base_urls.get(provider, "no address")
     return ModelKeyView(

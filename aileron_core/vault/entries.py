@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from aileron_core.canonical import JsonObject, canonical
 from aileron_core.errors import InvalidRequest, NotFound, VaultDamaged
@@ -13,14 +12,6 @@ from aileron_core.vault.vault_store import OpenVault, VaultStore
 _MAX_PATH = 512
 _COUNTERS = ".counters"
 """The entry with the counters of authenticated sets."""
-
-
-@dataclass(frozen=True, slots=True)
-class EntryInfo:
-    """What a vault says of an entry without being unlocked. While locked, nothing of it is verified."""
-
-    path: str
-    metadata: JsonObject
 
 
 class VaultEntries:

@@ -19,7 +19,7 @@ from aileron_core.errors import (
 )
 from aileron_core.events import EventBus
 from aileron_core.vault.encryption import KEY_BYTES, PRIVATE_KEY, new_vault
-from aileron_core.vault.entries import EntryInfo, VaultEntries
+from aileron_core.vault.entries import VaultEntries
 from aileron_core.vault.opening import AttemptCounter, FailedAttempts, VaultOpener, identity_of
 from aileron_core.vault.os_keyring import OsKeyring
 from aileron_core.vault.secret import Secret, check_passphrase, wiped
@@ -146,13 +146,13 @@ class Vault:
         """
         return self.has_keyring and (self._use_keyring or self._identity is not None)
 
-    def entries(self) -> Mapping[str, EntryInfo]:
-        """Return what there is, by path. It works while locked."""
+    def entries(self) -> Mapping[str, JsonObject]:
+        """Return the metadata of every entry, by path. It works while locked; nothing of it is verified then."""
         document = self._document()
         stored = dict[str, StoredEntry]() if document is None else document.entries
         return MappingProxyType(
             {
-                path: EntryInfo(path, each.metadata)
+                path: each.metadata
                 for path, each in sorted(stored.items())
                 if not path.startswith(".")
             }

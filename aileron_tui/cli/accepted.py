@@ -94,11 +94,10 @@ def home_catalog(home: Home, installed: Mapping[str, InstalledConnector]) -> "Ca
 
 def stored_bindings(home: Path) -> "Sequence[Binding]":
     """Return the bound accounts as the vault's file has them, unverified."""
-    from aileron_core.credentials.binding import Binding
+    from aileron_core.credentials.binding import stored_bindings
     from aileron_core.vault.vault import Vault
 
-    entries = Vault(home, SystemClock()).entries().values()
-    return [each for entry in entries if (each := Binding.from_entry(entry)) is not None]
+    return stored_bindings(Vault(home, SystemClock()))
 
 
 def stored_model_keys(home: Path, settings: Settings) -> "Sequence[ModelKeyView]":

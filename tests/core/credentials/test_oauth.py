@@ -614,7 +614,7 @@ async def test_a_login_that_cannot_be_renewed_ends(desk: Desk) -> None:
     bound = await desk.authorized()
     stored = json.loads(desk.vault.get(bound.name).reveal())
     without = json.dumps({**stored, "refresh_token": ""})
-    desk.vault.put(bound.name, Secret(without), desk.vault.entries()[bound.name].metadata)
+    desk.vault.put(bound.name, Secret(without), desk.vault.entries()[bound.name])
     desk.clock.advance(3600 - 30)
     assert await desk.token(bound) == stored["access_token"]
     desk.clock.advance(30)

@@ -61,7 +61,7 @@ def write_upstream(file: Path, verification: bytes = b"aileron-vault-v1") -> byt
 def assert_imported(vault: Vault) -> None:
     assert vault.get("oauth2/google/ana").reveal() == b'{"access_token": "canary"}'
     assert vault.get("api_key/linear/ana").reveal() == b"lin"
-    metadata = vault.entries()["oauth2/google/ana"].metadata
+    metadata = vault.entries()["oauth2/google/ana"]
     assert metadata == {"type": "oauth2", "labels": {"account": "ana@example.com"}}
 
 
