@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
+from aileron_core.actions.model import is_builtin
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Problem
@@ -268,7 +269,7 @@ def _changed_lines(view: ApprovalView) -> Iterator[Line]:
             was, becomes = (Counter(_lines(each.value)) for each in (old, new))
             counts = _line_counts((becomes - was).total(), (was - becomes).total())
             yield line(*foreign_text(old.label, "muted"), " ", *counts)
-    for each in view.preview.fields:
+    for each in view.preview.fields if is_builtin(view.action) else ():
         if each.format == "diff" and (lines := _lines(each.value)):
             signs = Counter(text[:1] for text in lines if not text.startswith(("+++", "---")))
             yield _line_counts(signs["+"], signs["-"])

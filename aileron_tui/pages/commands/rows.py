@@ -76,7 +76,7 @@ ROWS = (
     _ListKey(
         "follow", ("f",), "follow", ("activity", "audit"), "follow the newest row again", footer_rank=24,
         why_not=lambda now: (
-            _OPENED if now.opened
+            _no_row(now) if now.opened or not now.rows
             else "the list already follows the newest row" if now.model.table and now.model.table.following
             else ""
         ),
