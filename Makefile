@@ -26,7 +26,7 @@ node: setup  ## fetch the official TypeScript MCP client and conformance suite (
 	@$(BIN)/python .ci/node.py
 
 test: export HYPOTHESIS_PROFILE := full
-test: node  ## run the whole suite (about 25 minutes on 2 cores)
+test: node  ## run the whole suite (about 20 minutes on 2 cores)
 	$(PYTEST) -m "not real"
 	$(REAL) tests/agents tests/process tests/screen
 
