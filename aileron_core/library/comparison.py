@@ -4,6 +4,7 @@ Both files become rows, and rows with the same key are compared by one rule for 
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, get_args
@@ -110,13 +111,13 @@ def compare(
         new: those of what is offered.
         rule: judges every row, in place of its kind's.
     """
-    before: dict[RowKey, Row] = {(row.kind, row.name): row for row in old}
-    after: dict[RowKey, Row] = {(row.kind, row.name): row for row in new}
+    before, after = _numbered(old), _numbered(new)
     found: list[AcceptanceChangeView] = []
-    for kind, name in {**after, **before}:
-        one, two = (rows.get((kind, name)) for rows in (before, after))
+    for kind, name, number in {**after, **before}:
+        one, two = (rows.get((kind, name, number)) for rows in (before, after))
         within = next(each.within for each in (two, one) if each is not None)
-        if one == two or (within is not None and not (within in before and within in after)):
+        in_both = within is None or all((*within, 0) in rows for rows in (before, after))
+        if one == two or not in_both:
             continue
         direction = (rule or _RULES[kind])(one, two)
         if direction is not None:
@@ -130,6 +131,16 @@ def compare(
                 )
             )
     return tuple(sorted(found, key=lambda each: (DIRECTIONS[each.direction], _RANK[each.kind])))
+
+
+def _numbered(rows: Iterable[Row]) -> dict[tuple[ChangeKind, str, int], Row]:
+    """Return *rows* by their keys. Two that a file gives the same key, as it may, are compared one by one."""
+    seen = Counter[RowKey]()
+    found: dict[tuple[ChangeKind, str, int], Row] = {}
+    for row in rows:
+        found[row.kind, row.name, seen[row.kind, row.name]] = row
+        seen[row.kind, row.name] += 1
+    return found
 
 
 def rows_of(kind: ChangeKind, names: Iterable[str], within: RowKey | None = None) -> Iterator[Row]:

@@ -142,8 +142,10 @@ def remove_action(context: CommandContext, name: str) -> int:
     files = scan(home.actions).files
     for file in files:
         if (file.action and file.action.name == name) or file.file in (name, f"{name}.md"):
+            end_acceptance(
+                home, "action", file.file
+            )  # first: what is left after a failure is held back
             (home.actions / file.file).unlink()
-            end_acceptance(home, "action", file.file)
             context.show({"removed": file.file})
             context.say(f"removed {escape(file.file)}")
             return EXIT.DONE

@@ -1,7 +1,8 @@
 """Rows of the waiting list, each with its sign and tag, and of the list of the last decisions."""
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
@@ -125,6 +126,7 @@ def effect_word(effect: str) -> str:
     return effect if effect in EFFECTS else "ASK"
 
 
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _COUNTED = 20_000
 """Characters of a text whose lines a row counts."""
 _VALUE_WIDTH = 14
@@ -267,17 +269,31 @@ def _changed_lines(view: ApprovalView) -> Iterator[Line]:
     for old, new in changed_fields(view):
         if old.multiline or new.multiline:
             was, becomes = (Counter(_lines(each.value)) for each in (old, new))
-            counts = _line_counts((becomes - was).total(), (was - becomes).total())
+            added, removed = (becomes - was).total(), (was - becomes).total()
+            # Of a long text, and of one whose lines only change places, the row says no more than that it changes.
+            counted = max(len(old.value), len(new.value)) <= _COUNTED and (added or removed)
+            counts = _line_counts(added, removed) if counted else (Piece("…", "muted"),)
             yield line(*foreign_text(old.label, "muted"), " ", *counts)
     for each in view.preview.fields if is_builtin(view.action) else ():
         if each.format == "diff" and (lines := _lines(each.value)):
-            signs = Counter(text[:1] for text in lines if not text.startswith(("+++", "---")))
-            yield _line_counts(signs["+"], signs["-"])
+            yield _line_counts(*_hunk_lines(lines))
+
+
+def _hunk_lines(lines: Iterable[str]) -> tuple[int, int]:
+    """Return how many lines the hunks of a difference add and remove; what is outside of them names files."""
+    added = removed = old = new = 0
+    for text in lines:
+        if old > 0 or new > 0:
+            added, removed = added + (text[:1] == "+"), removed + (text[:1] == "-")
+            old, new = old - (text[:1] in (" ", "-", "")), new - (text[:1] in (" ", "+", ""))
+        elif found := _HUNK.match(text):
+            old, new = (int(each or 1) for each in found.groups())
+    return added, removed
 
 
 def _lines(text: str) -> list[str]:
     """Return the lines of *text*; none of one that is too long to be read at every drawing."""
-    return text.splitlines() if len(text) <= _COUNTED else []
+    return text.removesuffix("\n").split("\n") if len(text) <= _COUNTED else []
 
 
 def _line_counts(added: int, removed: int) -> Line:

@@ -7,6 +7,7 @@ import pytest
 
 from aileron_core.console_port.account_views import AccountView
 from aileron_core.console_port.field_views import FieldView, PreviewView
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.bars import empty_lines, top_bar
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.header import approval_head, warnings
@@ -160,6 +161,41 @@ def test_a_built_in_tool_has_the_name_that_agents_see() -> None:
         assert parse(typed, ("action",)).query.matches(call_fields(view), NOW)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("one\ntwo\n", "one\nTWO\nthree\n", "+2 −1"),
+        ("one\ntwo\n", "two\none\n", "…"),
+        ("one\n", "long\n" * 5_000, "…"),
+    ],
+)
+def test_a_row_counts_lines_only_where_that_says_what_changes(
+    old: str, new: str, counts: str
+) -> None:
+    """Of a text that is too long to be counted, or whose lines only change places, it says no number."""
+    text = FieldView(label="Text", value=old, multiline=True)
+    preview = PreviewView(status="ready", fields=(text,))
+    view = replace(mail(preview=preview), new_values=(replace(text, value=new),))
+    assert f"Text {counts}" in first_line(view, compact=True)
+
+
+def test_lines_that_look_like_names_of_files_are_counted() -> None:
+    diff = "--- a\n+++ b\n@@ -1,2 +1,3 @@\n one\n--- two\n+++ two\n+three\n--- c\n+++ c\n@@ -1 +1 @@\n-x\n+y\n"
+    field = FieldView(label="Diff", value=diff, multiline=True, format="diff")
+    view = edit(NOW)
+    view = replace(view, preview=replace(view.preview, fields=(field,)))
+    assert "+3 −2" in first_line(view, compact=True)
+
+
+def first_line(view: ApprovalView, *, compact: bool) -> str:
+    """Return the first line of the row of *view*."""
+    queue = Queue()
+    queue.load((view,), ())
+    (item,) = queue.items
+    drawn = row_lines(item, 120, NOW, hidden=False, selected=False, compact=compact)
+    return plain_text(drawn[0])
+
+
 @pytest.mark.parametrize("compact", [True, False])
 def test_a_row_says_what_a_change_makes_of_it(compact: bool) -> None:
     """A field's old and new value, how many lines of a text come and go; the same of a file's difference."""
@@ -173,12 +209,6 @@ def test_a_row_says_what_a_change_makes_of_it(compact: bool) -> None:
             replace(lines, value="one\nTWO\nthree\nfour\n"),
         ),
     )
-    rows: list[str] = []
-    for view in (changed, edit(NOW)):
-        queue = Queue()
-        queue.load((view,), ())
-        (item,) = queue.items
-        drawn = row_lines(item, 120, NOW, hidden=False, selected=False, compact=compact)
-        rows.append(plain_text(drawn[0]))
-    assert "To everyone@a.ex… → board@‹ESC›[2…  Q3  Text +2 −1" in rows[0]
-    assert "totals.py  +1 −1" in rows[1]
+    said = first_line(changed, compact=compact)
+    assert "To everyone@a.ex… → board@‹ESC›[2…  Q3  Text +2 −1" in said
+    assert "totals.py  +1 −1" in first_line(edit(NOW), compact=compact)

@@ -142,6 +142,15 @@ def test_a_file_without_a_preview_any_more_asks_blindly() -> None:
     assert wider(ACTION[:start] + ACTION[end:], ACTION) == []
 
 
+def test_two_inputs_of_steps_that_read_alike_hide_nothing_of_each_other() -> None:
+    """Step `a` with `b.c`, and step `a.b` with `c`: a change of the first was not named."""
+    step = '[[execute]]\nid = "%s"\nconnector = "local://me/mail"\nop = "send"\ninputs = { "%s" = "me" }\n'
+    both = f"{step % ('a', 'b.c')}{step % ('a.b', 'c')}"
+    old = ACTION.replace("[approval]\n", f"{both}[approval]\n")
+    new = old.replace('"b.c" = "me"', '"b.c" = "evil"')
+    assert [(each.before, each.after) for each in compared_actions(old, new)] == [("me", "evil")]
+
+
 def test_what_is_asked_after_the_run_is_compared_too() -> None:
     """It is a request as those before the run are, with arguments of its own."""
     old = ACTION.replace('effect = "send"', 'effect = "change"')
