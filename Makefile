@@ -25,7 +25,6 @@ setup:  ## make .venv with everything that tests and checks need
 node: setup  ## fetch the official TypeScript MCP client and conformance suite (npm) for the tests
 	@$(BIN)/python .ci/node.py
 
-test: export HYPOTHESIS_PROFILE := full
 test: node  ## run the whole suite (about 20 minutes on 2 cores)
 	$(PYTEST) -m "not real"
 	$(REAL) tests/agents tests/process tests/screen
@@ -62,7 +61,7 @@ shape: setup  ## print how large each package is, what is behind the gate, and w
 	$(BIN)/python .ci/shape.py
 
 stress: node  ## run the tests of real terminals, kills and agents beside a freezer, on a slow disk (Linux, a C compiler; half an hour)
-	HYPOTHESIS_PROFILE=fast $(BIN)/python .ci/stress.py -n $(WORKERS) --dist worksteal --timeout 900 -m real tests/agents tests/process tests/screen
+	$(BIN)/python .ci/stress.py -n $(WORKERS) --dist worksteal --timeout 900 -m real tests/agents tests/process tests/screen
 
 bench: setup  ## print the measurements of bench/ (minutes; never part of a test)
 	$(BIN)/python -m bench
