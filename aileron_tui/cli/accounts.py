@@ -74,8 +74,9 @@ class GivenAccount:
         return self.secret != (None, None)
 
 
-def setup_account(context: CommandContext, connector: str, given: GivenAccount) -> int:
+def setup_account(context: CommandContext, connector: str, **options: Any) -> int:
     """Bind an account to the accepted connector *connector*, in a vault that is made if there is none."""
+    given = GivenAccount(**options)
     close_memory()
     requests = PassphraseRequests(context, given_passphrase(given.passphrase))
     user = _find_user(context, connector)
@@ -190,8 +191,9 @@ def _login(
     )
 
 
-def reauthorize_account(context: CommandContext, name: str, given: GivenAccount) -> int:
+def reauthorize_account(context: CommandContext, name: str, **options: Any) -> int:
     """Have an account authorized anew at its service; its name and its connector stay."""
+    given = GivenAccount(**options)
     close_memory()
     requests = PassphraseRequests(context, given_passphrase(given.passphrase))
     need_console(context, "binding reauthorize")

@@ -43,12 +43,12 @@ class _ValidFile:
         return f"{self.name}.md"
 
 
-def add_actions(context: CommandContext, paths: Sequence[str]) -> int:
+def add_actions(context: CommandContext, files: Sequence[str]) -> int:
     """Copy valid action files into the home; a file with a problem is reported, and the others are copied."""
     home = Home(context.home)
     home.prepare()
     installed = cache(ConnectorStore(home.path).list)
-    sources = [file for path in paths for file in _files(Path(path))]
+    sources = [file for path in files for file in _files(Path(path))]
     valid: dict[str, _ValidFile] = {}
     problems: list[Problem] = []
     for source in sources if context.json else _with_progress(sources):
@@ -61,7 +61,7 @@ def add_actions(context: CommandContext, paths: Sequence[str]) -> int:
         if first.data != candidate.data:
             message = f"contains the action {candidate.name}, which is also in {first.source}"
             problems.append(Problem(file=str(source), message=f"{message}; add only one of them"))
-    named = ", ".join(str(Path(path).resolve()) for path in paths)
+    named = ", ".join(str(Path(path).resolve()) for path in files)
     added, failed = _place(home, list(valid.values()), named)
     problems += failed
     _report(context, added, problems)

@@ -62,8 +62,9 @@ class Call:
         return f"{self.action}: {self.status}" + (f" ({self.id})" if self.id else "")
 
 
-def run_agent(context: CommandContext, options: RunOptions) -> int:
+def run_agent(context: CommandContext, **given: Any) -> int:
     """Answer one prompt, or hold a conversation where a person types at a terminal; return the exit code."""
+    options = RunOptions(**given)
     api = options.api or provider_for(options.model)
     system, prompt = _texts(context, options, api)
     key = None

@@ -10,6 +10,7 @@ from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.completing import newest_ids
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, local_time
+from aileron_tui.cli.process import Given
 
 _SESSION = "ses-"
 _WITHOUT_VAULT = (
@@ -41,12 +42,10 @@ def list_audit(context: CommandContext, limit: int) -> int:
     return EXIT.DONE
 
 
-def show_audit(
-    context: CommandContext, run: str, *, unseal: bool, given: tuple[int | None, str | None]
-) -> int:
+def show_audit(context: CommandContext, run: str, *, unseal: bool, passphrase: Given) -> int:
     """Print what is kept of one call, then every record of it; *run* may be an approval's or a session's id.
 
-    With *unseal* what is sealed of it too, by the vault's passphrase: *given* by descriptor or file, or typed.
+    With *unseal* what is sealed of it too, by the vault's passphrase, by descriptor or file, or typed.
     """
     from aileron_tui.cli.kept_call import call_lines, read_call
 
@@ -58,7 +57,7 @@ def show_audit(
         if unseal and call is not None and call["sealed"]:
             from aileron_tui.cli.vault import opened_history
 
-            with opened_history(context, given) as keys:
+            with opened_history(context, passphrase) as keys:
                 call = read_call(connection, run, keys)
     finally:
         connection.close()

@@ -16,20 +16,20 @@ from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 
 
-def check_actions(context: CommandContext, paths: Sequence[str], *, portable: bool) -> int:
+def check_actions(context: CommandContext, files: Sequence[str], *, portable: bool) -> int:
     """Print every problem with its file, line and column; return 1 if one is an error, 2 for a wrong PATH.
 
     Args:
         context: how the command was called; nothing of its home is read.
         portable: report also what upstream would refuse.
     """
-    files = list(dict.fromkeys(file for path in paths for file in _files(Path(path))))
-    problems = [problem for file in files for problem in _problems(file, portable=portable)]
-    return _report(context, problems, len(files))
+    found = list(dict.fromkeys(file for path in files for file in _files(Path(path))))
+    problems = [problem for file in found for problem in _problems(file, portable=portable)]
+    return _report(context, problems, len(found))
 
 
-def validate_project(context: CommandContext, path: Path) -> int:
-    """Print why a launch would refuse the project's settings file *path*; return 1 if it would.
+def validate_project(context: CommandContext, file: str | Path) -> int:
+    """Print why a launch would refuse the project's settings file; return 1 if it would.
 
     What of it depends on the accepted connectors is asked of the console, or read in the home if none runs.
 
@@ -39,6 +39,7 @@ def validate_project(context: CommandContext, path: Path) -> int:
     from aileron_core.launch.agents import AGENTS
     from aileron_core.launch.project import exposed_by_project, project_file_problems
 
+    path = Path(file)
     problems = project_file_problems(path, AGENTS.values())
     try:
         tools = exposed_by_project(path)

@@ -38,19 +38,19 @@ _PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 _SIGNS = {"ok": "✓", "note": "·", "warning": "▲", "broken": "✗"}
 
 
-def show_doctor(context: CommandContext, name: str | None) -> int:
-    """Print the report on every agent, or on *name*; return 1 if something is broken."""
+def show_doctor(context: CommandContext, agent: str | None) -> int:
+    """Print the report on every agent, or on *agent*; return 1 if something is broken."""
     project, env = Path.cwd(), dict(os.environ)
-    wanted = [AGENTS[name]] if name else list(AGENTS.values())
-    reports = [inspect_agent(agent, env, project) for agent in wanted]
+    wanted = [AGENTS[agent]] if agent else list(AGENTS.values())
+    reports = [inspect_agent(each, env, project) for each in wanted]
     findings = [*_findings(context, env)]
     refused = _launch_findings(context, [report.agent for report in reports if report.program])
     findings += [each for each in refused if each.text not in {known.text for known in findings}]
-    if name and reports[0].program is None:
-        agent = reports[0].agent
-        trouble = escape(reports[0].problem)
-        text = f"{trouble}." if trouble else f"{agent.title} is not installed. Run {agent.package}."
-        findings.insert(0, Finding(level="broken", topic=name, text=text))
+    if agent and reports[0].program is None:
+        missing, trouble = wanted[0], escape(reports[0].problem)
+        absent = f"{missing.title} is not installed. Run {missing.package}."
+        text = f"{trouble}." if trouble else absent
+        findings.insert(0, Finding(level="broken", topic=agent, text=text))
     broken = any(each.level == "broken" for each in findings)
     if context.json:
         context.show(
@@ -65,7 +65,7 @@ def show_doctor(context: CommandContext, name: str | None) -> int:
     else:
         for report in reports:
             _say_agent(context, report)
-            if name is not None:
+            if agent is not None:
                 _say_controls(context, report.agent)
         _say_findings(context, findings)
     return EXIT.FAILED if broken else EXIT.DONE

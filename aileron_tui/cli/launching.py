@@ -17,7 +17,7 @@ import click
 
 from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.session_terms import SessionTerms
-from aileron_core.errors import AileronError, Forbidden, NotFound
+from aileron_core.errors import AileronError, Forbidden
 from aileron_core.home.client import HomeClient, HomeConnection
 from aileron_core.home.layout import Home
 from aileron_core.launch.agent_state import export_conversation
@@ -33,14 +33,14 @@ from aileron_core.text import escape
 from aileron_mcp.relay_copies import compiled_folder
 from aileron_tui.cli.accepted import accepted_launch_settings, require_accepted_settings
 from aileron_tui.cli.dry_run import show_dry_run
-from aileron_tui.cli.output import EXIT, CommandContext
+from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.cli.tmux import open_console
 from aileron_tui.draw.file_page import settings_blocks
 from aileron_tui.draw.unbroken import blocks_page, text_of
 
 _AGAIN_SECONDS = 1.0
 _MAX_LINE = 4096
-SandboxChoice = Literal["on", "hosts", "offline", "off"]
+_BUILTINS: dict[bool | None, Builtins | None] = {None: None, True: "beside", False: "off"}
 
 
 class _Hold:
@@ -239,21 +239,16 @@ def _asked(question: str) -> bool:
     return click.confirm(question, err=True)
 
 
-def _agent(name: str) -> Agent:
-    agent = AGENTS.get(name)
-    if agent is None:
-        raise NotFound(f"Aileron cannot launch {name}. Choose one of {', '.join(AGENTS)}.")
-    return agent
-
-
-def export_session(context: CommandContext, name: str, args: tuple[str, ...], folder: Path) -> int:
-    """Copy a conversation of the agent *name* in this folder out of Aileron's home, with a warning.
+def _export_session(
+    context: CommandContext, agent: Agent, args: tuple[str, ...], folder: Path
+) -> int:
+    """Copy a conversation of *agent* in this folder out of Aileron's home, with a warning.
 
     Raises:
-        NotFound: no such agent or conversation.
+        NotFound: no such conversation.
         AileronError: *folder* cannot be used.
     """
-    agent, wanted = _agent(name), args[0] if args else ""
+    wanted = args[0] if args else ""
     project = Path.cwd().resolve()
     found = export_conversation(context.home, agent, project, wanted, folder.absolute())
     at = datetime.fromtimestamp(found.modified_at).astimezone()
@@ -272,7 +267,7 @@ def export_session(context: CommandContext, name: str, args: tuple[str, ...], fo
     return EXIT.DONE
 
 
-def launch_program(
+def _launch_program(
     context: CommandContext, program: str, args: tuple[str, ...], *, console: bool, label: str
 ) -> int:
     """Launch any *program*, with Aileron's tools for its model; return its own exit code.
@@ -290,53 +285,94 @@ def launch_program(
     )
 
 
-def launch_agent(
+def launch_command(
     context: CommandContext,
-    name: str,
+    agent: str,
     args: tuple[str, ...],
     *,
-    sandbox: SandboxChoice,
-    gateway: bool,
-    allow_abstract: bool,
+    augment: bool,
+    dry_run: bool,
+    sandbox: Literal["on", "hosts", "offline"],
+    no_sandbox: bool,
+    read: tuple[str, ...],
+    write: tuple[str, ...],
+    hide: tuple[str, ...],
+    builtins: bool | None,
+    intercept_builtins: bool,
+    no_gateway: bool,
+    allow_abstract_sockets: bool,
     accept_project: bool,
     accept_missing_checks: bool,
     console: bool,
     label: str,
-    dry_run: bool,
-    paths: LaunchPaths,
-    builtins: Builtins | None,
+    export_session: str | None,
 ) -> int:
-    """Launch the agent *name*; return its own exit code.
+    """Launch an agent, or with *augment* any program; return its own exit code.
 
     Raises:
-        NotFound: no such agent, or it is not installed.
+        CliError: an option leaves another nothing to do.
+        NotFound: no such agent or program, or it is not installed.
         FileProblems: `config.toml`, or the project's `aileron.toml`, cannot be used.
     """
-    agent = _agent(name)
+    if augment:
+        _refuse_beside_augment()
+        return _launch_program(context, agent, args, console=console, label=label)
+    if no_sandbox and (sandbox != "on" or read or write or hide):
+        raise CliError(
+            EXIT.USAGE,
+            "--no-sandbox leaves nothing for --sandbox, --read, --write or --hide to do. Leave out one or the other.",
+        )
+    if intercept_builtins and builtins is False:
+        raise CliError(
+            EXIT.USAGE,
+            "--no-builtins leaves nothing for --intercept-builtins to do. Leave out one.",
+        )
+    if export_session is not None:
+        return _export_session(context, AGENTS[agent], args, Path(export_session))
     settings = load_settings(Home(context.home).config)
     request = LaunchRequest(
-        agent=agent,
+        agent=AGENTS[agent],
         args=args,
         project=Path.cwd().resolve(),
         home=Path.home(),
         aileron_home=context.home,
         env=dict(os.environ),
         relay=compiled_folder(),
-        sandbox=sandbox,
+        sandbox="off" if no_sandbox else sandbox,
         hosts=settings.launch_hosts,
-        allow_abstract=allow_abstract,
-        gateway=gateway,
+        allow_abstract=allow_abstract_sockets,
+        gateway=not no_gateway,
         settings=settings.launch,
         paths=settings.paths,
-        typed_paths=paths,
+        typed_paths=LaunchPaths(read=read, write=write, hide=hide),
         label=label,
-        builtins=builtins,
+        builtins="instead" if intercept_builtins else _BUILTINS[builtins],
     )
     if dry_run:
         return show_dry_run(context, request)
     if console:
         open_console(context.home, request.env)
     person = _AtTerminal(context, accepted=accept_project, without_checks=accept_missing_checks)
-    sessions = HomeSessions(context.home)
-    require_accepted_settings(context.home, settings, name, uses_hosts=sandbox == "hosts")
-    return launch(request, sessions, person)
+    uses_hosts = request.sandbox == "hosts"
+    require_accepted_settings(context.home, settings, agent, uses_hosts=uses_hosts)
+    return launch(request, HomeSessions(context.home), person)
+
+
+def _refuse_beside_augment() -> None:
+    """Refuse the options of `launch` that mean nothing with `--augment`.
+
+    Raises:
+        CliError: there is one.
+    """
+    given = click.get_current_context()
+    kept = {
+        *("agent", "args", "augment", "no_sandbox", "console", "label"),
+        *("home", "as_json", "no_color"),
+    }
+    for name in given.params:
+        source = given.get_parameter_source(name)
+        if name not in kept and source is click.core.ParameterSource.COMMANDLINE:
+            option = "--" + name.replace("_", "-")
+            raise CliError(
+                EXIT.USAGE, f"{option} has no effect with --augment. Leave out one of them."
+            )

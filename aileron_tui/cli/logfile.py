@@ -123,21 +123,21 @@ class LogFile(logging.handlers.RotatingFileHandler):
         self._lost += 1
 
 
-def show_logs(context: CommandContext, count: int, *, follow: bool) -> int:
-    """Print the newest *count* lines, oldest first; with *follow* go on until interrupted.
+def show_logs(context: CommandContext, limit: int, *, follow: bool) -> int:
+    """Print the newest *limit* lines, oldest first; with *follow* go on until interrupted.
 
     With `--json` they are one object's `items`; followed, one object a line.
     """
     path = log_path(Home(context.home))
     tail = _Tail(path)
-    newest = deque(_older(path), maxlen=count)
+    newest = deque(_older(path), maxlen=limit)
     newest.extend(tail.read())
     if context.json and not follow:
         context.show({"items": [_parsed(line) for line in newest]})
         return EXIT.DONE
     for line in newest:
         _print(context, line)
-    if count and not newest and not context.json:
+    if limit and not newest and not context.json:
         context.say(f"{path} is empty. A running console writes to it.")
     while follow:
         time.sleep(_POLL_SECONDS)

@@ -6,6 +6,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,7 +46,7 @@ def chosen_home(context: click.Context) -> Path:
     return Path(chosen).expanduser().absolute()
 
 
-def shared_options(function: _F) -> _F:
+def _shared_options(function: _F) -> _F:
     """Give a command or group the options that every command takes."""
     for option in (
         click.option("--no-color", is_flag=True, help="Print without colour."),
@@ -61,12 +62,11 @@ def shared_options(function: _F) -> _F:
     return function
 
 
-def command_options(function: _F) -> _F:
-    """Give a command `--home`, `--json` and `--no-color`, and end it with an exit code: no traceback reaches the terminal."""
+def _entry(function: "str | Callable[..., int]") -> Callable[..., None]:
+    """Return what calls *function*, and ends with an exit code: no traceback reaches the terminal."""
 
-    @shared_options
-    @functools.wraps(function)
-    def wrapped(home: str | None, as_json: bool, no_color: bool, **arguments: Any) -> None:
+    @_shared_options
+    def run(home: str | None, as_json: bool, no_color: bool, **arguments: Any) -> None:
         given = click.get_current_context()
         color = not _shared_option(given, "no_color") and "NO_COLOR" not in os.environ
         context = CommandContext(
@@ -75,7 +75,9 @@ def command_options(function: _F) -> _F:
             color=color and sys.stdout.isatty(),
         )
         try:
-            code = function(context, **arguments)
+            code = (_imported(function) if isinstance(function, str) else function)(
+                context, **arguments
+            )
         except AileronError as error:
             code = report_error(context, error)
         except KeyboardInterrupt:
@@ -90,7 +92,14 @@ def command_options(function: _F) -> _F:
             code = report_error(context, CliError(EXIT.OUR_BUG, sentence))
         sys.exit(code or EXIT.DONE)
 
-    return wrapped  # type: ignore[return-value]
+    return run
+
+
+def _imported(target: str) -> Callable[..., int]:
+    """Return the function `module.name` of this package: only the command that runs is imported."""
+    module, _, name = target.partition(".")
+    found: Callable[..., int] = getattr(import_module(f"aileron_tui.cli.{module}"), name)
+    return found
 
 
 def _system_refusal(error: OSError | sqlite3.Error) -> str:
@@ -101,15 +110,9 @@ def _system_refusal(error: OSError | sqlite3.Error) -> str:
     return f"{what}{error.strerror or type(error).__name__}."
 
 
-def group_options(function: Callable[[], None]) -> Callable[..., None]:
-    """Give a group of commands the options that every command takes; its commands look for them."""
-
-    @shared_options
-    @functools.wraps(function)
-    def wrapped(home: str | None, as_json: bool, no_color: bool) -> None:
-        return None
-
-    return wrapped
+def flag(name: str, what: str) -> Callable[[_F], _F]:
+    """Give a command an option without a value; *what* it does, for the help."""
+    return click.option(name, is_flag=True, help=what)
 
 
 def limit_option(of_what: str, *, least: int = 1) -> Callable[[_F], _F]:
@@ -253,7 +256,34 @@ def folders(
     return [CompletionItem(incomplete, type="dir")]
 
 
-class Program(click.Group):
+class Group(click.Group):
+    """Commands under one word."""
+
+    def add(
+        self,
+        word: str,
+        function: str | Callable[..., int],
+        what: str,
+        *parameters: Callable[[Any], Any],
+        examples: Sequence[str],
+        **settings: Any,
+    ) -> None:
+        """Add a command.
+
+        Args:
+            function: called with the `CommandContext` and the parameters, it returns the exit code; as
+                `module.name` of this package it is imported once the command runs.
+            what: its help.
+            examples: the command lines at the end of the help.
+        """
+        entry = _entry(function)
+        for each in reversed(parameters):
+            entry = each(entry)
+        epilog = _epilog(examples)
+        self.add_command(click.command(word, help=what, epilog=epilog, **settings)(entry))
+
+
+class Program(Group):
     """The root of the commands. With `--json`, a usage error is printed as an error body."""
 
     def make_context(
@@ -274,6 +304,28 @@ class Program(click.Group):
         """Parse the rest and run the command."""
         with _ending(asked=bool(ctx.meta.get(_JSON_ASKED))):
             return super().invoke(ctx)
+
+
+def group(
+    word: str,
+    what: str,
+    *parameters: Callable[[Any], Any],
+    examples: Sequence[str],
+    cls: type[Group] = Group,
+    **settings: Any,
+) -> Group:
+    """Return a group with the options that every command takes; its commands look for them there."""
+    begin: Any = _do_nothing
+    for each in (_shared_options, *parameters):
+        begin = each(begin)
+    return click.group(word, cls=cls, help=what, epilog=_epilog(examples), **settings)(begin)
+
+
+def _do_nothing(**_: Any) -> None: ...
+
+
+def _epilog(examples: Sequence[str]) -> str:
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in examples)))
 
 
 def _asks_for_json(words: Sequence[str]) -> bool:

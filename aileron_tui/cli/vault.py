@@ -44,7 +44,7 @@ _IN_KEYRING = (
 )
 
 
-def create_vault(context: CommandContext, given: Given, import_from: str | None) -> int:
+def create_vault(context: CommandContext, passphrase: Given, import_from: str | None) -> int:
     """Create the vault, with a console or without one."""
     close_memory()
     source = None if import_from is None else Path(import_from).expanduser().absolute()
@@ -62,17 +62,17 @@ def create_vault(context: CommandContext, given: Given, import_from: str | None)
             "`aileron vault init --import FILE` makes a vault of it; a vault that is there cannot read it later.",
             err=True,
         )
-    passphrase = given_passphrase(given)
-    if passphrase is None and source is not None:
-        passphrase = ask_unseen(f"Passphrase of {source.name}: ")
-    passphrase = passphrase or _ask_twice("New passphrase")
+    secret = given_passphrase(passphrase)
+    if secret is None and source is not None:
+        secret = ask_unseen(f"Passphrase of {source.name}: ")
+    secret = secret or _ask_twice("New passphrase")
     if running:
-        asked = CreateVault(passphrase=passphrase, import_from=str(source or ""))
+        asked = CreateVault(passphrase=secret, import_from=str(source or ""))
         imported = ask(context, asked, VaultUnlocked).imported
         return _say_created(context, "unlocked", imported, source)
     import asyncio
 
-    created = asyncio.run(_create_alone(Home(context.home), passphrase, source))
+    created = asyncio.run(_create_alone(Home(context.home), secret, source))
     return _say_created(context, "locked", created.imported, source)
 
 
@@ -97,7 +97,7 @@ def _say_created(
     return EXIT.DONE
 
 
-def unlock_vault(context: CommandContext, given: Given) -> int:
+def unlock_vault(context: CommandContext, passphrase: Given) -> int:
     """Unlock the vault of the running console."""
     close_memory()
     state = _state(context, running=need_console(context, "vault unlock")).state
@@ -105,8 +105,8 @@ def unlock_vault(context: CommandContext, given: Given) -> int:
         raise CliError(EXIT.FAILED, "There is no vault. Create one with `aileron vault init`.")
     if state == "unlocked":
         return _say_done(context, "The vault is unlocked already.", state)
-    passphrase = given_passphrase(given) or ask_unseen(_PROMPT)
-    done = ask(context, UnlockVault(passphrase=passphrase), VaultUnlocked)
+    secret = given_passphrase(passphrase) or ask_unseen(_PROMPT)
+    done = ask(context, UnlockVault(passphrase=secret), VaultUnlocked)
     if context.json:
         vault = _body(_state(context, running=True)) | {"problem": done.problem}
         since = rfc3339(done.failed_since) if done.failed_since is not None else None
@@ -182,10 +182,11 @@ def change_passphrase(context: CommandContext) -> int:
     )
 
 
-def set_keyring(context: CommandContext, *, on: bool) -> int:
+def set_keyring(context: CommandContext, switch: str) -> int:
     """Ask for the passphrase, and have the system's keyring keep a key of the vault, or not."""
     close_memory()
     need_console(context, "vault keyring")
+    on = switch == "on"
     tell(context, SetKeyring(passphrase=ask_unseen(_PROMPT), on=on))
     said = f"✓ {_IN_KEYRING}" if on else "✓ The passphrase alone opens the vault."
     return _say_done(context, said, _state(context, running=True).state)

@@ -12,6 +12,7 @@ import pytest
 SHAPE = Path(__file__).resolve().parents[2] / ".ci" / "shape.py"
 BY_A_STRING = {
     "aileron_core.vault.os_keyring": "the package `keyring` is optional, and so are its modules",
+    "aileron_tui.cli.options": "a command starts in a tenth of a second: what it calls is imported when it runs",
     "aileron_mcp.lazy_mount": "the package `mcp` takes half a second, and a console may never need it",
 }
 """The modules that may import by a string what no reader of imports sees, and why."""
