@@ -1,6 +1,7 @@
 """`aileron audit list|show|verify`: reads the database itself, with or without a console."""
 
 import json
+from contextlib import closing
 
 from aileron_core.audit.read import list_records, run_records, session_records, verify_home
 from aileron_core.canonical import Json
@@ -25,11 +26,8 @@ _WITH_VAULT = (
 
 def list_audit(context: CommandContext, limit: int) -> int:
     """Print the newest records, the oldest of them first."""
-    connection = open_reader(Home(context.home).database)
-    try:
+    with closing(open_reader(Home(context.home).database)) as connection:
         records = list_records(connection, limit=limit)
-    finally:
-        connection.close()
     if context.json:
         context.show({"items": records})
         return EXIT.DONE
@@ -49,8 +47,7 @@ def show_audit(context: CommandContext, run: str, *, unseal: bool, passphrase: G
     """
     from aileron_tui.cli.kept_call import call_lines, read_call
 
-    connection = open_reader(Home(context.home).database)
-    try:
+    with closing(open_reader(Home(context.home).database)) as connection:
         is_session = run.startswith(_SESSION)
         records = session_records(connection, run) if is_session else run_records(connection, run)
         call = None if is_session else read_call(connection, run)
@@ -59,8 +56,6 @@ def show_audit(context: CommandContext, run: str, *, unseal: bool, passphrase: G
 
             with opened_history(context, passphrase) as keys:
                 call = read_call(connection, run, keys)
-    finally:
-        connection.close()
     if not records:
         known = (
             each for each, _ in (*newest_ids(context.home, "run"), *newest_ids(context.home, "act"))
@@ -101,11 +96,8 @@ def _plain(value: Json) -> str:
 def verify_audit(context: CommandContext) -> int:
     """Verify the whole audit; return 1 if something is wrong."""
     home = Home(context.home)
-    connection = open_reader(home.database)
-    try:
+    with closing(open_reader(home.database)) as connection:
         report = verify_home(connection, home.path)
-    finally:
-        connection.close()
     context.show(
         {
             "ok": report.ok,

@@ -140,7 +140,7 @@ aileron.add(
 )
 aileron.add(
     "example",
-    "example.run_example",
+    "init.run_example",
     "Run the example mail service that `init --example` uses.",
     option("--port", type=WholeNumber(0, 65535), default=EXAMPLE_PORT, show_default=True, metavar="PORT", help="The port on 127.0.0.1; 0 picks a free one."),
     examples=("aileron example",),

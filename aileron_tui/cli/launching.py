@@ -5,10 +5,12 @@ import http.client
 import json
 import os
 import shutil
+import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -17,9 +19,10 @@ import click
 
 from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.session_terms import SessionTerms
-from aileron_core.errors import AileronError, Forbidden
+from aileron_core.errors import AileronError, ConsoleUnavailable, Forbidden
 from aileron_core.home.client import HomeClient, HomeConnection
 from aileron_core.home.layout import Home
+from aileron_core.home.owner import OwnerNotVerified, lock_owner
 from aileron_core.launch.agent_state import export_conversation
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.augmented import AugmentedLaunch, launch_augmented
@@ -34,13 +37,17 @@ from aileron_mcp.relay_copies import compiled_folder
 from aileron_tui.cli.accepted import accepted_launch_settings, require_accepted_settings
 from aileron_tui.cli.dry_run import show_dry_run
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
-from aileron_tui.cli.tmux import open_console
 from aileron_tui.draw.file_page import settings_blocks
 from aileron_tui.draw.unbroken import blocks_page, text_of
 
 _AGAIN_SECONDS = 1.0
 _MAX_LINE = 4096
 _BUILTINS: dict[bool | None, Builtins | None] = {None: None, True: "beside", False: "off"}
+
+_CONSOLE_SECONDS = 30.0
+"""How long a console may take until it answers."""
+_WIDE = 160
+"""Columns from which two panes stand side by side."""
 
 
 class _Hold:
@@ -279,7 +286,7 @@ def _launch_program(
         program=program, args=args, project=Path.cwd().resolve(), env=dict(os.environ), label=label
     )
     if console:
-        open_console(context.home, request.env)
+        _open_console(context.home, request.env)
     return launch_augmented(
         request, HomeSessions(context.home), _AtTerminal(context, accepted=False)
     )
@@ -351,7 +358,7 @@ def launch_command(
     if dry_run:
         return show_dry_run(context, request)
     if console:
-        open_console(context.home, request.env)
+        _open_console(context.home, request.env)
     person = _AtTerminal(context, accepted=accept_project, without_checks=accept_missing_checks)
     uses_hosts = request.sandbox == "hosts"
     require_accepted_settings(context.home, settings, agent, uses_hosts=uses_hosts)
@@ -376,3 +383,66 @@ def _refuse_beside_augment() -> None:
             raise CliError(
                 EXIT.USAGE, f"{option} has no effect with --augment. Leave out one of them."
             )
+
+
+def _open_console(home: Path, env: Mapping[str, str]) -> bool:
+    """Open a console on *home* in a new tmux pane and wait until it answers; False if one runs.
+
+    Raises:
+        CliError: there is no tmux around this terminal, or the console did not come up.
+        ConsoleAbsent: the home or its console belongs to another user, or its owner is unknown.
+    """
+    try:
+        if lock_owner(home) is not None:
+            return False
+    except OwnerNotVerified as error:
+        raise ConsoleUnavailable(str(error)) from error
+    tmux = shutil.which("tmux", path=env.get("PATH"))
+    if not env.get("TMUX") or tmux is None:
+        raise CliError(
+            EXIT.NO_CONSOLE,
+            f"No console is running on {home}, and --console opens one only inside tmux. Start "
+            "`aileron console` in another window of your terminal, or run this inside tmux.",
+        )
+    pane = _split(tmux, env, home)
+    console, deadline = HomeClient(home), time.monotonic() + _CONSOLE_SECONDS
+    while True:
+        try:
+            console.request("GET", "/v1/status")
+        except AileronError:
+            if not _lives(tmux, env, pane):
+                raise CliError(
+                    EXIT.NO_CONSOLE,
+                    "The console stopped right after it started. Run `aileron console` to see why.",
+                ) from None
+            if time.monotonic() > deadline:
+                raise CliError(
+                    EXIT.NO_CONSOLE,
+                    f"The console in the new pane did not answer within {_CONSOLE_SECONDS:g} seconds.",
+                ) from None
+            time.sleep(0.1)
+        else:
+            return True
+
+
+def _split(tmux: str, env: Mapping[str, str], home: Path) -> str:
+    """Open a pane before this one, which keeps the keyboard; return its id."""
+    at = ["-t", env["TMUX_PANE"]] if env.get("TMUX_PANE") else []
+    width = _tmux(tmux, env, "display-message", "-p", *at, "#{window_width}").strip()
+    side = ["-h"] if width.isdigit() and int(width) >= _WIDE else ["-v"]
+    command = [sys.executable, "-I", "-m", "aileron_tui.cli", "console", "--home", str(home)]
+    how = ["split-window", "-d", "-b", *side, *at, "-c", str(Path.home()), "-P", "-F", "#{pane_id}"]
+    return _tmux(tmux, env, *how, *command).strip()
+
+
+def _lives(tmux: str, env: Mapping[str, str], pane: str) -> bool:
+    return pane in _tmux(tmux, env, "list-panes", "-a", "-F", "#{pane_id}").split()
+
+
+def _tmux(tmux: str, env: Mapping[str, str], *words: str) -> str:
+    done = subprocess.run(
+        [tmux, *words], capture_output=True, text=True, timeout=10, check=False, env=dict(env)
+    )
+    if done.returncode != 0:
+        raise CliError(EXIT.FAILED, f"tmux {words[0]} failed: {done.stderr.strip()}")
+    return done.stdout

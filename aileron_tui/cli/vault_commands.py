@@ -160,7 +160,7 @@ key = group(
 gateway.add_command(key)
 key.add(
     "set",
-    "model_keys.set_key",
+    "accounts.set_key",
     """Store or replace a provider's key. Asks for the key and the vault's passphrase without echo.
 
     Says first where it will be sent. Agents launched from then on get a placeholder. Creates the vault if there is none.
@@ -175,13 +175,13 @@ key.add(
 )
 key.add(
     "list",
-    "model_keys.list_keys",
+    "accounts.list_keys",
     "List the providers that have a key in the vault. No console is needed.",
     examples=("aileron gateway key list", "aileron gateway key list --json"),
 )
 key.add(
     "remove",
-    "model_keys.remove_key",
+    "accounts.remove_key",
     "Delete a provider's key from the vault. Asks first; the provider is not notified.",
     _provider,
     _yes,
