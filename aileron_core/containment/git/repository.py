@@ -154,11 +154,12 @@ def scan_project(project: Path) -> RepositoryScan:
 
 
 def _read(path: Path) -> str | None:
-    """Return the text of a small file that is not a link."""
+    """Return the text of a small file that is not a link; a NUL is in no text, and no path can have one."""
     try:
         if path.is_symlink() or not path.is_file():
             return None
         with path.open("rb") as file:
-            return file.read(_MOST).decode("utf-8")
+            text = file.read(_MOST).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
+    return None if "\0" in text else text

@@ -8,7 +8,7 @@ import pytest
 
 from aileron_core.containment import bubblewrap
 from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv, sandbox_mounts
-from aileron_core.containment.git.repository import find_repository
+from aileron_core.containment.git.repository import find_repository, object_folders
 from aileron_core.containment.mounts import Mount
 from aileron_core.containment.programs import find_program, mount_roots, own_code_folders
 from aileron_core.errors import Forbidden, NotFound
@@ -149,6 +149,27 @@ def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
     assert find_repository(project) is None
     (project / ".git").write_bytes(b"\xff" * 100)
     assert find_repository(project) is None
+
+
+@pytest.mark.parametrize("at", [".git", "planted/config", "planted/gitdir", "planted/commondir"])
+def test_a_nul_in_a_planted_path_ends_nothing(project: Path, at: str) -> None:
+    """No path can have one: asking where it leads raised an error that ended the launch."""
+    (project / "planted").mkdir()
+    (project / "planted" / "HEAD").touch()
+    (project / ".git").write_text("gitdir: planted\n")
+    if at in ("planted/gitdir", "planted/commondir"):
+        (project / "planted" / "gitdir").write_text(f"{project}/.git\n")
+        (project / "planted" / "commondir").write_text("../..\n")
+    (project / at).write_text("gitdir: a\0b\nworktree = a\0b\n")
+    assert find_repository(project) is None
+
+
+def test_a_nul_among_the_alternates_names_no_folder(tmp_path: Path) -> None:
+    """As above."""
+    info = tmp_path / "objects" / "info"
+    info.mkdir(parents=True)
+    (info / "alternates").write_text("/a\0b/objects\n")
+    assert object_folders(tmp_path) == [tmp_path / "objects"]
 
 
 def test_a_planted_config_is_read_in_no_time(project: Path) -> None:
