@@ -14,8 +14,7 @@ from starlette.applications import Starlette
 from aileron_core import tasks
 from aileron_core.errors import ServerStartError
 from aileron_core.server.asgi import GatewayDispatch
-from aileron_core.server.connection_limits import ConnectionLimits
-from aileron_core.server.http_protocol import ServedConnection
+from aileron_core.server.http_protocol import ConnectionLimits, ServedConnection
 from aileron_core.server.sockets import ConnectionMade
 
 _DRAIN_SECONDS = 2

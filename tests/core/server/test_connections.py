@@ -100,7 +100,7 @@ async def test_a_session_that_takes_all_its_places_ends_no_connection_of_another
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is beyond goes, of its own; a silent one of another session's stays, and a request goes on."""
-    monkeypatch.setattr("aileron_core.server.connection_limits._MAX_SESSION", 5)
+    monkeypatch.setattr("aileron_core.server.http_protocol._MAX_SESSION", 5)
 
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         token = gateway.session.token
@@ -255,8 +255,8 @@ async def test_the_same_holds_on_unix_sockets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session's own, where it takes the session's places, and the home's."""
-    monkeypatch.setattr("aileron_core.server.connection_limits._MAX_SESSION", 20)
-    monkeypatch.setattr("aileron_core.server.connection_limits._MAX_PERSON", 20)
+    monkeypatch.setattr("aileron_core.server.http_protocol._MAX_SESSION", 20)
+    monkeypatch.setattr("aileron_core.server.http_protocol._MAX_PERSON", 20)
 
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         own = gateway.session.session.session_id

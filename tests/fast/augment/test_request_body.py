@@ -2,7 +2,7 @@
 
 from starlette.types import Message
 
-from aileron_core.server.augment.request_body import RequestBody
+from aileron_core.server.augment.exchange import RequestBody
 from aileron_core.server.shares import Shares
 
 

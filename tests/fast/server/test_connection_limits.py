@@ -2,8 +2,8 @@
 
 import pytest
 
-from aileron_core.server import connection_limits
-from aileron_core.server.connection_limits import ConnectionLimits
+from aileron_core.server import http_protocol
+from aileron_core.server.http_protocol import ConnectionLimits
 
 
 class Connection:
@@ -22,7 +22,7 @@ def test_the_session_with_most_connections_pays_whoever_came_last(
     is_idle: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where it uses all of them: the newest one, of another session, was closed in their place."""
-    monkeypatch.setattr(connection_limits, "_share", lambda part: 12 // part)
+    monkeypatch.setattr(http_protocol, "_share", lambda part: 12 // part)
     limits = ConnectionLimits()
     greedy = [Connection(is_idle=is_idle) for _ in range(4)]
     for each in greedy:
