@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_tui.draw.blocks import COMPACT_GUTTER, lay_out
 from aileron_tui.draw.document import approval_blocks
-from aileron_tui.draw.fields import Field, fields_in_view
+from aileron_tui.pages.reading import Field, fields_in_view
 from aileron_tui.terminal.browser import browser_command, open_in_browser
 from aileron_tui.terminal.handoff import pager_command, pager_environment, start_pager
 from aileron_tui.terminal.notifications import wrap_for_multiplexer
