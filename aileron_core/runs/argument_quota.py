@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
@@ -85,13 +84,7 @@ class ArgumentQuota:
         if not candidates:
             return
         runs = [run_id for run_id, _ in candidates]
-        live = [run for run_id in runs if (run := self._registry.get(run_id)) is not None]
-        async with AsyncExitStack() as locks:
-            # In one order, as retention takes them: two that wait for each other never end.
-            for run in sorted(
-                live, key=lambda run: run.row.run_id
-            ):  # nobody may write the removed arguments back
-                await locks.enter_async_context(run.lock)
+        async with self._registry.locked(runs) as live:
             await self._database.write(lambda tx: self._forget(tx, session, runs))
             for run in live:
                 run.row = run.row.without_arguments()

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from aileron_core.runs.live_run import LiveRun
 from aileron_core.runs.model import RunRecord, args_hash
@@ -106,6 +106,16 @@ class RunRegistry:
 
     def get(self, run_id: str) -> LiveRun | None:
         return self._by_run.get(run_id)
+
+    @asynccontextmanager
+    async def locked(self, run_ids: Iterable[str]) -> AsyncGenerator[list[LiveRun]]:
+        """Hold the locks of those of *run_ids* that are in memory: nobody may write back what goes from their rows."""
+        # In one order: two that wait for each other would never end.
+        live = [run for run_id in sorted(run_ids) if (run := self.get(run_id)) is not None]
+        async with AsyncExitStack() as locks:
+            for run in live:
+                await locks.enter_async_context(run.lock)
+            yield live
 
     def by_approval(self, approval_id: str) -> LiveRun | None:
         return self._by_approval.get(approval_id)

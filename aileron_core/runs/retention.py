@@ -1,7 +1,6 @@
 """Removing the content of calls that ended long ago (`[history] days`, `aileron_core/settings.py`)."""
 
 import asyncio
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 from aileron_core.audit.events import AuditEvent
@@ -59,13 +58,10 @@ class Retention:
         self._swept_at = now
 
     async def _forget_contents(self, before: float, answered: float) -> None:
-        ended = [run for run in self._registry if (run.row.ended_at or answered) < answered]
-        async with AsyncExitStack() as locks:
-            for run in sorted(ended, key=lambda run: run.row.run_id):
-                # Nobody may write back what is being removed (a delivery, say).
-                await locks.enter_async_context(run.lock)
-            removed = await self._database.write(lambda tx: self._forget(tx, before, answered))
-            live = [run for run_id in removed if (run := self._registry.get(run_id)) is not None]
+        ended = [run.row for run in self._registry if (run.row.ended_at or answered) < answered]
+        async with self._registry.locked(row.run_id for row in ended) as held:
+            removed = set(await self._database.write(lambda tx: self._forget(tx, before, answered)))
+            live = [run for run in held if run.row.run_id in removed]
             for run in live:
                 run.row = run.row.without_contents()
                 run.outcome_text = ""

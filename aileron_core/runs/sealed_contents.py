@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 from aileron_core.audit.events import AuditEvent
@@ -82,17 +81,9 @@ class SealedContents:
         found = await self._database.read(
             lambda connection: run_table.sealable(connection, before, _MAX_RUNS, _MAX_BYTES)
         )
-        live = [run for row in found if (run := self._registry.get(row.run_id)) is not None]
-        kept = {run.row.run_id for run in live if run.is_kept}  # a person has to look at it
-        rows = [row for row in found if row.run_id not in kept]
-        if not rows:
-            if not found and await asyncio.to_thread(self._has_key):
-                await asyncio.to_thread(forget_plain_copies, self._backups)
-            return False
-        async with AsyncExitStack() as locks:
-            for run in sorted(live, key=lambda run: run.row.run_id):
-                # Nobody may write back what is being sealed (a delivery, say).
-                await locks.enter_async_context(run.lock)
+        async with self._registry.locked(row.run_id for row in found) as live:
+            kept = {run.row.run_id for run in live if run.is_kept}  # a person has to look at it
+            rows = [row for row in found if row.run_id not in kept]
             sealed = await asyncio.to_thread(lambda: [*filter(None, map(self._sealed, rows))])
             written = (
                 await self._database.write(lambda tx: self._write(tx, sealed)) if sealed else {}
@@ -100,6 +91,8 @@ class SealedContents:
             for run in live:
                 if (day := written.get(run.row.run_id)) is not None:
                     run.row = run.row.sealed_to(day)
+        if not found and await asyncio.to_thread(self._has_key):
+            await asyncio.to_thread(forget_plain_copies, self._backups)
         return bool(written)
 
     def _write(self, tx: Tx, sealed: "list[_Sealed]") -> dict[str, str]:
