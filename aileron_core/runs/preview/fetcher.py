@@ -79,7 +79,7 @@ class PreviewFetcher:
             if run.resolved is not asked:
                 return  # with other accounts it is fetched anew
             if not _is_pending(run):
-                if purpose == "refresh":
+                if run.preview.status == "fetching":  # else it waits for its account, and that is void
                     run.preview = before
                 return
             if before.status == "ready" and preview.fingerprint != before.fingerprint:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -117,6 +118,25 @@ async def test_a_locked_vault_holds_every_call_that_needs_it(core: Core, place: 
     again = await core.looked(shown.approval_id, after=locked.version)
     assert len(place.service.seen) == sent + 1
     assert (await core.run(again)).state == "completed"
+
+
+async def test_a_refresh_under_way_leaves_nothing_on_a_call_whose_vault_was_locked(
+    core: Core, place: Place
+) -> None:
+    """What was shown is void from then on, whatever the service still answers."""
+    await bind(core)
+    shown = await core.ask_for("act", {})
+    assert shown.preview.status == "ready"
+    sent, release = len(place.service.seen), threading.Event()
+    place.service.answer = lambda _: {"done": release.wait(30)}
+    refresh = asyncio.create_task(core.app.approvals.refresh(shown.approval_id))
+    await core.until(lambda: len(place.service.seen) > sent)
+    core.app.vault.lock()
+    await core.view(shown.approval_id, lambda v: v.state == "awaiting_vault")
+    release.set()
+    await refresh
+    call = await core.opened(shown.run_id)
+    assert (call.approval.state, call.approval.preview.status) == ("awaiting_vault", "none")
 
 
 async def test_a_person_picks_among_several_accounts(core: Core, place: Place) -> None:
