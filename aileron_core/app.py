@@ -68,7 +68,6 @@ from aileron_core.runs.recovery import Recovery, restore_claims
 from aileron_core.runs.refusals import RefusedCalls
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.remembered_calls import RememberedCalls
-from aileron_core.runs.retention import Retention
 from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.tool_rules import ToolRules
@@ -432,9 +431,6 @@ class _Runs:
         )
         self.undo = UndoService(base.tool_channels, database, clock)
         base.run_changed.subscribe(self.undo.run_changed)
-        self.retention = Retention(
-            database, registry, self.store, clock, days=days, backups=backups
-        )
 
 
 class _Commands:
@@ -557,7 +553,6 @@ class App:
         self.approvals = runs.approvals
         self.account_waits = runs.account_waits
         self.outcomes = runs.outcomes
-        self.retention = runs.retention
         self.contents = runs.contents
 
         commands = _Commands(base, reports, files, runs)
@@ -630,7 +625,7 @@ class App:
             get_session=lambda session_id: known.get(session_id) or unknown_session(session_id),
         )
         # First, so that no run is held in memory with what its row has forgotten.
-        await self.retention.sweep()
+        await self.contents.forget_due()
         rest = await recovery.recover()
         await self.contents.reveal()
         await restore_claims(self.registry, self.database)
@@ -701,9 +696,8 @@ class App:
             self.gate.refused_calls.sweep,
             self.gate.record_repeats,
             self.publisher.sweep,
-            self.retention.sweep,
+            self.contents.forget_due,
             self.contents.sweep,
-            self.screens.sweep,
             self.vault_service.lock_if_idle,
             self._anchor_signed_head,
             self.storage.probe,

@@ -43,7 +43,7 @@ def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
     columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(runs)")}
     # Those of before schema 4 have no key.
     later = [name if name in columns else "NULL" for name in ("progress", "content_key")]
-    sealed = _sealed_parts(connection) if "sealed_day" in columns else frozenset[tuple[str, str]]()
+    sealed = _sealed_parts(connection)
     runs = connection.execute(
         "SELECT run_id, last_record, state, args_sha256, args, session_id, action, approval_id, "  # noqa: S608 - constants of this module
         f"digest, output, failure, ended_at, {', '.join(later)} FROM runs"
@@ -87,7 +87,10 @@ def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
 
 def _sealed_parts(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
     """Return of which runs something is sealed, and what of each."""
-    return frozenset(connection.execute("SELECT run_id, part FROM sealed_contents"))
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    for table in {"sealed", "sealed_contents"} & tables:  # the latter until schema 5
+        return frozenset(connection.execute(f"SELECT run_id, part FROM {table}"))  # noqa: S608 - either of two
+    return frozenset()
 
 
 def _args_hash(args: str, key: str | None) -> str:

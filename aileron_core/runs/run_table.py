@@ -1,13 +1,14 @@
 """The SQL of the table `runs`, called on a transaction or a reading connection."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from aileron_core.audit.events import OUTCOME_CLOSED, AuditEvent
 from aileron_core.runs.model import COLUMNS, RunRecord
 from aileron_core.runs.transitions import FINAL, OPEN, RunState
 from aileron_core.storage.database import Tx
+from aileron_core.storage.schema import OF_SCREENS
 
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM runs"  # noqa: S608 - our own column names
 _VALUES = f"INTO runs({', '.join(COLUMNS)}) VALUES({', '.join('?' * len(COLUMNS))})"
@@ -155,8 +156,16 @@ def forget_contents_before(tx: Tx, moment: float, answered: float = 0.0) -> list
     runs = [str(run_id) for (run_id,) in tx.execute(query, parameters)]
     for run_id in runs:
         tx.execute(f"{_EMPTY}, sealed_day = NULL WHERE run_id = ?", (run_id,))
-        tx.execute("DELETE FROM sealed_contents WHERE run_id = ?", (run_id,))
+        tx.execute(f"DELETE FROM sealed WHERE run_id = ? AND NOT {OF_SCREENS}", (run_id,))  # noqa: S608 - our own constant
     return runs
+
+
+def forget_screens_before(tx: Tx, day: str, kept: Collection[str]) -> list[str]:
+    """Remove what was shown on days before *day*, but for those *kept*; return these days."""
+    due = f"day < ? AND day NOT IN ({', '.join('?' * len(kept))}) AND {OF_SCREENS}"
+    found = tx.execute(f"SELECT DISTINCT day FROM sealed WHERE {due}", (day, *kept)).fetchall()  # noqa: S608 - marks and our own constant
+    tx.execute(f"DELETE FROM sealed WHERE {due}", (day, *kept))  # noqa: S608 - as above
+    return [str(each) for (each,) in found]
 
 
 def sealable(
@@ -192,20 +201,20 @@ def put_sealed(tx: Tx, row: RunRecord, day: str, sealed: Mapping[str, bytes]) ->
     for part, data in sealed.items():
         size = row.args_size if part == "arguments" else 0
         tx.execute(
-            "INSERT OR REPLACE INTO sealed_contents VALUES (?, ?, ?, ?)",
-            (row.run_id, part, size, data),
+            "INSERT OR REPLACE INTO sealed VALUES (?, ?, ?, ?, ?, ?, NULL)",
+            (row.run_id, part, row.ended_at, day, size, data),
         )
     return True
 
 
 def sealed_parts(connection: sqlite3.Connection, run_id: str) -> dict[str, bytes]:
-    """Return what is sealed of the run, by part; its label is the run's id, its end, and the row's day."""
-    query = "SELECT part, sealed FROM sealed_contents WHERE run_id = ?"
+    """Return what is sealed of the run's contents, by part; its label is the run's id, its end, and the row's day."""
+    query = f"SELECT part, sealed FROM sealed WHERE run_id = ? AND NOT {OF_SCREENS}"  # noqa: S608 - our own constant
     return {str(part): bytes(sealed) for part, sealed in connection.execute(query, (run_id,))}
 
 
 _ARGUMENT_BYTES = (
-    "COALESCE(LENGTH(args), (SELECT bytes FROM sealed_contents WHERE run_id = runs.run_id "
+    "COALESCE(LENGTH(args), (SELECT bytes FROM sealed WHERE run_id = runs.run_id "
     "AND part = 'arguments'))"
 )
 
@@ -250,4 +259,4 @@ def forget_arguments(tx: Tx, run_ids: Sequence[str]) -> None:
             "UPDATE runs SET args = NULL, progress = NULL, content_key = NULL WHERE run_id = ?",
             (run_id,),
         )
-        tx.execute("DELETE FROM sealed_contents WHERE run_id = ? AND part = 'arguments'", (run_id,))
+        tx.execute("DELETE FROM sealed WHERE run_id = ? AND part = 'arguments'", (run_id,))

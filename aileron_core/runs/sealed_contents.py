@@ -1,7 +1,12 @@
-"""What calls contained, encrypted in the database once they are over: sealed to the key of the day they ended on."""
+"""What calls contained: sealed in the database once they are over, to the key of the day, and deleted in its time.
+
+With it goes what was shown at decisions. The time is `[history] days` (`aileron_core/settings.py`).
+"""
 
 import asyncio
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from aileron_core.audit.events import AuditEvent
@@ -21,12 +26,17 @@ from aileron_core.runs.model import SEALED_PARTS, RunRecord, args_hash
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.store import RunStore
 from aileron_core.storage.database import Database, Tx
-from aileron_core.storage.migrations import forget_plain_copies
+from aileron_core.storage.migrations import KEEP_COPIES_DAYS, forget_copies, forget_plain_copies
 
 _log = logging.getLogger(__name__)
-_INTERVAL_SECONDS = 60.0
+_SEAL_INTERVAL_SECONDS = 60.0
+_FORGET_INTERVAL_SECONDS = 3600.0
 _ANSWERED_SECONDS = 60.0
 """How long a call that is over stays as it is: longer than an answer is on its way."""
+_LEAST_SECONDS = 3600.0
+"""How long even 0 days keep an answer that its agent does not have yet."""
+_NO_DAY = "~"
+"""After every day."""
 _MAX_RUNS, _MAX_BYTES = 32, 4 * 1024 * 1024
 """Of one write: others wait meanwhile."""
 _GONE = "What the call contained is gone: another program removed its sealed record."
@@ -36,33 +46,25 @@ _REPLACED = (
 )
 
 
+@dataclass(eq=False)
 class SealedContents:
-    """Seals what ended calls contain, where there is a key for their day, and opens it while unlocked.
+    """Seals what ended calls contain, where there is a key for their day, opens it while unlocked, and deletes it.
 
     Args:
+        days: how long it is kept after their ends, and what was shown after the day of the decision; with 0
+            it is deleted before it would be sealed.
         backups: the folder of copies from before a migration, some of which have it in plain text.
-        days: how long it is kept; with 0 it is deleted before it would be sealed.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        registry: RunRegistry,
-        store: RunStore,
-        keys: HistoryKeys,
-        clock: Clock,
-        *,
-        days: int,
-        backups: Path,
-    ) -> None:
-        self._database = database
-        self._registry = registry
-        self._store = store
-        self._keys = keys
-        self._clock = clock
-        self._days = days
-        self._backups = backups
-        self._swept_at = float("-inf")
+    database: Database
+    registry: RunRegistry
+    store: RunStore
+    keys: HistoryKeys
+    clock: Clock
+    days: int
+    backups: Path
+    _swept_at: float = float("-inf")
+    _forgot_at: float = float("-inf")
 
     async def sweep(self) -> None:
         """Seal what is due, some of it at a time; works while locked. Looks once a minute.
@@ -70,29 +72,29 @@ class SealedContents:
         Raises:
             StorageUnavailable: it could not be written.
         """
-        now = self._clock.now()
-        if not self._days or now - self._swept_at <= _INTERVAL_SECONDS:
+        now = self.clock.now()
+        if not self.days or now - self._swept_at <= _SEAL_INTERVAL_SECONDS:
             return
         if not await self._seal_some(now - _ANSWERED_SECONDS):
             self._swept_at = now
 
     async def _seal_some(self, before: float) -> bool:
         """Return whether something was sealed, so that more may be due."""
-        found = await self._database.read(
+        found = await self.database.read(
             lambda connection: run_table.sealable(connection, before, _MAX_RUNS, _MAX_BYTES)
         )
-        async with self._registry.locked(row.run_id for row in found) as live:
+        async with self.registry.locked(row.run_id for row in found) as live:
             kept = {run.row.run_id for run in live if run.is_kept}  # a person has to look at it
             rows = [row for row in found if row.run_id not in kept]
             sealed = await asyncio.to_thread(lambda: [*filter(None, map(self._sealed, rows))])
             written = (
-                await self._database.write(lambda tx: self._write(tx, sealed)) if sealed else {}
+                await self.database.write(lambda tx: self._write(tx, sealed)) if sealed else {}
             )
             for run in live:
                 if (day := written.get(run.row.run_id)) is not None:
                     run.row = run.row.sealed_to(day)
         if not found and await asyncio.to_thread(self._has_key):
-            await asyncio.to_thread(forget_plain_copies, self._backups)
+            await asyncio.to_thread(forget_plain_copies, self.backups)
         return bool(written)
 
     def _write(self, tx: Tx, sealed: "list[_Sealed]") -> dict[str, str]:
@@ -106,7 +108,7 @@ class SealedContents:
         if put:
             tx.record(
                 AuditRecord(
-                    at=rfc3339(self._clock.now()),
+                    at=rfc3339(self.clock.now()),
                     event=AuditEvent.CONTENTS_SEALED,
                     summary=f"Encrypted what {len(put)} ended {'call' if len(put) == 1 else 'calls'} contained",
                     extra={"count": len(put)},
@@ -116,7 +118,7 @@ class SealedContents:
 
     def _has_key(self) -> bool:
         try:
-            return self._keys.public_key(day_of(self._clock.now())) is not None
+            return self.keys.public_key(day_of(self.clock.now())) is not None
         except OSError:
             return False  # said where something is to be sealed
 
@@ -125,8 +127,8 @@ class SealedContents:
         assert row.ended_at is not None
         try:
             # Its own day has no key any more where it is over its time, and it waited for a person.
-            for day in dict.fromkeys((day_of(row.ended_at), day_of(self._clock.now()))):
-                if (key := self._keys.public_key(day)) is not None:
+            for day in dict.fromkeys((day_of(row.ended_at), day_of(self.clock.now()))):
+                if (key := self.keys.public_key(day)) is not None:
                     parts = {
                         part: seal(texts, _label(row, part, day), key)
                         for part, texts in row.sealed_parts().items()
@@ -145,18 +147,98 @@ class SealedContents:
         if not row.content_is_sealed:
             return row, ""
         try:
-            parts = await self._database.read(lambda c: run_table.sealed_parts(c, row.run_id))
-            return await asyncio.to_thread(unsealed, row, parts, self._keys), ""
+            parts = await self.database.read(lambda c: run_table.sealed_parts(c, row.run_id))
+            return await asyncio.to_thread(unsealed, row, parts, self.keys), ""
         except CannotUnseal as error:
             return row, error.message
 
     async def reveal(self) -> None:
         """Have the calls in memory contain again what is sealed of them: the vault was unlocked."""
-        for run in self._registry:
+        for run in self.registry:
             if run.row.content_is_sealed:
                 async with run.lock:
                     run.row, _ = await self.opened(run.row)
-                self._store.notify(run, rearm=False)
+                self.store.notify(run, rearm=False)
+
+    async def forget_due(self) -> None:
+        """Delete what is over its time; does something the first time and then once an hour (0 days: a minute).
+
+        Raises:
+            StorageUnavailable: it could not be written.
+        """
+        now, seconds = self.clock.now(), self.days * 86400.0
+        interval = _FORGET_INTERVAL_SECONDS if self.days else _ANSWERED_SECONDS
+        if now - self._forgot_at <= interval:
+            return
+        await self._forget_screens(day_of(now - seconds) if self.days else _NO_DAY)
+        kept_seconds = max(seconds, _LEAST_SECONDS)
+        await self._forget_contents(now - kept_seconds, now - (seconds or _ANSWERED_SECONDS))
+        copied_before = now - min(kept_seconds, KEEP_COPIES_DAYS * 86400.0)
+        await asyncio.to_thread(forget_copies, self.backups, copied_before)
+        self._forgot_at = now
+
+    async def _forget_contents(self, before: float, answered: float) -> None:
+        ended = [run.row for run in self.registry if (run.row.ended_at or answered) < answered]
+        async with self.registry.locked(row.run_id for row in ended) as held:
+            removed = set(await self.database.write(lambda tx: self._forget(tx, before, answered)))
+            live = [run for run in held if run.row.run_id in removed]
+            for run in live:
+                run.row = run.row.without_contents()
+                run.outcome_text = ""
+                run.claims = ()
+        for run in live:
+            self.store.notify(run, rearm=False)
+
+    def _forget(self, tx: Tx, before: float, answered: float) -> list[str]:
+        removed = run_table.forget_contents_before(tx, before, answered)
+        if count := len(removed):
+            tx.erases = True
+            tx.record(
+                AuditRecord(
+                    at=rfc3339(self.clock.now()),
+                    event=AuditEvent.ARGUMENTS_FORGOTTEN,
+                    summary=f"Deleted the arguments, results and reasons of {count} old runs",
+                    extra={"count": count, "ended_before": rfc3339(answered)},
+                )
+            )
+        return removed
+
+    async def _forget_screens(self, before: str) -> None:
+        """Destroy the keys of the days before *before*, then remove what was shown then.
+
+        The key first: if this ends in between, what is left is unreadable, and known by its row.
+        """
+        try:
+            # By the keys: rows that another program deleted must not save one.
+            due = [day for day in await asyncio.to_thread(self.keys.days) if day < before]
+        except OSError as error:
+            _log.error("the days that have a key are not known: %s", type(error).__name__)
+            return
+        destroyed = [day for day in due if await asyncio.to_thread(self._destroy, day)]
+        kept = set(due) - set(destroyed)
+        await self.database.write(lambda tx: self._erase(tx, before, destroyed, kept))
+
+    def _destroy(self, day: str) -> bool:
+        """Return whether the key of *day* is gone. If not, its rows stay: they have it tried again."""
+        try:
+            self.keys.destroy(day)
+        except OSError as error:
+            _log.error("the key of %s was not destroyed: %s", day, type(error).__name__)
+            return False
+        return True
+
+    def _erase(self, tx: Tx, before: str, destroyed: Sequence[str], kept: set[str]) -> None:
+        days = sorted({*destroyed, *run_table.forget_screens_before(tx, before, kept)})
+        if days:
+            tx.erases = True
+            tx.record(
+                AuditRecord(
+                    at=rfc3339(self.clock.now()),
+                    event=AuditEvent.HISTORY_ERASED,
+                    summary=f"Destroyed the keys of {len(days)} days and deleted what was shown then",
+                    extra={"days": list(days)},
+                )
+            )
 
 
 _Sealed = tuple[RunRecord, str, dict[str, bytes]]

@@ -121,6 +121,29 @@ MIGRATIONS: tuple[Migration, ...] = (
             ),
         ),
     ),
+    Migration(
+        summary="What was shown and what calls contained, sealed, is in one place.",
+        statements=(
+            (
+                "CREATE TABLE sealed ("
+                "run_id TEXT NOT NULL, part TEXT NOT NULL, at REAL NOT NULL, day TEXT NOT NULL, "
+                "bytes INTEGER NOT NULL, sealed BLOB NOT NULL, last_record INTEGER, "
+                "PRIMARY KEY (run_id, part, at)) STRICT"
+            ),
+            "CREATE INDEX sealed_day ON sealed(day)",
+            # OR IGNORE: rows that another program edited must not keep a home from being opened.
+            (
+                "INSERT OR IGNORE INTO sealed "
+                "SELECT run_id, kind, decided_at, day, 0, sealed, last_record FROM sealed_screens"
+            ),
+            (
+                "INSERT OR IGNORE INTO sealed SELECT run_id, part, COALESCE(ended_at, 0), "
+                "COALESCE(sealed_day, ''), bytes, sealed, NULL FROM sealed_contents LEFT JOIN runs USING (run_id)"
+            ),
+            "DROP TABLE sealed_screens",
+            "DROP TABLE sealed_contents",
+        ),
+    ),
 )
 """In order: the first goes from schema 1 to 2. As many as `SCHEMA_VERSION` is above 1."""
 

@@ -4,7 +4,7 @@ What stands here is compared with `sqlite_schema` at every open: a trigger, view
 somebody else added is a reason to stop, not something to live with.
 """
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """A change of what stands below is a new version, and a step in `migrations.MIGRATIONS`."""
 
 _AUDIT = (
@@ -38,22 +38,16 @@ _PINS = (
     "kind TEXT NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL, taken_at REAL NOT NULL, "
     "taken_by TEXT NOT NULL, last_record INTEGER NOT NULL, PRIMARY KEY (kind, name)) STRICT"
 )
-_SEALED_SCREENS = (
-    "CREATE TABLE sealed_screens ("
-    "approval_id TEXT NOT NULL, decided_at REAL NOT NULL, run_id TEXT NOT NULL, day TEXT NOT NULL, "
-    "kind TEXT NOT NULL, sealed BLOB NOT NULL, last_record INTEGER NOT NULL, "
-    "PRIMARY KEY (approval_id, decided_at)) STRICT"
-)
 _RUNS_READABLE = (
     "CREATE INDEX runs_readable ON runs(ended_at) WHERE args IS NOT NULL OR output IS NOT NULL "
     "OR failure IS NOT NULL OR reason IS NOT NULL OR note != ''"
 )
-_SEALED_CONTENTS = (
-    "CREATE TABLE sealed_contents ("
-    "run_id TEXT NOT NULL, part TEXT NOT NULL, bytes INTEGER NOT NULL, sealed BLOB NOT NULL, "
-    "PRIMARY KEY (run_id, part)) STRICT"
+_SEALED = (
+    "CREATE TABLE sealed ("
+    "run_id TEXT NOT NULL, part TEXT NOT NULL, at REAL NOT NULL, day TEXT NOT NULL, "
+    "bytes INTEGER NOT NULL, sealed BLOB NOT NULL, last_record INTEGER, "
+    "PRIMARY KEY (run_id, part, at)) STRICT"
 )
-_SEALED_SCREENS_RUN = "CREATE INDEX sealed_screens_run ON sealed_screens(run_id)"
 
 SCHEMA: tuple[str, ...] = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
@@ -64,8 +58,10 @@ SCHEMA: tuple[str, ...] = (
     "CREATE INDEX runs_state ON runs(state)",
     _RUNS_KEY,
     _PINS,
-    _SEALED_SCREENS,
-    _SEALED_SCREENS_RUN,
     _RUNS_READABLE,
-    _SEALED_CONTENTS,
+    _SEALED,
+    "CREATE INDEX sealed_day ON sealed(day)",
 )
+
+OF_SCREENS = "part IN ('approved', 'denied')"
+"""Which rows of `sealed` are of what was shown; all others are of what a call contained."""

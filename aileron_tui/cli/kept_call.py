@@ -38,12 +38,12 @@ def read_call(
     """
     try:
         row = run_table.by_approval(connection, id_) or run_table.by_run(connection, id_)
+        if row is None:
+            return None
+        if row.content_is_sealed and keys is not None:
+            row = unsealed(row, run_table.sealed_parts(connection, row.run_id), keys)
     except sqlite3.OperationalError:
-        return None  # a home of an earlier version, of which the table has fewer columns
-    if row is None:
-        return None
-    if row.content_is_sealed and keys is not None:
-        row = unsealed(row, run_table.sealed_parts(connection, row.run_id), keys)
+        return None  # a home of an earlier version, which has other tables
     session = session_table.by_id(connection, row.session_id)
     recorded = matches_record(connection, row)
     deleted = contents_deleted_at(connection, row) if recorded else None

@@ -1,38 +1,21 @@
-"""A home that the version before this one left: a vault, accepted files, calls that wait, calls that ended.
-
-`homes/schema-5/home` is its folder and `aileron.sql` its database, written by real programs at commit
-1badba7c (the example's files, a connector with an account, four calls that wait, four that ended and
-were sealed); `expected.json` is what that version's own commands said of it.
-"""
+"""Real programs on a home that an earlier version left; `tests/core/history/test_older_home.py` reads its contents."""
 
 import json
-import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from examples.mailbox.server import Mailbox
+from tests.support.older_home import EXPECTED, write_older_home
 from tests.support.server_harness import Attend, aileron, aileron_json, query
 from tests.support.vaults import KNOWN, PHRASE
 
-OLD = Path(__file__).parent / "homes" / "schema-5"
-EXPECTED: dict[str, Any] = json.loads((OLD / "expected.json").read_text())
 DRAFT = "r-8842189771"
 
 
 @pytest.fixture
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of it, with the modes that it had."""
-    path = tmp_path_factory.mktemp("old", numbered=True) / "home"
-    shutil.copytree(OLD / "home", path)
-    with closing(sqlite3.connect(path / "aileron.db")) as database:
-        database.executescript((OLD / "aileron.sql").read_text(encoding="utf-8"))
-    for each in (path, *path.rglob("*")):
-        each.chmod(0o700 if each.is_dir() else 0o600)
-    return path
+    return write_older_home(tmp_path_factory.mktemp("old", numbered=True) / "home")
 
 
 def test_nothing_of_it_is_lost(home: Path, attend: Attend, mailbox: Mailbox) -> None:

@@ -53,12 +53,12 @@ async def test_a_call_is_shown_whole_and_later_when_it_was_deleted(
         assert call["output"] == (free.row.output or {})["output"]
         assert call["deleted_at"] is None
         clock.advance(31 * DAY)
-        await core.app.retention.sweep()
+        await core.app.contents.forget_due()
         (record,) = await core.records("arguments.forgotten")
         clock.advance(31 * DAY)
         later = await core.call("get-draft", {"id": DRAFT})
         clock.advance(31 * DAY)
-        await core.app.retention.sweep()
+        await core.app.contents.forget_due()
         gone = await shown_json(home, run)
         assert (gone["arguments"], gone["output"]) == (None, None)
         assert gone["deleted_at"] == record["at"]

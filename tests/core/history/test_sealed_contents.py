@@ -170,12 +170,12 @@ async def test_it_is_deleted_in_its_time_and_no_old_copy_brings_it_back(
     shutil.copytree(kept.home, tmp_path / "copy")
     kept.clock.advance(32 * DAY)
     async with kept.open() as core:
-        await core.app.screens.sweep()
+        await core.app.contents.forget_due()
         for run_id in contained:
             call = await opened_call(core, run_id)
             assert (call.approval.forgotten, call.approval.sealed) == (True, "")
         assert (await core.app.audit.verify()).problems == ()
-    assert kept.count("sealed_contents") == 0
+    assert kept.count("sealed") == 0
     async with kept.open(home=tmp_path / "copy", clock=FrozenClock()) as core:
         for run_id in contained:
             assert "was destroyed" in (await opened_call(core, run_id)).approval.sealed
@@ -184,12 +184,12 @@ async def test_it_is_deleted_in_its_time_and_no_old_copy_brings_it_back(
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        ("DELETE FROM sealed_contents WHERE run_id = ?", "another program removed"),
-        ("UPDATE sealed_contents SET sealed = x'00' WHERE run_id = ?", "cut"),
+        ("DELETE FROM sealed WHERE run_id = ?", "another program removed"),
+        ("UPDATE sealed SET sealed = x'00' WHERE run_id = ?", "cut"),
         ("UPDATE runs SET sealed_day = '../../day' WHERE run_id = ?", "cut"),
         ("UPDATE runs SET ended_at = ended_at + 1 WHERE run_id = ?", "moved here"),
         (
-            "UPDATE sealed_contents SET part = part || '2' WHERE run_id = ?",
+            "UPDATE sealed SET part = part || '2' WHERE run_id = ?",
             "another program removed",
         ),
     ],
@@ -224,7 +224,7 @@ async def test_arguments_that_another_program_sealed_are_not_shown(kept: Kept) -
         ]
         for forged in forgeries:
             kept.edit(
-                "UPDATE sealed_contents SET sealed = ? WHERE run_id = ? AND part = 'arguments'",
+                "UPDATE sealed SET sealed = ? WHERE run_id = ? AND part = 'arguments'",
                 seal(forged, label, public),
                 row.run_id,
             )
@@ -243,7 +243,7 @@ async def test_without_a_key_and_with_no_days_nothing_is_sealed(kept: Kept, days
         kept.clock.advance(61)
         await core.app.contents.sweep()
         assert kept.holds(RESULT)
-    assert kept.count("sealed_contents") == 0
+    assert kept.count("sealed") == 0
 
 
 async def test_a_copy_from_before_goes_once_everything_is_sealed(kept: Kept) -> None:

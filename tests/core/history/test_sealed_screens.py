@@ -84,7 +84,7 @@ async def test_what_was_shown_is_nowhere_in_the_homes_files(kept: Kept, has_keys
         assert bool((await opened_call(core, run_id)).screens) is has_keys
         assert bool(await core.records("history.sealed")) is has_keys
     assert not kept.holds(SHOWN)
-    assert kept.count("sealed_screens") == has_keys
+    assert kept.count("sealed") == has_keys
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ async def test_what_was_shown_is_nowhere_in_the_homes_files(kept: Kept, has_keys
         ("SET sealed = x''", "cut"),
         ("SET day = '2026-10-07'", "destroyed"),
         ("SET day = '../../day'", "moved here"),
-        ("SET kind = 'denied'", "moved here"),
-        ("SET decided_at = decided_at - 1", "moved here"),
+        ("SET part = 'denied'", "moved here"),
+        ("SET at = at - 1", "moved here"),
         ("SET last_record = last_record - 1", "not the one that the audit names"),
     ],
 )
@@ -109,7 +109,7 @@ async def test_a_row_that_was_changed_is_refused_with_a_sentence(
     """The rest of the call is shown as ever."""
     async with kept.open() as core:
         run_id = await decide_call(core)
-        kept.edit(f"UPDATE sealed_screens {spoil}")
+        kept.edit(f"UPDATE sealed {spoil}")
         call = await opened_call(core, run_id)
     (found,) = call.screens
     assert found.approval is None
@@ -124,15 +124,13 @@ async def test_a_row_moved_to_another_call_or_day_is_refused(kept: Kept) -> None
         first = await decide_call(core, approve=False)
         kept.clock.advance(DAY)
         second = await decide_call(core, approve=False)
-        query = "SELECT day, approval_id FROM sealed_screens ORDER BY decided_at"
-        (_, of_first), (tomorrow, _) = kept.rows(query)
-        kept.edit("UPDATE sealed_screens SET day = ? WHERE run_id = ?", tomorrow, first)
+        query = "SELECT day FROM sealed ORDER BY at"
+        _, (tomorrow,) = kept.rows(query)
+        kept.edit("UPDATE sealed SET day = ? WHERE run_id = ?", tomorrow, first)
         assert "moved here" in (await screen(core, first)).problem
         kept.edit(
-            "UPDATE sealed_screens SET run_id = ?, approval_id = ?, decided_at = decided_at + 0.5 "
-            "WHERE run_id = ?",
+            "UPDATE sealed SET run_id = ?, at = at + 0.5 WHERE run_id = ?",
             first,
-            of_first,
             second,
         )
         for found in (await opened_call(core, first)).screens:
@@ -149,13 +147,13 @@ async def test_a_record_that_another_program_sealed_is_refused(kept: Kept) -> No
         public = kept.keys.public_key(TODAY)
         assert public is not None
         kept.edit(
-            "UPDATE sealed_screens SET sealed = ?",
+            "UPDATE sealed SET sealed = ?",
             seal(to_json(real.approval), label, public),
         )
         forged = await screen(core, run_id)
         assert forged.approval is None
         assert "not the one that the audit names" in forged.problem
-        kept.edit("UPDATE sealed_screens SET sealed = ?", seal({"to": "nobody"}, label, public))
+        kept.edit("UPDATE sealed SET sealed = ?", seal({"to": "nobody"}, label, public))
         assert (await screen(core, run_id)).approval is None
 
 
@@ -170,16 +168,16 @@ async def test_a_day_is_erased_with_its_key_and_no_old_copy_brings_it_back(
     shutil.copytree(kept.home, copy)
     kept.clock.advance(30 * DAY)
     async with kept.open() as core:
-        await core.app.screens.sweep()
+        await core.app.contents.forget_due()
         assert subject(await screen(core, run_id)) == [SHOWN], "30 days are kept"
         kept.clock.advance(DAY)
-        await core.app.screens.sweep()
+        await core.app.contents.forget_due()
         assert (await opened_call(core, run_id)).screens == ()
         (record,) = await core.records("history.erased")
         assert record["days"] == [TODAY]
         assert (await core.app.audit.verify()).problems == ()
     assert kept.keys.destroyed == {TODAY}
-    assert kept.count("sealed_screens") == 0
+    assert kept.count("sealed") == 0
     async with kept.open(home=copy, clock=FrozenClock()) as core:
         found = await screen(core, run_id)
         assert found.approval is None
@@ -190,11 +188,11 @@ async def test_a_day_is_erased_with_its_key_and_no_old_copy_brings_it_back(
 async def test_the_bytes_of_an_erased_day_are_overwritten(kept: Kept) -> None:
     async with kept.open() as core:
         await decide_call(core)
-        ((sealed,),) = kept.rows("SELECT sealed FROM sealed_screens")
+        ((sealed,),) = kept.rows("SELECT sealed FROM sealed")
         piece = sealed[100:400]
         assert kept.holds(piece)
         kept.clock.advance(31 * DAY)
-        await core.app.screens.sweep()
+        await core.app.contents.forget_due()
         assert not kept.holds(piece)
 
 
@@ -205,16 +203,16 @@ async def test_an_end_between_key_and_rows_leaves_what_nobody_can_read(kept: Kep
         kept.keys.ends_the_process = True
         kept.clock.advance(31 * DAY)
         with pytest.raises(sqlite3.OperationalError):
-            await core.app.screens.sweep()
-        assert kept.count("sealed_screens") == 1
+            await core.app.contents.forget_due()
+        assert kept.count("sealed") == 1
         found = await screen(core, run_id)
         assert found.approval is None
         assert "destroyed" in found.problem
     kept.keys.ends_the_process = False
     async with kept.open() as core:
-        await core.app.screens.sweep()
+        await core.app.contents.forget_due()
         assert (await opened_call(core, run_id)).screens == ()
-    assert kept.count("sealed_screens") == 0
+    assert kept.count("sealed") == 0
 
 
 async def test_a_key_that_cannot_be_destroyed_is_not_forgotten(kept: Kept) -> None:
@@ -223,43 +221,41 @@ async def test_a_key_that_cannot_be_destroyed_is_not_forgotten(kept: Kept) -> No
     async with kept.open() as core:
         await decide_call(core)
         kept.clock.advance(31 * DAY)
-        await core.app.screens.sweep()
-        assert kept.count("sealed_screens") == 1
+        await core.app.contents.forget_due()
+        assert kept.count("sealed") == 1
         assert not await core.records("history.erased")
         kept.keys.refuses_to_destroy = False
         kept.clock.advance(3601)
-        await core.app.screens.sweep()
-        assert kept.count("sealed_screens") == 0
+        await core.app.contents.forget_due()
+        assert kept.count("sealed") == 0
         assert kept.keys.destroyed == {TODAY}
 
 
-@pytest.mark.parametrize(
-    "edited", ["DELETE FROM sealed_screens", "UPDATE sealed_screens SET day = '../day'"]
-)
+@pytest.mark.parametrize("edited", ["DELETE FROM sealed", "UPDATE sealed SET day = '../day'"])
 async def test_no_edit_of_the_rows_saves_a_key(kept: Kept, edited: str) -> None:
     """A copy of the file from before could be read for as long as the key is there."""
     async with kept.open() as core:
         await decide_call(core)
         kept.edit(edited)
         kept.clock.advance(31 * DAY)
-        await core.app.screens.sweep()
+        await core.app.contents.forget_due()
         assert kept.keys.destroyed == {TODAY}
-        assert kept.count("sealed_screens") == 0
+        assert kept.count("sealed") == 0
 
 
 async def test_no_days_keep_nothing(kept: Kept) -> None:
     """What was kept before goes at once, and nothing new comes."""
     async with kept.open() as core:
         await decide_call(core, approve=False)
-    assert kept.count("sealed_screens") == 1
+    assert kept.count("sealed") == 1
     none = Settings(history_days=0)
     async with kept.open(settings=none) as core:
-        await core.app.screens.sweep()
-        assert kept.count("sealed_screens") == 0
+        await core.app.contents.forget_due()
+        assert kept.count("sealed") == 0
         assert kept.keys.destroyed == {TODAY}
         kept.clock.advance(DAY)
         await decide_call(core, approve=False)
-        assert kept.count("sealed_screens") == 0
+        assert kept.count("sealed") == 0
         assert kept.keys.days() == []
 
 
@@ -269,7 +265,7 @@ async def test_what_was_not_on_screen_is_not_kept(kept: Kept) -> None:
         view = await core.ask()
         await core.app.console.carry_out(Deny(approval_id=view.approval_id, on_screen=False))
         assert (await opened_call(core, view.run_id)).screens == ()
-    assert kept.count("sealed_screens") == 0
+    assert kept.count("sealed") == 0
 
 
 async def test_the_whole_screen_is_read_after_a_restart_and_an_unlock(
@@ -296,12 +292,12 @@ async def test_the_whole_screen_is_read_after_a_restart_and_an_unlock(
         shutil.copy(home / name, home.parent / f"backup-{name}")
     clock.advance(32 * DAY)
     async with Core.open(home, mailbox, accept=False, clock=clock) as core:  # locked, for a month
-        await core.app.screens.sweep()
+        await core.app.contents.forget_due()
         assert len(await core.records("history.erased")) == 1
     for name in files:
         shutil.copy(home.parent / f"backup-{name}", home / name)
+    clock = FrozenClock()  # later, the rows of the backup would go at once
     async with Core.open(home, mailbox, accept=False, clock=clock) as core:
-        core.app.screens._swept_at = float("inf")  # the rows are there, as in a backup
         await unlock(core)
         (again,) = await core.app.screens.read(view.run_id)
         assert again.approval is None

@@ -68,7 +68,7 @@ async def test_once_the_content_is_deleted_no_record_confirms_a_guess_of_it(
         nonce = core.app._nonce_of(row)
         assert (core.app._nonce_of(row) == nonce) == vault
         clock.advance(31 * DAY)
-        await core.app.retention.sweep()
+        await core.app.contents.forget_due()
         gone = core.app.registry.get(row.run_id)
         assert gone is not None
         assert (gone.row.content_key, gone.row.args_sha256) == (None, row.args_sha256)

@@ -271,6 +271,6 @@ async def test_a_difference_keeps_its_call_until_a_person_saw_it(
         assert await core.app.database.read(lambda c: c.execute(query).fetchall()) == [(1, 1)]
         await core.do(MarkReadBackSeen(run_id=view.run_id))
         clock.advance(3601)
-        await core.app.retention.sweep()
+        await core.app.contents.forget_due()
         assert await core.app.database.read(lambda c: c.execute(query).fetchall()) == [(0, 0)]
         assert (await core.app.audit.verify()).problems == ()

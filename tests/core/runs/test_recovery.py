@@ -226,7 +226,7 @@ async def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(
         view = await core.ask()
         await core.app.approvals.deny(view.approval_id, "")
         clock.advance(30 * day - 1)
-        await core.app.retention.sweep()
+        await core.app.contents.forget_due()
         assert await arguments(core) == [(0, 1)]
     clock.advance(2)
     async with start() as core:
@@ -238,7 +238,7 @@ async def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(
         again = await core.ask("r-8842190312")
         await core.app.approvals.deny(again.approval_id, "")
         clock.advance(31 * day)
-        await core.app.retention.sweep()
+        await core.app.contents.forget_due()
         assert await arguments(core) == [(1, 1)] * 2
         await core.app.approvals.mark_delivered(again.approval_id)
         assert await arguments(core) == [(1, 1)] * 2

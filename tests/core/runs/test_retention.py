@@ -37,7 +37,7 @@ async def test_what_is_old_is_deleted_for_real_and_the_audit_stays_whole(
     assert DRAFT.encode() in database_bytes(home)
     assert b"Q3 numbers" in database_bytes(home)
     clock.advance(31 * DAY)
-    await core.app.retention.sweep()
+    await core.app.contents.forget_due()
     assert DRAFT.encode() not in database_bytes(home)
     assert b"Q3 numbers" not in database_bytes(home)
     (record,) = await core.records("arguments.forgotten")
@@ -53,7 +53,7 @@ async def test_what_is_old_is_deleted_for_real_and_the_audit_stays_whole(
 async def test_what_is_not_old_enough_is_kept(core: Core, home: Path, clock: FrozenClock) -> None:
     await core.call("get-draft", {"id": DRAFT})
     clock.advance(29 * DAY)
-    await core.app.retention.sweep()
+    await core.app.contents.forget_due()
     assert b"Q3 numbers" in database_bytes(home)
     assert await core.records("arguments.forgotten") == []
 
@@ -82,7 +82,7 @@ async def test_failures_and_reasons_are_deleted_too_and_agents_still_read_the_st
     assert REASON not in asked
     assert failed.row.failure.message not in asked
     clock.advance(31 * DAY)
-    await core.app.retention.sweep()
+    await core.app.contents.forget_due()
     assert set(await contents(core)) == {(None,) * 6}
     left = database_bytes(home)
     for gone in (REASON, MISSING, failed.row.failure.message):
@@ -109,9 +109,9 @@ async def test_no_days_keep_nothing_of_a_call_whose_agent_has_its_answer(
     await core.run(view)
     await core.app.approvals.mark_delivered(view.approval_id)
     clock.advance(30)
-    await core.app.retention.sweep()
+    await core.app.contents.forget_due()
     clock.advance(61)
-    await core.app.retention.sweep()
+    await core.app.contents.forget_due()
     assert (await core.result(view.approval_id)).output is None
     assert DRAFT.encode() not in database_bytes(home)
 
@@ -122,12 +122,12 @@ async def test_no_days_keep_an_answer_for_an_hour_that_its_agent_does_not_have(
 ) -> None:
     view = await core.ask()
     await core.run(view)
-    await core.app.retention.sweep()
+    await core.app.contents.forget_due()
     clock.advance(HOUR - 1)
-    await core.app.retention.sweep()
+    await core.app.contents.forget_due()
     assert (await core.result(view.approval_id)).output is not None
     clock.advance(61)
-    await core.app.retention.sweep()
+    await core.app.contents.forget_due()
     assert (await core.result(view.approval_id)).output is None
     assert DRAFT.encode() not in database_bytes(home)
 
@@ -145,12 +145,12 @@ async def test_what_waits_for_a_person_and_what_is_not_over_keeps_everything(
         assert (await core.run(unknown)).state == "unknown"
         waiting = await core.ask("r-8842190312")
         clock.advance(400 * DAY)
-        await core.app.retention.sweep()
+        await core.app.contents.forget_due()
         assert [bool(args) for args, *_ in await contents(core)] == [True, True]
         assert await core.records("arguments.forgotten") == []
     async with start() as core:
         clock.advance(400 * DAY)
-        await core.app.retention.sweep()
+        await core.app.contents.forget_due()
         assert [bool(args) for args, *_ in await contents(core)] == [True, True]
         read = await core.app.console.calls.read(unknown.run_id)
         assert read.call is not None
@@ -162,7 +162,7 @@ async def test_what_waits_for_a_person_and_what_is_not_over_keeps_everything(
         )
         await core.do(Acknowledge(call_id=unknown.approval_id, looked_at=None))
         clock.advance(HOUR + 1)
-        await core.app.retention.sweep()
+        await core.app.contents.forget_due()
         kept = await contents(core)
         assert [bool(args) for args, *_ in kept] == [False, True]
         assert kept[0] == (None,) * 6
@@ -180,7 +180,7 @@ async def test_old_copies_go_while_the_console_runs(
         path.write_bytes(DRAFT.encode())
         os.utime(path, (clock.now(), clock.now() - (days - 0.1) * DAY))
     clock.advance(0.2 * DAY)
-    await core.app.retention.sweep()
+    await core.app.contents.forget_due()
     assert [path.exists() for path in (old, new, other)] == [False, True, True]
 
 

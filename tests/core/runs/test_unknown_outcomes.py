@@ -372,7 +372,7 @@ async def test_what_the_service_holds_as_approved_settles_it(
         opened = await core.opened(end.run_id)
         assert opened.approval.is_settled
         clock.advance(40 * 86400)
-        await core.app.retention.sweep()
+        await core.app.contents.forget_due()
         opened = await core.opened(end.run_id)
         assert (opened.approval.forgotten, opened.approval.is_settled) == (True, True)
         assert (await core.app.audit.verify()).problems == ()
