@@ -29,6 +29,8 @@ from aileron_core.storage.database import Database
 
 BATCH_SIZE = 64
 """How many waiting runs are recovered together: they share a commit."""
+_MAX_RECENT = 50
+"""Runs that are over and shown again at most; old ones lack their arguments."""
 
 _NOTES = {
     RunState.CHECKING: (
@@ -71,16 +73,21 @@ class Recovery:
             StorageUnavailable: it cannot be written.
         """
         waiting: list[LiveRun] = []
-        unacknowledged = await self.database.read(_unacknowledged_runs)
-        unseen = await self.database.read(_unseen_differences)
+        accounted = await self._read(
+            lambda c: [row for row in run_table.open_or_undelivered(c) if row.args is not None]
+        )
+        unacknowledged = await self._read(run_table.unacknowledged)
         open_questions = {row.run_id for row in unacknowledged}
-        accounted = await self.database.read(_accounted_runs)
-        ended = (*await self.database.read(_recent_runs), *unacknowledged, *unseen)
-        over = {row.run_id for row in (*accounted, *ended) if row.state in FINAL}
+        recent = await self._read(lambda c: run_table.recently_ended(c, _MAX_RECENT))
+        unseen = await self._read(run_table.unseen_differences)
+        rows = (*accounted, *recent, *unacknowledged, *unseen)
+        over = {row.run_id for row in rows if row.state in FINAL}
         outcomes = await self.database.read(
             lambda c: {run_id: recorded_outcome(c, run_id) for run_id in over}
         )
-        for row in accounted:
+        for row in rows:
+            if self.registry.get(row.run_id) is not None:
+                continue
             outcome = outcomes.get(row.run_id, RecordedOutcome())
             run = LiveRun(
                 row=row,
@@ -92,33 +99,29 @@ class Recovery:
                 nonce=self.nonce_of(row),
                 look=outcome.look,
             )
+            self.registry.add(run)
             if run.is_final:
                 run.ended.set()
-                self.registry.add(run)
                 self.registry.mark_finished(run)
-                continue
-            self.registry.add(run)
-            if run.is_waiting:
+            elif run.is_waiting:
                 run.preview = PreviewResult(status="fetching", fetched_at=self.clock.now())
                 waiting.append(run)
             else:
                 await self._recover(run)
-        for row in ended:
-            if self.registry.get(row.run_id) is None:
-                run = LiveRun(
-                    row=row,
-                    session=self.get_session(row.session_id),
-                    resolved=self._resolved(row),
-                    preview=PreviewResult(status="none"),
-                    acknowledged=row.state is RunState.UNKNOWN and row.run_id not in open_questions,
-                    read_back=outcomes[row.run_id].read_back,
-                    look=outcomes[row.run_id].look,
-                )
-                run.ended.set()
-                self.registry.add(run)
-                self.registry.mark_finished(run)
         await asyncio.gather(*(self._recover(run) for run in waiting[:BATCH_SIZE]))
         return waiting[BATCH_SIZE:]
+
+    async def _read(
+        self, query: Callable[[sqlite3.Connection], list[RunRecord]]
+    ) -> list[RunRecord]:
+        """Return the runs of *query* whose last record is intact and agrees with their rows.
+
+        A row that another program inserted or changed has none: it stays in the table, permits
+        nothing, is not shown for a decision, and `audit verify` names it.
+        """
+        return await self.database.read(
+            lambda connection: [row for row in query(connection) if matches_record(connection, row)]
+        )
 
     async def resume_waiting(
         self, waiting: Sequence[LiveRun], then: Callable[[Sequence[LiveRun]], Awaitable[None]]
@@ -248,35 +251,6 @@ class Recovery:
         except AileronError:
             return None
         return resolved if resolved.action.sha256 == row.action_sha256 else None
-
-
-def _accounted_runs(connection: sqlite3.Connection) -> list[RunRecord]:
-    """Return the open runs whose last record is intact and agrees with their rows.
-
-    A row that another program inserted or changed has none: it stays in the table, permits
-    nothing, is not shown for a decision, and `audit verify` names it.
-    """
-    rows = run_table.open_or_undelivered(connection)
-    return [row for row in rows if row.args is not None and matches_record(connection, row)]
-
-
-def _recent_runs(connection: sqlite3.Connection) -> list[RunRecord]:
-    """Return the last ended gated runs that records account for; old ones lack their arguments."""
-    return [
-        row for row in run_table.recently_ended(connection, 50) if matches_record(connection, row)
-    ]
-
-
-def _unacknowledged_runs(connection: sqlite3.Connection) -> list[RunRecord]:
-    """Return the runs of unknown outcome that records account for and nobody acknowledged or settled."""
-    return [row for row in run_table.unacknowledged(connection) if matches_record(connection, row)]
-
-
-def _unseen_differences(connection: sqlite3.Connection) -> list[RunRecord]:
-    """Return the runs that were read back and differed, that records account for and nobody saw."""
-    return [
-        row for row in run_table.unseen_differences(connection) if matches_record(connection, row)
-    ]
 
 
 async def restore_claims(registry: RunRegistry, database: Database) -> None:
