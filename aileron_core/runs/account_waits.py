@@ -13,7 +13,7 @@ from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.errors import AileronError, Conflict, NotFound
-from aileron_core.runs.interfaces import Accounts, ResolvedAction
+from aileron_core.runs.interfaces import Accounts
 from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.registry import RunRegistry
@@ -110,7 +110,10 @@ class AccountWaits:
             )
             resolved = replace(run.resolved, connectors=connectors)
             if run.row.state is RunState.PENDING:
-                if need is not None or _accounts_differ(resolved, run.resolved):
+                if (
+                    need is not None
+                    or resolved.consented_accounts != run.resolved.consented_accounts
+                ):
                     await self._wait(run, need)
                 if need is not None or run.row.state is RunState.PENDING:
                     return
@@ -175,10 +178,6 @@ class AccountWaits:
             raise
         if run.has_preview:
             tasks.spawn(self.previews.fetch(run, "first"), name=f"preview {run.row.run_id}")
-
-
-def _accounts_differ(one: ResolvedAction, other: ResolvedAction) -> bool:
-    return one.consented_accounts != other.consented_accounts
 
 
 def need_members(need: AccountNeed | None) -> dict[str, Json]:

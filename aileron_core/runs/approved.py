@@ -39,36 +39,24 @@ class _Recheck:
     reason: str = ""
 
 
+@dataclass(eq=False, kw_only=True)
 class ApprovedRunner:
     """Carries an approved run out, or brings it back to the person with what has changed."""
 
-    def __init__(
-        self,
-        *,
-        executor: Executor,
-        store: RunStore,
-        previews: PreviewFetcher,
-        library: Library,
-        locks: ConnectorLocks,
-        clock: Clock,
-        settings: GateSettings,
-        pause: PauseSwitch,
-        accounts: Accounts,
-    ) -> None:
-        self._executor = executor
-        self._store = store
-        self._previews = previews
-        self._library = library
-        self._locks = locks
-        self._clock = clock
-        self._settings = settings
-        self._pause = pause
-        self._accounts = accounts
+    executor: Executor
+    store: RunStore
+    previews: PreviewFetcher
+    library: Library
+    locks: ConnectorLocks
+    clock: Clock
+    settings: GateSettings
+    pause: PauseSwitch
+    accounts: Accounts
 
     async def run(self, run: LiveRun) -> None:
         """Recheck *run* as the last thing before its effect, then run it; never raises for a failure."""
         try:
-            async with self._locks.acquire(
+            async with self.locks.acquire(
                 run, exclusive=True, ahead=lambda other: self._note_ahead(run, other)
             ):
                 self._note_ahead(run, None)
@@ -88,14 +76,14 @@ class ApprovedRunner:
         """Have the person see what *run* waits for; nothing that they decide by has changed."""
         if run.waits_for is not other:
             run.waits_for = other
-            self._store.notify(run, rearm=False)
+            self.store.notify(run, rearm=False)
 
     async def _begin(self, run: LiveRun) -> bool:
         recheck = await self._recheck(run)
         async with run.lock:
             if run.row.state is not RunState.CHECKING:
                 return False  # denied, expired or withdrawn while it was checked
-            if run.row.expires_at is not None and run.row.expires_at <= self._clock.now():
+            if run.row.expires_at is not None and run.row.expires_at <= self.clock.now():
                 await self._expire(run)
                 return False
             if recheck.verdict == "conflict":
@@ -104,15 +92,15 @@ class ApprovedRunner:
             if recheck.verdict == "differs":
                 await self._show_difference(run, recheck.preview)
                 return False
-            await self._store.transition(
+            await self.store.transition(
                 run,
                 RunEvent.RECHECK_MATCHED,
                 AuditEvent.RECHECK_HELD,
                 "The preview still matches what the person saw",
             )
-            self._pause.require_starts_allowed()
-            run.started_at = self._clock.now()
-            await self._store.transition(
+            self.pause.require_starts_allowed()
+            run.started_at = self.clock.now()
+            await self.store.transition(
                 run,
                 RunEvent.START,
                 AuditEvent.RUN_STARTED,
@@ -127,15 +115,15 @@ class ApprovedRunner:
         async with (
             run.lock
         ):  # otherwise our own write, on disk and not yet in memory, looks like another program's
-            edited = run.tampered_columns.union(await self._store.tampered_columns(run))
+            edited = run.tampered_columns.union(await self.store.tampered_columns(run))
         if edited:
             columns = ", ".join(sorted(edited))
             why = f"another program changed this run in the database ({columns})"
             return _Recheck(verdict="conflict", preview=run.preview, reason=why)
-        if changed := await self._library.changed_since(run.resolved):
+        if changed := await self.library.changed_since(run.resolved):
             return _Recheck(verdict="conflict", preview=run.preview, reason=changed)
-        preview = await self._previews.look(run, "recheck")
-        self._accounts.require_current(run.resolved.connectors.values())
+        preview = await self.previews.look(run, "recheck")
+        self.accounts.require_current(run.resolved.connectors.values())
         digest, _ = run.consent(preview)
         if digest != run.row.digest:
             return _Recheck(verdict="differs", preview=preview)
@@ -151,24 +139,24 @@ class ApprovedRunner:
             f"{nothing}: {why} after it was shown for approval. {then}", details=details
         )
         run.outcome_text = f"{nothing}: {why} after you looked."
-        await self._store.transition(
+        await self.store.transition(
             run,
             RunEvent.CONFLICT,
             AuditEvent.RECHECK_CONFLICT,
             f"{nothing}: {why}",
             failure=error.to_failure(run.row.run_id),
             progress=None,
-            ended_at=self._clock.now(),
+            ended_at=self.clock.now(),
         )
 
     async def _expire(self, run: LiveRun) -> None:
         """End a run whose deadline passed between the yes and the effect; the digest covers it."""
-        await self._store.transition(
+        await self.store.transition(
             run,
             RunEvent.EXPIRE,
             AuditEvent.APPROVAL_EXPIRED,
             f"The deadline of {run.row.action_name} passed before it started",
-            ended_at=self._clock.now(),
+            ended_at=self.clock.now(),
         )
 
     async def _show_difference(self, run: LiveRun, preview: PreviewResult) -> None:
@@ -177,7 +165,7 @@ class ApprovedRunner:
         run.drift = PreviewChange(before=before, after=preview, words_before=run.row.words)
         run.preview = preview
         try:
-            await self._store.transition(
+            await self.store.transition(
                 run,
                 RunEvent.RECHECK_DIFFERED,
                 AuditEvent.RECHECK_DIFFERED,
@@ -219,7 +207,7 @@ class ApprovedRunner:
             stop=run.stop,
             span=run.span,
         )
-        outcome = await self._executor.run(plan, before_retry=still_holds)
+        outcome = await self.executor.run(plan, before_retry=still_holds)
         async with run.lock:
             if run.stop.is_made and outcome.kind in ("halted", "differs"):
                 outcome = replace(
@@ -228,15 +216,15 @@ class ApprovedRunner:
                 )
             if outcome.kind == "halted":
                 await self._ask_again(
-                    run, outcome, PreviewResult(status="none", fetched_at=self._clock.now())
+                    run, outcome, PreviewResult(status="none", fetched_at=self.clock.now())
                 )
             elif outcome.kind != "differs":
-                await write_outcome(self._store, run, outcome, self._clock.now())
+                await write_outcome(self.store, run, outcome, self.clock.now())
             elif latest[-1].verdict == "differs":
                 await self._ask_again(run, outcome, latest[-1].preview)
             else:
                 again = _no_retry_outcome(latest[-1].reason, outcome, run.row.run_id)
-                await write_outcome(self._store, run, again, self._clock.now())
+                await write_outcome(self.store, run, again, self.clock.now())
 
     async def _ask_again(self, run: LiveRun, outcome: RunOutcome, preview: PreviewResult) -> None:
         """Ask the person again about a run that has begun; the steps that ran are not undone."""
@@ -246,14 +234,14 @@ class ApprovedRunner:
             steps=outcome.steps, halted_before=outcome.next_step, elapsed=outcome.elapsed
         )
         changes: dict[str, Any] = {"progress": done}
-        if self._settings.expires_seconds:
+        if self.settings.expires_seconds:
             # What is asked now was not known before, so it gets a deadline of its own.
-            changes["expires_at"] = self._clock.now() + self._settings.expires_seconds
+            changes["expires_at"] = self.clock.now() + self.settings.expires_seconds
         try:
             digest, words = run.consent(preview, replace(row, **changes))
         except ValueError as error:
             refused = _no_consent_outcome(str(error), outcome)
-            await write_outcome(self._store, run, refused, self._clock.now())
+            await write_outcome(self.store, run, refused, self.clock.now())
             return
         run.drift = (
             None
@@ -262,7 +250,7 @@ class ApprovedRunner:
         )
         run.preview = preview
         # It has begun, so the change of state must be written before anything else happens.
-        await self._store.transition_with_retries(
+        await self.store.transition_with_retries(
             run,
             RunEvent.ASK_AGAIN,
             AuditEvent.RUN_HALTED if halted else AuditEvent.RECHECK_DIFFERED,
@@ -290,7 +278,7 @@ class ApprovedRunner:
                 RunState.APPROVED: RunEvent.RECOVER,
             }.get(run.row.state)
             if event is not None:
-                await self._store.transition_with_retries(
+                await self.store.transition_with_retries(
                     run,
                     event,
                     AuditEvent.RECHECK_UNDONE,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
@@ -20,6 +21,7 @@ _MAX_NAMED_RUNS = 64
 """Runs that one record names; the rest is counted."""
 
 
+@dataclass(eq=False)
 class ArgumentQuota:
     """Keeps the arguments of each session within *max_bytes* bytes, in rows and in memory.
 
@@ -31,22 +33,13 @@ class ArgumentQuota:
         max_bytes: of one session, as stored.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        registry: RunRegistry,
-        store: RunStore,
-        clock: Clock,
-        *,
-        max_bytes: int,
-    ) -> None:
-        self._database = database
-        self._registry = registry
-        self._store = store
-        self._clock = clock
-        self._max_bytes = max_bytes
-        self._stored_bytes: dict[str, int] = {}
-        self._lock = asyncio.Lock()
+    database: Database
+    registry: RunRegistry
+    store: RunStore
+    clock: Clock
+    max_bytes: int
+    _stored_bytes: dict[str, int] = field(default_factory=dict[str, int])
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def reserve(self, row: RunRecord) -> None:
         """Make room for a new run's arguments, and count them.
@@ -58,15 +51,15 @@ class ArgumentQuota:
         session, size = row.session_id, row.args_size
         async with self._lock:
             if session not in self._stored_bytes:
-                self._stored_bytes[session] = await self._database.read(
+                self._stored_bytes[session] = await self.database.read(
                     lambda connection: run_table.stored_argument_bytes(connection, session)
                 )
-            over = self._stored_bytes[session] + size - self._max_bytes
+            over = self._stored_bytes[session] + size - self.max_bytes
             if over > 0:
                 await self._make_room(session, over)
-            if self._stored_bytes[session] + size > self._max_bytes:
+            if self._stored_bytes[session] + size > self.max_bytes:
                 raise RateLimited(
-                    f"The calls of this session have {self._max_bytes // 2**20} MiB of arguments, the "
+                    f"The calls of this session have {self.max_bytes // 2**20} MiB of arguments, the "
                     "most that is kept for one session. Wait for answers, withdraw a call, or send less. "
                     "The arguments of decided calls are kept, so you may need a new session."
                 )
@@ -77,31 +70,31 @@ class ArgumentQuota:
         self._stored_bytes[row.session_id] -= row.args_size
 
     async def _make_room(self, session: str, over: int) -> None:
-        wanted = over + int(self._max_bytes * _FREED_SHARE)
-        candidates = await self._database.read(
+        wanted = over + int(self.max_bytes * _FREED_SHARE)
+        candidates = await self.database.read(
             lambda connection: run_table.forgettable_arguments(connection, session, wanted)
         )
         if not candidates:
             return
         runs = [run_id for run_id, _ in candidates]
-        async with self._registry.locked(runs) as live:
-            await self._database.write(lambda tx: self._forget(tx, session, runs))
+        async with self.registry.locked(runs) as live:
+            await self.database.write(lambda tx: self._forget(tx, session, runs))
             for run in live:
                 run.row = run.row.without_arguments()
         self._stored_bytes[session] -= sum(size for _, size in candidates)
         for run in live:
-            self._store.notify(run, rearm=False)
+            self.store.notify(run, rearm=False)
 
     def _forget(self, tx: Tx, session: str, runs: Sequence[str]) -> None:
         run_table.forget_arguments(tx, runs)
         named: list[Json] = list(runs[:_MAX_NAMED_RUNS])
         tx.record(
             AuditRecord(
-                at=rfc3339(self._clock.now()),
+                at=rfc3339(self.clock.now()),
                 event=AuditEvent.ARGUMENTS_FORGOTTEN,
                 summary=(
                     f"Deleted the arguments of {len(runs)} ended calls that nobody decided: their "
-                    f"session holds more than {self._max_bytes // 2**20} MiB"
+                    f"session holds more than {self.max_bytes // 2**20} MiB"
                 ),
                 session=session,
                 extra={"runs": named, "count": len(runs)},

@@ -12,7 +12,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -113,26 +113,17 @@ def _holds_the_same(before: Sequence[FieldView], after: Sequence[FieldView]) -> 
     ]
 
 
+@dataclass(eq=False, kw_only=True)
 class OutcomeService:
     """Looks at the service after runs, and takes what a person says to what was found."""
 
-    def __init__(
-        self,
-        *,
-        store: RunStore,
-        registry: RunRegistry,
-        previews: PreviewFetcher,
-        library: Library,
-        clock: Clock,
-        settings: GateSettings,
-    ) -> None:
-        self._store = store
-        self._registry = registry
-        self._previews = previews
-        self._library = library
-        self._clock = clock
-        self._settings = settings
-        self._tasks: set[asyncio.Task[None]] = set()
+    store: RunStore
+    registry: RunRegistry
+    previews: PreviewFetcher
+    library: Library
+    clock: Clock
+    settings: GateSettings
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def begin(self, run: LiveRun) -> None:
         """Read *run* back once if it completed and its action file says what was to be there.
@@ -147,8 +138,8 @@ class OutcomeService:
         approved = approved_fields(run.resolved.action, run.row.args, run.preview)
         if not approved:
             return
-        run.read_back = ReadBack(status="reading", at=self._clock.now())
-        self._store.notify(run)
+        run.read_back = ReadBack(status="reading", at=self.clock.now())
+        self.store.notify(run)
         self._spawn(
             run, partial(self._read_back, approved=approved, output=dict(run.row.output or {}))
         )
@@ -156,7 +147,7 @@ class OutcomeService:
     def _spawn(self, run: LiveRun, work: Callable[[LiveRun], Coroutine[Any, Any, None]]) -> None:
         async def later() -> None:
             # Many services answer for a moment with what was there before.
-            await asyncio.sleep(self._settings.read_back_delay_seconds)
+            await asyncio.sleep(self.settings.read_back_delay_seconds)
             await work(run)
 
         task = tasks.spawn(later(), name=f"read back {run.row.run_id}")
@@ -186,22 +177,22 @@ class OutcomeService:
             async with run.lock:
                 with _as_before_on_error(run):
                     run.read_back = read
-                    await self._store.update(run, event, summary + _asked(preview), extra)
+                    await self.store.update(run, event, summary + _asked(preview), extra)
         except AileronError:
             run.read_back = replace(
                 read, status="unavailable", reason="it could not be recorded", differing=()
             )
-            self._store.notify(run)
+            self.store.notify(run)
             raise
         finally:
-            self._registry.mark_finished(run)
+            self.registry.mark_finished(run)
 
     async def _read(self, run: LiveRun, outputs: JsonObject) -> PreviewResult:
         assert run.resolved is not None
         try:
-            if changed := await self._library.changed_since(run.resolved):
+            if changed := await self.library.changed_since(run.resolved):
                 raise Conflict(f"{changed} after the run")
-            return await self._previews.look(run, "read_back", outputs)
+            return await self.previews.look(run, "read_back", outputs)
         except MissingValue:
             reason = "the output of its steps lacks a value that `read_back` needs"
         except AileronError as error:
@@ -209,7 +200,7 @@ class OutcomeService:
         except Exception as error:  # noqa: BLE001 - a run must not be under reading for ever
             _log.error("reading back ended with %s", type(error).__name__)
             reason = "Aileron had an internal error; see `aileron logs`"
-        return PreviewResult(status="unavailable", reason=reason, fetched_at=self._clock.now())
+        return PreviewResult(status="unavailable", reason=reason, fetched_at=self.clock.now())
 
     async def mark_seen(self, run_id: str) -> None:
         """Record that a person saw how the service differs from what they approved.
@@ -219,7 +210,7 @@ class OutcomeService:
             Conflict: nothing of it waits to be seen.
             StorageUnavailable: it could not be put on record.
         """
-        run = self._registry.get(run_id)
+        run = self.registry.get(run_id)
         if run is None:
             raise NotFound(f"This console has no call {run_id}.")
         async with run.lock:
@@ -233,8 +224,8 @@ class OutcomeService:
             )
             with _as_before_on_error(run):
                 run.read_back = replace(read, seen=True)
-                await self._store.update(run, AuditEvent.READ_BACK_SEEN, summary)
-        self._registry.mark_finished(run)
+                await self.store.update(run, AuditEvent.READ_BACK_SEEN, summary)
+        self.registry.mark_finished(run)
 
     async def look_again(self, call_id: str) -> None:
         """Ask the preview op for the present state; where that is what was approved, the run is settled.
@@ -267,21 +258,21 @@ class OutcomeService:
         if not run.can_refetch_preview:
             raise Conflict("This call has no preview to check with. Check the service itself.")
         assert run.resolved is not None
-        if changed := await self._library.changed_since(run.resolved):
+        if changed := await self.library.changed_since(run.resolved):
             raise Conflict(f"Nothing was fetched: {changed}. Check the service itself.")
         look = await self._look(run, actor)
         async with run.lock:
             await self._keep(run, look, actor)
         if not run.awaits_acknowledgement:
-            self._registry.mark_finished(run)
+            self.registry.mark_finished(run)
 
     async def _look(self, run: LiveRun, actor: Actor) -> Look:
         try:
             purpose = "look_again" if actor == "person" else "read_back"
-            preview = await self._previews.look(run, purpose, {})
+            preview = await self.previews.look(run, purpose, {})
         except MissingValue:
             # What was made is only found by what a step returned, and that never arrived.
-            return Look(preview=await self._previews.look(run, "look_again"))
+            return Look(preview=await self.previews.look(run, "look_again"))
         assert run.resolved is not None
         shown, approved = run.resolved.action.approval.preview, _comparable_fields(run)
         if preview.status != "ready" or shown is None or not approved:
@@ -315,7 +306,7 @@ class OutcomeService:
             if run.look is None or not (run.look.settles or run.look.at > look.at):
                 run.look = look
             run.acknowledged = run.acknowledged or look.settles
-            await self._store.update(run, event, summary + _asked(preview), extra, by=actor)
+            await self.store.update(run, event, summary + _asked(preview), extra, by=actor)
 
     async def acknowledge(self, call_id: str, looked_at: float | None) -> None:
         """Record that a person took note of an unknown outcome, so that it waits for nobody any more.
@@ -339,11 +330,11 @@ class OutcomeService:
             with _as_before_on_error(run):
                 run.acknowledged = True
                 extra: dict[str, Json] = {"preview": looked}
-                await self._store.update(run, AuditEvent.RUN_ACKNOWLEDGED, summary, extra)
-        self._registry.mark_finished(run)
+                await self.store.update(run, AuditEvent.RUN_ACKNOWLEDGED, summary, extra)
+        self.registry.mark_finished(run)
 
     def _call(self, call_id: str) -> LiveRun:
-        run = self._registry.by_approval(call_id) or self._registry.get(call_id)
+        run = self.registry.by_approval(call_id) or self.registry.get(call_id)
         if run is None:
             raise NotFound(f"No call {call_id} waits in this console.")
         return run

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aileron_core.audit.events import Actor, AuditEvent
@@ -25,16 +25,14 @@ _log = logging.getLogger(__name__)
 _RETRY_SECONDS = 1.0
 
 
+@dataclass(eq=False)
 class RunStore:
     """The one writer of runs. Every method is durable when it returns."""
 
-    def __init__(
-        self, database: Database, clock: Clock, run_changed: EventBus[LiveRun], failpoint: Failpoint
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._run_changed = run_changed
-        self._failpoint = failpoint
+    database: Database
+    clock: Clock
+    run_changed: EventBus[LiveRun]
+    failpoint: Failpoint
 
     def build_record(
         self,
@@ -63,7 +61,7 @@ class RunStore:
             body |= {"digest": row.digest, "words": list(said)}
             body["words_list"] = words_list(row.digest, said)
         return AuditRecord(
-            at=rfc3339(self._clock.now()),
+            at=rfc3339(self.clock.now()),
             event=audit_event,
             summary=summary,
             run=row.run_id,
@@ -148,7 +146,7 @@ class RunStore:
 
     async def tampered_columns(self, run: LiveRun) -> tuple[str, ...]:
         """Return the columns in which the database differs from what this process last wrote."""
-        return await self._database.write(lambda tx: run_table.tampered_columns(tx, run.row))
+        return await self.database.write(lambda tx: run_table.tampered_columns(tx, run.row))
 
     def notify(self, run: LiveRun, *, rearm: bool = True) -> None:
         """Notify listeners that a run changed; *rearm* where a person decides by what changed."""
@@ -156,7 +154,7 @@ class RunStore:
 
     def _publish(self, run: LiveRun, *, rearm: bool) -> None:
         run.version += rearm
-        self._run_changed.publish(run)
+        self.run_changed.publish(run)
 
     async def _write(
         self,
@@ -185,9 +183,9 @@ class RunStore:
             return written, edited
 
         before = run.row.state
-        self._failpoint(f"before {audit_event}")
+        self.failpoint(f"before {audit_event}")
         try:
-            run.row, edited = await self._database.write(unit)
+            run.row, edited = await self.database.write(unit)
         except AileronError:
             raise
         except Exception as error:
@@ -196,8 +194,8 @@ class RunStore:
             ) from error
         run.repeats -= repeats
         run.tampered_columns |= set(edited)
-        self._failpoint(f"after {audit_event}")
-        follow(run, before, self._clock.now())
+        self.failpoint(f"after {audit_event}")
+        follow(run, before, self.clock.now())
         if run.is_final:
             run.ended.set()
         self._publish(run, rearm=rearm)

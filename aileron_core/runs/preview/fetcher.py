@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
@@ -40,24 +40,17 @@ _FIRST_ERROR_STATUS = 400
 """From this HTTP status on it was the service that refused."""
 
 
+@dataclass(eq=False)
 class PreviewFetcher:
     """Asks the service what a gated run would do."""
 
-    def __init__(
-        self,
-        executor: Executor,
-        store: RunStore,
-        library: Library,
-        clock: Clock,
-        settings: GateSettings,
-    ) -> None:
-        self._executor = executor
-        self._library = library
-        self._store = store
-        self._clock = clock
-        self._settings = settings
-        self._semaphores: dict[str, asyncio.Semaphore] = {}
-        self._fetch_times: dict[str, deque[float]] = {}
+    executor: Executor
+    store: RunStore
+    library: Library
+    clock: Clock
+    settings: GateSettings
+    _semaphores: dict[str, asyncio.Semaphore] = field(default_factory=dict[str, asyncio.Semaphore])
+    _fetch_times: dict[str, deque[float]] = field(default_factory=dict[str, deque[float]])
 
     async def fetch(self, run: LiveRun, purpose: Literal["first", "refresh"]) -> None:
         """Look for the person who decides about *run*: what is found is what the next yes covers.
@@ -71,15 +64,17 @@ class PreviewFetcher:
                 # "none": there is nothing to look at, and what a yes covers is known.
                 if not _is_pending(run) or before.status in ("fetching", "none"):
                     return
-                run.preview = PreviewResult(status="fetching", fetched_at=self._clock.now())
-                self._store.notify(run)
+                run.preview = PreviewResult(status="fetching", fetched_at=self.clock.now())
+                self.store.notify(run)
         asked = run.resolved
         preview = await self.look(run, purpose)
         async with run.lock:
             if run.resolved is not asked:
                 return  # with other accounts it is fetched anew
             if not _is_pending(run):
-                if run.preview.status == "fetching":  # else it waits for its account, and that is void
+                if (
+                    run.preview.status == "fetching"
+                ):  # else it waits for its account, and that is void
                     run.preview = before
                 return
             if before.status == "ready" and preview.fingerprint != before.fingerprint:
@@ -93,7 +88,7 @@ class PreviewFetcher:
                 if purpose == "first":
                     why = "it could not be recorded. Press r to fetch it again."
                     run.preview = self._unavailable(why)
-                self._store.notify(run)
+                self.store.notify(run)
                 raise
 
     async def _adopt(self, run: LiveRun, preview: PreviewResult) -> None:
@@ -107,7 +102,7 @@ class PreviewFetcher:
         if preview.hosts_asked:
             what += f", from {short_hosts(preview.hosts_asked)}"
         asked: dict[str, Json] = {"hosts_asked": list(preview.hosts_asked)}
-        await self._store.update(run, event, what, asked, digest=digest, words=words)
+        await self.store.update(run, event, what, asked, digest=digest, words=words)
 
     async def look(
         self, run: LiveRun, purpose: Purpose, outputs: JsonObject | None = None
@@ -127,7 +122,7 @@ class PreviewFetcher:
         if purpose not in ("first", "read_back"):
             await self._prepare(run)
             return await self._ask(run, outputs)
-        session_id, limits = run.row.session_id, self._settings
+        session_id, limits = run.row.session_id, self.settings
         if not self._is_within_rate(session_id):
             limit = f"{limits.previews_per_minute} previews in a minute"
             then = ". Press r to fetch it again." if purpose == "first" else ""
@@ -139,7 +134,7 @@ class PreviewFetcher:
 
     async def _ask(self, run: LiveRun, outputs: JsonObject | None) -> PreviewResult:
         if run.resolved is None or not run.has_preview:
-            return PreviewResult(status="none", fetched_at=self._clock.now())
+            return PreviewResult(status="none", fetched_at=self.clock.now())
         action, args = run.resolved.action, run.row.args
         plan = plan_preview(action, args, outputs) if args is not None else None
         if plan is None:
@@ -161,19 +156,19 @@ class PreviewFetcher:
             return
         if run.preview.status == "fetching":
             run.preview = replace(run.preview, preparing=True)
-            self._store.notify(run)
+            self.store.notify(run)
         with suppress(AileronError):  # the call says why
             await connector.prepare()
         if run.preview.preparing:
-            run.preview = PreviewResult(status="fetching", fetched_at=self._clock.now())
-            self._store.notify(run)
+            run.preview = PreviewResult(status="fetching", fetched_at=self.clock.now())
+            self.store.notify(run)
 
     async def _call_preview_op(
         self, run: LiveRun, action: Action, plan: PreviewPlan
     ) -> PreviewResult:
         assert run.resolved is not None
         limits = Limits(
-            wall_seconds=self._settings.preview_seconds, memory_mib=action.limits.memory_mib
+            wall_seconds=self.settings.preview_seconds, memory_mib=action.limits.memory_mib
         )
         connector = run.resolved.connectors[plan.connector.fqn]
         with run.span.child("preview") as span:
@@ -185,7 +180,7 @@ class PreviewFetcher:
         preview = PreviewResult(
             status="ready",
             output=output,
-            fetched_at=self._clock.now(),
+            fetched_at=self.clock.now(),
             hosts_asked=result.hosts_asked,
             reads=reads,
             refused_reads=tuple(acceptance_name(ref, read) for read in result.refused_reads),
@@ -222,8 +217,8 @@ class PreviewFetcher:
         """Return the op's result, and what it was allowed to read by POST."""
         tries = 0
         while True:
-            reads = self._library.accepted_reads(connector.identity, plan.op)
-            result = await self._executor.preview(
+            reads = self.library.accepted_reads(connector.identity, plan.op)
+            result = await self.executor.preview(
                 connector, plan.op, plan.args, limits=limits, accepted_reads=frozenset(reads)
             )
             tries += 1
@@ -233,23 +228,23 @@ class PreviewFetcher:
     async def _offer(self, connector: Connector, reads: Sequence[str]) -> bool:
         """Offer *reads* to a person to accept; return whether one of them is accepted already."""
         try:
-            return any([await self._library.offer_read(connector.identity, each) for each in reads])
+            return any([await self.library.offer_read(connector.identity, each) for each in reads])
         except StorageUnavailable:  # it is not on record, so it does not count
             return False
 
     def _unavailable(self, reason: str) -> PreviewResult:
-        return PreviewResult(status="unavailable", reason=reason, fetched_at=self._clock.now())
+        return PreviewResult(status="unavailable", reason=reason, fetched_at=self.clock.now())
 
     def forget_session(self, session_id: str) -> None:
         self._semaphores.pop(session_id, None)
         self._fetch_times.pop(session_id, None)
 
     def _is_within_rate(self, session_id: str) -> bool:
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         asked = self._fetch_times.setdefault(session_id, deque())
         while asked and now - asked[0] > 60:
             asked.popleft()
-        if len(asked) >= self._settings.previews_per_minute:
+        if len(asked) >= self.settings.previews_per_minute:
             return False
         asked.append(now)
         return True

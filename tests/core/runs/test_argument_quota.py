@@ -65,7 +65,7 @@ async def test_withdrawn_calls_keep_no_more_than_a_session_may(start: Start, hom
     most = 200_000
 
     async with start() as core:
-        core.app.gate.argument_quota._max_bytes = most
+        core.app.gate.argument_quota.max_bytes = most
         rows = [await withdraw_call(core, number) for number in range(40)]
         size, runs = await kept_arguments(core)
         assert 0 < size <= most
@@ -87,7 +87,7 @@ async def test_withdrawn_calls_keep_no_more_than_a_session_may(start: Start, hom
     assert audit_problems(home) == []
     async with start() as core:
         core.session = session
-        core.app.gate.argument_quota._max_bytes = most
+        core.app.gate.argument_quota.max_bytes = most
         await withdraw_call(core, "after a restart")
         assert (await kept_arguments(core))[0] <= most
         assert all("tampered" not in record for record in await core.records())
@@ -96,7 +96,7 @@ async def test_withdrawn_calls_keep_no_more_than_a_session_may(start: Start, hom
 @pytest.mark.actions(change_draft=GATED, update_draft=UPDATE_DRAFT)
 async def test_what_a_person_decided_and_what_waits_is_kept_and_more_is_refused(core: Core) -> None:
     """Never forgotten for room: the session hears `rate_limited`, and another one is not concerned."""
-    core.app.gate.argument_quota._max_bytes = 100_000
+    core.app.gate.argument_quota.max_bytes = 100_000
     rows = [await deny_call(core, number, 30_000) for number in range(2)]
     rows.append(await asked_with(core, "waits", 30_000))
     for action in ("change-draft", "update-draft"):
@@ -118,7 +118,7 @@ async def test_withdrawn_calls_go_before_ungated_ones_and_these_before_a_refusal
     core: Core,
 ) -> None:
     """An agent that only reads is never stopped by what its earlier calls were."""
-    core.app.gate.argument_quota._max_bytes = 100_000
+    core.app.gate.argument_quota.max_bytes = 100_000
     free = (await core.call("update-draft", big("free", 30_000))).row
     gone = await withdraw_call(core, "withdrawn", 30_000)
     waits = await asked_with(core, "waits", 30_000)
@@ -146,7 +146,7 @@ async def test_calls_at_once_do_not_pass_the_bound_together(start: Start) -> Non
         for number in range(5):
             with pytest.raises(StorageUnavailable):
                 await asked_with(core, number, 60_000)
-        core.app.gate.argument_quota._max_bytes = 100_000
+        core.app.gate.argument_quota.max_bytes = 100_000
         calls = (core.call("change-draft", big(number, 30_000)) for number in range(10))
         answers = await asyncio.gather(*calls, return_exceptions=True)
         refused = [each for each in answers if isinstance(each, BaseException)]
