@@ -142,9 +142,8 @@ def remove_action(context: CommandContext, name: str) -> int:
     files = scan(home.actions).files
     for file in files:
         if (file.action and file.action.name == name) or file.file in (name, f"{name}.md"):
-            end_acceptance(
-                home, "action", file.file
-            )  # first: what is left after a failure is held back
+            # First: a file that a failure leaves is no longer accepted.
+            end_acceptance(home, "action", file.file)
             (home.actions / file.file).unlink()
             context.show({"removed": file.file})
             context.say(f"removed {escape(file.file)}")

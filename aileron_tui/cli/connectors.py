@@ -120,7 +120,8 @@ def remove_connector(context: CommandContext, name: str) -> int:
 
 def _removed(home: Home, store: ConnectorStore, hash_: str) -> list[str]:
     """Remove a connector and its acceptance; return its hash, or nothing if it was not there."""
-    end_acceptance(home, "connector", hash_)  # first: what is left after a failure is held back
+    # First: a connector that a failure leaves is no longer accepted.
+    end_acceptance(home, "connector", hash_)
     return [hash_] if store.remove(hash_) else []
 
 

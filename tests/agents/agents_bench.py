@@ -194,7 +194,7 @@ class Bench:
         return any(hashlib.sha256(word.encode()).hexdigest() in hashes for word in words)
 
     def tokens(self) -> list[str]:
-        """Return the session tokens that lie on the disk now."""
+        """Return the session tokens that are on the disk now."""
         return [path.read_text() for path in self._launches("*/token")]
 
     def left_behind(self) -> list[Path]:

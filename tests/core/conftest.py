@@ -54,7 +54,7 @@ def clock() -> FrozenClock:
 
 @pytest.fixture
 def library(home: Path, request: pytest.FixtureRequest) -> None:
-    """What lies in the home: the example, and what the mark `actions` adds. Modules have others."""
+    """The files of the home: the example, and what the mark `actions` adds. Modules have others."""
     marker = request.node.get_closest_marker("actions")
     install_examples(home, **(marker.kwargs if marker else {}))
 

@@ -110,7 +110,7 @@ def test_the_wheel_of_the_source_distribution_is_the_same(wheel: Path, tmp_path:
 def test_the_programs_run_from_the_wheel_and_not_from_the_checkout(
     installed: Installed, home: Path
 ) -> None:
-    """Every package that they import lies in the environment."""
+    """Every package that they import is in the environment."""
     text = run_installed(installed, home, "aileron", "version").stdout
     assert re.fullmatch(r"aileron \d+\.\d+\.\d+\S*\n", text)
     assert "aileron-mcp" in run_installed(installed, home, "aileron-mcp", "--help").stdout

@@ -123,7 +123,7 @@ def test_a_call_asked_for_three_times_whose_agent_stopped_waiting(
 def test_a_session_that_opened_itself_is_not_called_by_its_name(
     snap_compare: Snap, look: Look
 ) -> None:
-    """Its name is its own word: no line of ours repeats it, nothing contains it."""
+    """It chose its name itself: no line of ours repeats it, and nothing contains the session."""
     view = short(
         1, self_opened=True, containment="none", agent="claude", session_label="opened by a relay"
     )

@@ -49,7 +49,7 @@ _ECHO = f"""{_IMPORTS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledConnectors:
-    """The two modules as they lie in a home's store: FQN to hash."""
+    """The two modules in a home's store: FQN to hash."""
 
     hashes: dict[str, str]
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run_tool(*command: str | Path, **more: object) -> str:
-    """Run a tool to its end and return what it printed; its own words are in the failure."""
+    """Run a tool to its end and return what it printed; a failure repeats that."""
     done = subprocess.run(
         [str(word) for word in command], capture_output=True, text=True, check=False, **more
     )  # type: ignore[call-overload]
@@ -54,8 +54,8 @@ def new_environment(folder: Path) -> Path:
 class Installed:
     """A virtual environment with the wheel in it; what it depends on is lent by this one.
 
-    Aileron itself is the wheel's alone: the folder is a plain entry of the path, so the editable
-    install that lies there is not read.
+    Aileron itself is the wheel's alone: the folder is a plain entry of the path, so its editable
+    install is not read.
     """
 
     def __init__(self, folder: Path, wheel: Path) -> None:

@@ -34,7 +34,7 @@ _SETRESUID = {"x86_64": 117, "aarch64": 147}
 
 
 def give(folder: Path) -> None:
-    """Make the ordinary user the owner of *folder* and all that lies in it."""
+    """Make the ordinary user the owner of *folder* and all that is in it."""
     if os.getuid() != 0:
         return
     os.chown(folder, USER, USER)

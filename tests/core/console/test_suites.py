@@ -192,7 +192,7 @@ async def test_a_list_that_is_none_brings_nothing_together(
 
 
 async def test_a_list_accepts_nothing(start: Start, few: Path) -> None:
-    """One that a program wrote groups what lies there in those bytes, and nothing of it counts."""
+    """One that a program wrote groups the files whose bytes it names, and accepts none of them."""
     (listed,) = (few / "suites").iterdir()
     files = json.loads(listed.read_bytes())["files"]
     listed.write_text(json.dumps({"source": "/x", "files": {**files, "none.md": "0" * 64}}))
@@ -220,7 +220,7 @@ def test_a_later_add_of_the_same_files_takes_the_place_of_the_earlier_list(
 def test_two_files_of_one_name_in_one_add_are_not_put_over_each_other(
     home: Path, tmp_path: Path
 ) -> None:
-    """The first lies there, the second is named with the first; equal ones are one."""
+    """The first is added, the second is named with the first; equal ones are one."""
     Home(home).prepare()
     text = (Path(__file__).parents[3] / "examples" / "actions" / "get-draft.md").read_text()
     for name, more in (("a.md", ""), ("b.md", "\nMore.\n"), ("c.md", "")):

@@ -179,7 +179,7 @@ async def test_a_removed_file_is_gone_and_one_under_another_name_is_not_accepted
 
 
 async def test_an_unreadable_folder_holds_everything_back_and_nothing_up(home: Path) -> None:
-    """No action is offered from memory while nobody can say that it still lies there."""
+    """No action is offered from memory while nobody can say whether its file still exists."""
     install_examples(home)
     folder = home / "actions"
 

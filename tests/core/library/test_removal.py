@@ -1,4 +1,4 @@
-"""What was removed or never taken in does not count: bytes put back, rows made up."""
+"""What was removed or never accepted does not count: bytes put back, rows made up."""
 
 import asyncio
 import hashlib

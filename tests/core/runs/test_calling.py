@@ -324,7 +324,7 @@ async def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(cor
 
 @pytest.mark.core(accept=False)
 async def test_what_nobody_accepted_cannot_be_called(core: Core, home: Path) -> None:
-    """A file that lies there is not accepted; a key that names its digest accepts it."""
+    """A file in the home is not accepted by that; a key that names its digest accepts it."""
     library = core.app.library
     assert library.ready() == ()
     with pytest.raises(Conflict):

@@ -56,13 +56,13 @@ async def accept_offer(core: Core, offer: NotAcceptedView) -> None:
 
 
 async def accept_files(core: Core) -> None:
-    """Take in, as a person does, all that lies there."""
+    """Accept every file of the home, as a person does."""
     for each in core.app.library.not_accepted():
         await core.do(Accept(kind=each.kind, name=each.name, digest=each.digest))
 
 
 async def accept_read(core: Core) -> ApprovalView:
-    """Take in all files and then the unchecked read; return the call whose preview it is."""
+    """Accept all files and then the unchecked read; return the call whose preview it is."""
     await accept_files(core)
     first = await core.ask_for("act", {})
     (offer,) = offers(core)

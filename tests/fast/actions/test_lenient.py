@@ -114,7 +114,7 @@ def test_a_blank_description_is_said_to_be_none(read_file: Read, blank: str) -> 
 
 
 def test_an_input_declared_twice_takes_either_type(read_file: Read) -> None:
-    """Required if either is; each declaration keeps its own words."""
+    """Required if either is; each declaration keeps its own description."""
     reading = read_file(
         declared("a", "string", "required = false", description=" ")
         + declared("b", "boolean", "required = false")

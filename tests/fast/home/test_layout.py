@@ -112,7 +112,7 @@ def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '"x"', "\x00"])
 def test_an_unreadable_address_file_says_nothing(tmp_path: Path, text: str) -> None:
-    """`daemon.json` is a hint; whatever lies there, nobody falls over it."""
+    """`daemon.json` is a hint: no content of it is an error."""
     home = Home(tmp_path)
     home.daemon_file.write_text(text, encoding="utf-8")
     assert read_daemon_file(home.path) == {}

@@ -372,7 +372,7 @@ def test_the_item_says_how_often_and_by_whom_it_was_asked() -> None:
 
 
 def test_an_agent_that_names_itself_does_not_name_a_section() -> None:
-    """A session that opened itself is `the agent`; its own word for itself stands in the record."""
+    """A session that opened itself is `the agent`; the name that it gave is in the record."""
     drawn = Drawn(start(mail(agent="WILL HAPPEN", self_opened=True)))
     for text in ("THE AGENT SENT", "the agent asks", "it connected by itself"):
         assert text in drawn.words
