@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from aileron_tui.plain.output import WAIT_SECONDS
 from examples.mailbox.server import Mailbox
 from tests.process.attended import ScreenConsole
+from tests.support.core_harness import SHORT_OF_TIME
 from tests.support.server_harness import DRAFT, eventually
 from tests.support.terminal import Pty
 from tests.support.variants import variants
@@ -47,7 +49,6 @@ class Plain(ScreenConsole):
         return self.read_until(ASKS)
 
     def answer(self, text: str) -> None:
-        """Type a line at the question."""
         self.pty.type(text.encode() + b"\n")
 
     def ask(self, times: int = 1, **more: object) -> None:
@@ -62,6 +63,13 @@ class Plain(ScreenConsole):
 def plain_console(home: Path, mailbox: Mailbox) -> Iterator[Plain]:
     with contextlib.closing(Plain(home, mailbox)) as running:
         yield running
+
+
+@pytest.fixture
+def brief_sending(home: Path) -> None:
+    """The action may take a little longer than a person is kept waiting for its end."""
+    brief = SHORT_OF_TIME.replace("wall_seconds = 1", f"wall_seconds = {int(WAIT_SECONDS) + 3}")
+    (home / "actions" / "send-draft.md").write_text(brief)
 
 
 def asked_to_send(console: Plain) -> str:
@@ -89,29 +97,6 @@ def test_a_call_is_read_whole_and_approved_with_a_line(
     assert "\x1b" not in plain_console.output
 
 
-def test_the_standing_warnings_are_shown_at_the_start(
-    plain_console: Plain, mailbox: Mailbox
-) -> None:
-    """What was accepted unseen, and which hosts go elsewhere, as above every screen; `?` repeats it."""
-    route = f"▲ Test route: gmail.googleapis.com:443 is answered by 127.0.0.1:{mailbox.port}."
-    first = plain_console.asked()
-    plain_console.answer("?")
-    for output in (first, plain_console.asked()):
-        assert route in output
-        assert "were accepted without review (--accept-installed)" in output
-
-
-def test_a_no_with_its_reason_reaches_the_agent(plain_console: Plain, mailbox: Mailbox) -> None:
-    """`d REASON` denies; everything behind the key is what the agent is told."""
-    asked_to_send(plain_console)
-    plain_console.answer("d not before Thursday, Jörg")
-    output = plain_console.read_until("Nothing is waiting.")
-    assert "Denied: Send a draft" in output
-    assert plain_console.rows("state") == [("denied",)]
-    assert plain_console.rows("reason") == [("not before Thursday, Jörg",)]
-    assert mailbox.state()["sent"] == []
-
-
 def test_what_is_typed_before_the_question_decides_nothing(plain_console: Plain) -> None:
     """Input that waits when an item is printed, or comes while it rests, is thrown away unseen."""
     for _ in range(8):
@@ -136,8 +121,11 @@ def test_what_is_typed_before_the_question_decides_nothing(plain_console: Plain)
     assert "\nd\n" not in output  # nor is it shown as if it were one
     assert plain_console.output[plain_console.mark :] == ""
     assert plain_console.rows("state")[-1] == ("pending",)
-    plain_console.answer("d now")  # the question that stands there works all the same
-    plain_console.read_until("Denied: ")
+    # The question that stands there works all the same; the agent is told all behind the key.
+    plain_console.answer("d not before Thursday, Jörg")
+    plain_console.read_until("Denied: Send a draft")
+    plain_console.read_until("Nothing is waiting.")
+    assert plain_console.rows("state, reason")[-1] == ("denied", "not before Thursday, Jörg")
 
 
 def test_more_than_one_line_at_once_decides_nothing(plain_console: Plain) -> None:
@@ -159,7 +147,6 @@ def test_a_line_without_its_end_decides_nothing(plain_console: Plain) -> None:
 
 
 def test_the_end_of_input_quits_and_decides_nothing(plain_console: Plain) -> None:
-    """What waits stays waiting, and the terminal is as it was."""
     asked_to_send(plain_console)
     plain_console.pty.type(b"\x04")
     assert plain_console.pty.ended() == 0
@@ -169,14 +156,12 @@ def test_the_end_of_input_quits_and_decides_nothing(plain_console: Plain) -> Non
 
 @pytest.mark.parametrize("number", variants([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
 def test_a_signal_ends_it_and_gives_the_terminal_back(plain_console: Plain, number: int) -> None:
-    """However it ends, the shell finds its terminal as it was."""
     plain_console.asked()
     assert plain_console.end(number) == 0
     assert termios.tcgetattr(plain_console.pty.slave) == plain_console.pty.before
 
 
 def test_quitting_while_something_waits_asks_once(plain_console: Plain) -> None:
-    """The first `q` says what stays behind."""
     asked_to_send(plain_console)
     plain_console.answer("q")
     plain_console.read_until("Press q again to quit.")
@@ -247,9 +232,18 @@ def test_a_call_that_is_withdrawn_takes_its_question_along(plain_console: Plain)
     assert plain_console.rows("state") == [("withdrawn",)]
 
 
-def test_arrivals_are_counted_between_questions_and_next_goes_round(plain_console: Plain) -> None:
-    """Nothing is printed into an answer; `n` goes on, `1` prints the item again, `?` tells the keys."""
-    asked_to_send(plain_console)
+def test_arrivals_are_counted_between_questions_and_next_goes_round(
+    plain_console: Plain, mailbox: Mailbox
+) -> None:
+    """Nothing is printed into an answer; `n` goes on, `1` prints the item again.
+
+    `?` tells the keys, and what stands above every screen: as at the start, what was accepted unseen
+    and which hosts go elsewhere.
+    """
+    first = plain_console.asked()
+    plain_console.ask()
+    plain_console.read_until("WILL HAPPEN  fetched")
+    plain_console.asked()
     plain_console.ask(2)
     plain_console.pty.settle(0.5)
     assert plain_console.output[plain_console.mark :] == ""
@@ -260,13 +254,18 @@ def test_arrivals_are_counted_between_questions_and_next_goes_round(plain_consol
         plain_console.read_until("WILL HAPPEN  fetched")
         plain_console.asked()
     plain_console.answer("?")
-    assert "d: deny" in plain_console.asked()
+    keys = plain_console.asked()
+    assert "d: deny" in keys
+    route = f"▲ Test route: gmail.googleapis.com:443 is answered by 127.0.0.1:{mailbox.port}."
+    for output in (first, keys):
+        assert route in output
+        assert "were accepted without review (--accept-installed)" in output
     plain_console.answer("\x1b[A")
     assert "does nothing here now" in plain_console.asked()
 
 
 def test_a_late_end_is_announced_unasked_and_an_unknown_one_is_looked_at_again(
-    plain_console: Plain, mailbox: Mailbox
+    brief_sending: None, plain_console: Plain, mailbox: Mailbox
 ) -> None:
     """The service never answered; `l` reads how it is there now, and sends nothing."""
     asked_to_send(plain_console)

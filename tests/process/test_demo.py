@@ -48,14 +48,12 @@ class Demo:
         return found
 
     def state(self) -> dict[str, Any]:
-        """Return what the mail service holds."""
         found = re.search(r"is answered by (127\.0\.0\.1:\d+)", self.terminal.pane())
         assert found, self.terminal.pane()
         with urllib.request.urlopen(f"http://{found[1]}/_state", timeout=30) as answer:
             return json.load(answer)
 
     def sent(self) -> list[str]:
-        """Return the subjects of the mails that went out."""
         return [mail["subject"] for mail in self.state()["sent"]]
 
     def press(self, key: str, *patterns: str) -> str:
@@ -67,7 +65,6 @@ class Demo:
         return self.terminal.until(shows(*patterns))
 
     def quit(self) -> str:
-        """Quit, and return what is then on the terminal."""
         ended = self.terminal.quit()
         assert "Traceback" not in ended
         return ended
@@ -86,7 +83,6 @@ def demo(folder: Path) -> Iterator[Demo]:
 
 
 def shows(*patterns: str) -> Callable[[str], bool]:
-    """Return what says whether a screen has all of *patterns*."""
     return lambda screen: all(re.search(each, screen, re.MULTILINE) for each in patterns)
 
 
@@ -165,10 +161,13 @@ def test_a_person_plays_every_scene_and_sees_what_came_of_each_answer(demo: Demo
     assert subprocess.run([command[1], "version"], cwd=demo.folder, check=False).returncode == 0
 
 
-def test_every_scene_can_be_skipped_in_a_terminal_of_80_by_24_without_utf_8_and_colour(
+def test_scenes_are_skipped_in_80_by_24_without_utf_8_and_colour_and_ending_the_demo_ends_everything(
     folder: Path,
 ) -> None:
-    """`S` decides nothing: its agent takes the call back. Each introduction is whole on its line, in ASCII."""
+    """`S` decides nothing: its agent takes the call back. Each introduction is whole on its line, in ASCII.
+
+    A closed terminal or `kill` ends the demo in any scene: nothing goes on alone, and the home goes.
+    """
     narrow = Demo(folder, (80, 24), LANG="C", LC_ALL="C", NO_COLOR="1")
     with contextlib.closing(narrow) as demo:
         assert demo.sees("1 of 6", "WILL HAPPEN").isascii()
@@ -177,12 +176,16 @@ def test_every_scene_can_be_skipped_in_a_terminal_of_80_by_24_without_utf_8_and_
             (line,) = (each for each in screen.splitlines() if f"{number} of 6" in each)
             assert line.rstrip().endswith(".")
             assert "S next scene" in screen
-        demo.press("S", "End of the demo.")
         assert aileron_json("audit", "verify", home=demo.home)["ok"] is True
         listed = aileron("audit", "list", "--json", "-n", "500", home=demo.home).stdout
-        assert listed.count('"approval.withdrawn"') == 6
+        assert listed.count('"approval.withdrawn"') == 5
         assert listed.count('"approval.approved"') == 0
-        assert "The mail service sent 0 mails." in demo.quit()
+        console = json.loads((demo.home / "daemon.json").read_text())["pid"]
+        status = Path(f"/proc/{console}/status").read_text()
+        parent = int(re.search(r"^PPid:\t(\d+)", status, re.MULTILINE)[1])  # type: ignore[index]
+        os.kill(parent, signal.SIGTERM)
+        assert "The mail service sent 0 mails." in demo.terminal.until("ended with 0")
+        assert not Path(f"/proc/{console}").exists()
 
 
 @pytest.mark.parametrize(
@@ -205,19 +208,8 @@ def test_a_console_that_is_ended_leaves_a_terminal_to_type_in(
     assert "WILL HAPPEN" not in shown
 
 
-def test_ending_the_demo_ends_its_console_and_its_agents(demo: Demo) -> None:
-    """As a closed terminal or `kill` does: nothing goes on alone, and the home goes."""
-    demo.terminal.until("WILL HAPPEN")
-    console = json.loads((demo.home / "daemon.json").read_text())["pid"]
-    status = Path(f"/proc/{console}/status").read_text()
-    parent = int(re.search(r"^PPid:\t(\d+)", status, re.MULTILINE)[1])  # type: ignore[index]
-    os.kill(parent, signal.SIGTERM)
-    demo.terminal.until("ended with 0")
-    assert not Path(f"/proc/{console}").exists()
-
-
-@pytest.mark.parametrize(("words", "code"), variants([(("--json",), 2), ((), 1)]))
-def test_without_a_terminal_it_says_so(folder: Path, words: tuple[str, ...], code: int) -> None:
-    done = aileron("demo", *words, home=folder / "real", code=code)
-    assert "terminal" in done.stdout + done.stderr
+def test_without_a_terminal_it_says_so(folder: Path) -> None:
+    for words, code in ((["--json"], 2), ([], 1)):
+        done = aileron("demo", *words, home=folder / "real", code=code)
+        assert "terminal" in done.stdout + done.stderr
     assert not list(folder.iterdir())

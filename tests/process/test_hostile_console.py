@@ -21,6 +21,8 @@ from tests.support.terminal import joins_nothing
 from tests.support.variants import variants
 
 SIZES = ((120, 36), (80, 24), (200, 60))
+DRAWN = 0.2
+"""Seconds after a key until what it opens is on the terminal; what comes later is looked at with the next key."""
 
 
 def sendable(text: str) -> str:
@@ -73,19 +75,18 @@ def test_a_hostile_world_is_shown_and_never_obeyed(
         args = {"draft_id": DRAFT if number % 3 else sendable(next(turn).text)}
         asked = console.run("send-draft", args, opened["token"])
         assert asked.status == 202
-        console.pty.settle(0.5)
     console.pty.until(lambda: " 6 " in console.pty.cells.lines[0], "all wait")
     for key in (b"j", b"j", b"k", b" ", b"j", b" ", b"j", b"j"):
         console.pty.type(key)
-        console.pty.settle(0.5)
+        console.pty.settle(DRAWN)
         check_terminal(console)
     for page in (b"2", b"3", b"4", b"5", b"1"):
         for key in (page, b"\r", b"j", b"\x1b", b"?", b"\x1b"):
             console.pty.type(key)
-            console.pty.settle(0.45)
+            console.pty.settle(DRAWN)
             check_terminal(console)
     console.pty.resize((size[0] + 10, size[1] + 4))
-    console.pty.settle(1.5)
+    console.pty.settle(1.0)
     check_terminal(console)
     assert all(
         title in ("", "aileron") or title.endswith(") aileron")

@@ -16,6 +16,8 @@ WAITING = 20
 BYTES = 2_500 if ALL else 400
 """For each seed."""
 SEEDS = variants(range(20))
+APART = 0.2
+"""Seconds between two keys of a hand: an escape alone is one after a tenth."""
 
 TOKENS: tuple[tuple[int, tuple[bytes, ...]], ...] = (
     (30, (b"a", b"d", b"A", b"D", b"t", b"\r", b"\n", b"h", b"e", b"s")),
@@ -56,7 +58,6 @@ def _one_key(burst: bytes) -> bool:
 
 
 def propose(console: ScreenConsole, times: int) -> None:
-    """Let *times* agents ask for the same."""
     for _ in range(times):
         token = console.session(label="random keys")["token"]
         answer = console.run("send-draft", {"draft_id": DRAFT}, token)
@@ -108,7 +109,7 @@ def come_back(console: ScreenConsole) -> None:
     """Leave what the bursts opened, as a person does: where every key is dead they prove nothing."""
     for key in (b"\x1b[I", b"\x1b", b"1", b" ", b" "):
         console.pty.type(key)
-        console.pty.settle(0.45)
+        console.pty.settle(APART)
 
 
 def send_burst(console: ScreenConsole, burst: bytes, *, apart: bool) -> bool:
@@ -127,19 +128,13 @@ def send_burst(console: ScreenConsole, burst: bytes, *, apart: bool) -> bool:
 def approve_one(console: ScreenConsole) -> None:
     """Bring the console back to its list, whatever stands there, and approve one call as a person does."""
     console.pty.settle(2.5)  # a paste without an end is over by then
-    for _ in range(4):
-        console.pty.type(b"\x1b")
-        console.pty.settle(0.7)
-    for key in (
-        b"\x1b[I",
-        b"1",
-        b"\x1b[H",
-    ):  # the last that was said of the focus may be that it is gone
+    # The last that was said of the focus may be that it is gone.
+    for key in (b"\x1b", b"\x1b", b"\x1b", b"\x1b", b"\x1b[I", b"1", b"\x1b[H"):
         console.pty.type(key)
-        console.pty.settle(0.7)
+        console.pty.settle(APART)
     if "All calls are on hold" in console.pty.cells.text:
         console.pty.type(b"P")
-        console.pty.settle(1.0)
+        console.pty.settle(APART)
     for _ in range(30):
         if "All seen" in console.pty.cells.lines[-2]:
             break

@@ -18,11 +18,12 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 
 from rich.cells import get_character_cell_size
 
 from tests.support.forked import forked
+from tests.support.processes import eventually
 
 __all__ = ["PATIENCE", "Cells", "Pty", "joins_nothing"]
 
@@ -139,13 +140,13 @@ class Cells:
 def stop_process(pid: int) -> None:
     """Send SIGSTOP and wait until every thread stands still: one that is about to run still does."""
     os.kill(pid, signal.SIGSTOP)
-    deadline = monotonic() + PATIENCE
-    while any(
-        (task / "stat").read_text().rpartition(")")[2].split()[0] != "T"
-        for task in Path(f"/proc/{pid}/task").iterdir()
-    ):
-        assert monotonic() < deadline, "the process goes on"
-        sleep(0.01)
+    tasks = Path(f"/proc/{pid}/task")
+    eventually(
+        lambda: (
+            {each.read_text().rpartition(")")[2].split()[0] for each in tasks.glob("*/stat")}
+            == {"T"}
+        )
+    )
 
 
 _REFUSED = ("Nothing was decided.", "Too soon", "The screen changed as you")
@@ -203,7 +204,6 @@ class Pty:
         os.kill(self.process.pid, signal.SIGWINCH)
 
     def read(self, seconds: float = 0.2) -> bool:
-        """Read what comes within *seconds*; return whether something did."""
         ready, _, _ = select.select([self.master], [], [], seconds)
         if not ready:
             return False
@@ -227,7 +227,6 @@ class Pty:
             self._answered = len(self.cells.asked)
 
     def until(self, holds: Callable[[], bool], what: str = "") -> None:
-        """Read until *holds*."""
         deadline = monotonic() + PATIENCE
         while not holds():
             assert monotonic() < deadline, (
@@ -236,7 +235,6 @@ class Pty:
             self.read(0.1)
 
     def shows(self, text: str) -> None:
-        """Read until *text* stands on screen."""
         self.until(lambda: text in self.cells.text, text)
 
     def drew(self, text: str, since: int) -> bool:
@@ -244,14 +242,12 @@ class Pty:
         return text.encode() in self.raw[since:]
 
     def settle(self, seconds: float) -> None:
-        """Read for *seconds*, whatever comes."""
         end = monotonic() + seconds
         while (left := end - monotonic()) > 0:
             if not self.read(left) and self.process.poll() is not None:
                 return
 
     def type(self, keys: bytes) -> None:
-        """Send *keys* in one write."""
         os.write(self.master, keys)
 
     def answer(self, prompt: str, text: str) -> None:
@@ -265,7 +261,7 @@ class Pty:
         self.close()
         return self.cells.text
 
-    def press(self, key: bytes, done: Callable[[], bool], what: str, rest: float = 0.7) -> float:
+    def press(self, key: bytes, done: Callable[[], bool], what: str, rest: float = 0.5) -> float:
         """Press *key* after a rest until it is *done*, and return when it was pressed, by the monotonic clock.
 
         What a busy console reads at once is a burst: it is pressed again where the console says that it
