@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.installing import ROOT, build_wheel, new_environment, run_tool
+from tests.support.installing import ROOT, new_environment, run_tool
 from tests.support.variants import ALL
 
 pytestmark = pytest.mark.skipif(not ALL, reason="fetches packages: make test-all")
@@ -23,7 +23,6 @@ def tool(folder: Path, name: str) -> Path:
 
 
 def works(programs: Path, home: Path) -> None:
-    """Run what was installed, from a folder that has nothing of the checkout."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "AILERON_HOME": str(home / "a")}
 
     def said(*words: str) -> str:
@@ -35,18 +34,7 @@ def works(programs: Path, home: Path) -> None:
     assert "aileron-mcp" in said(programs / "aileron-mcp", "--help")
 
 
-def test_pip_installs_the_wheel_with_what_it_depends_on(tmp_path: Path) -> None:
-    """Into an empty environment, with nothing lent; `pip check` finds no conflict."""
-    wheel = build_wheel(ROOT, tmp_path)
-    python = new_environment(tmp_path / "venv")
-    pip = (sys.executable, "-m", "pip", "--python", str(python))
-    run_tool(*pip, "install", "-q", wheel, timeout=MINUTES)
-    assert "No broken requirements" in run_tool(*pip, "check")
-    works(python.parent, tmp_path)
-
-
 def test_pipx_installs_the_checkout(tmp_path: Path) -> None:
-    """`pipx install .`"""
     pipx = tool(tmp_path, "pipx")
     environment = {**os.environ, "PIPX_HOME": str(tmp_path / "p"), "PIPX_BIN_DIR": str(tmp_path / "b")}  # fmt: skip
     run_tool(
@@ -63,7 +51,6 @@ def uv_environment(folder: Path, **more: str) -> dict[str, str]:
 
 
 def linked(folder: Path) -> int:
-    """Count the files below *folder* that have another name."""
     files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     return sum(path.stat().st_nlink > 1 for path in files)
 
