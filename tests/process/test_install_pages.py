@@ -57,6 +57,8 @@ NOT_TYPED = {
 }  # fmt: skip
 """Pattern of a command -> why no test types it here."""
 
+PORTS = {"8025": "8025", "8026": "8026"}
+"""Of the services on the pages."""
 PHRASE = "--passphrase-file ~/passphrase"
 TYPED_AS = {
     r"((\w+=\S+ )*)aileron console( --plain)?": r"\1aileron serve --accept-installed",
@@ -108,11 +110,13 @@ BEFORE: dict[str, dict[str, tuple[str, ...]]] = {
         r"aileron action run list": (
             "aileron example", "aileron console --route gmail.googleapis.com:443=127.0.0.1:8025",
         ),
+        r"aileron action run send-draft --arg ": ("aileron console",),
         r"aileron binding inspect": ("aileron vault init", "aileron binding setup todoist"),
         r"aileron gateway key remove": ("aileron vault unlock", "aileron gateway key set openai"),
         r"aileron vault init$": ("export AILERON_HOME=$HOME/another",),
-        r"aileron connector run \.": ("cp mail-drafts/connector.wasm mail-drafts/manifest.toml .",),
-        r"aileron connector new my-notes --lang": ("rm -r my-notes",),
+        r"aileron binding setup .* --identity": (f"test -e ~/.aileron/vault.json || aileron vault init {PHRASE}",),
+        r"aileron connector run \.": ("aileron example", "cp mail-drafts/connector.wasm mail-drafts/manifest.toml ."),
+        r"aileron connector new my-notes --lang": ("rm -rf my-notes",),
         r"aileron vault lock": ("aileron console",),
     },
 }  # fmt: skip
@@ -129,7 +133,6 @@ def code_lines(page: Path) -> list[str]:
 
 
 def page_commands(page: Path) -> list[str]:
-    """Return the commands that *page* shows."""
     found: list[str] = []
     for line in code_lines(page):
         for command in re.split(r" {3,}\$ ", line.removeprefix("$ ").strip()):  # two panes
@@ -226,6 +229,17 @@ def is_typed(command: str) -> bool:
     return not any(re.match(each, command) for each in (*NOT_TYPED, A_USAGE))
 
 
+def typed_commands(page: Path) -> list[str]:
+    """Return what is typed of *page*; of the list of all commands, but in `make test-all`, what no other page shows."""
+    others = set[str]()
+    if page.name == "command-line.md" and not ALL:
+        others = {
+            typed(each, PORTS) for other in PAGES if other != page for each in page_commands(other)
+        }
+    shown = dict.fromkeys(filter(is_typed, page_commands(page)))
+    return [each for each in shown if typed(each, PORTS) not in others]
+
+
 @pytest.mark.timeout(600)  # a page has up to a hundred
 @pytest.mark.parametrize(
     "page",
@@ -236,8 +250,8 @@ def is_typed(command: str) -> bool:
 def test_each_command_of_a_page_works_in_its_turn(prompt: Prompt, page: Path) -> None:
     """At the wheel, not the checkout: a command that read `.pyc` as text failed for everybody but us."""
     name = str(page.relative_to(ROOT))
-    ports = {"8025": str(quiet_port()), "8026": str(quiet_port())}  # another test may hold theirs
-    shown = [each for each in dict.fromkeys(page_commands(page)) if is_typed(each)]
+    ports = {each: str(quiet_port()) for each in PORTS}  # another test may hold theirs
+    shown = typed_commands(page)
     for command in (*(FIRST.get(name, ()) if shown else ()), *shown):
         for pattern, words in BEFORE.get(name, {}).items():
             for word in words if re.match(pattern, command) else ():
