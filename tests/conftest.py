@@ -32,16 +32,22 @@ _REAL = (
     *(
         f"tests/process/test_{name}.py"
         for name in (
-            "accepting", "accounts", "canaries", "console_pane", "console_plain", "console_start",
-            "console_stderr", "crash", "crash_halted", "demo", "first_account", "first_connector",
-            "hostile_cli", "hostile_console", "launch_augmented", "many_kills", "memory", "model_keys",
-            "oauth", "older_home", "pager", "random_keys", "readme",
-            "refused_hosts", "relay_restart", "serve_life", "suites", "terminal_background", "vault",
+            "accepting", "canaries", "console_pane", "console_plain", "console_start", "console_stderr",
+            "crash", "crash_halted", "demo", "first_account", "first_connector", "hostile_console",
+            "many_kills", "memory", "oauth", "pager", "random_keys", "readme", "relay_restart",
+            "serve_life", "suites", "terminal_background",
         )
     ),
 )  # fmt: skip
-"""What waits for a real terminal, a kill or an agent. All else runs in its own time and is tried once."""
-_NOT_REAL = ("tests/agents/test_contained.py", "tests/agents/test_contained_ordinary.py")
+"""What waits for a real terminal, a kill or an agent, as single tests with the mark `real` do. All else
+runs in its own time and is tried once."""
+_NOT_REAL = tuple(
+    f"tests/agents/test_{name}.py"
+    for name in (
+        "as_root", "checks", "contained", "contained_ordinary", "doctor", "gateway", "host_network",
+        "no_credentials", "places", "settings", "shared_files",
+    )
+)  # fmt: skip
 """One short program after another in a sandbox."""
 
 
@@ -63,6 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
     for item in items:
         if item.nodeid.startswith(_REAL) and not item.nodeid.startswith(_NOT_REAL):
             item.add_marker(pytest.mark.real)
+        if item.get_closest_marker("real"):
             item.add_marker(pytest.mark.flaky(reruns=1))
     yield
     items[:] = _longest_first(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))

@@ -91,6 +91,7 @@ def test_a_missing_check_stops_the_launch_until_somebody_said_yes(bench: Bench) 
     ]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 77)])
 def test_a_person_is_asked_about_a_missing_check(bench: Bench, answer: str, code: int) -> None:
     """At the terminal; Enter alone is a no."""
@@ -109,6 +110,7 @@ def calls_bash(conversation: Conversation) -> Say | CallTool:
     return CallTool(name="Bash", args={"command": "touch made", "description": "make a file"})
 
 
+@pytest.mark.real
 @pytest.mark.skipif(not os.environ.get("AILERON_TEST_ALL"), reason="only with AILERON_TEST_ALL")
 @pytest.mark.timeout(300)
 def test_claude_code_asks_a_check_in_the_home_and_starts_without_none(tmp_path: Path) -> None:

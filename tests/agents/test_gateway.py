@@ -45,7 +45,6 @@ def launch_and_read(bench: Bench, *options: str, **env: str) -> str:
 
 
 def run_json(bench: Bench, *words: str) -> Any:
-    """Return what a command that starts nothing prints."""
     env = bench.stand_in("#!/bin/sh\necho 0.169.0\n")
     return json.loads(bench.aileron(*words, "--json", env=env).stdout)
 
@@ -61,7 +60,6 @@ def test_it_is_the_default_and_one_word_turns_it_off(bench: Bench) -> None:
 
 
 def test_dry_run_shows_the_address_and_no_token(bench: Bench) -> None:
-    """Where the console is, and that nothing was opened for it."""
     shown = run_json(bench, "launch", "codex", "--dry-run")
     address = f"{bench.console.url}/gw/HIDDEN"
     passes = {"providers": ["openai"], "past": [], "placeholders": []}
@@ -100,6 +98,7 @@ def test_a_proxy_of_yours_is_not_asked_for_the_gateway(
     )
 
 
+@pytest.mark.real
 def test_offline_the_way_to_the_model_survives_a_restart_of_the_console(bench: Bench) -> None:
     """A restart is no error: the same base URL and the same token."""
     env = bench.stand_in(ASKS)
@@ -113,6 +112,7 @@ def test_offline_the_way_to_the_model_survives_a_restart_of_the_console(bench: B
     assert "AGAIN 200" in ended.output
 
 
+@pytest.mark.real
 def test_a_killed_launcher_takes_the_way_to_the_gateway_with_it(bench: Bench) -> None:
     """What carries the bytes ends with the sandbox, however that ends."""
     env = bench.stand_in(ASKS)

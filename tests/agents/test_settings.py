@@ -16,7 +16,6 @@ ASKS = '[launch.codex]\nargs = ["--model=theirs"]\nenv = { NO_COLOR = "1" }\n'
 
 
 def launch_typed(bench: Bench, *options: str) -> tuple[int, str]:
-    """Launch without a terminal; return exit code and what was printed."""
     ended = bench.launch(AGENT, "typed", options=options)
     return ended.code, ended.output
 
@@ -80,6 +79,7 @@ def test_a_project_that_asks_for_too_much_starts_nothing_whatever_is_typed(bench
     assert "session.opened" not in bench.events()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("answer", "code"), variants([("y", 0), ("", 77), ("n", 77)], 2))
 def test_a_person_is_asked_and_only_yes_is_yes(bench: Bench, answer: str, code: int) -> None:
     """Shown first, on their terminal; Enter alone is a no, and so is what was typed beforehand."""

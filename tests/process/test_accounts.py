@@ -48,7 +48,6 @@ def setup(
 
 
 def test_an_account_is_bound_listed_and_revoked(home: Path, unlocked: Console) -> None:
-    """Each step says what it is about, and is on record."""
     said = setup(home, "--account", "ana@example.com").stdout
     assert f"{FQN}@1.0.0 asks for an account, {NAME}:" in said
     assert "a key, in the header X-Key" in said
@@ -136,6 +135,7 @@ def test_a_remembered_choice_is_shown_and_forgotten(home: Path, unlocked: Consol
     aileron("binding", "forget", "api_key/scripted/none", "act", home=home, code=1)
 
 
+@pytest.mark.real
 def test_a_wrong_passphrase_is_asked_for_again(home: Path, unlocked: Console) -> None:
     """What was typed for the account is not lost with it."""
     terminal = binding_terminal(home, "setup", "scripted")
@@ -201,7 +201,6 @@ def test_a_connector_that_changed_is_bound_again_after_a_yes(
 
 
 def test_what_waits_for_an_account_is_said(home: Path, unlocked: Console) -> None:
-    """By `action list`, and by `status` for each reason."""
     listed = aileron("action", "list", home=home).stdout
     assert re.search(r"act +needs approval .* no account", listed)
     assert f"No account: `aileron binding setup {FQN}`" in listed
@@ -259,6 +258,7 @@ def test_no_secret_is_anywhere_but_in_the_request(home: Path, unlocked: Console)
     assert all(KEY.encode() not in each and PHRASE.encode() not in each for each in said)
 
 
+@pytest.mark.real
 def test_the_secret_is_typed_unseen_into_a_vault_that_is_made_for_it(
     home: Path, serve: Serve
 ) -> None:

@@ -3,6 +3,8 @@
 import contextlib
 from pathlib import Path
 
+import pytest
+
 from tests.support.server_harness import CLI, Console, aileron, aileron_json
 from tests.support.terminal import Pty
 from tests.support.vaults import KNOWN, PHRASE
@@ -75,8 +77,8 @@ def test_a_key_that_config_sends_elsewhere_later_is_named_and_not_used(
     assert "over TLS" not in refused.stdout
 
 
+@pytest.mark.real
 def test_the_key_is_typed_unseen(home: Path, unlocked: Console) -> None:
-    """Like a passphrase; both are asked for."""
     terminal = Pty([*CLI, "gateway", "key", "set", "anthropic", "--home", str(home)])
     with contextlib.closing(terminal):
         terminal.answer("Passphrase of the vault", PHRASE)
