@@ -260,10 +260,7 @@ async def test_calls_that_wait_over_a_restart_are_judged_again_each_by_itself(
     policy = Policy(rules=(Rule(tools=("Grep",), decision="ask"),))
     denied = Policy(rules=(*policy.rules, Rule(tools=("Write",), decision="deny")))
     commands = ("echo one", "echo two")
-    async with (
-        Core.open(home, policy=policy) as core,
-        Tools(core, tmp_path).attached() as tools,
-    ):
+    async with Core.open(home, policy=policy) as core, Tools(core, tmp_path).attached() as tools:
         waiting = [await tools.call("Bash", command=each) for each in commands]
         search = await tools.call("Grep", pattern="x")
         write = await tools.call("Write", file_path="a", content="x")

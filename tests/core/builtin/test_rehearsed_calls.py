@@ -57,10 +57,7 @@ class Workers:
 
 @asynccontextmanager
 async def rehearsing(
-    home: Path,
-    *rules: Rule,
-    rehearse: Rehearse = "ask",
-    rehearsed: Mapping[str, Any] = BUILT,
+    home: Path, *rules: Rule, rehearse: Rehearse = "ask", rehearsed: Mapping[str, Any] = BUILT
 ) -> AsyncGenerator[tuple[Core, Session, Workers]]:
     settings = Settings(rehearse=rehearse)
     async with Core.open(home, settings=settings, policy=Policy(rules=rules)) as core:

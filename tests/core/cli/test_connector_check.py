@@ -116,8 +116,7 @@ def test_a_trial_reaches_no_host_that_is_not_routed() -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("--args", "[1]"), ("--args", "@/nonexistent"), ("--route", "x=1.2.3.4:5")],
+    "words", [("--args", "[1]"), ("--args", "@/nonexistent"), ("--route", "x=1.2.3.4:5")]
 )
 def test_wrong_usage_is_a_sentence_and_exit_code_2(words: tuple[str, str]) -> None:
     done = connector("run", str(EXAMPLE), "list_drafts", *words)

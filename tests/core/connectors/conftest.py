@@ -166,9 +166,7 @@ def store(tmp_path: Path) -> ConnectorStore:
 
 
 @pytest.fixture
-def make_engine(
-    make_client: Callable[..., OutgoingClient],
-) -> Iterator[MakeEngine]:
+def make_engine(make_client: Callable[..., OutgoingClient]) -> Iterator[MakeEngine]:
     made: list[WasmEngine] = []
 
     def make(client: OutgoingClient | None = None, **kwargs: Any) -> WasmEngine:
@@ -229,9 +227,7 @@ def drafts(
 
 @pytest.fixture
 def routed(
-    service: Service,
-    make_client: Callable[..., OutgoingClient],
-    make_engine: MakeEngine,
+    service: Service, make_client: Callable[..., OutgoingClient], make_engine: MakeEngine
 ) -> WasmEngine:
     """An engine that routes api.example:443 to the test's service."""
     route = Route(host="api.example:443", address="127.0.0.1", port=service.port)

@@ -154,10 +154,7 @@ def test_plain_http_gets_nothing(setting: Setting) -> None:
 
 
 def test_a_routed_host_gets_nothing(
-    guest: Guest,
-    make_engine: MakeEngine,
-    make_client: Callable[..., OutgoingClient],
-    service: Any,
+    guest: Guest, make_engine: MakeEngine, make_client: Callable[..., OutgoingClient], service: Any
 ) -> None:
     """Whatever is bound: a route leads to a program of this machine, in plain HTTP."""
     service.reply("/x")

@@ -13,16 +13,7 @@ from aileron_core.connectors.http.target import RequestTarget
 from aileron_core.connectors.protocol import Limits, OpResult, Route
 from aileron_core.connectors.wasm import host
 from aileron_core.connectors.wasm.engine import WasmEngine
-from tests.support.guests import (
-    HOSTS,
-    Guest,
-    MakeEngine,
-    call,
-    escaped,
-    failed,
-    requesting,
-    wat,
-)
+from tests.support.guests import HOSTS, Guest, MakeEngine, call, escaped, failed, requesting, wat
 
 API_KEY = '[capabilities.credential]\nkind = "api_key"\n'
 

@@ -234,9 +234,7 @@ def test_a_redirect_that_repeats_it_is_not_followed(
     caplog.set_level(logging.DEBUG)
     secret = "canary-key-7f2a"
     where = location.format(
-        other=by_key.other,
-        raw=secret,
-        percent="".join(f"%{byte:02X}" for byte in secret.encode()),
+        other=by_key.other, raw=secret, percent="".join(f"%{byte:02X}" for byte in secret.encode())
     )
     by_key.service.reply("/x", b"{}", 302, Location=where)
     result = by_key.run(by_key.request(), key=credential("api_key", by_key.place, secret=secret))

@@ -11,16 +11,7 @@ from wasmtime._func import FUNCTIONS
 
 from aileron_core.connectors.protocol import Limits, OpResult
 from aileron_core.connectors.wasm.connector import WasmConnector
-from tests.support.guests import (
-    SPIN,
-    Guest,
-    MakeEngine,
-    call,
-    escaped,
-    failed,
-    printing,
-    wat,
-)
+from tests.support.guests import SPIN, Guest, MakeEngine, call, escaped, failed, printing, wat
 
 SHORT = Limits(wall_seconds=0.3)
 # One clock subscription at 64: userdata 7, tag 0, monotonic, relative, *n* nanoseconds.

@@ -15,15 +15,7 @@ from aileron_core.connectors.wasm.envelope import read_envelope
 from aileron_core.connectors.wasm.guest_result import guest_result
 from aileron_core.connectors.wasm.invocation import GuestExit
 from tests.fast.property.test_guest_slices import at_once
-from tests.support.guests import (
-    HOSTS,
-    Guest,
-    call,
-    escaped,
-    failed,
-    filling,
-    wat,
-)
+from tests.support.guests import HOSTS, Guest, call, escaped, failed, filling, wat
 from tests.support.making import an_invocation
 
 MIB = 1024 * 1024

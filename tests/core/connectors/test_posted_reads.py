@@ -128,10 +128,7 @@ def test_a_body_too_large_to_look_through_is_none_that_was_checked() -> None:
     body = graphql(QUERY + " " * 300_000).encode()
     with pytest.raises(CapabilityDenied, match="larger than 256 KiB"):
         classify_read(
-            {"Content-Type": "application/json"},
-            body,
-            parse_target("https://api.example/"),
-            op="x",
+            {"Content-Type": "application/json"}, body, parse_target("https://api.example/"), op="x"
         )
 
 

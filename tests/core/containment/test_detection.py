@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(
         shutil.which("bwrap") is None or not Path("/usr/bin/python3").exists(),
         reason="needs bubblewrap and a system Python",
-    ),
+    )
 ]
 MEETING = Path(__file__).resolve().parents[2] / "support" / "meeting.py"
 

@@ -175,9 +175,7 @@ async def test_no_account_is_moved_to_another_connector(bindings: BindingService
     """Whoever asks: its secret would go to hosts that its owner never sent it to."""
     bound = await bindings.setup(USER, "work", "ana", account_key())
     other = replace(
-        USER,
-        identity=replace(USER.identity, fqn="github://evil/mail"),
-        hosts=("evil.example:443",),
+        USER, identity=replace(USER.identity, fqn="github://evil/mail"), hosts=("evil.example:443",)
     )
     with pytest.raises(Conflict, match="belongs to"):
         await bindings.rebind(bound.name, other)

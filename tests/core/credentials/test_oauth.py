@@ -22,10 +22,7 @@ from aileron_core.console.account_commands import AccountCommands
 from aileron_core.console_port.account_intents import BeginLogin
 from aileron_core.console_port.account_views import LoginUpdated, LoginView
 from aileron_core.console_port.events import CoreEvent
-from aileron_core.credentials.authorization import (
-    AuthorizationRequest,
-    AuthorizationService,
-)
+from aileron_core.credentials.authorization import AuthorizationRequest, AuthorizationService
 from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import TokenEndpoint

@@ -12,13 +12,7 @@ from aileron_core.history.sealing import SealLabel, day_of, seal
 from aileron_core.settings import Settings
 from tests.core.adversary.test_under_the_vaults_key import protected_home, unlock
 from tests.core.history.kept import DAY, Kept, bytes_of, opened_call
-from tests.support.core_harness import (
-    DRAFT,
-    Core,
-    Mailbox,
-    run_on_request,
-    writes,
-)
+from tests.support.core_harness import DRAFT, Core, Mailbox, run_on_request, writes
 from tests.support.frozen_clock import FrozenClock
 
 REASON = "because the salaries of 1984 are in it"

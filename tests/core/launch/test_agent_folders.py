@@ -117,9 +117,7 @@ def test_only_what_the_module_names_is_copied(tmp_path: Path) -> None:
     assert {str(path.relative_to(".codex")) for path in files.copied} == top
 
 
-def test_downloads_are_mounted_read_only_and_a_clone_without_its_git_folder(
-    tmp_path: Path,
-) -> None:
+def test_downloads_are_mounted_read_only_and_a_clone_without_its_git_folder(tmp_path: Path) -> None:
     """At the same path; of a clone each entry by itself; nothing that is reached through a link."""
     person, own = homes(tmp_path)
     fill(person / ".codex", "packages/bin/codex", "clones/one/.git/config", "clones/one/main.js")

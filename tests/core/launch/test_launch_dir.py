@@ -8,11 +8,7 @@ from pathlib import Path
 import pytest
 
 from aileron_core.errors import Forbidden
-from aileron_core.launch.launch_dir import (
-    InjectedFiles,
-    LaunchDir,
-    remove_stale,
-)
+from aileron_core.launch.launch_dir import InjectedFiles, LaunchDir, remove_stale
 from aileron_core.launch.plan import InjectedFile
 from tests.core.launch.plans import plan_of
 

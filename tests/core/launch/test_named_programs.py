@@ -257,9 +257,7 @@ def test_claude_code(home: Path) -> None:
     }
     write(home, ".claude.json", {"mcpServers": servers, **here})
     root = home / ".claude/plugins/cache/shop/on/1"
-    listed = {
-        "on@shop": [{"scope": "user", "installPath": str(root)}],
-    }
+    listed = {"on@shop": [{"scope": "user", "installPath": str(root)}]}
     write(home, ".claude/plugins/installed_plugins.json", {"version": 2, "plugins": listed})
     inner = {"PreToolUse": hook("${CLAUDE_PLUGIN_ROOT}/guard.sh")}
     write(root, "hooks/hooks.json", {"hooks": inner})

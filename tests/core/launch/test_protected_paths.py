@@ -196,8 +196,7 @@ def _what_was_missing(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "name"),
-    [(_another_folder_on_the_way, ".vscode"), (_what_was_missing, ".envrc")],
+    ("change", "name"), [(_another_folder_on_the_way, ".vscode"), (_what_was_missing, ".envrc")]
 )
 def test_a_link_that_leads_to_something_else_is_moved_aside(
     project: Path, tmp_path: Path, change: Callable[[Path], None], name: str

@@ -204,9 +204,5 @@ async def test_accepting_an_action_names_the_bytes_that_it_will_run(core: Core) 
     by_name = {record["name"]: record for record in records}
     connector = by_name["local://aileron/mail-drafts@0.1.0"]
     assert by_name["get-draft.md"]["connectors"] == [
-        {
-            "fqn": "local://aileron/mail-drafts",
-            "version": "0.1.0",
-            "hash": connector["digest"],
-        }
+        {"fqn": "local://aileron/mail-drafts", "version": "0.1.0", "hash": connector["digest"]}
     ]

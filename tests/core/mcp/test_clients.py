@@ -95,10 +95,7 @@ async def test_a_decision_after_the_hold_is_found_by_its_id(
         assert not pending.is_error
         assert pending.structured_content["status"] == "pending_approval"
         mcp_console.control.approve()
-        arguments = {
-            "approval_id": pending.structured_content["approval_id"],
-            "wait_seconds": 5,
-        }
+        arguments = {"approval_id": pending.structured_content["approval_id"], "wait_seconds": 5}
         done = await client.call_tool("check_action_status", arguments)
     assert done.structured_content["output"]["args"] == {"text": f"later {how} {era}"}
 

@@ -11,13 +11,7 @@ import uvloop
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from tests.core.server.gateway.harness import (
-    Gateway,
-    Seen,
-    passing,
-    read_chunks,
-    read_head,
-)
+from tests.core.server.gateway.harness import Gateway, Seen, passing, read_chunks, read_head
 
 TOKEN = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 OURS = {

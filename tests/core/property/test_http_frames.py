@@ -19,14 +19,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from examples.mailbox.server import Mailbox
-from tests.fast.property.mcp_messages import (
-    FRAMES,
-    JSON,
-    NEW,
-    REQUESTS,
-    TEXT,
-    deep,
-)
+from tests.fast.property.mcp_messages import FRAMES, JSON, NEW, REQUESTS, TEXT, deep
 from tests.support.server_harness import ROOT, Console, aileron
 
 SECONDS = 60.0

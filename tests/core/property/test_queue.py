@@ -10,12 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui.state.list_parts import OrderedKeys
-from aileron_tui.state.queue import (
-    DECIDED_HERE_SECONDS,
-    ELSEWHERE_SECONDS,
-    Item,
-    Queue,
-)
+from aileron_tui.state.queue import DECIDED_HERE_SECONDS, ELSEWHERE_SECONDS, Item, Queue
 from tests.support.counting import calls
 from tests.support.screens.calls import approval
 

@@ -19,12 +19,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.fast.property.mcp_messages import FRAMES, deep
-from tests.support.mcp_harness import (
-    NEW,
-    TOKEN,
-    RawRelay,
-    ThreadConsole,
-)
+from tests.support.mcp_harness import NEW, TOKEN, RawRelay, ThreadConsole
 from tests.support.scripted_console import http_answer, scripted_console
 
 SECONDS = 60.0

@@ -147,10 +147,7 @@ async def test_a_person_picks_among_several_accounts(core: Core, place: Place) -
     need = view.account_need
     assert need is not None
     assert need.reason == "choice"
-    assert [each.account for each in need.candidates] == [
-        "home@example.com",
-        "work@example.com",
-    ]
+    assert [each.account for each in need.candidates] == ["home@example.com", "work@example.com"]
     with pytest.raises(Conflict, match="that choice"):
         await core.do(
             ChooseAccount(

@@ -54,10 +54,7 @@ async def test_a_changed_shown_field_stops_the_send_and_is_shown(
     back = await core.back(view)
     assert back.drift is not None
     changed = {c.label: (c.before, c.after) for c in back.drift.changed}
-    assert changed["To"] == (
-        "Anna Brandt <anna.brandt@nordlicht.example>",
-        "mallory@evil.example",
-    )
+    assert changed["To"] == ("Anna Brandt <anna.brandt@nordlicht.example>", "mallory@evil.example")
     assert back.drift.words_before == view.words
     assert back.words != view.words
     assert back.digest != view.digest
@@ -211,10 +208,7 @@ async def test_a_change_is_shown_with_the_value_that_is_then_sent(core: Core) ->
     fetched = {field.label: field.value for field in view.preview.fields}
     assert fetched["To"] == "Anna Brandt <anna.brandt@nordlicht.example>"
     assert [(new.label, new.value) for new in view.new_values] == [("To", "ana@example.com")]
-    assert {field.value for field in view.other_arguments} == {
-        DRAFT,
-        "mallory@evil.example",
-    }
+    assert {field.value for field in view.other_arguments} == {DRAFT, "mallory@evil.example"}
     assert len(view.arguments) == 3
     assert (await core.run(view)).state == "completed"
     again = await _asked(core, {"id": DRAFT, "to": "ben@example.com"})

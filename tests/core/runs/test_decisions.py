@@ -29,11 +29,7 @@ async def test_the_second_answer_is_refused_and_names_the_first(
     view = await core.ask()
     await core.app.approvals.deny(view.approval_id, "not now")
     denied = await core.ended(view)
-    assert (denied.state, denied.reason, denied.decided_by) == (
-        "denied",
-        "not now",
-        "person",
-    )
+    assert (denied.state, denied.reason, denied.decided_by) == ("denied", "not now", "person")
     for again in (core.approve(view), core.app.approvals.deny(view.approval_id, "")):
         with pytest.raises(Conflict) as caught:
             await again

@@ -270,9 +270,7 @@ def test_a_run_whose_time_was_over_before_the_service_answered_says_which_servic
     assert over.failure is not None
     limit = {"limit": "wall_time", "configured": "30s"}
     over = replace(
-        over,
-        failure=replace(over.failure, details=limit),
-        unanswered_host="api.example:443",
+        over, failure=replace(over.failure, details=limit), unanswered_host="api.example:443"
     )
     ending, _, _ = retried(over)
     assert ending.failure.message.startswith(

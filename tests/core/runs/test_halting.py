@@ -24,12 +24,7 @@ from tests.support.frozen_clock import FrozenClock
 CONNECTOR = "local://aileron/mail-drafts"
 FINDS_THEN_SENDS = (
     ("find", "list_drafts", "true", "max_results = 1"),
-    (
-        "send",
-        "send_draft",
-        "false",
-        'draft_id = "${find.drafts.0.id}"',
-    ),
+    ("send", "send_draft", "false", 'draft_id = "${find.drafts.0.id}"'),
 )
 CHANGES_TWICE_THEN_SENDS = (
     ("change", "update_draft", "false", 'id = "${args.draft_id}"\nto = "new@nordlicht.example"'),

@@ -219,9 +219,7 @@ async def test_an_agent_never_learns_of_accounts(start: Start) -> None:
         said.append(for_agent(await core.result(view.approval_id)))
         await core.do(
             ChooseAccount(
-                approval_id=view.approval_id,
-                connector="local://tests/scripted",
-                binding=work.name,
+                approval_id=view.approval_id, connector="local://tests/scripted", binding=work.name
             )
         )
         await core.ended(view)

@@ -66,10 +66,7 @@ async def account_bound(home: Path, services: Published, **secret: str) -> Async
             )
             await core.app.bindings.setup(user, "work", "ana", tokens)
         else:
-            account = AccountSecret(
-                value=Secret(secret["value"]),
-                user=secret.get("user", ""),
-            )
+            account = AccountSecret(value=Secret(secret["value"]), user=secret.get("user", ""))
             await core.app.bindings.setup(user, "work", "ana", account)
         yield core
 

@@ -80,11 +80,7 @@ async def test_a_change_is_read_back_once_and_found_to_be_there(
     assert NEW not in str(record)
     assert (await core.app.audit.verify()).problems == ()
     after = await core.result(end.approval_id)
-    assert (after.output, after.state, after.failure) == (
-        answer.output,
-        answer.state,
-        None,
-    )
+    assert (after.output, after.state, after.failure) == (answer.output, answer.state, None)
     with pytest.raises(Conflict, match="waits to be seen"):
         await core.do(MarkReadBackSeen(run_id=end.run_id))
 
@@ -98,11 +94,7 @@ async def test_what_the_service_does_not_hold_is_shown_field_by_field(
     meddle(mailbox, to="eve@evil.example", subject="Hello")
     await core.approve(view)
     read = await core.read_back(view)
-    assert (read.status, read.labels, read.waits_to_be_seen) == (
-        "differs",
-        ("To", "Subject"),
-        True,
-    )
+    assert (read.status, read.labels, read.waits_to_be_seen) == ("differs", ("To", "Subject"), True)
     assert [
         (each.approved.value, each.found.value, each.from_agent) for each in read.differing
     ] == [(NEW, "eve@evil.example", True), (subject, "Hello", False)]
@@ -143,10 +135,7 @@ async def test_a_difference_waits_over_restarts_until_a_person_saw_it(
             await core.do(MarkReadBackSeen(run_id=end.run_id))
         opened = await core.opened(end.run_id)
         assert opened.approval.read_back is not None
-        assert (opened.approval.read_back.seen, opened.approval.read_back.labels) == (
-            True,
-            ("To",),
-        )
+        assert (opened.approval.read_back.seen, opened.approval.read_back.labels) == (True, ("To",))
 
 
 async def test_what_cannot_be_read_back_is_said_to_be_so(core: Core, mailbox: Mailbox) -> None:

@@ -13,13 +13,7 @@ from aileron_core.console_port.intents import StopRun
 from aileron_core.errors import Conflict, NotFound, StorageUnavailable
 from aileron_core.runs import LiveRun
 from aileron_core.runs.transitions import RunState
-from tests.support.core_harness import (
-    Core,
-    Mailbox,
-    hold_answers,
-    run,
-    writes,
-)
+from tests.support.core_harness import Core, Mailbox, hold_answers, run, writes
 from tests.support.scripted_guest import scripted_service
 from tests.support.sleeping_guest import install_sleeper, long_action
 

@@ -85,11 +85,7 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(
     assert "as it is by now" in {field.value for field in look_of(seen).preview.fields}
     assert (seen.preview, look_of(seen).comparison) == (end.preview, None)
     (record,) = await core.records("outcome.looked_at")
-    assert (record["actor"], record["preview"], record["state"]) == (
-        "person",
-        "ready",
-        "unknown",
-    )
+    assert (record["actor"], record["preview"], record["state"]) == ("person", "ready", "unknown")
     assert (await core.app.audit.verify()).problems == ()
     again = await core.result(end.approval_id)
     assert replace(again, last_record=0) == replace(first_answer, last_record=0), "told no agent"
@@ -106,11 +102,7 @@ async def test_one_can_look_again_after_a_crash_too(
     async with start() as core:
         recovered = await core.approvals()
         (view,) = [each for each in recovered if each.approval_id == end.approval_id]
-        assert (view.state, view.preview.status, view.can_fetch_again) == (
-            "unknown",
-            "none",
-            True,
-        )
+        assert (view.state, view.preview.status, view.can_fetch_again) == ("unknown", "none", True)
         await core.app.outcomes.look_again(view.approval_id)
         seen = core.views(view.approval_id)[-1]
         assert (seen.state, seen.preview.status) == ("unknown", "none")
@@ -459,10 +451,7 @@ async def test_what_is_gone_is_said_and_what_was_shown_stays(core: Core, mailbox
     assert end.state == "unknown"
     seen = await look_again(core, end)
     assert (seen.preview, bool(seen.preview.gist)) == (end.preview, True)
-    assert (look_of(seen).preview.status, look_of(seen).preview.not_found) == (
-        "unavailable",
-        True,
-    )
+    assert (look_of(seen).preview.status, look_of(seen).preview.not_found) == ("unavailable", True)
     assert "404" in look_of(seen).preview.reason
     assert seen.awaits_acknowledgement
 

@@ -214,9 +214,7 @@ async def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_
         run_on_request(mailbox, "POST send", lambda: mailbox._state.apply(change))
         await core.approve(view)
         over = await core.view(
-            view.approval_id,
-            lambda v: v.state in ("failed", "pending"),
-            after=view.version + 3,
+            view.approval_id, lambda v: v.state in ("failed", "pending"), after=view.version + 3
         )
         expected = {"after run.started": "failed", "before recheck.differed": "pending"}
         assert over.state == expected[step]

@@ -284,9 +284,7 @@ async def _home_server(gateway: Gateway, path: Path) -> asyncio.AbstractServer:
 
     def made() -> asyncio.Protocol:
         return server.config.http_protocol_class(
-            config=server.config,
-            server_state=server.server_state,
-            app_state=server.lifespan.state,
+            config=server.config, server_state=server.server_state, app_state=server.lifespan.state
         )  # type: ignore[call-arg]
 
     return await asyncio.get_running_loop().create_unix_server(made, sock=bind_unix(path))

@@ -10,13 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
-from aileron_core.errors import (
-    Conflict,
-    NotFound,
-    VaultAbsent,
-    VaultDamaged,
-    WrongPassphrase,
-)
+from aileron_core.errors import Conflict, NotFound, VaultAbsent, VaultDamaged, WrongPassphrase
 from aileron_core.vault.secret import Secret
 from aileron_core.vault.vault import Vault
 from tests.core.vault.test_vault import OTHER, vault_in

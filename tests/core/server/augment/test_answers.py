@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from tests.core.server.augment.harness import EACH_WIRE, STREAMED, Augmented, augmenting
-from tests.core.server.augment.scripted_model import (
-    Call,
-    ScriptedModel,
-    Text,
-    Thinking,
-    events_of,
-)
+from tests.core.server.augment.scripted_model import Call, ScriptedModel, Text, Thinking, events_of
 
 
 def tool_names(request: dict[str, Any]) -> list[str]:

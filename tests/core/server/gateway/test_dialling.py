@@ -18,13 +18,7 @@ from aileron_core.credentials.upstreams import upstreams
 from aileron_core.server.gateway.connect import Dialer, Proxies
 from aileron_core.server.gateway.providers import GatewayError
 from aileron_core.settings import GatewaySettings
-from tests.core.server.gateway.harness import (
-    PATIENCE,
-    Gateway,
-    Upstream,
-    passing,
-    read_head,
-)
+from tests.core.server.gateway.harness import PATIENCE, Gateway, Upstream, passing, read_head
 from tests.support.tls import Authority
 
 

@@ -431,10 +431,7 @@ async def test_all_sessions_together_leave_the_rest_of_the_process_files_to_open
         places = gateway.handler._places
         assert 0 < places.total <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
         places.total = 2
-        tokens = [
-            gateway.session.gateway_token,
-            (await gateway.another_session()).gateway_token,
-        ]
+        tokens = [gateway.session.gateway_token, (await gateway.another_session()).gateway_token]
         clients = [await gateway.client(token) for token in tokens]
         for client in clients:
             await client.send(b"GET", b"/v1/responses/x")

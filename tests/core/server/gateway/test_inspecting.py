@@ -80,11 +80,7 @@ def says(pieces: Sequence[bytes], *lines: bytes) -> Answering:
 
 @contextlib.asynccontextmanager
 async def inspecting(
-    answering: Answering,
-    agent: str = "claude",
-    builtins: str = "instead",
-    *,
-    augment: bool = False,
+    answering: Answering, agent: str = "claude", builtins: str = "instead", *, augment: bool = False
 ) -> AsyncGenerator[Gateway, None]:
     """Have a gateway that inspects, whose session is a launched agent's."""
     async with passing(answering, inspect=True) as gateway:

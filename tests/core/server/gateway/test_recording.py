@@ -15,13 +15,7 @@ from aileron_core.errors import StorageUnavailable
 from aileron_core.home.layout import Home
 from aileron_core.ids import new_token, token_hash
 from aileron_core.sessions import traffic as traffic_module
-from tests.core.server.gateway.harness import (
-    Gateway,
-    Seen,
-    passing,
-    read_chunk,
-    read_head,
-)
+from tests.core.server.gateway.harness import Gateway, Seen, passing, read_chunk, read_head
 from tests.support.core_harness import open_session, records
 
 CANARY = b"canary-7f3a91"
@@ -142,8 +136,7 @@ async def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.Mo
 
 
 async def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is not on record is kept in memory, within bounds, and written once that goes again."""
     monkeypatch.setattr(app_module, "_SWEEP_SECONDS", 1000.0)

@@ -93,10 +93,7 @@ async def test_the_sessions_other_token_passes_nothing_and_this_one_opens_nothin
         assert head.startswith(b"HTTP/1.1 401 Unauthorized\r\n")
         assert json.loads(body)["error"]["type"] == "authentication_error"
         client = await gateway.client()
-        for token, status in (
-            (gateway.session.token, 200),
-            (gateway.session.gateway_token, 401),
-        ):
+        for token, status in ((gateway.session.token, 200), (gateway.session.gateway_token, 401)):
             client.writer.write(
                 b"GET /v1/actions HTTP/1.1\r\nHost: %b\r\nAuthorization: Bearer %b\r\n\r\n"
                 % (client.host, token.encode())
