@@ -85,13 +85,11 @@ class Tools:
         return {"text": self.found} if op == "grep" else {"exit_code": 0}
 
     async def call(self, tool: str, **args: Json) -> GateAnswer:
-        assert self.session is not None
         call = Call(session=self.session, action=f"builtin.{tool.lower()}", args=args)
         return await self.core.app.gate.run(call)
 
     async def approve(self, answer: GateAnswer) -> ApprovalView:
         """Say yes to what is shown, and return the view at the call's end."""
-        assert answer.row.approval_id is not None
         view = await self.core.looked(answer.row.approval_id)
         await self.core.approve(view)
         return await self.core.ended(view)

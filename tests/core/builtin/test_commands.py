@@ -123,7 +123,6 @@ def test_nothing_outlives_the_worker(killed: str) -> None:
         elif killed == "bwrap":
             process.kill()
         else:
-            assert process.stdin is not None
             process.stdin.close()
         until(lambda: processes_of() == [])
         until(lambda: process.poll() is not None)

@@ -79,7 +79,6 @@ async def bash(core: Core, session: Session, command: str = "make x") -> RunReco
 
 
 async def shown_preview(core: Core, row: RunRecord) -> dict[str, str]:
-    assert row.approval_id is not None
     view = await core.looked(row.approval_id)
     return {field.label: field.value for field in view.preview.fields}
 
@@ -145,7 +144,6 @@ async def test_what_it_does_not_cover_is_asked_with_the_same_rehearsal(
 ) -> None:
     async with rehearsing(home, BUILD, rehearsed=rehearsed) as (core, session, workers):
         row = await bash(core, session)
-        assert row.approval_id is not None
         view = await core.looked(row.approval_id)
         assert view.rule == why
         assert (await bash(core, session)).run_id == row.run_id
@@ -184,7 +182,6 @@ async def test_a_call_that_ends_has_its_rehearsal_dropped(home: Path) -> None:
     async with rehearsing(home) as (core, session, workers):
         row = await bash(core, session)
         await shown_preview(core, row)
-        assert row.approval_id is not None
         await core.app.approvals.withdraw(session.session_id, row.approval_id, "")
         await core.until(lambda: workers.asked == ["rehearse", "discard"])
 
@@ -194,7 +191,6 @@ async def test_a_call_that_is_withdrawn_ends_its_rehearsal(home: Path) -> None:
     async with rehearsing(home) as (core, session, workers):
         workers.silent.append("rehearse")
         row = await bash(core, session)
-        assert row.approval_id is not None
         await core.until(lambda: workers.asked == ["rehearse"])
         await core.app.approvals.withdraw(session.session_id, row.approval_id, "")
         await core.until(lambda: len(workers.cancels) == 1)

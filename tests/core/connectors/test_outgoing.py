@@ -161,7 +161,6 @@ def test_the_address_that_was_checked_is_the_one_connected_to(
     service_place: str,
 ) -> None:
     """A name that leads elsewhere the second time it is asked is asked once."""
-
     answers = [["127.0.0.1"], ["127.0.0.2"]]
     rebinding = SimpleNamespace(resolve=lambda host, port: answers.pop(0))
     service.reply("/")

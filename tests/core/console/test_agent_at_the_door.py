@@ -143,7 +143,6 @@ async def test_a_client_that_hangs_up_has_stopped_waiting_and_heard_nothing(
         began = core.app.clock.now()
         poll.cancel()
     left = await core.view(view.approval_id, lambda v: v.stopped_waiting_at is not None)
-    assert left.stopped_waiting_at is not None
     assert 0 <= left.stopped_waiting_at - began < 30  # it would have waited for 60
     await core.app.approvals.deny(view.approval_id, "no")
     assert (await core.call()).attached  # nobody was told, so nobody asks anew

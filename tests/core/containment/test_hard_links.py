@@ -69,7 +69,6 @@ def test_what_we_run_is_looked_at(tmp_path: Path) -> None:
     import aileron_core
 
     for module in (aileron_core, click, os):
-        assert module.__file__ is not None
         assert any(Path(module.__file__).resolve().is_relative_to(each) for each in folders)
     assert tmp_path not in folders
     beside = tmp_path / "lib" / "site-packages"
@@ -103,7 +102,6 @@ def test_files_of_a_project_with_names_outside_are_counted(project: Path, tmp_pa
     found = find_outside_links(project)
     assert (found.count, found.is_complete) == (1, True)
     said = found.warning()
-    assert said is not None
     assert said.startswith("Files of this project that are hard links to files outside it: 1, ")
     assert "UV_LINK_MODE=copy" in said
 

@@ -301,7 +301,6 @@ async def test_a_login_that_comes_too_late_finds_nobody(desk: Desk) -> None:
     desk.answer_seconds = 0.05
     async with desk.authorizing() as (service, view):
         ended = await service.wait(view.login_id, 30)
-        assert ended.problem is not None
         assert "Nobody finished the login" in ended.problem.message
         with pytest.raises(ConnectionError):
             await asyncio.to_thread(desk.server.browse, view.url)

@@ -145,7 +145,6 @@ async def test_a_record_that_another_program_sealed_is_refused(kept: Kept) -> No
         real = await screen(core, run_id)
         label = SealLabel(day=TODAY, subject=real.approval.approval_id, kind="approved", at=real.at)
         public = kept.keys.public_key(TODAY)
-        assert public is not None
         kept.edit(
             "UPDATE sealed SET sealed = ?",
             seal(to_json(real.approval), label, public),

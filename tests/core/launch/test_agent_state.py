@@ -84,7 +84,6 @@ def write_conversation(home: Path, name: str, at: int) -> Path:
         for each in state_mounts(home, HOME, CLAUDE, Path("/a/app"), "1-a")
         if each.path.name == "projects"
     )
-    assert mount.source is not None
     path = mount.source / "-a-app" / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(name)

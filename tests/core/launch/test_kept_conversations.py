@@ -323,7 +323,6 @@ def test_the_conversation_of_a_killed_launcher_is_kept_by_the_next(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     with process:
-        assert process.stdout is not None
         assert process.stdout.readline() == b"written\n"
         place = Place(tmp_path, agent)
         assert place.path("1-killed").with_name(place.path("1-killed").name + "-wal").exists()

@@ -158,8 +158,6 @@ def test_a_killed_launcher_leaves_its_doors_to_others(project: Path, tmp_path: P
         [sys.executable, "-I", "-c", KILLED, root, str(project), str(home)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
-    assert launcher.stdin is not None
-    assert launcher.stdout is not None
     assert launcher.stdout.readline() == b"up\n"
     assert list(finish_sessions(home)) == []
     refuse_unfinished(home, project)

@@ -48,7 +48,6 @@ class Line:
 
     def read(self) -> dict[str, Any]:
         """Return the next message, which has to be JSON-RPC."""
-        assert self.relay.process.stdout is not None
         deadline = time.monotonic() + SECONDS
         while b"\n" not in self._rest:
             left = deadline - time.monotonic()

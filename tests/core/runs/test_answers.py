@@ -110,7 +110,6 @@ async def test_each_write_is_judged_by_its_own_answer(
         run = (await core.call("act", {})).row
         written = [each for each in service.seen if each.method == "POST"]
     assert len(written) == 1, "nothing is repeated"
-    assert run.failure is not None
     state, retriable = documented()[row]
     assert (str(run.state), run.failure.retriable) == (state, retriable == "yes")
     if retriable == "yes":
@@ -127,7 +126,6 @@ async def test_a_write_that_was_refused_hides_none_before_it(
     service.answers = {"/first": Answer(first), "/second": Answer(429)}
     async with start() as core:
         run = (await core.call("act", {})).row
-    assert run.failure is not None
     expected = "failed" if first == 200 else "unknown"
     assert (str(run.state), run.failure.retriable) == (expected, False)
 
@@ -192,8 +190,6 @@ async def test_a_change_behind_a_504_is_unknown_and_read_back(
             run_on_request(mailbox, f"PUT {DRAFT}", lambda: mailbox._state.apply(change))
         assert (await core.run(view)).state == "unknown"
         seen = await core.view(view.approval_id, lambda v: v.look is not None)
-        assert seen.look is not None
-        assert seen.look.comparison is not None
         assert seen.look.comparison.status == ("held" if took_effect else "differs")
         assert seen.awaits_acknowledgement is not took_effect
         event = "outcome.settled" if took_effect else "outcome.looked_at"

@@ -29,13 +29,11 @@ async def asked_with(core: Core, mark: object, size: int = BIG) -> RunRecord:
 
 async def withdraw_call(core: Core, mark: object, size: int = BIG) -> RunRecord:
     row = await asked_with(core, mark, size)
-    assert row.approval_id is not None
     return await core.app.approvals.withdraw(core.session.session_id, row.approval_id, "")
 
 
 async def deny_call(core: Core, mark: object, size: int = BIG) -> RunRecord:
     row = await asked_with(core, mark, size)
-    assert row.approval_id is not None
     await core.app.approvals.deny(row.approval_id, "no")
     return row
 
@@ -79,7 +77,6 @@ async def test_withdrawn_calls_keep_no_more_than_a_session_may(start: Start, hom
         assert sum(each["count"] for each in records) == len(gone)
         assert {each["session"] for each in records} == {core.session.session_id}
         first = gone[0]
-        assert first.approval_id is not None
         withdrawn_run = await core.result(first.approval_id)
         assert (withdrawn_run.state, withdrawn_run.args_sha256) == ("withdrawn", first.args_sha256)
         assert core.views(first.approval_id)[-1].arguments == ()

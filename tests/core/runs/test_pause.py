@@ -186,7 +186,6 @@ async def test_a_pause_is_at_once_and_ends_with_the_process(start: Start) -> Non
 
 async def test_waiting_for_the_end_of_a_pause_is_bounded_over_several_pauses() -> None:
     """25 s in all, however often a person pauses meanwhile."""
-
     switch = PauseSwitch(hold_seconds=5)
     assert await switch.wait_until_off(5) == pytest.approx(5, abs=0.5)
     switch.pause(1.0)

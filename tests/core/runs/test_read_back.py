@@ -71,7 +71,6 @@ async def test_a_change_is_read_back_once_and_found_to_be_there(
     assert (read.status, read.compared, read.differing) == ("held", 2, ())
     before = [view.read_back for view in core.views(end.approval_id)]
     assert "reading" in {each.status for each in before if each is not None}
-    assert end.ended_at is not None
     assert read.at >= end.ended_at + core.app.approvals.settings.read_back_delay_seconds
     assert writes(mailbox) == [GET, GET, GET, PUT, GET]
     (record,) = await outcomes(core)
@@ -121,7 +120,6 @@ async def test_a_difference_waits_over_restarts_until_a_person_saw_it(
     async with start() as core:
         views = {each.run_id: each for each in await core.approvals()}
         read = views[end.run_id].read_back
-        assert read is not None
         assert (read.waits_to_be_seen, read.labels, read.differing) == (True, ("To",), ())
         await core.do(MarkReadBackSeen(run_id=end.run_id))
         (record,) = await core.records("read_back.seen")
@@ -134,7 +132,6 @@ async def test_a_difference_waits_over_restarts_until_a_person_saw_it(
         with pytest.raises(NotFound):
             await core.do(MarkReadBackSeen(run_id=end.run_id))
         opened = await core.opened(end.run_id)
-        assert opened.approval.read_back is not None
         assert (opened.approval.read_back.seen, opened.approval.read_back.labels) == (True, ("To",))
 
 
@@ -165,7 +162,6 @@ async def test_a_fault_of_our_own_ends_the_reading_and_is_on_record(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise it would be under way for ever, and nothing on record; what went wrong quotes nothing."""
-
     async with start() as core:
         look = core.app.previews.look
 

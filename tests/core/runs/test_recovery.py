@@ -54,7 +54,6 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
             if state == "unknown":
                 assert "may or may not have happened" in found.outcome
                 row = await core.app.approvals.wait_for_result(view.session_id, view.approval_id, 0)
-                assert row.failure is not None
                 assert row.failure.class_ == "outcome_unknown"
                 return
             # The yes of the earlier life is void: no words, no decision, the preview fetched anew.

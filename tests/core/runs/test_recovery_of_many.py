@@ -76,7 +76,6 @@ async def all_taken_up(app: App, count: int) -> list[ApprovalView]:
 
 async def test_the_first_can_be_answered_at_once_and_the_rest_soon(home: Path) -> None:
     """Until then each of the rest is being looked at: nobody can say yes to what an old life showed."""
-
     async with App.open(Home(home), options()) as app:
         views = app.publisher.approvals()
         assert [v.state for v in views] == ["pending"] * MANY
@@ -95,7 +94,6 @@ async def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each once, in order of arrival; one that was answered in between is left out."""
-
     monkeypatch.setattr(publisher, "APPROVALS_AT_ONCE", 50)
 
     async with App.open(Home(home), options()) as app:
@@ -121,7 +119,6 @@ async def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
 
 async def test_all_wait_for_a_locked_vault_and_for_a_person_once_it_is_unlocked(home: Path) -> None:
     """Those that are taken up later are looked at too: what was accepted is not verified before."""
-
     async with App.open(Home(home), options()) as app:
         await app.vault_service.create(Secret(PASSPHRASE), way="console")
     async with App.open(Home(home), options()) as app:
@@ -137,7 +134,6 @@ async def test_all_wait_for_a_locked_vault_and_for_a_person_once_it_is_unlocked(
 
 async def test_what_is_answered_before_it_was_taken_up_stays_answered(home: Path) -> None:
     """A no in that moment is final, has one record, and nothing is left over that verify would name."""
-
     async with App.open(Home(home), options()) as app:
         late = app.publisher.approvals()[-1]
         await app.approvals.deny(late.approval_id, "not any more")
@@ -159,7 +155,6 @@ async def test_a_console_that_stops_while_it_takes_them_up_loses_none(
     start: Start, home: Path
 ) -> None:
     """What it had not come to is found by the next one."""
-
     async with App.open(Home(home), options()):
         pass
     async with App.open(Home(home), options()) as app:

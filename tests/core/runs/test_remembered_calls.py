@@ -42,7 +42,6 @@ async def test_it_covers_equal_calls_of_that_session_until_it_ends(
     (record,) = await core.records("approval.approved")
     assert (record["remembered"], record["unseen_lines"]) == (True, 3)
     call = found(view.session_id, view.action, view.args_sha256)
-    assert call is not None
     assert call.run_id == view.run_id
     assert call.allowed_by == f"a person's A at {rfc3339(call.at)}"
     other = await core.another_session()

@@ -64,7 +64,6 @@ def half_said(client: Client, kind: str) -> bytes:
 
 async def test_more_connections_without_a_token_than_there_are_places_shut_nobody_out() -> None:
     """1,100 that are all in the middle of something, each with a byte now and then."""
-
     async with passing() as gateway:
         token = gateway.session.token
         before = await gateway.client()
@@ -143,7 +142,6 @@ async def test_an_answer_whose_request_is_not_whole_is_the_last_on_its_connectio
 @EACH_LOOP
 async def test_a_client_that_sends_all_before_it_reads_has_the_whole_answer() -> None:
     """Eight megabytes that nobody wants do not take the refusal away by a reset."""
-
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         client = await gateway.client()
         size = 8 * 2**20
@@ -157,7 +155,6 @@ async def test_a_client_that_sends_all_before_it_reads_has_the_whole_answer() ->
 
 async def test_pipelined_requests_are_answered_before_one_that_is_not_whole() -> None:
     """Only the last one's answer ends the connection."""
-
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         client = await gateway.client()
         whole = b"GET /v1/health HTTP/1.1\r\nHost: %b\r\n\r\n" % client.host
@@ -240,7 +237,6 @@ async def test_a_body_that_stops_ends_its_connection_and_one_that_goes_on_lives(
 
 async def test_a_client_that_sends_no_more_is_gone() -> None:
     """Half-closed in the middle of a request: nothing is kept for it."""
-
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         for kind in ("silent", "head", "body", "gateway"):
             client = await gateway.client()

@@ -75,7 +75,6 @@ def test_a_lost_hold_ends_the_session_five_seconds_later() -> None:
 
 async def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> None:
     """A row without the record of its opening is no session; nor is one with another token."""
-
     async with Core.open(home) as core:
         assert core.app.sessions.authenticate(core.token) == core.session
     connection = sqlite3.connect(home / "aileron.db")
@@ -99,7 +98,6 @@ async def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> 
 
 async def test_a_session_lives_over_a_restart_and_its_end_does_too(home: Path) -> None:
     """Until the session ends."""
-
     async with Core.open(home) as core:
         token, session_id = core.token, core.session.session_id
     async with Core.open(home) as core:
@@ -147,7 +145,6 @@ async def test_a_stopped_launcher_keeps_its_session_over_a_restart(home: Path) -
 
 async def test_an_end_that_cannot_be_written_is_made_up_for_before_a_restart(home: Path) -> None:
     """Regression: gone from memory alone, the session's token worked again in the next life."""
-
     async with Core.open(home) as core:
         session_id = core.session.session_id
         core.app.database._stopped = StorageUnavailable("full")

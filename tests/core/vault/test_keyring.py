@@ -120,9 +120,7 @@ def test_another_vault_in_its_place_is_not_opened(
     elsewhere.mkdir()
     planted = vault_with(elsewhere, backend)
     planted.create(Secret(OTHER))
-    assert planted._open is not None
     opened = planted._open
-    assert locked_vault.public_key is not None
     planted._store.write(opened, takes_away=True, public_key=locked_vault.public_key)
     planted.allow_keyring(Secret(OTHER))
     for name in ("vault.json", "vault.json.previous"):

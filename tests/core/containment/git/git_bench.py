@@ -103,8 +103,6 @@ class Shell:
 
     def does(self, script: str, *, code: int | None = 0) -> str:
         """Run a script in the sandbox; return what it printed."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         self.process.stdin.write(f"(set -e; {script}\n) </dev/null; echo END $?\n")
         self.process.stdin.flush()
         lines: list[str] = []

@@ -63,7 +63,6 @@ async def test_a_providers_own_name_never_leads_to_this_machine_or_its_network(
     address: str,
 ) -> None:
     """DNS answers are checked; one bad one among good ones refuses them all."""
-
     names = Names("203.0.114.7", address)
     async with passing(settings=GatewaySettings(), dialer=dialling(names)) as gateway:
         status, message = await answer_refused(gateway)
@@ -77,7 +76,6 @@ async def test_a_providers_own_name_never_leads_to_this_machine_or_its_network(
 )
 async def test_a_name_in_config_never_leads_to_metadata_either(address: str) -> None:
     """It may be of this machine or its network, which metadata services are not."""
-
     settings = GatewaySettings(openai="http://models.example:80")
     names = Names(address)
     async with passing(settings=settings, dialer=dialling(names)) as gateway:
@@ -121,7 +119,6 @@ async def test_a_name_that_does_not_resolve_delays_requests_to_no_other(
 
 async def test_a_name_in_config_may_lead_to_this_machine_and_that_address_is_used() -> None:
     """Resolved once, checked, and connected to; Host says the name."""
-
     async with Upstream().listening() as upstream:
         settings = GatewaySettings(openai=f"http://models.example:{upstream.port}/v")
         names = Names("127.0.0.1")
@@ -135,7 +132,6 @@ async def test_a_name_in_config_may_lead_to_this_machine_and_that_address_is_use
 
 async def test_the_console_is_nobodys_upstream() -> None:
     """Not even where config.toml says so, by name or by address."""
-
     for host in ("127.0.0.1", "me.example"):
         settings = GatewaySettings(openai=f"http://{host}:65535")
         names = Names("127.0.0.1")
@@ -176,7 +172,6 @@ async def test_an_upstream_that_cannot_be_reached_is_named_in_an_error_of_the_pr
 
 async def test_where_one_address_does_not_answer_the_next_one_does() -> None:
     """A name with a dead address first costs no request."""
-
     async with Upstream().listening() as upstream:
         settings = GatewaySettings(openai=f"http://two.example:{upstream.port}")
         names = Names("127.0.0.9", "::1", "127.0.0.1")
@@ -319,7 +314,6 @@ async def test_an_https_upstream_is_reached_through_https_proxy(tmp_path: Path) 
 
 async def test_a_proxy_that_refuses_is_named_without_what_it_said() -> None:
     """Nor with its credentials."""
-
     serve = Proxy(0, status=b"407 Who are you")
     async with Upstream(serving=serve).listening() as proxy:
         proxies = Proxies({"https_proxy": f"http://me:secret@127.0.0.1:{proxy.port}"})

@@ -383,7 +383,6 @@ async def wait_until_stable(number: Callable[[], int]) -> int:
 
 async def test_a_sessions_end_cuts_its_streams_and_nobody_elses() -> None:
     """Also what ctrl+k does: it ends every session."""
-
     async with passing(streams) as gateway:
         other = await gateway.another_session()
         mine, theirs = await gateway.client(), await gateway.client(other.gateway_token)
@@ -399,13 +398,11 @@ async def test_a_sessions_end_cuts_its_streams_and_nobody_elses() -> None:
         head, _ = await again.ask(b"GET", b"/v1/models")
         assert head.startswith(b"HTTP/1.1 401 ")
         view = gateway.app.traffic.view(other.session.session_id)
-        assert view is not None
         assert view.in_flight == 1
 
 
 async def test_a_session_has_at_most_256_requests_open_and_room_again_after_one() -> None:
     """The next is refused as a provider refuses too many, and another session is not."""
-
     async with passing(streams) as gateway:
         clients = [await gateway.client() for _ in range(256)]
         for client in clients:
@@ -426,7 +423,6 @@ async def test_a_session_has_at_most_256_requests_open_and_room_again_after_one(
 
 async def test_all_sessions_together_leave_the_rest_of_the_process_files_to_open() -> None:
     """A quarter of them: the next request is refused, and passes once one has ended."""
-
     async with passing(streams) as gateway:
         places = gateway.handler._places
         assert 0 < places.total <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
@@ -448,7 +444,6 @@ async def test_all_sessions_together_leave_the_rest_of_the_process_files_to_open
 
 async def test_a_session_with_all_places_of_model_requests_has_no_other_one_refused() -> None:
     """Where few files may be open, 256 requests of one session were all that there were."""
-
     async with passing(streams) as gateway:
         gateway.handler._places.total = 4
         for token in [gateway.session.gateway_token] * 4 + [

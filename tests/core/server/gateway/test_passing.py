@@ -18,7 +18,6 @@ MB = 1024 * 1024
 
 async def test_headers_for_one_hop_do_not_go_up_and_the_rest_does() -> None:
     """RFC 9110, 7.6.1: Connection, what it names, and their like."""
-
     async with passing() as gateway:
         client = await gateway.client()
         await client.ask(
@@ -31,7 +30,6 @@ async def test_headers_for_one_hop_do_not_go_up_and_the_rest_does() -> None:
 
 async def test_an_upstreams_base_path_stands_before_the_requests_own() -> None:
     """`[gateway] openai = "http://host/base"`."""
-
     async with passing(base="/base/path") as gateway:
         client = await gateway.client()
         for target, up in (
@@ -200,7 +198,6 @@ async def test_an_answer_that_comes_before_the_whole_question_passes_at_once() -
 
 async def test_a_request_with_expect_gets_its_interim_answer_and_passes() -> None:
     """`Expect: 100-continue`: the client sends its body only then."""
-
     async with passing() as gateway:
         client = await gateway.client()
         await client.send(b"POST", b"/v1/messages", b"Expect: 100-continue", b"Content-Length: 4")

@@ -39,7 +39,6 @@ async def test_no_byte_of_ours_goes_up_and_none_of_theirs_is_kept(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Searched in all that the upstream heard, in the home, and in the log."""
-
     with caplog.at_level("DEBUG"):
         async with passing(echo_body) as gateway:
             client = await gateway.client()
@@ -72,7 +71,6 @@ def _contents(folder: Path) -> list[bytes]:
 
 async def test_what_passed_is_on_record_with_time_route_status_and_sizes() -> None:
     """One record for many requests; the path without its query, the sizes of the bodies."""
-
     async with passing(echo_body) as gateway:
         client = await gateway.client()
         await client.ask(b"POST", b"/v1/messages?secret=1", body=b"12345")
@@ -90,7 +88,6 @@ async def test_what_passed_is_on_record_with_time_route_status_and_sizes() -> No
 
 async def test_a_refused_request_of_a_session_is_on_record_and_a_strangers_is_not() -> None:
     """An error of ours counts as one; without the token there is nobody to count it for."""
-
     async with passing(echo_body) as gateway:
         gateway.upstream.answering = _dies
         await (await gateway.client()).ask(b"GET", b"/v1/responses/1")
@@ -212,7 +209,6 @@ def _shown(updates: list[SessionsUpdated], down: int) -> bool:
 
 async def test_a_hostile_path_is_kept_short_and_whole_requests_still_pass() -> None:
     """The record and the screen get at most 200 characters of it."""
-
     async with passing(echo_body) as gateway:
         client = await gateway.client()
         path = b"/v1/" + b"x" * 20_000
@@ -223,7 +219,6 @@ async def test_a_hostile_path_is_kept_short_and_whole_requests_still_pass() -> N
 
 async def test_a_consoles_start_says_on_record_where_model_traffic_goes() -> None:
     """A config.toml that another program changed leaves a trace; its path may be a secret."""
-
     async with passing(echo_body, base="/secret") as gateway:
         (started,) = await records(gateway.app, "console.started")
         url = f"http://127.0.0.1:{gateway.upstream.port}"

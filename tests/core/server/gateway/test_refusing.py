@@ -85,7 +85,6 @@ async def test_another_token_passes_nothing() -> None:
 
 async def test_the_sessions_other_token_passes_nothing_and_this_one_opens_nothing_else() -> None:
     """Neither opens what is the other's."""
-
     async with passing() as gateway:
         head, body = await (await gateway.client(gateway.session.token)).ask(
             b"POST", b"/v1/messages", body=b"{}"
@@ -129,7 +128,6 @@ async def test_a_foreign_host_or_any_origin_is_refused() -> None:
 
 async def test_an_error_of_ours_to_a_head_request_has_no_body() -> None:
     """Else the next answer on the connection would begin with it."""
-
     async with passing() as gateway:
         client = await gateway.client("wrong")
         await client.send(b"HEAD", b"/v1/models")
@@ -140,7 +138,6 @@ async def test_an_error_of_ours_to_a_head_request_has_no_body() -> None:
 
 async def test_a_refused_request_with_a_large_body_smuggles_no_other() -> None:
     """Its body is read and forgotten, whatever it looks like, and its answer is the last one."""
-
     async with passing() as gateway:
         client = await gateway.client("wrong")
         token = gateway.session.gateway_token.encode()
@@ -170,7 +167,6 @@ async def test_a_sessions_own_socket_passes_that_sessions_token_and_no_other(
     tmp_path: Path,
 ) -> None:
     """The socket is that session."""
-
     async with passing() as gateway:
         mine = gateway.session
         other = await gateway.another_session()
@@ -186,7 +182,6 @@ async def test_a_sessions_own_socket_passes_that_sessions_token_and_no_other(
 
 async def test_a_request_of_this_process_itself_never_passes() -> None:
     """What the MCP server asks in process has no connection, so the path leads nowhere."""
-
     async with passing() as gateway:
         sent: list[Any] = []
 
@@ -211,7 +206,6 @@ async def test_the_gateway_is_found_by_the_bytes_of_the_path_and_not_by_what_the
     None
 ):
     """`/%67w/` and an absolute URL are no way in: what is not the gateway's is the routes'."""
-
     async with passing() as gateway:
         client = await gateway.client()
         for target in (
@@ -260,7 +254,6 @@ async def test_no_path_leaves_the_base_path_of_an_upstream() -> None:
 )
 async def test_a_path_that_leaves_no_base_path_goes_up_as_it_is(base: str, path: bytes) -> None:
     """Dots within a segment, and whatever there is where no base path is to be kept."""
-
     async with passing(base=base) as gateway:
         client = await gateway.client()
         assert (await client.ask(b"GET", path))[1] == b"ok"
@@ -269,7 +262,6 @@ async def test_a_path_that_leaves_no_base_path_goes_up_as_it_is(base: str, path:
 
 async def test_connect_is_no_way_through() -> None:
     """The console is nobody's forward proxy."""
-
     async with passing() as gateway:
         target = f"127.0.0.1:{gateway.upstream.port}".encode()
         for sent in (target, b"/gw/%b/v1/x" % gateway.session.gateway_token.encode()):
@@ -284,7 +276,6 @@ async def test_a_socket_of_another_session_is_no_way_around_the_end_of_ones_own(
     tmp_path: Path,
 ) -> None:
     """An ended session's token is nobody's, over any way."""
-
     async with passing() as gateway:
         own = gateway.session.session.session_id
         async with over(gateway, tmp_path / "s", own, gateway.session.gateway_token) as client:

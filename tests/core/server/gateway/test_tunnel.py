@@ -80,7 +80,6 @@ async def test_an_upgrade_passes_with_its_head_and_then_byte_for_byte() -> None:
 
 async def test_frames_that_come_before_the_switch_are_not_lost() -> None:
     """A client that does not wait for the 101."""
-
     asked, release = asyncio.Event(), asyncio.Event()
 
     async def late(_seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -203,7 +202,6 @@ async def test_a_tunnel_ends_on_both_sides_when_one_hangs_up_or_its_session_ends
 @pytest.mark.parametrize("line", [b"Content-Length: 5", b"Transfer-Encoding: chunked"])
 async def test_a_request_for_another_protocol_with_a_body_is_refused(line: bytes) -> None:
     """Its body and what follows it could not be told apart: nothing goes up."""
-
     async with passing() as gateway:
         client = await gateway.client()
         await client.send(b"POST", b"/v1/messages", b"Connection: Upgrade", b"Upgrade: h2c", line)
@@ -216,7 +214,6 @@ async def test_a_request_for_another_protocol_with_a_body_is_refused(line: bytes
 
 async def test_a_request_for_another_protocol_that_nobody_speaks_is_answered_as_it_is() -> None:
     """`Upgrade: h2c`, as some clients send it at first: the upstream says what it likes."""
-
     async with passing() as gateway:
         client = await gateway.client()
         lines = (b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c")
@@ -225,7 +222,6 @@ async def test_a_request_for_another_protocol_that_nobody_speaks_is_answered_as_
 
 async def test_an_upgrade_elsewhere_than_at_the_gateway_is_answered_as_if_there_were_none() -> None:
     """The other routes speak HTTP alone."""
-
     async with passing() as gateway:
         client = await gateway.client()
         client.writer.write(
