@@ -70,7 +70,6 @@ def test_a_small_module_that_would_take_gigabytes_is_refused() -> None:
 
 
 def test_a_module_that_takes_too_long_is_refused() -> None:
-    """And its compiler is stopped then."""
     began = time.monotonic()
     (problem,) = Compiler(seconds=0.5).check(bomb(30_000, 1_000)).problems
     assert problem == "takes longer than 0.5 s to compile; split its largest functions"
@@ -182,7 +181,6 @@ async def test_no_call_waits_for_the_module_of_another(
 async def test_closing_ends_what_is_being_compiled(
     store: ConnectorStore, make_engine: MakeEngine
 ) -> None:
-    """Whoever waits is told, and the child is gone."""
     engine = make_engine(separate_compiler=True)
     connector = install_guest(store, engine, LARGE, LARGE_MANIFEST)
 

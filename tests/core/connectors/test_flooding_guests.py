@@ -90,7 +90,6 @@ def test_many_large_tables_are_refused(guest: Guest) -> None:
 
 
 def test_a_table_grows_to_its_bound_and_no_further(guest: Guest) -> None:
-    """table.grow says -1, as memory.grow does."""
     body = """(if (i32.ne (table.grow $t (ref.null func) (i32.const 2000000)) (i32.const -1))
         (then unreachable))"""
     text = wat(body).replace("(func $print", "(table $t 1 funcref) (func $print", 1)

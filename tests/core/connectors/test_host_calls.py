@@ -72,7 +72,6 @@ def test_a_later_success_clears_what_failed_before(call_guest: Ask) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "put", "OPTIONS", "X"])
 def test_a_preview_only_reads(call_guest: Ask, service: Any, method: str) -> None:
-    """Anything but GET and HEAD is refused before it leaves."""
     result = call_guest(envelope(method=method), read_only=True)
     assert failed(result).class_ == "capability_denied"
     assert "a preview may only read" in failed(result).message
@@ -80,21 +79,16 @@ def test_a_preview_only_reads(call_guest: Ask, service: Any, method: str) -> Non
 
 
 @pytest.mark.parametrize("method", ["GET", "head"])
-def test_a_preview_may_get_and_head(call_guest: Ask, method: str) -> None:
-    """Reading is what it is for."""
-    assert call_guest(envelope(method=method), read_only=True).failure is None
-
-
-def test_a_preview_that_is_redirected_still_only_reads(call_guest: Ask, service: Any) -> None:
-    """No redirect turns a GET into anything else."""
+def test_a_preview_that_is_redirected_still_only_reads(
+    call_guest: Ask, service: Any, method: str
+) -> None:
     service.reply("/x", status=307, Location="/y")
     service.reply("/y")
-    assert call_guest(envelope(), read_only=True).failure is None
-    assert [method for method, *_ in service.seen] == ["GET", "GET"]
+    assert call_guest(envelope(method=method), read_only=True).failure is None
+    assert [seen for seen, *_ in service.seen] == [method.upper()] * 2
 
 
 def test_a_credential_that_nobody_bound_is_required(guest: Guest) -> None:
-    """The request does not go out without it."""
     result = call(guest(requesting(envelope(credential="api_key")), HOSTS, more=API_KEY))
     failure = failed(result)
     assert (failure.class_, failure.boundary) == ("binding_required", "action")
@@ -129,7 +123,6 @@ def test_a_route_opens_no_kind_that_the_manifest_does_not_declare(
 def test_a_malformed_request_is_the_connectors_fault(
     call_guest: Ask, service: Any, text: str
 ) -> None:
-    """Nothing leaves, and the message says what is wrong with it."""
     service.reply("/")
     result = call_guest(text)
     assert failed(result).class_ == "connector_runtime_error"
@@ -301,7 +294,6 @@ def test_the_sandbox_alone_refuses_a_host_that_is_not_listed(
 def test_the_sandbox_alone_refuses_a_redirect_out_of_the_list(
     guest: Guest, routed: WasmEngine, service: Any
 ) -> None:
-    """The first hop was listed; the second is not."""
     service.reply("/x", status=307, Location="https://evil.example/")
     result = call(guest(requesting(json.dumps({"url": "https://api.example/x"})), ("api.example:443",), on=routed))  # fmt: skip
     assert failed(result).details["requested"] == "network:evil.example:443"

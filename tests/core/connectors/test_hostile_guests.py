@@ -22,7 +22,6 @@ SLEEP = """
 
 
 def test_a_spinning_guest_is_stopped_at_its_wall_limit(guest: Guest) -> None:
-    """An endless loop costs its wall time and no more."""
     began = time.monotonic()
     result = call(guest(wat(SPIN)), limits=SHORT)
     assert failed(result).class_ == "resource_limit_exceeded"
@@ -31,7 +30,6 @@ def test_a_spinning_guest_is_stopped_at_its_wall_limit(guest: Guest) -> None:
 
 
 def test_a_sleeping_guest_is_stopped_at_its_wall_limit(guest: Guest) -> None:
-    """poll_oneoff ends with the limit, and the guest with it."""
     began = time.monotonic()
     result = call(guest(wat(SLEEP.format(nanoseconds=60 * 10**9) + SPIN)), limits=SHORT)
     assert failed(result).details["limit"] == "wall_time"
@@ -104,7 +102,6 @@ def test_a_flood_on_stdout_is_cut_and_fails(guest: Guest) -> None:
     ],
 )
 def test_a_crash_is_a_runtime_error_with_its_cause(guest: Guest, body: str, words: str) -> None:
-    """A trap names what happened."""
     text = wat(body)
     if "$f" in body:
         text = text.replace("(func $print", "(func $f (call $f)) (func $print")

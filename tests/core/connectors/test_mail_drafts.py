@@ -65,7 +65,6 @@ def test_sending_sends_once(drafts: WasmConnector, mailbox: Any) -> None:
 
 
 def test_lists_go_page_by_page(drafts: WasmConnector) -> None:
-    """Five drafts in pages of two, then a search."""
     seen: list[str] = []
     args: dict[str, Any] = {"max_results": 2}
     while True:
@@ -109,7 +108,6 @@ def test_an_update_keeps_what_it_was_not_told_to_change(
 def test_wrong_arguments_are_errors_and_change_nothing(
     drafts: WasmConnector, mailbox: Any, op: str, args: dict[str, Any], words: str
 ) -> None:
-    """Never ignored, never guessed at."""
     before = mailbox.state()["drafts"]
     result = call(drafts, op, args=args)
     assert failed(result).class_ == "connector_runtime_error"
@@ -118,7 +116,6 @@ def test_wrong_arguments_are_errors_and_change_nothing(
 
 
 def test_an_id_stays_one_path_segment(drafts: WasmConnector, mailbox: Any) -> None:
-    """No id leads to another resource."""
     result = call(drafts, "get_draft", args={"id": "r-1/../send?x=#ü"})
     assert result.last_status == 404
     path = "/gmail/v1/users/me/drafts/r-1%2F..%2Fsend%3Fx%3D%23%C3%BC"
@@ -137,7 +134,6 @@ def test_trouble_at_the_service_is_reported_with_its_words(
 
 
 def test_garbage_from_the_service_is_an_error(drafts: WasmConnector, mailbox: Any) -> None:
-    """An answer that is not JSON is never handed on."""
     mailbox.control(garbage="get")
     result = call(drafts, "get_draft", args={"id": NUMBERS})
     assert "not JSON" in failed(result).message
@@ -159,7 +155,6 @@ def test_the_mailbox_runs_as_a_program_of_its_own() -> None:
 
 @pytest.mark.skipif(not ALL, reason="compiles for half a minute: make test-all")
 def test_the_committed_modules_are_what_the_sources_give() -> None:
-    """Byte for byte, on this machine too."""
     command = [sys.executable, str(EXAMPLES / "connectors" / "build.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

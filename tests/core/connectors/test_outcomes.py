@@ -41,7 +41,6 @@ def test_a_typed_error_keeps_only_classes_that_a_connector_can_know(
 
 @pytest.mark.parametrize("error_json", ["3", "{}", '{"class": 5, "message": ["x"]}', '"words"'])
 def test_a_malformed_error_is_still_an_error(guest: Guest, error_json: str) -> None:
-    """Whatever stands under "error", it is not success."""
     result = call(guest(printing(f'{{"output": 1, "error": {error_json}}}')))
     assert result.output is None
     assert failed(result).class_ == "connector_runtime_error"
@@ -100,7 +99,6 @@ def test_integers_keep_every_digit_on_their_way_in_and_out(
 
 
 def test_an_endless_message_is_cut(guest: Guest) -> None:
-    """A connector's message is bounded like anything else it says."""
     result = call(guest(printing('{"error": {"message": "' + "x" * 50_000 + '"}}')))
     assert len(failed(result).message) == 2000
 

@@ -78,7 +78,6 @@ def tls_client(
 
 @pytest.fixture
 def service_place(service: Any) -> str:
-    """The service, under the name of a host."""
     return f"api.example:{service.port}"
 
 
@@ -250,7 +249,6 @@ def test_a_redirect_to_nowhere_is_an_answer(send: Send, service: Any, sender: Se
 def test_a_redirect_out_of_the_list_is_not_followed(
     send: Send, service: Any, sender: Sender, location: str
 ) -> None:
-    """Each hop is checked like the first."""
     service.reply("/a", status=302, Location=location)
     with pytest.raises((CapabilityDenied, NetworkError)):
         send("/a")
@@ -260,7 +258,6 @@ def test_a_redirect_out_of_the_list_is_not_followed(
 def test_a_listed_host_that_turns_inside_by_redirect_is_denied(
     open_client: OutgoingClient, resolver: Any, service: Any, sender: Sender, service_place: str
 ) -> None:
-    """The address of each hop is checked too."""
     resolver.table["inner.example"] = ["127.0.0.2"]
     inner = f"inner.example:{service.port}"
     service.reply("/a", status=302, Location=f"http://{inner}/secret")
@@ -280,7 +277,6 @@ def test_endless_redirects_end(send: Send, service: Any, sender: Sender) -> None
 def test_authorization_does_not_follow_to_another_host(
     open_client: OutgoingClient, resolver: Any, service: Any, sender: Sender, service_place: str
 ) -> None:
-    """What was meant for one host stays there."""
     resolver.table["b.example"] = ["127.0.0.1"]
     places, headers = [service_place, f"b.example:{service.port}"], {"Authorization": "Bearer x"}
     service.reply("/a", status=307, Location=f"http://{places[1]}/b")
@@ -300,8 +296,6 @@ def test_cookies_are_not_kept(send: Send, service: Any) -> None:
 
 
 def test_a_body_over_the_limit_is_cut_off(send: Send, service: Any) -> None:
-    """The rest of it is not even read."""
-
     def endless(handler: http.server.BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
         handler.end_headers()
@@ -388,7 +382,6 @@ def test_a_name_that_does_not_exist_is_a_network_error(
 def test_a_closed_port_is_a_network_error_and_nothing_left(
     open_client: OutgoingClient, sender: Sender
 ) -> None:
-    """A refused connection carried no request."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen; given back, it may be another's at once
         port = taken.getsockname()[1]
@@ -437,7 +430,6 @@ def test_an_unknown_certificate_is_refused(
 def test_a_downgrade_by_redirect_is_refused(
     tls_client: OutgoingClient, service: Any, sender: Sender, service_place: str
 ) -> None:
-    """From https to http is not followed, listed or not."""
     service.reply("/down", status=302, Location="http://api.example:80/x")
     with pytest.raises(CapabilityDenied, match="plain HTTP"):
         sender.send(tls_client, f"https://{service_place}/down", [service_place, "api.example:80"])

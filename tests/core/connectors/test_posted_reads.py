@@ -136,7 +136,6 @@ def test_a_body_too_large_to_look_through_is_none_that_was_checked() -> None:
 def test_other_methods_are_refused_whatever_they_carry(
     preview: Preview, service: Any, method: str
 ) -> None:
-    """A query by PUT is no query."""
     assert (
         "may only read" in failed(preview(posted(graphql(QUERY), method=method), GRAPHQL)).message
     )
@@ -161,18 +160,10 @@ def test_an_operation_of_aws_leaves_only_by_its_exact_name(preview: Preview, ser
 
 
 def test_a_query_that_nobody_accepted_names_what_could_be(preview: Preview, service: Any) -> None:
-    """The refusal carries what a person can be offered."""
     assert failed(preview(posted(graphql(QUERY)))).details[OFFER_KEY] == GRAPHQL
     other = failed(preview(posted(graphql(QUERY), path="/v1/items/5/delete"), GRAPHQL))
     assert other.details[OFFER_KEY] == "GraphQL queries at api.example/v1/items/5/delete"
     assert service.seen == []
-
-
-def test_a_redirect_of_an_accepted_read_is_not_followed(preview: Preview, service: Any) -> None:
-    """What was looked through was looked through for one place: another may take it for something else."""
-    service.reply("/graphql", status=307, Location="https://api.example/")
-    assert "redirected the request, and no redirect is followed here" in failed(preview(posted(graphql(QUERY)), GRAPHQL)).message  # fmt: skip
-    assert [path for _, path, _, _ in service.seen] == ["/graphql"]
 
 
 def test_outside_of_a_preview_nothing_is_looked_through(
@@ -299,11 +290,18 @@ def test_where_graphql_was_accepted_nothing_else_is_sent(preview: Preview, servi
     assert service.seen == []
 
 
-def test_an_unchecked_request_that_is_redirected_is_not_followed(
-    preview: Preview, service: Any
+@pytest.mark.parametrize(
+    ("envelope", "path", "accepted"),
+    [
+        (posted("{}", path="/read"), "/read", (UNCHECKED, UNCHECKED[:-4])),
+        (posted(graphql(QUERY)), "/graphql", (GRAPHQL,)),
+    ],
+)
+def test_an_accepted_request_that_is_redirected_is_not_followed(
+    preview: Preview, service: Any, envelope: str, path: str, accepted: tuple[str, ...]
 ) -> None:
     """307 would send the same body to another path, which nobody accepted."""
-    service.reply("/read", status=307, Location="https://api.example/")
-    answer = failed(preview(posted("{}", path="/read"), UNCHECKED, UNCHECKED[:-4]))
-    assert "no redirect is followed here" in answer.message
-    assert [path for _, path, _, _ in service.seen] == ["/read"]
+    service.reply(path, status=307, Location="https://api.example/")
+    answer = failed(preview(envelope, *accepted))
+    assert "redirected the request, and no redirect is followed here" in answer.message
+    assert [seen for _, seen, _, _ in service.seen] == [path]

@@ -119,7 +119,6 @@ say(missing)"""
 
 
 def test_an_exception_is_reported_with_its_line_and_what_was_printed(script: Script) -> None:
-    """A script that fails says where."""
     failure = failed(call(script("print('so far')\n{}['key']")))
     assert failure.class_ == "connector_runtime_error"
     message = failure.message

@@ -82,7 +82,6 @@ def test_a_link_in_the_store_is_not_followed(
 
 
 def test_bad_input_leaves_the_store_as_it_was(store: ConnectorStore, source: Path) -> None:
-    """A refused install loses nothing and adds nothing."""
     entry = store.install(source)
     (source / "manifest.toml").write_bytes(b"nonsense")
     with pytest.raises(FileProblems):
@@ -128,7 +127,6 @@ def test_a_connector_that_starts_programs_is_refused(store: ConnectorStore) -> N
 
 
 def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    """A full or foreign disk is an error with a sentence."""
     (tmp_path / "home").write_text("a file where the folder should be")
     with pytest.raises(HomeError, match="cannot be written"):
         ConnectorStore(tmp_path / "home").install_bytes(MODULE, MANIFEST)

@@ -116,7 +116,6 @@ class Desk:
             service.close()
 
     async def begin(self, **more: object) -> None:
-        """Begin a login, and end it."""
         async with self.authorizing(**more):
             pass
 

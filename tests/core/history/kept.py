@@ -28,7 +28,6 @@ class Kept:
         return Core.open(given.pop("home", self.home), self.mailbox, **given)
 
     def holds(self, text: str | bytes) -> bool:
-        """Whether *text* stands in a file of the home."""
         return (text.encode() if isinstance(text, str) else text) in bytes_of(self.home)
 
     def rows(self, query: str) -> Sequence[tuple[Any, ...]]:

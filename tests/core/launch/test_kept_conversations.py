@@ -38,7 +38,6 @@ class Place:
         self.kept: KeptConversations = found
 
     def path(self, launch: str) -> Path:
-        """The database, as the launch has it."""
         return database_folder(self.kept.folder, launch) / self.kept.database.path.name
 
     @contextmanager

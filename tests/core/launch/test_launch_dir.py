@@ -14,7 +14,6 @@ from tests.core.launch.plans import plan_of
 
 
 def test_a_private_folder_is_its_owners_alone_and_gone_at_the_end(tmp_path: Path) -> None:
-    """0700, files 0600, nothing left."""
     with LaunchDir(tmp_path / "run") as folder:
         token = folder.write("token", "secret")
         assert token.stat().st_mode & 0o777 == 0o600

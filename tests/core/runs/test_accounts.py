@@ -85,24 +85,6 @@ async def test_a_call_waits_for_an_account_and_goes_on_by_itself(core: Core, pla
     assert ready["accounts"] == [bound.name]
 
 
-async def test_a_call_that_is_not_gated_waits_and_then_runs(core: Core, place: Place) -> None:
-    """The agent has an id to ask with, as for a gated one; an equal call is the same one."""
-    view = await waiting(core, "see")
-    again = await core.call("see", {})
-    assert again.attached
-    assert again.row.approval_id == view.approval_id
-    await bind(core)
-    end = await core.ended(view)
-    assert (end.state, end.decided_by) == ("completed", "")
-    assert (await core.result(view.approval_id)).output == {
-        "output": {"done": True},
-        "steps": {"step": {"done": True}},
-    }
-    assert place.keys == [CANARY]
-    later = await core.call("see", {})
-    assert later.row.state == "completed"
-
-
 async def test_a_locked_vault_holds_every_call_that_needs_it(core: Core, place: Place) -> None:
     """Also one that was shown already: it is fetched and shown anew after the unlock."""
     await bind(core)
@@ -147,14 +129,8 @@ async def test_a_person_picks_among_several_accounts(core: Core, place: Place) -
     assert need.reason == "choice"
     assert [each.account for each in need.candidates] == ["home@example.com", "work@example.com"]
     with pytest.raises(Conflict, match="that choice"):
-        await core.do(
-            ChooseAccount(
-                approval_id=view.approval_id, connector=need.connector, binding="api_key/x/y"
-            )
-        )
-    await core.do(
-        ChooseAccount(approval_id=view.approval_id, connector=need.connector, binding=work.name)
-    )
+        await choose_account(core, view, "api_key/x/y")
+    await choose_account(core, view, work.name)
     asked = await core.looked(view.approval_id)
     assert [each.name for each in asked.accounts] == [work.name]
     await core.run(asked)
@@ -168,18 +144,9 @@ async def heard(core: Core, view: ApprovalView) -> ApprovalView:
     return end
 
 
-async def choose_account(
-    core: Core, view: ApprovalView, binding: Binding, *, remember: bool
-) -> None:
-    need = view.account_need
-    await core.do(
-        ChooseAccount(
-            approval_id=view.approval_id,
-            connector=need.connector,
-            binding=binding.name,
-            remember=remember,
-        )
-    )
+async def choose_account(core: Core, view: ApprovalView, name: str, **more: bool) -> None:
+    connector, call = view.account_need.connector, view.approval_id
+    await core.do(ChooseAccount(approval_id=call, connector=connector, binding=name, **more))
 
 
 async def test_a_choice_is_remembered_for_its_action_until_it_is_forgotten(
@@ -190,7 +157,7 @@ async def test_a_choice_is_remembered_for_its_action_until_it_is_forgotten(
         await bind(core, "home", "canary-of-home")
         work = await bind(core)
         first = await waiting(core, "see", key="4")
-        await choose_account(core, first, work, remember=True)
+        await choose_account(core, first, work.name, remember=True)
         assert (await heard(core, first)).state == "completed"
         again = await core.call("see", {}, key="1")
         assert (again.row.state, again.attached) == ("completed", False)
@@ -222,12 +189,12 @@ async def test_a_remembered_choice_ends_with_the_file_or_the_account_that_it_was
         await bind(core, "home", "canary-of-home")
         work = await bind(core)
         first = await waiting(core, "see", key="6")
-        await choose_account(core, first, work, remember=True)
+        await choose_account(core, first, work.name, remember=True)
         await heard(core, first)
         user = core.user()
         await core.app.bindings.rebind(work.name, user)
         held = await waiting(core, "see", key="7")
-        await choose_account(core, held, work, remember=True)
+        await choose_account(core, held, work.name, remember=True)
         await heard(core, held)
         again = await core.call("see", {}, key="3")
         assert (again.row.state, again.attached) == ("completed", False)
@@ -257,46 +224,8 @@ async def test_a_remembered_choice_that_another_program_wrote_does_not_count(
     async with start() as core:
         core.app.vault.unlock(Secret(PASSPHRASE))
         assert "vault.json" in core.app.vault.problem
-        assert [each.remembered_for for each in core.app.bindings.all()] == [()] * len(
-            core.app.bindings.all()
-        )
-
-
-async def test_what_waits_for_an_account_still_does_after_a_restart(start: Start) -> None:
-    """A pending one too: the vault is locked then."""
-    async with start() as core:
-        first = await waiting(core)
-        await bind(core)
-        await core.looked(first.approval_id)
-        see = await core.call("see", {})
-        assert see.row.state == "completed"
-    async with start() as core:
-        held = await core.until(
-            lambda: next(
-                (
-                    run
-                    for run in core.app.registry
-                    if run.row.approval_id == first.approval_id
-                    and run.row.state == "awaiting_vault"
-                ),
-                None,
-            )
-        )
-        assert held.account_need.reason == "locked"
-        core.app.vault.unlock(Secret(PASSPHRASE))
-        again = await core.looked(first.approval_id)
-        assert (await core.run(again)).state == "completed"
-
-
-async def test_an_account_that_is_revoked_ends_what_waits_on_it(core: Core) -> None:
-    """The call waits for another account; it can be denied."""
-    bound = await bind(core)
-    shown = await core.ask_for("act", {})
-    await core.app.bindings.revoke(bound.name)
-    held = await core.view(shown.approval_id, lambda v: v.state == "awaiting_vault")
-    assert held.account_need.reason == "unbound"
-    await core.app.approvals.deny(shown.approval_id, "no account")
-    assert (await core.ended(shown)).state == "denied"
+        assert len(core.app.bindings.all()) == 2
+        assert not any(each.remembered_for for each in core.app.bindings.all())
 
 
 @pytest.mark.parametrize("gone", ["locked", "unbound", "another"])

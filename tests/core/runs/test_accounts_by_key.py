@@ -29,7 +29,9 @@ async def test_an_account_is_bound_and_the_call_that_waited_goes_on(
         connector_hash=user.hash, identity="work", account="ana@x.org", secret=Secret(CANARY)
     )
     await core.app.console.submit(intent)
-    assert (await core.ended(view)).state == "completed"
+    end = await core.ended(view)
+    assert (end.state, end.decided_by) == ("completed", "")
+    assert (await core.result(view.approval_id)).output["output"] == {"done": True}
     assert place.keys == [CANARY]
     assert len(intent.secret) == 0
     done = newest_or_none(core, AccountChanged)

@@ -250,7 +250,6 @@ async def test_a_refresh_that_finds_a_difference_needs_a_new_yes(
 async def test_an_unavailable_preview_can_still_be_approved_if_it_stays_so(
     core: Core, mailbox: Mailbox
 ) -> None:
-    """Unavailable and still unavailable is no change."""
     mailbox.control(fail={"op": "get", "status": 503, "times": 2})
     view = await core.ask()
     assert view.preview.status == "unavailable"
@@ -303,7 +302,6 @@ def _draft(mailbox: Mailbox, *bcc: tuple[str, str]) -> str:
 async def test_every_bcc_that_a_mail_goes_to_stands_in_the_item(
     core: Core, mailbox: Mailbox, headers: list[tuple[str, str]], shown: str, count: int
 ) -> None:
-    """What the preview shows is what the mailbox sends to."""
     view = await core.ask(_draft(mailbox, *headers))
     (bcc,) = (field for field in view.preview.fields if field.label == "Bcc")
     assert (bcc.missing, bcc.value, bcc.count) == (False, shown, count)

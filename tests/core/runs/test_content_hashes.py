@@ -159,12 +159,3 @@ async def test_words_stay_over_a_restart_with_a_vault(start: Start) -> None:
             again = await core.looked(view.approval_id)
             assert (again.digest, again.words) == (view.digest, view.words)
         assert (await core.run(again)).state == "completed"
-
-
-async def test_without_a_vault_words_are_new_after_a_restart(start: Start) -> None:
-    """A nonce in a file would let any program of the account work the words out."""
-    async with start() as core:
-        view = await core.ask()
-    async with start() as core:
-        again = await core.looked(view.approval_id)
-        assert again.digest != view.digest

@@ -138,7 +138,6 @@ async def test_a_reason_is_cut_at_two_thousand_characters(core: Core) -> None:
 async def test_a_deadline_ends_it_and_a_late_yes_does_nothing(
     core: Core, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
-    """Expiry is a deadline on the row; it ends the run as `expired`."""
     first, second = await core.ask(), await core.ask("r-8842190312")
     assert first.expires_at == clock.now() + 60
     clock.advance(59.9)
@@ -158,8 +157,6 @@ async def test_a_deadline_ends_it_and_a_late_yes_does_nothing(
 async def test_a_deadline_that_passes_during_the_recheck_stops_the_effect(
     start: Start, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
-    """From `checking` to `expired`; the digest covers the deadline."""
-
     def late(step: str) -> None:
         if step == "after approval.approved":
             clock.advance(60)

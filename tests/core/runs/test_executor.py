@@ -36,14 +36,13 @@ class Scripted:
         return self.ends.pop(0)
 
 
-def send_draft(*, idempotent: bool) -> Action:
+def send_draft(*, idempotent: bool | None) -> Action:
     path = ROOT / "examples" / "actions" / "send-draft.md"
     send = load_action(path.read_bytes(), path.name)
     return replace(send, steps=(replace(send.steps[0], idempotent=idempotent),))
 
 
 def run_plan(connector: Scripted, whole: Action, **more: Any) -> RunPlan:
-    """Return a run of *whole* through *connector*."""
     args: JsonObject = {"draft_id": DRAFT}
     return RunPlan(action=whole, args=args, connectors={FQN: connector}, **more)
 
@@ -67,18 +66,12 @@ def passing_time(clock: FrozenClock, waits: list[float]) -> Callable[[float], Aw
 def failed_op(
     class_: str, writes: int = 0, *, lost: int = 0, own: bool = False, reads: int = 0
 ) -> OpResult:
-    failure = Failure(
-        class_=class_,
-        message="it ended",
-        retriable=class_ in {"network_error", "external_api_error"},
-    )
+    retriable = class_ in {"network_error", "external_api_error"}
     return OpResult(
-        failure=failure,
-        requests_sent=writes + reads,
-        writes_sent=writes,
-        writes_unanswered=lost,
+        failure=Failure(class_=class_, message="it ended", retriable=retriable),
+        requests_sent=writes + reads, writes_sent=writes, writes_unanswered=lost,
         reported_by_connector=own,
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -87,11 +80,7 @@ def failed_op(
         (failed_op("resource_limit_exceeded", 1, lost=1), False, "unknown"),
         (failed_op("network_error", 1, lost=1), False, "unknown"),
         (failed_op("unavailable", 1, lost=1), False, "unknown"),
-        (
-            failed_op("connector_runtime_error", 1),
-            False,
-            "unknown",
-        ),  # it crashed after a 2xx answer
+        (failed_op("connector_runtime_error", 1), False, "unknown"),  # it crashed after a 2xx
         (failed_op("capability_denied", 1), False, "unknown"),  # its next request was refused
         (failed_op("connector_runtime_error", 2, lost=1, own=True), False, "unknown"),
         (failed_op("connector_runtime_error", 1, own=True), False, "failed"),
@@ -170,12 +159,8 @@ def retried(
     on: type[Scripted] = Scripted,
 ) -> tuple[RunOutcome, Scripted, list[float]]:
     clock, waits, connector = FrozenClock(), list[float](), on(*ends)
-    whole = send_draft(idempotent=True)
-    whole = replace(
-        whole,
-        steps=(replace(whole.steps[0], idempotent=idempotent),),
-        limits=replace(whole.limits, wall_seconds=wall_seconds),
-    )
+    whole = send_draft(idempotent=idempotent)
+    whole = replace(whole, limits=replace(whole.limits, wall_seconds=wall_seconds))
     plan = run_plan(connector, whole)
     ending = run(Executor(clock, sleep=passing_time(clock, waits)).run(plan, before_retry=again))
     return ending, connector, waits
@@ -198,7 +183,6 @@ def test_an_idempotent_step_is_repeated_three_times_and_then_given_up() -> None:
 
 @pytest.mark.parametrize("first", [BUSY, LOST])
 def test_a_retry_that_succeeds_completes_the_run(first: OpResult) -> None:
-    """What the first try met is forgotten."""
     ending, connector, _ = retried(first, DONE)
     assert (ending.kind, ending.output, connector.calls) == ("completed", {"done": True}, 2)
 
@@ -285,7 +269,6 @@ def test_an_op_outside_the_actions_subset_never_reaches_its_connector() -> None:
 
 
 def test_a_stop_while_a_retry_waits_ends_the_run() -> None:
-    """The wait is cut short, and nothing is sent again."""
     connector, stop = Scripted(BUSY, DONE), StopRequest()
 
     async def sleep(_seconds: float) -> None:
@@ -299,7 +282,6 @@ def test_a_stop_while_a_retry_waits_ends_the_run() -> None:
 
 
 def test_a_stop_during_a_step_keeps_the_next_from_beginning() -> None:
-    """The step that had ended is named: it is not undone."""
     stop = StopRequest()
 
     class Stopping(Scripted):

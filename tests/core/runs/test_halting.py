@@ -124,22 +124,6 @@ async def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_as
 
 
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
-async def test_what_the_service_returned_decides_and_not_what_the_agent_meant(
-    core: Core, mailbox: Mailbox
-) -> None:
-    """A list that names another draft than the person thought of is seen before it is sent."""
-    second = await halted(core)
-    found = sent_to(second, "send")["draft_id"]
-    assert found
-    await core.app.approvals.deny(second.approval_id, "another draft")
-    over = await core.ended(second)
-    assert over.state == "denied"
-    row = await core.result(second.approval_id)
-    assert list(row.progress.steps) == ["find"]
-    assert mailbox.state()["sent"] == []
-
-
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
 async def test_a_yes_to_the_first_question_is_none_to_the_second(
     core: Core, mailbox: Mailbox
 ) -> None:
@@ -289,6 +273,5 @@ async def test_every_step_stands_in_the_item_though_none_needs_what_another_retu
 
 
 async def test_an_action_of_one_step_has_no_list_of_steps(core: Core) -> None:
-    """Its operation says all."""
     view = await core.ask()
     assert (view.steps, view.op) == ((), "send_draft")

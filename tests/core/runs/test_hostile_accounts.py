@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from aileron_core.connectors.protocol import Limits
-from aileron_core.console_port.intents import ChooseAccount, StopEverything
+from aileron_core.console_port.intents import StopEverything
 from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.accounts import ConnectorWithAccount
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens
@@ -21,7 +21,16 @@ from aileron_core.runs.model import RunRecord
 from aileron_core.server.responses import pending_body, result_body
 from aileron_core.settings import Settings
 from aileron_core.vault.secret import Secret
-from tests.core.runs.test_accounts import CANARY, NEEDS_KEY, Place, bind, place, start, waiting
+from tests.core.runs.test_accounts import (
+    CANARY,
+    NEEDS_KEY,
+    Place,
+    bind,
+    choose_account,
+    place,
+    start,
+    waiting,
+)
 from tests.support.core_harness import PASSPHRASE, PATIENCE, Core, Start
 from tests.support.frozen_clock import FrozenClock
 from tests.support.scripted_guest import furnish_guest
@@ -214,11 +223,7 @@ async def test_an_agent_never_learns_of_accounts(start: Start) -> None:
         await bind(core, "home", "canary-of-home")
         view = await waiting(core, "see")
         said.append(for_agent(await core.result(view.approval_id)))
-        await core.do(
-            ChooseAccount(
-                approval_id=view.approval_id, connector="local://tests/scripted", binding=work.name
-            )
-        )
+        await choose_account(core, view, work.name)
         await core.ended(view)
         said.append(for_agent(await core.result(view.approval_id)))
         core.app.vault.lock()
@@ -270,29 +275,18 @@ async def test_twenty_calls_wait_and_each_ends_in_its_own_way_over_restarts(plac
         await core.app.approvals.deny(ids[0], "no")
         await core.app.approvals.withdraw(core.session.session_id, ids[1], "")
     async with Core.open(place.home, clock=clock, settings=settings, make_outgoing=make) as core:
+
+        def waiting_in() -> set[str]:
+            return {run.row.state for run in core.app.registry if run.is_waiting}
+
         waits = {run.row.approval_id for run in core.app.registry if run.is_waiting}
         assert waits == set(ids[2:])
         await core.app.approvals.deny(ids[2], "no")
         assert place.service.seen == []
         core.app.vault.unlock(Secret(PASSPHRASE))
-        await core.until(
-            lambda: (
-                (
-                    not any(run.row.state == "awaiting_vault" for run in core.app.registry)
-                    and len(place.keys) >= 17
-                )
-                or None
-            )
-        )
+        await core.until(lambda: "awaiting_vault" not in waiting_in() and len(place.keys) >= 17)
         core.app.vault.lock()
-        await core.until(
-            lambda: (
-                all(
-                    run.row.state == "awaiting_vault" for run in core.app.registry if run.is_waiting
-                )
-                or None
-            )
-        )
+        await core.until(lambda: waiting_in() == {"awaiting_vault"})
         clock.advance(601)
         await core.app.approvals.expire_overdue()
         assert not [run for run in core.app.registry if run.is_waiting]

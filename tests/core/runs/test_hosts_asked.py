@@ -48,16 +48,6 @@ async def test_the_host_that_was_asked_is_named_and_not_the_first_of_the_manifes
         assert {each.headers["Host"] for each in service.seen} == {"z.example"}
 
 
-async def test_each_host_of_several_that_were_asked_is_named(start: Start, home: Path) -> None:
-    """In the order in which they were asked."""
-    both = [{"url": "https://z.example/x"}, {"url": "https://a.example/y"}]
-    furnish_guest(home, both, TWO)
-
-    async with start() as core:
-        _, ready = await first_and_ready(core)
-        assert ready.preview.host == "z.example and a.example"
-
-
 async def test_a_refusal_is_blamed_on_the_host_that_refused(
     start: Start, service: ScriptedService, home: Path
 ) -> None:

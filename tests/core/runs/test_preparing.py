@@ -118,17 +118,12 @@ def test_what_is_called_most_is_compiled_first(
 ) -> None:
     """At start, one after the other, by what the database knows of earlier calls."""
     install_examples(home)
-    other = ConnectorStore(home).install_bytes(
-        (
-            Path(__file__).parents[3] / "examples" / "connectors" / "mail-drafts" / "connector.wasm"
-        ).read_bytes(),
+    store = ConnectorStore(home)
+    (mail,) = (each.identity for each in store.list())
+    other = store.install_bytes(
+        store.read(mail.hash)[0],
         b'[connector]\nname = "local://aileron/other"\nversion = "1.0.0"\n'
         b'[capabilities.network]\nhosts = ["gmail.googleapis.com:443"]\n',
-    )
-    (mail,) = (
-        each.identity
-        for each in ConnectorStore(home).list()
-        if each.identity.hash != other.identity.hash
     )
     used = (
         UPDATE_DRAFT.replace("update-draft", "use-other")

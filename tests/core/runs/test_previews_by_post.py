@@ -22,14 +22,7 @@ TOKEN = "AmazonAthena.GetSessionToken"
 
 
 def graphql_request(query: str) -> dict[str, object]:
-    body = json.dumps({"query": query})
-    headers = {"Content-Type": "application/json"}
-    return {
-        "method": "POST",
-        "url": "https://api.example/graphql",
-        "headers": headers,
-        "body": body,
-    }
+    return READ | {"url": "https://api.example/graphql", "body": json.dumps({"query": query})}
 
 
 def athena(operation: str) -> dict[str, object]:
@@ -37,13 +30,11 @@ def athena(operation: str) -> dict[str, object]:
     return {"method": "POST", "url": "https://api.example/", "headers": headers, "body": "{}"}
 
 
+READ: dict[str, object] = {
+    "method": "POST", "url": "https://api.example/read",
+    "headers": {"Content-Type": "application/json"}, "body": '{"id": 5}',
+}  # fmt: skip
 QUERY = graphql_request("query { viewer { id } }")
-READ = {
-    "method": "POST",
-    "url": "https://api.example/read",
-    "headers": {"Content-Type": "application/json"},
-    "body": '{"id": 5}',
-}
 UNCHECKED = "unchecked requests of see to api.example/read"
 
 

@@ -58,16 +58,7 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
                 return
             # The yes of the earlier life is void: no words, no decision, the preview fetched anew.
             assert found.decided_at is None
-            again = await core.until(
-                lambda: next(
-                    (
-                        v
-                        for v in core.views(view.approval_id)
-                        if v.digest and v.preview.status != "fetching"
-                    ),
-                    None,
-                )
-            )
+            again = await core.looked(view.approval_id)
             assert again.words != view.words
             with pytest.raises(Conflict, match="The call changed"):
                 await core.approve(view)
@@ -78,7 +69,6 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
 
 
 async def test_a_deadline_holds_over_a_restart(home: Path, mailbox: Mailbox) -> None:
-    """Expiry is a deadline on the row, over restarts."""
     install_examples(home)
     clock = FrozenClock()
 

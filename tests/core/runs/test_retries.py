@@ -35,7 +35,6 @@ async def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(
 async def test_a_repeat_of_an_idempotent_step_is_preceded_by_a_recheck(
     core: Core, mailbox: Mailbox
 ) -> None:
-    """Before each retry the world is looked at again."""
     view = await core.ask()
     mailbox.control(fail={"op": "send", "status": 503, "times": 1})
     assert (await core.run(view)).state == "completed"

@@ -22,17 +22,12 @@ PROMPT = 10.0
 
 
 async def begun(core: Core, action: str) -> LiveRun:
-    """Return the run of *action* once it runs."""
-    return await core.until(
-        lambda: next(
-            (
-                each
-                for each in core.app.registry
-                if each.row.action == action and each.row.state is RunState.EXECUTING
-            ),
-            None,
-        )
-    )
+
+    def executing() -> list[LiveRun]:
+        own = [each for each in core.app.registry if each.row.action == action]
+        return [each for each in own if each.row.state is RunState.EXECUTING]
+
+    return (await core.until(executing))[0]
 
 
 @contextmanager
@@ -91,7 +86,6 @@ async def test_a_stopped_run_whose_request_waits_for_an_answer_has_an_unknown_ou
 
 
 async def test_stopping_one_run_leaves_another_of_the_same_connector_alone(home: Path) -> None:
-    """Only what the person named is stopped."""
     sleeper(home)
     long_action(home, install_sleeper(home, seconds=60), name="other-work", limits=LIMITS)
 

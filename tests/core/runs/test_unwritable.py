@@ -38,17 +38,14 @@ async def test_no_run_begins_while_the_audit_cannot_be_written(
         assert caught.value.to_failure().class_ == "unavailable"
         assert caught.value.to_failure().retriable
     assert writes(mailbox) == []
-    health = await core.until(
-        lambda: next((event for event in core.events if isinstance(event, StorageHealth)), None)
-    )
-    assert not health.writable
+
+    def told() -> list[bool]:
+        return [event.writable for event in core.events if isinstance(event, StorageHealth)]
+
+    assert not (await core.until(told))[0]
     writable(core, yes=True)
     # The console finds out by itself that it can be written again.
-    await core.until(
-        lambda: [
-            event for event in core.events if isinstance(event, StorageHealth) and event.writable
-        ]
-    )
+    await core.until(lambda: told()[-1])
     assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
     assert not (await core.call()).attached
 

@@ -97,7 +97,6 @@ async def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> 
 
 
 async def test_a_session_lives_over_a_restart_and_its_end_does_too(home: Path) -> None:
-    """Until the session ends."""
     async with Core.open(home) as core:
         token, session_id = core.token, core.session.session_id
     async with Core.open(home) as core:

@@ -114,7 +114,6 @@ class Shell:
         return "".join(lines).strip()
 
     def hide(self) -> None:
-        """Hide what is new now."""
         self.hider.hide(scan_project(self.project))
 
 
@@ -134,7 +133,6 @@ class Bench:
         self.commit("first", "file", "one\n")
 
     def git(self, *words: str, code: int | None = 0, where: Path | None = None) -> str:
-        """Run the person's git."""
         return git(where or self.project, *words, home=self.person, code=code)
 
     def commit(self, message: str, name: str, text: str, where: Path | None = None) -> str:
@@ -145,7 +143,6 @@ class Bench:
         return self.git("rev-parse", "HEAD", where=where)
 
     def begin(self, session: str = "ses-1", project: Path | None = None) -> Agent:
-        """Begin a session."""
         project = project or self.project
         folders = prepare_repositories(
             bwrap=BWRAP,
@@ -183,7 +180,6 @@ class Bench:
         assert not self.ran.exists(), self.ran.read_text()
 
     def refs(self, where: Path | None = None) -> dict[str, str]:
-        """Return the person's refs."""
         listed = self.git("for-each-ref", "--format=%(refname) %(objectname)", where=where)
         return dict(line.split(" ") for line in listed.splitlines())
 

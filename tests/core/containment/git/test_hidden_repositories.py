@@ -34,7 +34,6 @@ def entries(folder: Path) -> set[str]:
 
 
 def hidden_now(agent: Agent) -> list[Path]:
-    """Return what the session hides now."""
     return list((agent.folders.folder / "hidden").glob("*"))
 
 

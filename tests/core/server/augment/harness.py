@@ -23,7 +23,7 @@ from aileron_core.clock import Clock
 from aileron_core.sessions.model import OpenedSession
 from aileron_core.settings import GatewaySettings, Settings
 from tests.core.server.augment.scripted_model import ScriptedModel
-from tests.core.server.gateway.harness import Gateway, Upstream, listening_console
+from tests.core.server.gateway.harness import Answering, Gateway, Upstream, listening_console
 from tests.support.core_harness import PATIENCE, open_session
 from tests.support.echoes import ECHO, InstalledConnectors, chained, install_connectors
 
@@ -226,16 +226,12 @@ class Augmented(Gateway):
 
     async def waiting(self) -> Any:
         """Return the view of the one call that waits for a person, once it can be decided."""
-        return await self.until(
-            lambda: next(
-                (
-                    view
-                    for view in self.app.publisher.approvals()
-                    if view.state == "pending" and view.digest and view.preview.status != "fetching"
-                ),
-                None,
-            )
-        )
+
+        def decidable() -> list[Any]:
+            waits = [each for each in self.app.publisher.approvals() if each.state == "pending"]
+            return [each for each in waits if each.digest and each.preview.status != "fetching"]
+
+        return (await self.until(decidable))[0]
 
     async def approve(self) -> None:
         view = await self.waiting()
@@ -277,7 +273,7 @@ def _furnish(home: Path) -> None:
 
 @contextlib.asynccontextmanager
 async def augmenting(
-    model: ScriptedModel,
+    model: ScriptedModel | Answering,
     *,
     hold_seconds: float = PATIENCE,
     furnish: Callable[[Path], None] = _furnish,

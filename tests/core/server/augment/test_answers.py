@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.server.augment.harness import EACH_WIRE, STREAMED, Augmented, augmenting
+from tests.core.server.augment.harness import EACH_WIRE, STREAMED, augmenting
 from tests.core.server.augment.scripted_model import Call, ScriptedModel, Text, Thinking, events_of
 
 
@@ -33,13 +33,8 @@ async def test_a_call_of_ours_runs_and_the_agent_sees_one_answer(wire: str, stre
         assert reply.output_tokens == 14
         assert reply.id.endswith("0")
         first, second = model.requests
-        assert tool_names(first) == [
-            "own_tool",
-            "read_inbox",
-            "send_draft",
-            "check_action_status",
-            "withdraw_action",
-        ]
+        ours = ["read_inbox", "send_draft", "check_action_status", "withdraw_action"]
+        assert tool_names(first) == ["own_tool", *ours]
         assert first["tools"] == second["tools"]
         assert '\\"hello\\"' in json.dumps(history(second)[-1])
         assert await made.runs() == [("read-inbox", "completed")]
@@ -48,7 +43,6 @@ async def test_a_call_of_ours_runs_and_the_agent_sees_one_answer(wire: str, stre
 @EACH_WIRE
 @STREAMED
 async def test_what_a_person_approves_runs_while_the_answer_waits(wire: str, stream: bool) -> None:
-    """The model reads the output as the result of its call."""
     model = ScriptedModel([Call("send_draft", {"text": "to Anna"})], [Text("Sent.")])
     async with augmenting(model) as made:
         asking = asyncio.create_task(made.agent(wire, stream=stream).ask("send it"))
@@ -82,13 +76,9 @@ async def test_a_call_that_nobody_decides_is_pending_and_can_be_asked_after(wire
         assert view.approval_id in told
         assert "check_action_status" in told
         await made.approve()
-        await made.until(
-            lambda: None if made.app.publisher.approvals()[0].ended_at is None else True
-        )
-        model.answers += [
-            [Call("check_action_status", {"approval_id": view.approval_id})],
-            [Text("Done.")],
-        ]
+        await made.until(lambda: made.app.publisher.approvals()[0].ended_at)
+        check = Call("check_action_status", {"approval_id": view.approval_id})
+        model.answers += [[check], [Text("Done.")]]
         assert (await agent.ask("and now?")).text == "Done."
         assert "to Anna" in json.dumps(history(model.requests[3])[-1])
         assert await made.runs() == [("send-draft", "completed")]
@@ -184,29 +174,12 @@ async def test_in_a_mixed_turn_ours_run_and_the_agent_gets_its_own(wire: str, st
         assert await made.runs() == [("read-inbox", "completed")]
 
 
-@pytest.fixture
-async def plain_answer() -> Any:
-    model = ScriptedModel([Text("Hi.")])
-    async with augmenting(model) as made:
-        yield made
-
-
-async def test_what_does_not_change_passes_byte_for_byte(plain_answer: Augmented) -> None:
+async def test_what_does_not_change_passes_byte_for_byte() -> None:
     """A stream without a call of ours is the model's own bytes."""
-    import http.client
-
-    def ask() -> bytes:
-        connection = http.client.HTTPConnection("127.0.0.1", plain_answer.port)
-        body = json.dumps(
-            {"model": "m", "stream": True, "messages": [{"role": "user", "content": "x"}]}
-        )
-        connection.request("POST", f"/gw/{plain_answer.session.gateway_token}/v1/messages", body)
-        found = connection.getresponse().read()
-        connection.close()
-        return found
-
-    said = b"".join(events_of(b"/v1/messages", 0, [Text("Hi.")]))
-    assert await asyncio.to_thread(ask) == said
+    asked = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "x"}]}
+    async with augmenting(ScriptedModel([Text("Hi.")])) as made:
+        _, answer = await made.post(b"/v1/messages", body=json.dumps(asked).encode())
+    assert answer == b"".join(events_of(b"/v1/messages", 0, [Text("Hi.")]))
 
 
 @pytest.mark.parametrize("size", [10, 1_200_000])

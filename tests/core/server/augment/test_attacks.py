@@ -22,6 +22,7 @@ from aileron_core.server.shares import Shares
 from tests.core.server.augment.harness import Augmented, augmenting
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
 from tests.core.server.augment.test_ends import MESSAGES, PATHS, model_request, read_head
+from tests.core.server.gateway.harness import writes
 from tests.support.core_harness import records
 
 LARGE = "x" * 12_000_000
@@ -76,28 +77,6 @@ async def test_what_ran_is_known_when_the_agent_hangs_up_on_its_answer() -> None
         assert told[2]["content"][0]["type"] == "tool_result"
         assert "own" not in json.dumps(told)
         assert "twice" in json.dumps(told)
-
-
-async def test_equal_requests_that_ran_beside_each_other_are_both_known() -> None:
-    model = ScriptedModel(
-        [Call("send_draft", {"text": "one"})],
-        [Call("send_draft", {"text": "two"})],
-        [Text("It waits.")],
-    )
-    async with augmenting(model) as made:
-        both = [await made.client(), await made.client()]
-        for each in both:
-            await each.send(b"POST", b"/v1/messages", body=model_request())
-            await read_head(each.reader)
-        await made.until(lambda: len(made.app.publisher.approvals()) == 2)
-        for each in both:
-            each.hang_up()
-        await all_over(made)
-        later = await made.client()
-        await later.ask(b"POST", b"/v1/messages", body=model_request())
-        told = json.dumps(model.requests[2]["messages"])
-        assert '"one"' in told
-        assert '"two"' in told
 
 
 async def test_what_one_format_hides_is_not_sent_in_another() -> None:
@@ -315,14 +294,8 @@ async def test_the_answers_of_models_are_bounded_over_all_requests_too(stream: b
 
 async def test_other_requests_go_on_while_a_long_answer_is_read() -> None:
     """It comes in a few large pieces, with an event in each byte of them."""
-
-    async def newlines(_seen: Any, _reader: Any, writer: asyncio.StreamWriter) -> None:
-        head = (
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100000\r\n\r\n"
-        )
-        writer.write(head + b"\n" * 100_000)
-
-    async with augmenting(newlines) as made:  # type: ignore[arg-type]
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100000\r\n\r\n"
+    async with augmenting(writes(head + b"\n" * 100_000)) as made:
         agent = await made.client()
         await agent.send(b"POST", b"/v1/messages", body=model_request())
         await read_head(agent.reader)
@@ -417,15 +390,9 @@ async def test_a_choice_that_nobody_asked_for_shows_no_call_of_ours() -> None:
     said = {"message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}
     more = {"message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "tool_calls"}
     body = json.dumps({"id": "c", "choices": [said, {"index": 1, **more}]}).encode()
-
-    async def model(_seen: Any, _reader: Any, writer: asyncio.StreamWriter) -> None:
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-        writer.write(head % len(body) + body)
-
-    async with augmenting(model) as made:  # type: ignore[arg-type]
-        agent = await made.client()
-        asked = model_request("chat", stream=False)
-        _, answer = await agent.ask(b"POST", PATHS["chat"], body=asked)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    async with augmenting(writes(head % len(body) + body)) as made:
+        _, answer = await made.post(PATHS["chat"], body=model_request("chat", stream=False))
     assert b"Hi." in answer
     assert b"read_inbox" not in answer
 
@@ -433,11 +400,7 @@ async def test_a_choice_that_nobody_asked_for_shows_no_call_of_ours() -> None:
 @pytest.mark.parametrize("status", [204, 304])
 async def test_an_answer_that_has_no_body_gets_none(status: int) -> None:
     """The end of a chunked one would be read as the beginning of the next answer."""
-
-    async def empty(_seen: Any, _reader: Any, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 %d X\r\n\r\n" % status)
-
-    async with augmenting(empty) as made:  # type: ignore[arg-type]
+    async with augmenting(writes(b"HTTP/1.1 %d X\r\n\r\n" % status)) as made:
         agent = await made.client()
         for _ in range(2):
             await agent.send(b"POST", b"/v1/messages", body=model_request())
@@ -479,9 +442,7 @@ async def test_nothing_is_sent_for_a_session_that_ended_while_its_request_was_re
 async def test_a_body_that_says_it_is_not_compressed_is_read() -> None:
     model = ScriptedModel([Text("Hi.")])
     async with augmenting(model) as made:
-        agent = await made.client()
-        plain = b"Content-Encoding: identity"
-        await agent.ask(b"POST", b"/v1/messages", plain, body=model_request())
+        await made.post(b"/v1/messages", b"Content-Encoding: identity", body=model_request())
         assert await records(made.app, "session.not_augmented") == []
     assert model.requests[0]["tools"]
 

@@ -13,6 +13,7 @@ from tests.core.server.augment.scripted_model import (
     STREAM_HEAD,
     BrokenOff,
     Call,
+    Refusal,
     ScriptedModel,
     Text,
     chunk,
@@ -119,14 +120,20 @@ async def test_a_stream_that_breaks_off_breaks_for_an_agent_of_http_1_0_too(wire
 
 
 @EACH_WIRE
-@STREAMED
-async def test_after_an_answer_that_breaks_off_what_ran_is_not_run_again(
-    wire: str, stream: bool
+@pytest.mark.parametrize(
+    ("stream", "then"),
+    [
+        (False, BrokenOff([Text("Half of it.")])),
+        (True, BrokenOff([Text("Half of it.")])),
+        (False, Refusal(529, "overloaded")),
+    ],
+    ids=["broken whole", "broken stream", "refused"],
+)
+async def test_after_an_answer_that_breaks_off_or_is_refused_what_ran_is_not_run_again(
+    wire: str, stream: bool, then: BrokenOff | Refusal
 ) -> None:
-    """A whole one is an error that SDKs repeat by themselves; a stream breaks, and its agent asks again."""
-    model = ScriptedModel(
-        [Call("read_inbox", {"text": "once"})], BrokenOff([Text("Half of it.")]), [Text("Read.")]
-    )
+    """SDKs repeat a whole one by themselves; a stream breaks, and its agent asks again."""
+    model = ScriptedModel([Call("read_inbox", {"text": "once"})], then, [Text("Read.")])
     async with augmenting(model) as made:
         agent = made.agent(wire, stream=stream, retries=0 if stream else 2)
         if stream:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from aileron_core.connectors.protocol import Route
 from examples.mailbox import Mailbox
 from tests.core.server.augment.harness import (
     EACH_WIRE,
@@ -42,11 +43,8 @@ async def test_names_that_meet_are_told_apart_towards_the_model_and_back(
         assert reply.calls == (("c-1", "read_inbox"), ("c-2", "aileron_x"))
         assert await made.runs() == []
         assert (await agent.answer_call(reply, "own")).text == "Done."
-        assert tool_names(model.requests[0])[:3] == [
-            "read_inbox",
-            "agent_aileron_x",
-            "aileron_read_inbox",
-        ]
+        told = ["read_inbox", "agent_aileron_x", "aileron_read_inbox"]
+        assert tool_names(model.requests[0])[:3] == told
         assert '"agent_aileron_x"' in json.dumps(history(model.requests[1]))
         assert await made.runs() == [("read-inbox", "completed")]
         (record,) = await records(made.app, "session.tools_renamed")
@@ -133,8 +131,6 @@ async def test_a_session_in_the_normal_mode_is_not_read() -> None:
 
 async def test_nothing_of_a_preview_enters_a_request_to_a_model(mailbox: Mailbox) -> None:
     """The person sees the draft's lines; the model that asked for it is told only how it ended."""
-    from aileron_core.connectors.protocol import Route
-
     call = Call("send_draft", {"draft_id": DRAFT})
     model = ScriptedModel([call], [Text("It waits.")])
     route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
@@ -142,13 +138,8 @@ async def test_nothing_of_a_preview_enters_a_request_to_a_model(mailbox: Mailbox
         agent = made.agent("messages", stream=True)
         await agent.ask("send it")
         view = await made.waiting()
-        seen = (
-            json.dumps([str(each) for each in view.preview.rows])
-            if hasattr(view.preview, "rows")
-            else str(view)
-        )
-        assert "Anna Brandt" in seen
-        assert "Q3 numbers" in seen
+        assert "Anna Brandt" in str(view.preview)
+        assert "Q3 numbers" in str(view.preview)
         check = Call("check_action_status", {"approval_id": view.approval_id})
         model.answers += [[check, call], [Text("It still waits.")], [check], [Text("Denied.")]]
         await agent.ask("is it there?")

@@ -65,9 +65,18 @@ Serving = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 Answering = Callable[[Seen, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-async def fine(_seen: Seen, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer with two bytes."""
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+def writes(data: bytes, *, closes: bool = False) -> Answering:
+    """Answer with *data* as it stands, and hang up behind it if wanted."""
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        if closes:
+            writer.close()
+
+    return answering
+
+
+fine = writes(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
 
 async def read_head(reader: asyncio.StreamReader) -> bytes:
@@ -95,7 +104,6 @@ async def read_chunks(reader: asyncio.StreamReader) -> list[bytes]:
 
 
 async def read_body(head: bytes, reader: asyncio.StreamReader) -> bytes:
-    """Return the body that *head* announces."""
     if re.search(rb"(?im)^transfer-encoding:.*chunked", head):
         return b"".join(await read_chunks(reader))
     length = re.search(rb"(?im)^content-length: *(\d+)", head)
@@ -194,12 +202,10 @@ class Client:
     async def ask(
         self, method: bytes, target: bytes, *lines: bytes, body: bytes | None = None
     ) -> tuple[bytes, bytes]:
-        """Send a request and return its answer."""
         await self.send(method, target, *lines, body=body)
         return await self.answer(bodiless=method == b"HEAD")
 
     def hang_up(self) -> None:
-        """End the connection at once."""
         self.writer.transport.abort()
 
 
@@ -216,14 +222,12 @@ class Gateway:
     _writers: list[asyncio.StreamWriter]
 
     async def client(self, token: str | None = None) -> Client:
-        """Return a new connection to it."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=2**20)
         self._writers.append(writer)
         gateway_token = self.session.gateway_token if token is None else token
         return Client(reader, writer, b"127.0.0.1:%d" % self.port, gateway_token.encode())
 
     async def another_session(self, **terms: Any) -> OpenedSession:
-        """Open one more."""
         return await open_session(self.app, **terms)
 
     async def post(self, target: bytes, *lines: bytes, body: bytes) -> tuple[bytes, bytes]:
@@ -232,12 +236,10 @@ class Gateway:
 
     @property
     def handler(self) -> GatewayApp:
-        """The application itself."""
         return self.server._server.config.loaded_app._app.state.gateway
 
     @property
     def traffic(self) -> TrafficView:
-        """The session's numbers."""
         found = self.app.traffic.view(self.session.session.session_id)
         assert found is not None
         return found

@@ -28,7 +28,6 @@ def test_without_a_word_in_config_each_provider_is_its_own() -> None:
 
 
 def test_an_upstream_of_ones_own_has_scheme_port_and_base_path(tmp_path: Path) -> None:
-    """The others stay the providers'."""
     text = '[gateway]\nopenai = "http://[::1]:8080/base/"\nanthropic = "https://x.example"\n'
     found = upstreams(load_settings(write_config(tmp_path, text)).gateway)
     openai, anthropic = found["openai"], found["anthropic"]

@@ -154,8 +154,6 @@ async def test_the_console_is_nobodys_upstream() -> None:
 async def test_an_upstream_that_cannot_be_reached_is_named_in_an_error_of_the_providers_shape(
     url: str, words: str
 ) -> None:
-    """What failed, and on what."""
-
     async def speak(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Plain\r\n\r\n")
 
@@ -242,7 +240,6 @@ async def test_an_https_upstream_is_verified_by_its_name_and_a_ca_of_ones_own(
 
 
 async def test_a_large_stream_passes_over_tls_as_it_does_without(tmp_path: Path) -> None:
-    """8 MB both ways."""
     context, ca = certificates(tmp_path, "models.example")
     body = bytes(range(256)) * 32768
 

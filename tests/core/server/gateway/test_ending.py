@@ -4,7 +4,7 @@ import asyncio
 import json
 import resource
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,6 +22,7 @@ from tests.core.server.gateway.harness import (
     read_chunk,
     read_head,
     slow_client,
+    writes,
 )
 
 MB = 1024 * 1024
@@ -47,13 +48,7 @@ async def streams(_seen: Seen, reader: asyncio.StreamReader, writer: asyncio.Str
 )
 async def test_an_upstream_that_dies_in_mid_stream_breaks_the_clients_stream(start: bytes) -> None:
     """What came is passed, and nothing says that it was all."""
-
-    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-        writer.write(start)
-        await writer.drain()
-        writer.close()
-
-    async with passing(answering) as gateway:
+    async with passing(writes(start, closes=True)) as gateway:
         client = await gateway.client()
         await client.send(b"POST", b"/v1/messages", body=b"{}")
         whole = await client.reader.read()
@@ -154,13 +149,8 @@ async def test_an_upstream_that_dies_while_a_body_is_awaited_is_reported_at_once
 )
 async def test_what_is_no_answer_is_no_answer_to_the_client(nonsense: bytes) -> None:
     """A head that could be read in two ways, or without an end, goes no further."""
-
-    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-        writer.write(nonsense)
-
-    async with passing(answering) as gateway:
-        client = await gateway.client()
-        head, _body = await client.ask(b"GET", b"/v1/responses")
+    async with passing(writes(nonsense)) as gateway:
+        head, _ = await (await gateway.client()).ask(b"GET", b"/v1/responses")
         if head.startswith(b"HTTP/1.1 200 "):
             assert b"Set-Cookie" in head  # a bare LF ends a line, as it does for the client
         else:
@@ -189,9 +179,7 @@ async def test_an_answer_that_nobody_asked_for_reaches_nobody() -> None:
 async def test_a_kept_connection_that_died_is_replaced_for_what_only_reads() -> None:
     """GET and HEAD without a body go up again; nothing else does."""
 
-    async def answering(
-        seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         if gateway_connections[seen.connection] > 0:
             writer.transport.abort()  # the second one of a connection
             return
@@ -228,9 +216,7 @@ async def test_a_kept_connection_is_closed_after_its_time(monkeypatch: pytest.Mo
 async def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms() -> None:
     """The median over many; in mid-stream, before an answer, and in mid-body."""
 
-    async def answering(
-        seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def answering(seen: Seen, reader: Any, writer: asyncio.StreamWriter) -> None:
         if b"stream" in seen.line:
             writer.write(STREAM + b"2\r\nhi\r\n")
         asked.set()
@@ -325,7 +311,7 @@ async def test_a_connection_that_waited_for_a_slow_client_serves_the_next_one() 
         slow.writer.transport.pause_reading()  # type: ignore[attr-defined]
         await slow.send(b"GET", b"/slow")
         await gateway.until_traffic(lambda view: view.requests == 2 and not view.in_flight)
-        assert _is_full(gateway)
+        assert any(side.client_is_full for side in gateway.server._server.server_state.connections)
         next_one = await gateway.client()
         assert len((await next_one.ask(b"GET", b"/next"))[1]) == 3 * 8192
         assert gateway.upstream.connections == 1
@@ -333,17 +319,10 @@ async def test_a_connection_that_waited_for_a_slow_client_serves_the_next_one() 
         assert len((await slow.answer())[1]) == sent - 2 * 3 * 8192
 
 
-def _is_full(gateway: Gateway) -> bool:
-    return any(side.client_is_full for side in _clients(gateway))
-
-
 def _waiting(gateway: Gateway) -> int:
     """Return how many bytes wait for the slowest client."""
-    return max(side.client_transport.get_write_buffer_size() for side in _clients(gateway))
-
-
-def _clients(gateway: Gateway) -> Iterable[Any]:
-    return gateway.server._server.server_state.connections
+    sides = gateway.server._server.server_state.connections
+    return max(side.client_transport.get_write_buffer_size() for side in sides)
 
 
 async def test_a_slow_upstream_slows_its_client_and_fills_no_memory() -> None:

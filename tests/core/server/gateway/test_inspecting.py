@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,6 @@ async def until_seen(gateway: Gateway, **expected: Any) -> ToolCallsView:
 async def ask_model(
     client: Client, target: bytes = b"/v1/messages?beta=true", method: bytes = b"POST"
 ) -> tuple[bytes, bytes]:
-    """Ask a model."""
     body = json.dumps({"model": "m", "secret": CANARY}).encode()
     return await client.ask(method, target, body=body)
 
@@ -219,32 +218,18 @@ async def test_codex_calls_of_every_kind_are_seen() -> None:
     for body, kind in ((stream_of_items(*items), SSE), (whole, JSON)):
         async with inspecting(says([body], kind), "codex") as gateway:
             assert (await ask_model(await gateway.client(), b"/v1/responses"))[1] == body
-            seen = await until_seen(
-                gateway,
-                by_name=(
-                    ("apply_patch", 1),
-                    ("exec_command", 1),
-                    ("local_shell_call", 1),
-                    ("mcp__aileron.Bash", 1),
-                    ("mcp__x.apply_patch", 1),
-                ),
-            )
-            around = {each.tool for each in seen.went_around}
-            assert around == {"apply_patch", "exec_command", "local_shell_call"}
+            around = ("apply_patch", "exec_command", "local_shell_call")
+            names = (*around, "mcp__aileron.Bash", "mcp__x.apply_patch")
+            seen = await until_seen(gateway, by_name=tuple((name, 1) for name in names))
+            assert {each.tool for each in seen.went_around} == {*around}
 
 
 async def test_calls_of_chat_completions_are_seen_whole_and_streamed() -> None:
-    def call(name: str) -> dict[str, Any]:
-        return {
-            "index": 0,
-            "id": "c",
-            "type": "function",
-            "function": {"name": name, "arguments": "{}"},
-        }
-
-    choice = {"index": 0, "delta": {"tool_calls": [call("bash")]}, "finish_reason": None}
+    function = {"name": "bash", "arguments": "{}"}
+    calls = [{"index": 0, "id": "c", "type": "function", "function": function}]
+    choice = {"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}
     streamed = b"data: %b\n\ndata: [DONE]\n\n" % json.dumps({"choices": [choice]}).encode()
-    message = {"role": "assistant", "content": None, "tool_calls": [call("bash")]}
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
     whole = json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).encode()
     async with inspecting(says([streamed], SSE), "opencode", "") as gateway:
         await ask_model(await gateway.client(), b"/v1/chat/completions")
@@ -285,57 +270,57 @@ async def test_a_session_in_augment_mode_is_not_inspected() -> None:
         assert seen_of(gateway) == ToolCallsView()
 
 
-async def test_a_reader_that_is_slow_delays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def go_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Nothing of an answer is read before this is set."""
+    event, feed = threading.Event(), StreamReader.feed
+
+    def slow(self: StreamReader, data: bytes) -> Any:
+        event.wait(PATIENCE)
+        return feed(self, data)
+
+    monkeypatch.setattr(StreamReader, "feed", slow)
+    yield event
+    event.set()
+
+
+async def all_read(gateway: Gateway) -> None:
+    inspector: Any = gateway.handler._inspector
+    async with asyncio.timeout(PATIENCE):
+        while inspector._shares._used:
+            await asyncio.sleep(0.005)
+
+
+async def test_a_reader_that_is_slow_delays_nothing(go_on: threading.Event) -> None:
     """The whole answer is there before its first byte was read; what was seen comes later."""
-    go_on, feed = threading.Event(), StreamReader.feed
-
-    def slow(self: StreamReader, data: bytes) -> Any:
-        go_on.wait(PATIENCE)
-        return feed(self, data)
-
-    monkeypatch.setattr(StreamReader, "feed", slow)
     stream = message_stream("Bash")
-    try:
-        async with inspecting(says([stream[:50], stream[50:]], SSE)) as gateway:
-            for _ in range(3):
-                assert (await ask_model(await gateway.client()))[1] == stream
-            assert seen_of(gateway) == ToolCallsView()
-            go_on.set()
-            await until_seen(gateway, by_name=(("Bash", 3),))
-    finally:
+    async with inspecting(says([stream[:50], stream[50:]], SSE)) as gateway:
+        for _ in range(3):
+            assert (await ask_model(await gateway.client()))[1] == stream
+        assert seen_of(gateway) == ToolCallsView()
         go_on.set()
+        await until_seen(gateway, by_name=(("Bash", 3),))
 
 
-async def test_what_waits_to_be_read_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waits_to_be_read_is_bounded(
+    go_on: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Beyond that an answer is given up, and counted; the next one is read again, and another session's always."""
-    go_on, feed = threading.Event(), StreamReader.feed
     stream = message_stream("Bash")
-
-    def slow(self: StreamReader, data: bytes) -> Any:
-        go_on.wait(PATIENCE)
-        return feed(self, data)
-
-    monkeypatch.setattr(StreamReader, "feed", slow)
     monkeypatch.setattr(inspection, "MAX_BYTES", 2 * len(stream) + 20)
-    try:
-        async with inspecting(says([stream], SSE)) as gateway:
-            for _ in range(2):
-                assert (await ask_model(await gateway.client()))[1] == stream
-            await until_seen(gateway, unread=(("busy", 1),))
-            other = await gateway.another_session()
-            await ask_model(await gateway.client(other.gateway_token))
-            go_on.set()
-            await until_seen(gateway, by_name=(("Bash", 1),))
-            inspector: Any = gateway.handler._inspector
-            async with asyncio.timeout(PATIENCE):
-                while inspector._shares._used:
-                    await asyncio.sleep(0.005)
-            await ask_model(await gateway.client())
-            await until_seen(gateway, by_name=(("Bash", 2),), unread=(("busy", 1),))
-            seen = gateway.app.tool_calls.view(other.session.session_id)
-            assert (seen.by_name, seen.unread) == ((("Bash", 1),), ())
-    finally:
+    async with inspecting(says([stream], SSE)) as gateway:
+        for _ in range(2):
+            assert (await ask_model(await gateway.client()))[1] == stream
+        await until_seen(gateway, unread=(("busy", 1),))
+        other = await gateway.another_session()
+        await ask_model(await gateway.client(other.gateway_token))
         go_on.set()
+        await until_seen(gateway, by_name=(("Bash", 1),))
+        await all_read(gateway)
+        await ask_model(await gateway.client())
+        await until_seen(gateway, by_name=(("Bash", 2),), unread=(("busy", 1),))
+        seen = gateway.app.tool_calls.view(other.session.session_id)
+        assert (seen.by_name, seen.unread) == ((("Bash", 1),), ())
 
 
 @pytest.mark.parametrize("method", ["begin", "take", "end", "names_in"])
@@ -361,9 +346,7 @@ async def test_a_client_that_hangs_up_leaves_nothing_unread_and_calls_so_far_cou
     stream = message_stream("Bash")
     began = stream[: stream.index(b"input_json_delta")]
 
-    async def answering(
-        _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def answering(_seen: Seen, reader: Any, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + SSE + b"\r\n\r\n")
         writer.write(b"%x\r\n%b\r\n" % (len(began), began))
         await reader.read()
@@ -375,10 +358,7 @@ async def test_a_client_that_hangs_up_leaves_nothing_unread_and_calls_so_far_cou
         await until_seen(gateway, by_name=(("Bash", 1),))
         client.hang_up()
         await gateway.until_traffic(lambda view: not view.in_flight)
-        inspector: Any = gateway.handler._inspector
-        async with asyncio.timeout(PATIENCE):
-            while inspector._shares._used:
-                await asyncio.sleep(0.005)
+        await all_read(gateway)
         assert seen_of(gateway).unread == ()
 
 
@@ -443,12 +423,6 @@ def test_a_gateway_imports_only_what_its_sessions_need() -> None:
         "    asyncio.run(ask_model(inspects))\n"
         "    print([each for each in rooms if f'aileron_core.{each}' in sys.modules])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=100,
-    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout == "[]\n['models', 'server.inspection']\n"

@@ -25,6 +25,7 @@ from tests.core.server.gateway.harness import (
     fine,
     passing,
     read_head,
+    writes,
 )
 from tests.core.server.gateway.test_dialling import Names, certificates, dialling
 from tests.core.server.gateway.test_tunnel import SWITCHED, UPGRADE, echo_back
@@ -260,14 +261,8 @@ async def test_a_key_is_for_one_https_address(tmp_path: Path) -> None:
 
 async def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
     """It is the agent's answer; the agent has a placeholder to follow it with."""
-
-    async def moved(_seen, _reader, writer) -> None:  # type: ignore[no-untyped-def]
-        writer.write(
-            b"HTTP/1.1 307 Moved\r\nLocation: https://other.example/%b\r\nContent-Length: 0\r\n\r\n"
-            % KEY
-        )
-
-    async with keyed(tmp_path, moved) as made:
+    moved = b"HTTP/1.1 307 Moved\r\nLocation: https://other.example/%b\r\nContent-Length: 0\r\n\r\n"
+    async with keyed(tmp_path, writes(moved % KEY)) as made:
         head, _ = await (await made.client()).ask(b"POST", PATHS["openai"], made.line("openai"))
         assert head.startswith(b"HTTP/1.1 307 Moved\r\n")
         assert b"Location: https://other.example/" + b"*" * len(KEY) in head
@@ -335,16 +330,12 @@ async def test_an_answer_that_is_compressed_all_the_same_is_not_passed_on(
     where: bytes, tmp_path: Path
 ) -> None:
     """Nobody could search it."""
-
-    async def compresses(_seen, _reader, writer) -> None:  # type: ignore[no-untyped-def]
-        body = gzip.compress(KEY)
-        writer.write(b"HTTP/1.1 200 OK\r\n%b\r\n" % where)
-        if where.startswith(b"Transfer"):
-            writer.write(b"\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
-        else:
-            writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-
-    async with keyed(tmp_path, compresses) as made:
+    body = gzip.compress(KEY)
+    rest = b"Content-Length: %d\r\n\r\n%b"
+    if where.startswith(b"Transfer"):
+        rest = b"\r\n%x\r\n%b\r\n0\r\n\r\n"
+    answer = b"HTTP/1.1 200 OK\r\n%b\r\n" % where + rest % (len(body), body)
+    async with keyed(tmp_path, writes(answer)) as made:
         head, body = await (await made.client()).ask(b"POST", PATHS["openai"], made.line("openai"))
         assert head.startswith(b"HTTP/1.1 502 ")
         assert "compressed its answer" in json.loads(body)["error"]["message"]

@@ -10,6 +10,7 @@ from tests.core.server.gateway.harness import (
     read_chunk,
     read_chunks,
     read_head,
+    writes,
 )
 from tests.support.traced import TRACEPARENT, Traced, is_child_of_the_agent
 
@@ -71,14 +72,11 @@ async def test_each_chunk_of_a_stream_comes_down_when_it_was_sent_and_whole() ->
 
 async def test_chunks_that_come_in_one_read_stay_apart_and_trailers_pass() -> None:
     """Boundaries, extensions apart; what follows the last chunk."""
-
-    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-        writer.write(
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
-            b"1\r\na\r\n2;ext=1\r\nbb\r\n3\r\nccc\r\n0\r\nX-Sum: 6\r\n\r\n"
-        )
-
-    async with passing(answering) as gateway:
+    said = (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
+        b"1\r\na\r\n2;ext=1\r\nbb\r\n3\r\nccc\r\n0\r\nX-Sum: 6\r\n\r\n"
+    )
+    async with passing(writes(said)) as gateway:
         client = await gateway.client()
         await client.send(b"GET", b"/v1/models")
         head = await read_head(client.reader)
@@ -89,7 +87,6 @@ async def test_chunks_that_come_in_one_read_stay_apart_and_trailers_pass() -> No
 
 
 async def test_a_hundred_streams_at_once_each_get_their_own() -> None:
-    """100 streams, all open at the same time."""
     ready, release = asyncio.Event(), asyncio.Event()
     open_now = 0
 
@@ -144,20 +141,14 @@ async def test_answers_without_a_body_end_where_their_heads_do() -> None:
         assert await read_head(client.reader) == b"HTTP/1.1 204 No Content\r\n\r\n"
         await client.send(b"GET", b"/304")
         assert b" 304 Not Modified\r\nContent-Length: 9\r\n" in await read_head(client.reader)
-        assert await client.ask(b"GET", b"/interim") == (
-            b"HTTP/1.1 200 Then\r\nContent-Length: 3\r\n\r\n",
-            b"end",
-        )
+        then = b"HTTP/1.1 200 Then\r\nContent-Length: 3\r\n\r\n"
+        assert await client.ask(b"GET", b"/interim") == (then, b"end")
 
 
 async def test_a_body_that_ends_with_the_connection_ends_in_a_clean_chunk() -> None:
     """HTTP/1.0 upstreams and their like: the client sees the end, and its connection stays."""
-
-    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.0 200 OK\r\nX-A: b\r\n\r\nall of it")
-        writer.close()
-
-    async with passing(answering) as gateway:
+    said = writes(b"HTTP/1.0 200 OK\r\nX-A: b\r\n\r\nall of it", closes=True)
+    async with passing(said) as gateway:
         client = await gateway.client()
         for _ in range(2):
             head, body = await client.ask(b"GET", b"/v1/models")
@@ -168,11 +159,8 @@ async def test_a_body_that_ends_with_the_connection_ends_in_a_clean_chunk() -> N
 
 async def test_a_client_of_http_1_0_gets_a_body_that_ends_with_its_connection() -> None:
     """It cannot read chunks."""
-
-    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
-
-    async with passing(answering) as gateway:
+    said = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+    async with passing(writes(said)) as gateway:
         client = await gateway.client()
         client.writer.write(
             b"GET /gw/%b/v1/models HTTP/1.0\r\nHost: %b\r\n\r\n" % (client.token, client.host)
@@ -183,11 +171,8 @@ async def test_a_client_of_http_1_0_gets_a_body_that_ends_with_its_connection() 
 
 async def test_an_answer_that_comes_before_the_whole_question_passes_at_once() -> None:
     """An upstream that refuses a large body early; the client's connection stays in step."""
-
-    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
-
-    async with passing(answering) as gateway:
+    said = writes(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
+    async with passing(said) as gateway:
         client = await gateway.client()
         await client.send(b"POST", b"/v1/messages", b"Transfer-Encoding: chunked")
         # The upstream answers each request with its head and body read: one without a length.

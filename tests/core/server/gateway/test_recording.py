@@ -15,7 +15,14 @@ from aileron_core.errors import StorageUnavailable
 from aileron_core.home.layout import Home
 from aileron_core.ids import new_token, token_hash
 from aileron_core.sessions import traffic as traffic_module
-from tests.core.server.gateway.harness import Gateway, Seen, passing, read_chunk, read_head
+from tests.core.server.gateway.harness import (
+    Gateway,
+    Seen,
+    passing,
+    read_chunk,
+    read_head,
+    writes,
+)
 from tests.support.core_harness import open_session, records
 
 CANARY = b"canary-7f3a91"
@@ -89,7 +96,7 @@ async def test_what_passed_is_on_record_with_time_route_status_and_sizes() -> No
 async def test_a_refused_request_of_a_session_is_on_record_and_a_strangers_is_not() -> None:
     """An error of ours counts as one; without the token there is nobody to count it for."""
     async with passing(echo_body) as gateway:
-        gateway.upstream.answering = _dies
+        gateway.upstream.answering = writes(b"", closes=True)
         await (await gateway.client()).ask(b"GET", b"/v1/responses/1")
         await (await gateway.client("wrong")).ask(b"GET", b"/v1/responses/1")
         numbers = await gateway.until_traffic(lambda view: not view.in_flight)
@@ -97,10 +104,6 @@ async def test_a_refused_request_of_a_session_is_on_record_and_a_strangers_is_no
         await gateway.app.traffic.sweep(everything=True)
         (batch,) = await passed(gateway)
         assert [entry[4] for entry in batch] == [502]
-
-
-async def _dies(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-    writer.close()
 
 
 async def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,16 +164,12 @@ async def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
         assert (await client.ask(b"GET", b"/v1/models"))[0].startswith(b"HTTP/1.1 200 ")
 
 
-async def test_the_sessions_view_has_the_numbers_while_a_stream_goes_on_and_not_for_each_chunk() -> (
-    None
-):
+async def test_the_sessions_view_has_the_numbers_of_a_stream_and_not_for_each_chunk() -> None:
     """News at most twice a second, however many chunks pass."""
     chunks = 300
     updates: list[SessionsUpdated] = []
 
-    async def answering(
-        _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def answering(_seen: Seen, reader: Any, writer: asyncio.StreamWriter) -> None:
         writer.write(STREAM)
         for _ in range(chunks):
             writer.write(b"4\r\ndata\r\n")

@@ -75,7 +75,6 @@ def test_each_error_of_ours_has_the_shape_and_a_status_of_the_provider(
 
 
 async def test_another_token_passes_nothing() -> None:
-    """401, and the upstream hears nothing."""
     async with passing() as gateway:
         for wrong in ("", "x", "0" * 43, "%00", "a/b", "é"):
             head, _ = await (await gateway.client(wrong)).ask(b"GET", b"/v1/models")
@@ -84,7 +83,6 @@ async def test_another_token_passes_nothing() -> None:
 
 
 async def test_the_sessions_other_token_passes_nothing_and_this_one_opens_nothing_else() -> None:
-    """Neither opens what is the other's."""
     async with passing() as gateway:
         head, body = await (await gateway.client(gateway.session.token)).ask(
             b"POST", b"/v1/messages", body=b"{}"
@@ -202,9 +200,7 @@ async def test_a_request_of_this_process_itself_never_passes() -> None:
         assert gateway.upstream.connections == 0
 
 
-async def test_the_gateway_is_found_by_the_bytes_of_the_path_and_not_by_what_they_decode_to() -> (
-    None
-):
+async def test_the_gateway_is_found_by_the_bytes_of_the_path_not_by_what_they_decode_to() -> None:
     """`/%67w/` and an absolute URL are no way in: what is not the gateway's is the routes'."""
     async with passing() as gateway:
         client = await gateway.client()

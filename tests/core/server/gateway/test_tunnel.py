@@ -15,6 +15,7 @@ from tests.core.server.gateway.harness import (
     passing,
     read_head,
     slow_client,
+    writes,
 )
 
 UPGRADE = (
@@ -101,15 +102,10 @@ async def test_frames_that_come_before_the_switch_are_not_lost() -> None:
         assert await client.reader.readexactly(10) == b"early late"
 
 
-async def test_an_upgrade_that_the_upstream_refuses_is_an_ordinary_answer_and_the_last_one() -> (
-    None
-):
+async def test_an_upgrade_that_the_upstream_refuses_has_an_ordinary_answer_and_the_last() -> None:
     """Nothing else may follow on either connection: the next path would go up with our token."""
-
-    async def refuse(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 426 Not Here\r\nContent-Length: 4\r\n\r\nno\r\n")
-
-    async with passing(refuse) as gateway:
+    refusal = b"HTTP/1.1 426 Not Here\r\nContent-Length: 4\r\n\r\nno\r\n"
+    async with passing(writes(refusal)) as gateway:
         client = await gateway.client()
         await client.send(b"GET", b"/v1/responses", *UPGRADE)
         head, body = await client.answer()
@@ -172,8 +168,6 @@ async def test_what_an_upstream_said_before_it_hung_up_reaches_a_slow_client() -
 
 @pytest.mark.parametrize("who", ["client", "upstream", "session"])
 async def test_a_tunnel_ends_on_both_sides_when_one_hangs_up_or_its_session_ends(who: str) -> None:
-    """A break is passed on; nothing stays open."""
-
     async def stream(
         _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
