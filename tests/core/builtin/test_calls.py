@@ -14,13 +14,12 @@ from aileron_core.canonical import Json
 from aileron_core.connectors.builtin.worker.file_worker import FileWorker
 from aileron_core.connectors.builtin.worker.paths import Project
 from aileron_core.console_port.intents import Approve
-from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.policy.model import Policy, Rule
 from aileron_core.runs.gate import Call, GateAnswer
 from aileron_core.sessions.model import Session
-from tests.support.core_harness import Core
+from tests.support.core_harness import Core, open_session
 
 
 class Tools:
@@ -43,10 +42,7 @@ class Tools:
     @asynccontextmanager
     async def attached(self) -> AsyncGenerator["Tools"]:
         if self.session is None:
-            opened = await self.core.app.session_service.open(
-                agent="codex", label="", cwd="/tmp", claimed_pid=None, peer_pid=os.getpid(),
-                ttl=1e9, opened_by="launch", terms=SessionTerms(builtins="beside"),
-            )  # fmt: skip
+            opened = await open_session(self.core.app, opened_by="launch", builtins="beside")
             self.session = opened.session
         self.channel = self.core.app.tool_channels.get(self.session.session_id)
         self.channel.attach({"rehearsal": True})
@@ -110,9 +106,8 @@ async def test_a_change_is_made_where_the_rules_allowed_it_and_nowhere_else(
         done = await tools.call("Write", file_path="notes/a.md", content="x")
         assert (done.row.state, done.row.gated) == ("failed", False)
         link.unlink()
-        assert (
-            await tools.call("Write", file_path="notes/a.md", content="y")
-        ).row.state == "completed"
+        done = await tools.call("Write", file_path="notes/a.md", content="y")
+        assert done.row.state == "completed"
     assert (tmp_path / "code.py").read_text() == "code"
     assert link.read_text() == "y"
 
@@ -141,9 +136,8 @@ async def test_a_link_out_of_the_project_is_asked_with_its_target_and_only_that_
         fields = {each.label: each.value for each in view.preview.fields}
         assert fields == {"Path": str(read), "Is": "a file outside the project"}
         assert (await tools.approve(asked)).state == "completed"
-        assert (
-            await tools.approve(await tools.call("Write", file_path="link", content="new"))
-        ).state == "completed"
+        written = await tools.call("Write", file_path="link", content="new")
+        assert (await tools.approve(written)).state == "completed"
         assert (read.read_text(), link.is_symlink()) == ("new", True)
 
         asked = await tools.call("Read", file_path="link", limit=1)
@@ -157,9 +151,7 @@ async def test_a_link_out_of_the_project_is_asked_with_its_target_and_only_that_
             return view
 
         view = await again()
-        await core.app.console.carry_out(
-            Approve(approval_id=view.approval_id, digest=view.digest, remember=True)
-        )
+        await core.do(Approve(approval_id=view.approval_id, digest=view.digest, remember=True))
         await core.ended(view)
         await core.app.approvals.mark_delivered(view.approval_id)
         assert (await tools.call("Read", file_path="link", limit=2)).row.state == "completed"

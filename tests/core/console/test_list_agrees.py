@@ -60,7 +60,6 @@ async def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(
         sent.replace('capabilities = ["send_draft"]', 'capabilities = ["get_draft"]'),
         encoding="utf-8",
     )
-
     async with start():
         pass
     said = CliRunner().invoke(aileron, ["action", "list", "--home", str(home)]).stdout

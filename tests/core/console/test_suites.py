@@ -160,7 +160,6 @@ async def test_a_file_that_no_add_brought_is_an_item_of_its_own(start: Start, fe
     )
     changed = few / "actions" / "first-002.md"
     changed.write_bytes(changed.read_bytes() + b"\n")
-
     async with start(accept=False) as core:
         alone = {each.name for each in await held_actions(core) if each.suite is None}
         assert alone == {"late", "first-002"}
@@ -185,7 +184,6 @@ async def test_a_list_that_is_none_brings_nothing_together(
     """Whatever another program writes there: files are shown one by one, and none counts."""
     (listed,) = (few / "suites").iterdir()
     listed.write_bytes(content)
-
     async with start(accept=False) as core:
         assert [each.suite for each in await held_actions(core)] == [None] * 3
         assert core.app.library.ready() == ()
@@ -196,7 +194,6 @@ async def test_a_list_accepts_nothing(start: Start, few: Path) -> None:
     (listed,) = (few / "suites").iterdir()
     files = json.loads(listed.read_bytes())["files"]
     listed.write_text(json.dumps({"source": "/x", "files": {**files, "none.md": "0" * 64}}))
-
     async with start(accept=False) as core:
         views = await held_actions(core)
         assert {each.suite.source for each in views if each.suite} == {"/x"}

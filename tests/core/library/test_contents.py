@@ -9,7 +9,7 @@ import pytest
 from aileron_core.canonical import sha256_hex
 from aileron_core.console_port.intents import Accept, WithdrawAcceptance
 from aileron_core.console_port.view_models import NotAcceptedView
-from tests.support.core_harness import Core, install_examples
+from tests.support.core_harness import Core, Start
 
 CONNECTOR = "local://aileron/mail-drafts@0.1.0"
 
@@ -41,9 +41,8 @@ async def offered_file(core: Core, name: str) -> NotAcceptedView:
     return found
 
 
-async def test_a_new_file_is_offered_with_all_of_its_text(home: Path) -> None:
-    install_examples(home)
-    async with Core.open(home, accept=False) as core:
+async def test_a_new_file_is_offered_with_all_of_its_text(start: Start, home: Path) -> None:
+    async with start(accept=False) as core:
         view = await offered_file(core, "send-draft")
         assert view.content.text == file(home).read_text("utf-8")
         assert (view.change, view.before) == ("new", None)
@@ -57,65 +56,66 @@ async def test_a_new_file_is_offered_with_all_of_its_text(home: Path) -> None:
 
 
 @pytest.mark.parametrize("restart", [False, True])
-async def test_a_changed_file_stands_beside_what_was_accepted(home: Path, restart: bool) -> None:
+async def test_a_changed_file_stands_beside_what_was_accepted(
+    start: Start, home: Path, restart: bool
+) -> None:
     """Also after a restart, and after the file was overwritten: the copy is in the home."""
-    install_examples(home)
-    async with Core.open(home) as core:
+    async with start() as core:
         if not restart:
             before, after = ungate(home)
             view = await offered_file(core, "send-draft")
     if restart:
         before, after = ungate(home)
-        async with Core.open(home, accept=False) as core:
+        async with start(accept=False) as core:
             view = await offered_file(core, "send-draft")
     assert (view.content.text, view.before.text) == (after, before)
     assert [each.kind for each in view.before.wider] == ["asks_no_more"]
 
 
-async def test_copies_are_private_and_go_with_what_they_were_kept_for(home: Path) -> None:
+async def test_copies_are_private_and_go_with_what_they_were_kept_for(
+    core: Core, home: Path
+) -> None:
     """One for each accepted action file; replaced, withdrawn and removed ones are deleted."""
-    install_examples(home)
-    async with Core.open(home) as core:
-        files = sorted((home / "actions").glob("*.md"))
-        assert kept_copies(home) == {digest(path) for path in files}
-        folder = home / "store" / "accepted"
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    files = sorted((home / "actions").glob("*.md"))
+    assert kept_copies(home) == {digest(path) for path in files}
+    folder = home / "store" / "accepted"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
-        old = digest(file(home))
-        ungate(home)
-        view = await offered_file(core, "send-draft")
-        assert old in kept_copies(home)
-        await core.app.console.carry_out(Accept(kind=view.kind, name=view.name, digest=view.digest))
-        assert (old in kept_copies(home), view.digest in kept_copies(home)) == (False, True)
+    old = digest(file(home))
+    ungate(home)
+    view = await offered_file(core, "send-draft")
+    assert old in kept_copies(home)
+    await core.do(Accept(kind=view.kind, name=view.name, digest=view.digest))
+    assert (old in kept_copies(home), view.digest in kept_copies(home)) == (False, True)
 
-        await core.app.console.carry_out(
-            WithdrawAcceptance(kind="action", name="send-draft", digest=view.digest)
-        )
-        assert view.digest not in kept_copies(home)
-        gone = digest(home / "actions" / "get-draft.md")
-        (home / "actions" / "get-draft.md").unlink()
-        await core.app.library.poll()
-        assert gone not in kept_copies(home)
+    await core.do(WithdrawAcceptance(kind="action", name="send-draft", digest=view.digest))
+    assert view.digest not in kept_copies(home)
+    gone = digest(home / "actions" / "get-draft.md")
+    (home / "actions" / "get-draft.md").unlink()
+    await core.app.library.poll()
+    assert gone not in kept_copies(home)
 
 
-async def test_what_was_accepted_before_copies_were_kept_is_said_to_be_missing(home: Path) -> None:
+async def test_what_was_accepted_before_copies_were_kept_is_said_to_be_missing(
+    start: Start, home: Path
+) -> None:
     """An old home has no copies: they are made of what is still as it was accepted, of no more."""
-    install_examples(home)
-    async with Core.open(home):
+    async with start():
         pass
     shutil.rmtree(home / "store" / "accepted")
     ungate(home)
-    async with Core.open(home, accept=False) as core:
+    async with start(accept=False) as core:
         view = await offered_file(core, "send-draft")
         assert (view.before.text, view.before.changes) == (None, ())
         assert len(kept_copies(home)) == 2, "of the other two"
 
 
 @pytest.mark.parametrize("damage", ["changed", "a link", "a folder"])
-async def test_a_damaged_copy_is_not_shown_as_what_was_accepted(home: Path, damage: str) -> None:
-    install_examples(home)
-    async with Core.open(home):
+async def test_a_damaged_copy_is_not_shown_as_what_was_accepted(
+    start: Start, home: Path, damage: str
+) -> None:
+    async with start():
         pass
     copy = home / "store" / "accepted" / digest(file(home))
     text = copy.read_bytes()
@@ -128,30 +128,28 @@ async def test_a_damaged_copy_is_not_shown_as_what_was_accepted(home: Path, dama
     else:
         copy.mkdir()
     ungate(home)
-    async with Core.open(home, accept=False) as core:
+    async with start(accept=False) as core:
         view = await offered_file(core, "send-draft")
         assert view.before.text is None
 
 
 @pytest.mark.parametrize("version", ["0.1.0", "0.2.0"])
 async def test_a_connector_with_another_manifest_stands_beside_the_accepted_one(
-    home: Path, tmp_path: Path, version: str
+    core: Core, home: Path, tmp_path: Path, version: str
 ) -> None:
     """With the same version or a new one; the other version is offered as new."""
-    install_examples(home)
-    async with Core.open(home) as core:
-        (folder,) = (home / "store" / "connectors" / "sha256").iterdir()
-        old = (folder / "manifest.toml").read_text("utf-8")
-        new = old.replace("gmail.googleapis.com:443", "evil.example:443")
-        new = new.replace('version = "0.1.0"', f'version = "{version}"')
-        source = shutil.copytree(folder, tmp_path / "changed")
-        (source / "manifest.toml").write_text(new, "utf-8")
-        core.app.library._store.install(source)  # pyright: ignore[reportPrivateUsage]
-        view = await offered_file(core, f"local://aileron/mail-drafts@{version}")
-        assert view.change == ("changed" if version == "0.1.0" else "new")
-        assert (view.content.text, view.before.text) == (new, old)
-        assert [(each.kind, each.after) for each in view.before.wider] == [
-            ("hosts", "evil.example:443")
-        ]
-        shown = [each for each in core.app.library.items() if each.digest == view.digest]
-        assert [each.content for each in shown] == [view.content], "in the view of actions too"
+    (folder,) = (home / "store" / "connectors" / "sha256").iterdir()
+    old = (folder / "manifest.toml").read_text("utf-8")
+    new = old.replace("gmail.googleapis.com:443", "evil.example:443")
+    new = new.replace('version = "0.1.0"', f'version = "{version}"')
+    source = shutil.copytree(folder, tmp_path / "changed")
+    (source / "manifest.toml").write_text(new, "utf-8")
+    core.app.library._store.install(source)  # pyright: ignore[reportPrivateUsage]
+    view = await offered_file(core, f"local://aileron/mail-drafts@{version}")
+    assert view.change == ("changed" if version == "0.1.0" else "new")
+    assert (view.content.text, view.before.text) == (new, old)
+    assert [(each.kind, each.after) for each in view.before.wider] == [
+        ("hosts", "evil.example:443")
+    ]
+    shown = [each for each in core.app.library.items() if each.digest == view.digest]
+    assert [each.content for each in shown] == [view.content], "in the view of actions too"

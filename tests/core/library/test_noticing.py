@@ -11,7 +11,7 @@ from aileron_core import app
 from aileron_core.console_port.events import LibraryUpdated
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.library.home_files import FileStamps, read_stamps
-from tests.support.core_harness import DRAFT, Core, install_examples
+from tests.support.core_harness import DRAFT, Core, Start, install_examples
 
 LATER = 2**62
 """Nanoseconds: every file is older than this."""
@@ -125,16 +125,14 @@ def test_changes_within_one_tick_of_the_clock_are_not_missed(home: Path) -> None
 
 
 async def test_young_files_are_read_whatever_the_file_system_says_of_them(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second change in one tick leaves every stamp as it was; once they are old, that cannot be."""
-    install_examples(home)
     # The console's own look, begun before a change, would take what the test says was seen for news.
     monkeypatch.setattr(app, "_SWEEP_SECONDS", 3600.0)
     file = home / "actions" / "list-drafts.md"
     whole = file.read_bytes()
-
-    async with Core.open(home) as core:
+    async with start() as core:
         library = core.app.library
         for settled, offered in ((False, False), (True, True)):
             file.write_bytes(whole)
@@ -160,42 +158,36 @@ async def test_what_did_not_change_is_not_reported(core: Core, home: Path) -> No
 
 
 async def test_a_removed_file_is_gone_and_one_under_another_name_is_not_accepted(
-    home: Path,
+    core: Core, home: Path
 ) -> None:
     """A person took those bytes in under that name; what of them comes back stands in `test_removal`."""
-    install_examples(home)
-    path = home / "actions" / "list-drafts.md"
-
-    async with Core.open(home) as core:
-        library = core.app.library
-        path.rename(path.with_name("renamed.md"))
-        await library.poll()
-        with pytest.raises(Conflict, match="is not accepted"):
-            await core.call("list-drafts", {})
-        path.with_name("renamed.md").unlink()
-        await library.poll()
-        with pytest.raises(NotFound):
-            await core.call("list-drafts", {})
+    path, library = home / "actions" / "list-drafts.md", core.app.library
+    path.rename(path.with_name("renamed.md"))
+    await library.poll()
+    with pytest.raises(Conflict, match="is not accepted"):
+        await core.call("list-drafts", {})
+    path.with_name("renamed.md").unlink()
+    await library.poll()
+    with pytest.raises(NotFound):
+        await core.call("list-drafts", {})
 
 
-async def test_an_unreadable_folder_holds_everything_back_and_nothing_up(home: Path) -> None:
+async def test_an_unreadable_folder_holds_everything_back_and_nothing_up(
+    core: Core, home: Path
+) -> None:
     """No action is offered from memory while nobody can say whether its file still exists."""
-    install_examples(home)
-    folder = home / "actions"
-
-    async with Core.open(home) as core:
-        library = core.app.library
-        folder.rename(home / "aside")
-        folder.write_text("no folder")
-        await library.poll()
-        assert library.ready() == ()
-        assert [problem.file for problem in library.problems()] == ["actions"]
-        with pytest.raises(NotFound):
-            await core.call("get-draft", {"id": DRAFT})
-        folder.unlink()
-        (home / "aside").rename(folder)
-        await library.poll()
-        assert len(library.ready()) == 3
+    folder, library = home / "actions", core.app.library
+    folder.rename(home / "aside")
+    folder.write_text("no folder")
+    await library.poll()
+    assert library.ready() == ()
+    assert [problem.file for problem in library.problems()] == ["actions"]
+    with pytest.raises(NotFound):
+        await core.call("get-draft", {"id": DRAFT})
+    folder.unlink()
+    (home / "aside").rename(folder)
+    await library.poll()
+    assert len(library.ready()) == 3
 
 
 async def test_accepting_an_action_names_the_bytes_that_it_will_run(core: Core) -> None:

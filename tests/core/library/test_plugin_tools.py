@@ -1,7 +1,6 @@
 """Ops of an accepted connector as tools of one session: asked, unless an accepted action lets the agent call them so."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from aileron_core.canonical import Json
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port.intents import WithdrawAcceptance
-from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.errors import Conflict, FileProblems, InvalidArguments, NotFound
 from aileron_core.proxy_settings import PluginTools
 from aileron_core.runs.transitions import RunState
@@ -18,7 +16,7 @@ from aileron_core.server.agent_api import AgentApi
 from aileron_core.sessions.model import Session
 from aileron_tui.cli.check import validate_project
 from aileron_tui.cli.output import EXIT, CommandContext
-from tests.support.core_harness import DRAFT, ROOT, Core, Mailbox, install_examples, writes
+from tests.support.core_harness import DRAFT, ROOT, Core, Mailbox, Start, open_session, writes
 
 PLUGIN = "mail-drafts"
 OPS = ("get_draft", "list_drafts", "send_draft")
@@ -29,11 +27,8 @@ def exposed(*ops: str, plugin: str = PLUGIN) -> tuple[PluginTools, ...]:
 
 
 async def launched_with(core: Core, *ops: str) -> Session:
-    opened = await core.app.session_service.open(
-        agent="claude", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=86400,
-        opened_by="launch", terms=SessionTerms(plugin_tools=exposed(*ops)[0].names),
-    )  # fmt: skip
-    return opened.session
+    names = exposed(*ops)[0].names
+    return (await open_session(core.app, opened_by="launch", plugin_tools=names)).session
 
 
 def listed_tools(core: Core, session: Session) -> dict[str, Json]:
@@ -42,11 +37,10 @@ def listed_tools(core: Core, session: Session) -> dict[str, Json]:
 
 
 async def test_a_session_has_the_exposed_ops_as_tools_and_no_other_session_has(
-    home: Path, mailbox: Mailbox
+    start: Start, mailbox: Mailbox
 ) -> None:
     """Each described by its connector; a write waits with its arguments, a read that an action allows runs."""
-    install_examples(home)
-    async with Core.open(home, mailbox) as core:
+    async with start() as core:
         mine = await launched_with(core, *OPS)
         tools = listed_tools(core, mine)
         assert {name: tools[f"{PLUGIN}_{name}"] for name in OPS} == {
@@ -66,38 +60,31 @@ async def test_a_session_has_the_exposed_ops_as_tools_and_no_other_session_has(
         view = await core.ask_for(f"{PLUGIN}.send_draft", {"draft_id": DRAFT}, session=mine)
         assert [(each.label, each.value) for each in view.arguments] == [("draft_id", DRAFT)]
         assert "POST send" not in writes(mailbox)
-        await core.approve(view)
-        assert (await core.ended(view)).state == "completed"
+        assert (await core.run(view)).state == "completed"
         assert writes(mailbox).count("POST send") == 1
-
         with pytest.raises(NotFound):
             await core.call(f"{PLUGIN}.update_draft", {"id": DRAFT}, session=mine)
         with pytest.raises(NotFound):
             await core.call(f"{PLUGIN}.get_draft", {"id": DRAFT})
-    async with Core.open(home, mailbox) as core:  # the record of the opening has them
+    async with start() as core:  # the record of the opening has them
         answer = await core.call(f"{PLUGIN}.list_drafts", {}, session=mine)
         assert answer.row.state is RunState.COMPLETED
 
 
 async def test_a_connector_that_is_withdrawn_ends_its_tools_and_what_waits(
-    home: Path, mailbox: Mailbox
+    core: Core, mailbox: Mailbox
 ) -> None:
-    install_examples(home)
-    async with Core.open(home, mailbox) as core:
-        mine = await launched_with(core, "send_draft")
-        name, args = f"{PLUGIN}.send_draft", {"draft_id": DRAFT}
-        view = await core.ask_for(name, args, session=mine)
-        (connector,) = core.app.library.accepted_connectors()
-        whose = connector.identity
-        await core.app.console.carry_out(
-            WithdrawAcceptance(kind="connector", name=whose.ref, digest=whose.hash)
-        )
-        assert f"{PLUGIN}_send_draft" not in listed_tools(core, mine)
-        with pytest.raises(Conflict, match="no accepted connector is named 'mail-drafts'"):
-            await core.call(name, {"draft_id": "r-1"}, session=mine)
-        await core.approve(view)
-        ended = await core.ended(view)
-        assert (ended.state, "POST send" in writes(mailbox)) == ("failed", False)
+    mine = await launched_with(core, "send_draft")
+    name, args = f"{PLUGIN}.send_draft", {"draft_id": DRAFT}
+    view = await core.ask_for(name, args, session=mine)
+    (connector,) = core.app.library.accepted_connectors()
+    whose = connector.identity
+    await core.do(WithdrawAcceptance(kind="connector", name=whose.ref, digest=whose.hash))
+    assert f"{PLUGIN}_send_draft" not in listed_tools(core, mine)
+    with pytest.raises(Conflict, match="no accepted connector is named 'mail-drafts'"):
+        await core.call(name, {"draft_id": "r-1"}, session=mine)
+    ended = await core.run(view)
+    assert (ended.state, "POST send" in writes(mailbox)) == ("failed", False)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +99,13 @@ async def test_a_connector_that_is_withdrawn_ends_its_tools_and_what_waits(
     ids=["may not be repeated", "of the file's own", "one fewer", "gated", "cannot run"],
 )
 async def test_an_op_is_asked_unless_an_action_lets_the_agent_call_it_with_the_same_arguments(
-    home: Path, before: str, after: str
+    start: Start, home: Path, before: str, after: str
 ) -> None:
-    install_examples(home)
     file = home / "actions" / "list-drafts.md"
     text = file.read_text()
     assert before in text
     file.write_text(text.replace(before, after))
-    async with Core.open(home) as core:
+    async with start() as core:
         assert listed_tools(core, await launched_with(core, "list_drafts"))[f"{PLUGIN}_list_drafts"]
 
 
@@ -145,18 +131,15 @@ async def test_an_op_without_a_schema_takes_any_arguments_says_so_and_is_asked(
         given: Json = {"id": DRAFT, "format": {"deep": [1, None]}}
         view = await core.ask_for(item["name"], given, session=mine)
         assert [each.label for each in view.arguments] == ["format", "id"]
-        await core.approve(view)
-        assert (await core.ended(view)).state == "completed"  # which it is only with an id
+        assert (await core.run(view)).state == "completed"  # which it is only with an id
         with pytest.raises(InvalidArguments):
             await core.call(item["name"], [], session=mine)
 
 
-async def test_what_a_launch_cannot_have_is_said_with_its_code(home: Path) -> None:
-    install_examples(home)
+async def test_what_a_launch_cannot_have_is_said_with_its_code(start: Start, home: Path) -> None:
     file = home / "actions" / "get-draft.md"
     file.write_text(file.read_text().replace('name = "get-draft"', 'name = "a_list_drafts"', 1))
-
-    async with Core.open(home) as core:
+    async with start() as core:
         place = "mcp_proxy.plugin_tools[0]"
 
         def codes(*tools: PluginTools) -> list[tuple[str, str]]:
@@ -164,20 +147,13 @@ async def test_what_a_launch_cannot_have_is_said_with_its_code(home: Path) -> No
             return [(each.class_.removeprefix("USER.MCP_PROXY."), each.key) for each in found]
 
         assert not codes(*exposed(*OPS))
-        assert codes(*exposed("list_drafts", plugin="mail")) == [
-            ("UNKNOWN_PLUGIN", f"{place}.plugin")
-        ]
+        unknown = codes(*exposed("list_drafts", plugin="mail"))
+        assert unknown == [("UNKNOWN_PLUGIN", f"{place}.plugin")]
         assert codes(*exposed("lst")) == [("UNKNOWN_OPERATION", f"{place}.expose[0]")]
-        assert codes(*exposed("send_draft", "send_draft")) == [
-            ("NAME_COLLISION", f"{place}.expose[1]")
-        ]
-        assert ("NAME_COLLISION", f"{place}.expose[0]") in codes(
-            *exposed("list_drafts", plugin="a")
-        )
-        assert ("NAME_COLLISION", f"{place}.expose[0]") in codes(*exposed("read", plugin="builtin"))
-
-
-core: Core
+        twice = codes(*exposed("send_draft", "send_draft"))
+        assert twice == [("NAME_COLLISION", f"{place}.expose[1]")]
+        for other in (exposed("list_drafts", plugin="a"), exposed("read", plugin="builtin")):
+            assert ("NAME_COLLISION", f"{place}.expose[0]") in codes(*other)
 
 
 @pytest.mark.parametrize(
@@ -195,11 +171,10 @@ def test_a_manifest_describes_its_ops_as_an_action_its_inputs(ops: str) -> None:
 
 
 async def test_validate_names_every_fault_and_asks_the_home_where_no_console_runs(
-    home: Path, mailbox: Mailbox, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    start: Start, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The first hid the others, and plugins were compared with nothing."""
-    install_examples(home)
-    async with Core.open(home, mailbox):
+    async with start():
         pass  # it accepted what is there, and ended
     file = tmp_path / "aileron.toml"
     file.write_text(

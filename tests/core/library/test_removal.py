@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import shutil
-import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +18,13 @@ from aileron_core.vault.secret import Secret
 from aileron_tui.cli.actions import remove_action
 from aileron_tui.cli.connectors import remove_connector
 from aileron_tui.cli.output import CommandContext
-from tests.support.core_harness import PASSPHRASE, Core, Mailbox, install_examples, unlock
+from tests.support.core_harness import (
+    PASSPHRASE,
+    Core,
+    Start,
+    change_rows,
+    unlock,
+)
 
 CONNECTOR = "local://aileron/mail-drafts@0.1.0"
 Remove = Callable[[Path], None]
@@ -52,10 +57,6 @@ def beside(home: Path, path: Path) -> Path:
     return kept
 
 
-def put_back(kept: Path, path: Path) -> None:
-    kept.rename(path)
-
-
 @pytest.mark.parametrize("running", [True, False])
 @pytest.mark.parametrize(
     ("name", "recorded", "place"),
@@ -66,37 +67,36 @@ def put_back(kept: Path, path: Path) -> None:
     ],
 )
 async def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
-    home: Path, name: str, recorded: str, place: Callable[[Path], Path], running: bool
+    start: Start, home: Path, name: str, recorded: str, place: Callable[[Path], Path], running: bool
 ) -> None:
     """Whether a console runs meanwhile or starts after it; on record, and over restarts."""
-    install_examples(home)
     path = place(home)
     kept = beside(home, path)
 
     def delete() -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-    async with Core.open(home) as core:
+    async with start() as core:
         assert "get-draft" in core.ready()
         if running:
             delete()
             await core.app.library.poll()
     if not running:
         delete()
-    async with Core.open(home, accept=False) as core:
+    async with start(accept=False) as core:
         assert "get-draft" not in core.ready()
         (record,) = await core.records("library.removed")
         assert (record["actor"], record["name"]) == ("aileron", recorded)
-        put_back(kept, path)
+        kept.rename(path)
         await core.app.library.poll()
         assert item_states(core)[name] == "held_back"
         assert "get-draft" not in core.ready()
         with pytest.raises((Conflict, NotFound)):
             await core.call("get-draft", {"id": "r-1"})
-    async with Core.open(home, accept=False) as core:
+    async with start(accept=False) as core:
         assert item_states(core)[name] == "held_back"
         (held,) = [each for each in core.app.library.not_accepted() if each.name == name]
-        await core.app.console.carry_out(Accept(kind=held.kind, name=name, digest=held.digest))
+        await core.do(Accept(kind=held.kind, name=name, digest=held.digest))
         assert "get-draft" in core.ready()
         assert (await core.app.audit.verify()).problems == ()
 
@@ -126,6 +126,7 @@ async def served(core: Core) -> AsyncGenerator[None]:
     ],
 )
 async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
+    start: Start,
     home: Path,
     command: Callable[[CommandContext, str], int],
     name: str,
@@ -134,15 +135,14 @@ async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
     vault: bool,
 ) -> None:
     """The console need not have seen that it was gone, and a locked vault is no reason to wait."""
-    install_examples(home)
     path = place(home)
     kept = beside(home, path)
 
     def remove() -> None:
         assert command(CommandContext(home=home, json=False, color=False), name) == 0
-        put_back(kept, path)
+        kept.rename(path)
 
-    async with Core.open(home) as core:
+    async with start() as core:
         if vault:
             await protect_and_lock(core)
         if running:
@@ -151,7 +151,7 @@ async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
             assert "get-draft" not in core.ready()
     if not running:
         await asyncio.to_thread(remove)
-    async with Core.open(home, accept=False) as core:
+    async with start(accept=False) as core:
         assert "get-draft" not in core.ready()
         assert len(await core.records("library.removed")) == 1
         if vault:
@@ -161,18 +161,18 @@ async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
         assert "aileron.db" not in {each.file for each in core.app.library.problems_and_alarms()}
 
 
-async def test_what_was_removed_while_locked_is_signed_as_gone_once_unlocked(home: Path) -> None:
+async def test_what_was_removed_while_locked_is_signed_as_gone_once_unlocked(
+    core: Core, home: Path
+) -> None:
     """Else whoever rewrites the record of it brought the acceptance back."""
-    install_examples(home)
-    async with Core.open(home) as core:
-        await protect_and_lock(core)
-        draft_file(home).unlink()
-        await core.app.library.poll()
-        await unlock(core)
-        await core.until(lambda: "list-drafts" in core.ready())
-        names = "SELECT name FROM pins WHERE kind = 'action'"
-        rows = await core.app.database.read(lambda c: c.execute(names).fetchall())
-        assert rows == [("list-drafts.md",), ("send-draft.md",)]
+    await protect_and_lock(core)
+    draft_file(home).unlink()
+    await core.app.library.poll()
+    await unlock(core)
+    await core.until(lambda: "list-drafts" in core.ready())
+    names = "SELECT name FROM pins WHERE kind = 'action'"
+    rows = await core.app.database.read(lambda c: c.execute(names).fetchall())
+    assert rows == [("list-drafts.md",), ("send-draft.md",)]
 
 
 def rename_over(path: Path) -> None:
@@ -204,76 +204,42 @@ async def test_a_file_that_is_saved_as_it_was_was_not_removed(
     assert await core.records("library.removed") == []
 
 
-async def test_an_approval_of_what_was_removed_and_put_back_runs_nothing(home: Path) -> None:
+async def test_an_approval_of_what_was_removed_and_put_back_runs_nothing(
+    core: Core, home: Path
+) -> None:
     """What was accepted when the person looked counts no more when they say yes."""
-    install_examples(home)
     path = home / "actions" / "send-draft.md"
     kept = beside(home, path)
-
-    with Mailbox() as mailbox:
-        async with Core.open(home, mailbox) as core:
-            view = await core.ask()
-            path.unlink()
-            await core.app.library.poll()
-            put_back(kept, path)
-            await core.app.library.poll()
-            await core.approve(view)
-            ended = await core.ended(view)
-            assert ended.state == "failed"
-            assert "was removed and put back after you looked" in ended.outcome
-        assert mailbox.state()["sent"] == []
-
-
-async def test_a_row_put_back_after_a_removal_takes_nothing_in(home: Path) -> None:
-    """The newest record of a name counts, not a row that names an older one."""
-    install_examples(home)
-    path = draft_file(home)
-    kept = beside(home, path)
-
-    def rows(statement: str, *values: object) -> list[tuple[object, ...]]:
-        connection = sqlite3.connect(home / "aileron.db")
-        with connection:
-            found = connection.execute(statement, values).fetchall()
-        connection.close()
-        return found
-
-    async with Core.open(home) as core:
-        (old,) = rows("SELECT * FROM pins WHERE name = 'get-draft.md'")
-        path.unlink()
-        await core.app.library.poll()
-        assert rows("SELECT * FROM pins WHERE name = 'get-draft.md'") == []
-    put_back(kept, path)
-    rows("INSERT INTO pins VALUES(?, ?, ?, ?, ?, ?)", *old)
-    async with Core.open(home, accept=False) as core:
-        assert item_states(core)["get-draft"] == "held_back"
+    view = await core.ask()
+    path.unlink()
+    await core.app.library.poll()
+    kept.rename(path)
+    await core.app.library.poll()
+    ended = await core.run(view)
+    assert ended.state == "failed"
+    assert "was removed and put back after you looked" in ended.outcome
 
 
 @pytest.mark.parametrize(
     "forgery",
     [
         "INSERT INTO pins VALUES('action', 'evil.md', :digest, 1.0, 'person', 1)",
-        "INSERT INTO pins SELECT 'action', 'evil.md', :digest, 1.0, 'person', last_record FROM pins",
+        "INSERT INTO pins SELECT 'action', 'evil.md', :digest, 1.0, 'person', last_record FROM pins LIMIT 1",
         "UPDATE pins SET name='evil.md', digest=:digest WHERE name='get-draft.md'",
         "UPDATE OR IGNORE pins SET digest=:digest WHERE kind='action'",
     ],
 )
-async def test_a_row_in_the_database_alone_accepts_nothing(home: Path, forgery: str) -> None:
+async def test_a_row_in_the_database_alone_accepts_nothing(
+    start: Start, home: Path, forgery: str
+) -> None:
     """An inserted or edited row is not an acceptance."""
-    install_examples(home)
     text = (home / "actions" / "get-draft.md").read_text(encoding="utf-8")
-
-    async with Core.open(home) as core:
+    async with start() as core:
         assert core.app.library.not_accepted() == ()
     evil = text.replace('"get-draft"', '"evil"').replace("actions/get-draft@", "actions/evil@")
     (home / "actions" / "evil.md").write_text(evil, encoding="utf-8")
-    connection = sqlite3.connect(home / "aileron.db")
-    with connection:
-        digest = hashlib.sha256(evil.encode()).hexdigest()
-        if "SELECT" in forgery:
-            connection.execute(forgery + " LIMIT 1", {"digest": digest})
-        else:
-            connection.execute(forgery, {"digest": digest})
-    connection.close()
-    async with Core.open(home, accept=False) as core:
-        assert "evil" not in [action.name for action in core.app.library.ready()]
+    digest = hashlib.sha256(evil.encode()).hexdigest()
+    change_rows(home, forgery.replace(":digest", f"'{digest}'"))
+    async with start(accept=False) as core:
+        assert "evil" not in core.ready()
         assert "evil" in [view.name for view in core.app.library.not_accepted()]

@@ -1,9 +1,8 @@
 """The time that an action names and its file does not limit: shown before it is accepted, and given with that alone."""
 
 import shutil
-import sqlite3
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +12,7 @@ from aileron_core.console_port.intents import Accept, AcceptSuite
 from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Conflict
 from aileron_core.library.run_time import TIMEOUT_ARGUMENT
-from tests.support.core_harness import Core
+from tests.support.core_harness import Core, change_rows
 from tests.support.sleeping_guest import install_sleeper, long_action
 
 NAMES_120 = "[capabilities.runtime.wall_seconds]\nwork = 120\n"
@@ -26,18 +25,15 @@ required = false
 
 
 async def proposed(core: Core, name: str = "long-work") -> NotAcceptedView:
-    return await core.until(
-        lambda: next((each for each in core.app.library.not_accepted() if each.name == name), None)
-    )
+    offered = core.app.library.not_accepted
+    return (await core.until(lambda: [each for each in offered() if each.name == name]))[0]
 
 
 async def accept_shown(core: Core, name: str = "long-work") -> None:
     """Accept what is offered under *name*, with the time that is shown."""
     view = await proposed(core, name)
     seconds = view.run_time.seconds if view.run_time is not None else 0
-    await core.app.console.carry_out(
-        Accept(kind=view.kind, name=view.name, digest=view.digest, run_seconds=seconds)
-    )
+    await core.do(Accept(kind=view.kind, name=view.name, digest=view.digest, run_seconds=seconds))
 
 
 def seconds_allowed(core: Core, name: str = "long-work") -> int:
@@ -83,7 +79,7 @@ async def test_what_was_not_shown_is_not_accepted(home: Path) -> None:
         view = await proposed(core)
         for seconds in (0, 119):
             with pytest.raises(Conflict, match="changed while you were reviewing"):
-                await core.app.console.carry_out(
+                await core.do(
                     Accept(kind="action", name=view.name, digest=view.digest, run_seconds=seconds)
                 )
         assert await core.records("library.accepted") == []
@@ -114,12 +110,12 @@ async def test_a_time_named_after_the_acceptance_is_not_given(home: Path) -> Non
         item = next(each for each in core.app.library.items() if each.name == "long-work")
         assert (item.run_time.seconds, item.run_time.accepted) == (120, False)
         assert seconds_allowed(core) == 30
-    with closing(sqlite3.connect(home / "aileron.db")) as database, database:
-        database.execute(
-            "INSERT INTO pins(kind, name, digest, taken_at, taken_by, last_record) "
-            "SELECT 'run_time', name, digest || ' 120', taken_at, taken_by, last_record "
-            "FROM pins WHERE kind = 'action'"
-        )
+    change_rows(
+        home,
+        "INSERT INTO pins(kind, name, digest, taken_at, taken_by, last_record) "
+        "SELECT 'run_time', name, digest || ' 120', taken_at, taken_by, last_record "
+        "FROM pins WHERE kind = 'action'",
+    )
     async with Core.open(home, accept=False) as core:
         await core.until(lambda: core.app.library.ready() or None)
         assert seconds_allowed(core) == 30
@@ -166,7 +162,7 @@ async def test_of_files_added_together_each_gets_the_time_that_was_shown(home: P
         await accept_shown(core, CONNECTOR)
         views = [await proposed(core, name) for name in names]
         with pytest.raises(Conflict, match="Accepted 1 of 2"):
-            await core.app.console.carry_out(
+            await core.do(
                 AcceptSuite(
                     suite_id="none",
                     files=tuple((each.file, each.digest) for each in views),

@@ -1,8 +1,6 @@
 """Sessions: who a token belongs to, when it opens nothing any more, and what contained it."""
 
-import os
 import signal
-import sqlite3
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +16,7 @@ from aileron_core.sessions.containment_line import containment_line
 from aileron_core.sessions.model import OpenedSession, Session
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.sessions.service import unknown_session
-from tests.support.core_harness import Core
+from tests.support.core_harness import Core, change_rows, open_session
 from tests.support.frozen_clock import FrozenClock
 from tests.support.terminal import stop_process
 
@@ -77,20 +75,15 @@ async def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> 
     """A row without the record of its opening is no session; nor is one with another token."""
     async with Core.open(home) as core:
         assert core.app.sessions.authenticate(core.token) == core.session
-    connection = sqlite3.connect(home / "aileron.db")
-    with connection:
-        connection.execute(
-            "INSERT INTO sessions(session_id, agent, label, cwd, executable, opened_by, "
-            "token_hash, gateway_hash, opened_at, expires_at, held, last_record) "
-            "SELECT 'ses-00000000000000000000000000', agent, label, cwd, executable, "
-            "opened_by, ?, 'g', opened_at, expires_at, 0, last_record FROM sessions",
-            (token_hash("forged"),),
-        )
-        connection.execute(
-            "UPDATE sessions SET token_hash = ? WHERE session_id = ?",
-            (token_hash("changed"), core.session.session_id),
-        )
-    connection.close()
+    forged, changed = token_hash("forged"), token_hash("changed")
+    change_rows(
+        home,
+        "INSERT INTO sessions(session_id, agent, label, cwd, executable, opened_by, "
+        "token_hash, gateway_hash, opened_at, expires_at, held, last_record) "
+        "SELECT 'ses-00000000000000000000000000', agent, label, cwd, executable, "
+        f"opened_by, '{forged}', 'g', opened_at, expires_at, 0, last_record FROM sessions",
+        f"UPDATE sessions SET token_hash = '{changed}' WHERE session_id = '{core.session.session_id}'",
+    )
     async with Core.open(home) as again:
         for token in ("forged", "changed", core.token):
             assert again.app.sessions.authenticate(token) is None
@@ -115,14 +108,7 @@ async def test_a_stopped_launcher_keeps_its_session_over_a_restart(home: Path) -
     launcher = subprocess.Popen(["sleep", "600"])
     try:
         async with Core.open(home, clock=clock) as core:
-            opened = await core.app.session_service.open(
-                agent="codex",
-                label="",
-                cwd="/",
-                claimed_pid=None,
-                peer_pid=launcher.pid,
-                ttl=3600.0,
-            )
+            opened = await open_session(core.app, peer_pid=launcher.pid, ttl=3600.0)
             session_id = opened.session.session_id
             await core.app.session_service.hold(session_id)
         stop_process(launcher.pid)
@@ -204,10 +190,8 @@ def test_one_line_says_what_contains_it(
 
 
 async def open_offline(core: Core) -> str:
-    opened = await core.app.session_service.open(
-        agent="codex", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=60,
-        opened_by="contained", terms=SessionTerms(network="hosts", hosts=("github.com:443",)),
-    )  # fmt: skip
+    hosts = ("github.com:443",)
+    opened = await open_session(core.app, opened_by="contained", network="hosts", hosts=hosts)
     return opened.session.session_id
 
 
