@@ -131,9 +131,6 @@ def test_trouble_at_the_service_is_reported_with_its_words(
     assert (failed(result).class_, failed(result).retriable) == ("external_api_error", True)
     assert "503" in failed(result).message
     assert call(drafts, "get_draft", args={"id": NUMBERS}).failure is None
-
-
-def test_garbage_from_the_service_is_an_error(drafts: WasmConnector, mailbox: Any) -> None:
     mailbox.control(garbage="get")
     result = call(drafts, "get_draft", args={"id": NUMBERS})
     assert "not JSON" in failed(result).message

@@ -6,16 +6,11 @@ import pytest
 
 from aileron_core.console_port.account_intents import BindAccount, RebindAccount, RevokeAccount
 from aileron_core.console_port.account_views import AccountChanged, AccountRefused, AccountsUpdated
-from aileron_core.console_port.events import CoreEvent
 from aileron_core.vault.secret import Secret
 from tests.core.runs.test_accounts import CANARY, Place, bind, place, start, waiting
 from tests.support.core_harness import PASSPHRASE, Core
 
 __all__ = ["place", "start"]
-
-
-def newest_or_none(core: Core, kind: type[CoreEvent]) -> CoreEvent | None:  # type: ignore[valid-type]
-    return next((each for each in reversed(core.events) if isinstance(each, kind)), None)
 
 
 async def test_an_account_is_bound_and_the_call_that_waited_goes_on(
@@ -34,10 +29,9 @@ async def test_an_account_is_bound_and_the_call_that_waited_goes_on(
     assert (await core.result(view.approval_id)).output["output"] == {"done": True}
     assert place.keys == [CANARY]
     assert len(intent.secret) == 0
-    done = newest_or_none(core, AccountChanged)
-    assert done == AccountChanged(change="bound", name="api_key/scripted/work", account="ana@x.org")
-    listed = newest_or_none(core, AccountsUpdated)
-    assert isinstance(listed, AccountsUpdated)
+    done = AccountChanged(change="bound", name="api_key/scripted/work", account="ana@x.org")
+    assert core.last(AccountChanged) == done
+    listed = core.last(AccountsUpdated)
     assert [(each.name, each.problem) for each in listed.accounts] == [
         ("api_key/scripted/work", "")
     ]
@@ -58,16 +52,15 @@ async def test_what_is_about_something_else_by_now_changes_nothing(
     """A connector of other bytes than those shown, an account that is gone."""
     bound = await bind(core)
     await core.app.console.submit(intent)
-    refused = newest_or_none(core, AccountRefused)
-    assert isinstance(refused, AccountRefused)
+    assert core.last(AccountRefused)
     assert [each.name for each in core.app.bindings.all()] == [bound.name]
-    assert newest_or_none(core, AccountChanged) is None
+    assert not any(isinstance(each, AccountChanged) for each in core.events)
 
 
 async def test_an_account_is_revoked_and_its_calls_wait(core: Core) -> None:
     bound = await bind(core)
     await core.app.console.submit(RevokeAccount(name=bound.name))
-    assert newest_or_none(core, AccountChanged) is not None
+    assert core.last(AccountChanged)
     view = await waiting(core, "see")
     need = view.account_need
     assert (need.reason, need.command.partition(" local")[0]) == (

@@ -270,8 +270,3 @@ async def test_every_step_stands_in_the_item_though_none_needs_what_another_retu
         assert sent_to(view, "read") == {"max_results": "1"}
         (waits,) = (each for each in core.app.library.items() if each.name == "chain")
         assert waits.steps == steps
-
-
-async def test_an_action_of_one_step_has_no_list_of_steps(core: Core) -> None:
-    view = await core.ask()
-    assert (view.steps, view.op) == ((), "send_draft")

@@ -203,10 +203,10 @@ async def test_a_restart_before_the_reading_claims_nothing(start: Start, mailbox
 
 @pytest.mark.parametrize("effect", ["change", "create", "send"])
 async def test_nothing_is_read_back_where_the_file_does_not_say_what_should_be_there(
-    home: Path, effect: str, mailbox: Mailbox
+    start: Start, home: Path, effect: str
 ) -> None:
     install_examples(home, readdress=readdress("", effect), update_draft=UPDATE_DRAFT)
-    async with Core.open(home, mailbox) as core:
+    async with start() as core:
         end = await ended_call(core)
         await core.call("update-draft", {"id": DRAFT, "to": NEW})
         run = core.live(end)
@@ -214,28 +214,20 @@ async def test_nothing_is_read_back_where_the_file_does_not_say_what_should_be_t
         assert not core.app.outcomes._tasks
 
 
+@pytest.mark.parametrize(
+    ("value", "status", "reason", "last"),
+    [("id", "held", "", GET), ("nothing", "unavailable", "lacks a value", PUT)],
+)
 async def test_what_was_created_is_read_back_by_what_the_run_returned(
-    home: Path, mailbox: Mailbox
+    start: Start, home: Path, mailbox: Mailbox, value: str, status: str, reason: str, last: str
 ) -> None:
     """`read_back` has the op's arguments after the run; `changes` says what is to be there."""
-    lines = f'{CHANGES}read_back = {{ id = "${{update.id}}" }}\n'
+    lines = f'{CHANGES}read_back = {{ id = "${{update.{value}}}" }}\n'
     install_examples(home, readdress=readdress(lines, "create"))
-    async with Core.open(home, mailbox) as core:
-        end = await ended_call(core)
-        assert (await core.read_back(end)).status == "held"
-        assert writes(mailbox)[-1] == GET
-
-
-async def test_an_output_without_the_value_that_is_named_is_said_to_lack_it(
-    home: Path, mailbox: Mailbox
-) -> None:
-    lines = f'{CHANGES}read_back = {{ id = "${{update.nothing}}" }}\n'
-    install_examples(home, readdress=readdress(lines))
-    async with Core.open(home, mailbox) as core:
+    async with start() as core:
         read = await core.read_back(await ended_call(core))
-        assert read.status == "unavailable"
-        assert "lacks a value" in read.reason
-        assert writes(mailbox)[-1] == PUT
+        assert (read.status, reason in read.reason) == (status, True)
+        assert writes(mailbox)[-1] == last
 
 
 async def test_a_difference_keeps_its_call_until_a_person_saw_it(

@@ -55,7 +55,6 @@ async def open_tunnel(gateway: Gateway) -> Client:
 async def test_an_upgrade_passes_with_its_head_and_then_byte_for_byte() -> None:
     """Today's Codex asks for one; 8 MB of anything, counted, and a clean end both ways."""
     sent = bytes(range(256)) * (8 * MB // 256)
-
     async with passing(echo_back) as gateway:
         client = await open_tunnel(gateway)
         assert gateway.upstream.seen[0].lines[1:] == list(UPGRADE)
@@ -132,7 +131,6 @@ async def test_nothing_is_lost_that_comes_right_behind_the_switch() -> None:
 
     frames = [b"frame %d" % number for number in range(6)]
     turns = 0
-
     async with passing(stream) as gateway:
         for count in range(8):
             turns = count
@@ -212,12 +210,7 @@ async def test_a_request_for_another_protocol_that_nobody_speaks_is_answered_as_
         client = await gateway.client()
         lines = (b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c")
         assert (await client.ask(b"GET", b"/v1/models", *lines))[1] == b"ok"
-
-
-async def test_an_upgrade_elsewhere_than_at_the_gateway_is_answered_as_if_there_were_none() -> None:
-    """The other routes speak HTTP alone."""
-    async with passing() as gateway:
-        client = await gateway.client()
+        client = await gateway.client()  # the other routes speak HTTP alone
         client.writer.write(
             b"\r\n".join([b"GET /v1/health HTTP/1.1", b"Host: " + client.host, *UPGRADE, b"", b""])
         )
