@@ -24,15 +24,10 @@ from aileron_core.console_port.account_views import (
     LoginView,
 )
 from aileron_core.console_port.events import CoreEvent, LibraryUpdated, VaultStatus
-from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.accounts import credential_users, find_user
-from aileron_core.credentials.authorization import (
-    AuthorizationRequest,
-    AuthorizationService,
-)
+from aileron_core.credentials.authorization import AuthorizationService
 from aileron_core.credentials.binding import Binding
 from aileron_core.credentials.bindings import BindingService
-from aileron_core.credentials.oauth import OAuthClient
 from aileron_core.errors import (
     AileronError,
     BindingFailed,
@@ -138,15 +133,9 @@ class AccountCommands:
                 return None
 
     async def _bind(self, intent: BindAccount) -> AccountChanged:
-        secret = AccountSecret(
-            value=intent.secret,
-            user=intent.user,
-            session_token=intent.session_token,
-            region=intent.region,
-        )
         try:
             user = find_user(self._library.accepted_connectors(), intent.connector_hash)
-            bound = await self._bindings.setup(user, intent.identity, intent.account, secret)
+            bound = await self._bindings.bind(user, intent)
         finally:
             intent.secret.wipe()
             if intent.session_token is not None:
@@ -154,26 +143,14 @@ class AccountCommands:
         return _changed("bound", bound)
 
     async def _begin(self, intent: BeginLogin) -> LoginView:
-        client = None
-        if intent.client_id:
-            given = intent.client_secret
-            secret = given if given is not None and len(given) else None
-            client = OAuthClient(client_id=intent.client_id, client_secret=secret)
-        asked = AuthorizationRequest(
-            user=find_user(self._library.accepted_connectors(), intent.connector_hash),
-            identity=intent.identity,
-            replaces=intent.replaces,
-            client=client,
-            token_host=intent.token_host,
-            device=intent.device,
-        )
+        user = find_user(self._library.accepted_connectors(), intent.connector_hash)
         try:
-            return await self._authorizations.begin(asked)
+            return await self._authorizations.begin(user, intent)
         except (InvalidRequest, BindingFailed, ExternalApiError):
-            if not asked.device or intent.device_only:
+            if not intent.device or intent.device_only:
                 raise
             # It gives no device code, or none for these scopes.
-            return await self._authorizations.begin(replace(asked, device=False))
+            return await self._authorizations.begin(user, replace(intent, device=False))
 
     async def _follow_login(self, login_id: str) -> None:
         """Publish how the login *login_id* goes on, once it does not wait any more."""

@@ -16,7 +16,7 @@ class AccountView:
     name: str
     """Of the binding, `<kind>/<service>/<identity>`."""
     account: str
-    """The person's own name for it; may be empty."""
+    """The person's own name for it, or the service's; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +39,13 @@ class AccountNeed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundAccount:
+class BoundAccount(AccountView):
     """An account in the vault, without its secret. While the vault is locked, nothing of it is verified."""
 
-    name: str
-    """`<kind>/<service>/<identity>`."""
     connector: str
     """FQN of the one that may use it; empty for an imported one that belongs to none yet."""
     connector_hash: str
     hosts: tuple[str, ...]
-    account: str
-    """The person's own name for it, or the service's."""
     created_at: float
     """Epoch seconds; 0 where it is not known."""
     region: str = ""

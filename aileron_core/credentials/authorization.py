@@ -12,6 +12,7 @@ from typing import Any
 from aileron_core.clock import Clock
 from aileron_core.connectors.manifest import CLIENT_PLACEHOLDER
 from aileron_core.connectors.protocol import OAuth2Requirement
+from aileron_core.console_port.account_intents import BeginLogin
 from aileron_core.console_port.account_views import LoginView
 from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.credentials.bindings import BindingService
@@ -52,29 +53,15 @@ _KEPT_SECONDS = 300.0
 _MOST_OPEN = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizationRequest:
-    """What a person asks for."""
-
-    user: CredentialUser
-    identity: str
-    replaces: str = ""
-    """The name of the account that is authorized again, empty for a new one."""
-    client: OAuthClient | None = None
-    """The person's own registration at the provider, in place of the manifest's or the last one's."""
-    token_host: str = ""
-    """The token endpoint's `host:port` as the person typed it, where it is not known to be the provider's."""
-    device: bool = False
-    """With a code that is entered on another device."""
-
-
 @dataclass(slots=True, kw_only=True)
 class _Authorization:
     """One that is going on."""
 
     name: str
     """Of the account."""
-    request: AuthorizationRequest
+    user: CredentialUser
+    identity: str
+    replaces: str
     asked: LoginRequest
     login: Login
     view: LoginView
@@ -111,8 +98,8 @@ class AuthorizationService:
         self._answer_seconds = answer_seconds
         self._open: dict[str, _Authorization] = {}
 
-    async def begin(self, request: AuthorizationRequest) -> LoginView:
-        """Begin one; it waits for the person at the provider from now on.
+    async def begin(self, user: CredentialUser, request: BeginLogin) -> LoginView:
+        """Begin one for an account of *user*; it waits for the person at the provider from now on.
 
         Raises:
             VaultLocked, VaultAbsent: there is nowhere to store it.
@@ -126,14 +113,14 @@ class AuthorizationService:
         """
         if self._vault.state != "unlocked":
             raise VaultAbsent if self._vault.state == "absent" else VaultLocked
-        need = request.user.requirement.oauth2
+        need = user.requirement.oauth2
         if need is None:
             raise InvalidRequest(
-                f"{request.user.identity.fqn} asks for a credential of kind "
-                f"{request.user.requirement.kind}, which you type: there is no login in a browser."
+                f"{user.identity.fqn} asks for a credential of kind "
+                f"{user.requirement.kind}, which you type: there is no login in a browser."
             )
-        name = self._bindings.name_for(request.user, request.identity, request.replaces)
-        client = await self._client(request, need)
+        name = self._bindings.name_for(user, request.identity, request.replaces)
+        client = await self._client(user, request, need)
         page = https_target(need.authorize_url)
         token = https_target(need.token_url)
         provider = provider_of(need.authorize_url, self._providers)
@@ -167,7 +154,15 @@ class AuthorizationService:
             token_host=token.host_port,
             expires_at=self._clock.now() + login.seconds,
         )
-        entry = _Authorization(name=name, request=request, asked=asked, login=login, view=view)
+        entry = _Authorization(
+            name=name,
+            user=user,
+            identity=request.identity,
+            replaces=request.replaces,
+            asked=asked,
+            login=login,
+            view=view,
+        )
         self._open[view.login_id] = entry
         entry.task = spawn(self._settle(entry), name="authorization")
         entry.task.add_done_callback(lambda _: login.close())
@@ -199,15 +194,15 @@ class AuthorizationService:
             VaultLocked, StorageUnavailable, OSError: nothing was stored.
         """
         entry = self._entry(id_)
-        tokens, request, said = entry.tokens, entry.request, entry.view.account
+        tokens, replaces, said = entry.tokens, entry.replaces, entry.view.account
         if tokens is None:
             raise Conflict(f"The authorization is {entry.view.state}. Nothing was stored.")
         account = said or account
-        if request.replaces:
-            before = self._bindings.get(request.replaces).account
+        if replaces:
+            before = self._bindings.get(replaces).account
             if said and before and said != before:
                 raise Conflict(
-                    f"This login is of another account than {request.replaces}. Bind it under another "
+                    f"This login is of another account than {replaces}. Bind it under another "
                     "--identity, or authorize again with the right one."
                 )
             account = account or before
@@ -215,8 +210,8 @@ class AuthorizationService:
             raise InvalidRequest("The provider does not say whose account it is. Name it.")
         del self._open[id_]  # first, so that it is stored once
         try:
-            bound = await self._bindings.setup(
-                request.user, request.identity, account, tokens, request.replaces
+            bound = await self._bindings.authorize(
+                entry.user, entry.identity, account, tokens, replaces
             )
         except (AileronError, OSError):
             waits = entry.task is not None and not entry.task.done()
@@ -251,17 +246,22 @@ class AuthorizationService:
             raise NotFound("This login has ended. Begin again.")
         return entry
 
-    async def _client(self, request: AuthorizationRequest, need: OAuth2Requirement) -> OAuthClient:
+    async def _client(
+        self, user: CredentialUser, request: BeginLogin, need: OAuth2Requirement
+    ) -> OAuthClient:
         """Return as whom to ask: the person's own client, the last one, or the manifest's."""
-        client = request.client
-        if client is None and request.replaces:
+        client = None
+        if request.client_id:
+            secret = request.client_secret or None  # an empty one is none
+            client = OAuthClient(client_id=request.client_id, client_secret=secret)
+        elif request.replaces:
             client = Tokens.from_secret(
                 await asyncio.to_thread(self._vault.get, request.replaces)
             ).client
         if client is None:
             if need.client_secret == CLIENT_PLACEHOLDER:
                 raise InvalidRequest(
-                    f"{request.user.identity.fqn} comes from a source, not a release: {CLIENT_PLACEHOLDER} is in "
+                    f"{user.identity.fqn} comes from a source, not a release: {CLIENT_PLACEHOLDER} is in "
                     "place of its client's secret. Install a release of it, or give a client of your own "
                     "with --client-id."
                 )
@@ -269,7 +269,7 @@ class AuthorizationService:
             client = OAuthClient(client_id=need.client_id, client_secret=secret)
         if not client.client_id:
             raise InvalidRequest(
-                f"{request.user.identity.fqn} has no client id of its own. Register an application with "
+                f"{user.identity.fqn} has no client id of its own. Register an application with "
                 "the provider, and give its id with --client-id."
             )
         return client

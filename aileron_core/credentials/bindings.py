@@ -9,7 +9,8 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import JsonObject
 from aileron_core.clock import Clock
 from aileron_core.connectors.protocol import CredentialRequirement
-from aileron_core.credentials.account_secret import AccountSecret
+from aileron_core.console_port.account_intents import BindAccount
+from aileron_core.credentials.account_secret import stored_secret
 from aileron_core.credentials.binding import (
     Binding,
     CredentialUser,
@@ -114,13 +115,13 @@ class BindingService:
             )
         return name
 
-    async def setup(
-        self,
-        user: CredentialUser,
-        identity: str,
-        account: str,
-        login: AccountSecret | Tokens,
-        replaces: str = "",
+    async def bind(self, user: CredentialUser, asked: BindAccount) -> Binding:
+        """Store what a person entered as an account of *user*, and record it; errors as of `authorize`."""
+        stored = stored_secret(asked, user.requirement.kind)
+        return await self._setup(user, asked.identity, asked.account, stored, region=asked.region)
+
+    async def authorize(
+        self, user: CredentialUser, identity: str, account: str, login: Tokens, replaces: str = ""
     ) -> Binding:
         """Store what a person logged in with as an account of *user*, and record it.
 
@@ -133,11 +134,21 @@ class BindingService:
             InvalidRequest: identity, account or secret cannot be used.
             VaultLocked, StorageUnavailable, OSError: nothing was stored.
         """
+        stored, scopes = login.to_secret(), login.scopes
+        return await self._setup(user, identity, account, stored, scopes=scopes, replaces=replaces)
+
+    async def _setup(
+        self,
+        user: CredentialUser,
+        identity: str,
+        account: str,
+        stored: Secret,
+        *,
+        region: str = "",
+        scopes: tuple[str, ...] = (),
+        replaces: str = "",
+    ) -> Binding:
         need = user.requirement
-        if isinstance(login, Tokens):
-            stored, region, scopes = login.to_secret(), "", login.scopes
-        else:
-            stored, region, scopes = login.stored(need.kind), login.region, ()
         async with self._changing:
             name = self.name_for(user, identity, replaces)
             binding = Binding(

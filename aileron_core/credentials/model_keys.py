@@ -14,7 +14,7 @@ from aileron_core.console_port.account_intents import (
     SetModelKey,
 )
 from aileron_core.console_port.account_views import ModelKeysRead, ModelKeyView
-from aileron_core.credentials.account_secret import AccountSecret
+from aileron_core.credentials.account_secret import stored_key
 from aileron_core.credentials.oauth_refresh import RecordEvent
 from aileron_core.credentials.upstreams import find_provider
 from aileron_core.errors import Conflict, InvalidRequest, NotFound
@@ -128,7 +128,7 @@ class ModelKeys:
             VaultLocked, StorageUnavailable, OSError: nothing was stored.
         """
         check_base_url(base_url)
-        stored = AccountSecret(value=secret).stored("api_key")
+        stored = stored_key(secret)
         async with self._changing:
             self._vault.derive_key("model keys")  # raises where it is locked, before the record
             # Recorded first: what then cannot be stored is tried again, and recorded again.

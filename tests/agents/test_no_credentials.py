@@ -10,7 +10,7 @@ from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.manifest import parse_manifest
-from aileron_core.credentials.account_secret import AccountSecret
+from aileron_core.console_port.account_intents import BindAccount
 from aileron_core.credentials.binding import CredentialUser
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import TokenEndpoint
@@ -115,14 +115,17 @@ async def bind_account(home: Path, kind: str, hash_: str) -> None:
             token_url=f"https://{HOST}/t",
             scopes=("all",),
         )
-        await bindings.setup(user, "work", ACCOUNT, tokens)
+        await bindings.authorize(user, "work", ACCOUNT, tokens)
     else:
-        secret = AccountSecret(
-            value=Secret(KEY),
+        asked = BindAccount(
+            connector_hash=user.identity.hash,
+            identity="work",
+            account=ACCOUNT,
+            secret=Secret(KEY),
             user="" if kind == "api_key" else "ana",
             session_token=Secret(f"{KEY}-session") if kind == "aws_sigv4" else None,
         )
-        await bindings.setup(user, "work", ACCOUNT, secret)
+        await bindings.bind(user, asked)
     vault.lock()
 
 

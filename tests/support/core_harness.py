@@ -40,12 +40,12 @@ from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.modules import CompiledModules, _deserialized
+from aileron_core.console_port.account_intents import BindAccount
 from aileron_core.console_port.events import ApprovalUpdated, CoreEvent, LibraryUpdated
 from aileron_core.console_port.field_views import ReadBack
 from aileron_core.console_port.intents import Intent
 from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.console_port.view_models import ApprovalView, CallView
-from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.accounts import credential_user
 from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.errors import Failure
@@ -482,13 +482,22 @@ class Core:
         return found
 
     async def bind(
-        self, secret: str | AccountSecret, account: str = "ana", identity: str = "work"
+        self, secret: str, account: str = "ana", identity: str = "work", **more: Any
     ) -> Binding:
         """Bind an account for `act`, in a vault that is made for it where there is none."""
         if self.app.vault.state == "absent":
             self.app.vault.create(Secret(PASSPHRASE))
-        kept = AccountSecret(value=Secret(secret)) if isinstance(secret, str) else secret
-        return await self.app.bindings.setup(self.user(), identity, account, kept)
+        user = self.user()
+        return await self.app.bindings.bind(
+            user,
+            BindAccount(
+                connector_hash=user.identity.hash,
+                identity=identity,
+                account=account,
+                secret=Secret(secret),
+                **more,
+            ),
+        )
 
     def last(self, kind: type[_T]) -> _T:
         """Return the newest event of *kind*."""

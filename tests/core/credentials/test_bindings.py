@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import CredentialRequirement, RequestToSign
-from aileron_core.credentials.account_secret import AccountSecret
+from aileron_core.console_port.account_intents import BindAccount
 from aileron_core.credentials.binding import CredentialUser
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import TokenEndpoint
@@ -72,15 +73,19 @@ def bindings(vault: Vault, noted: Records) -> BindingService:
     return BindingService(vault, clock, noted, TokenEndpoint(OutgoingClient, clock))
 
 
-def account_key(value: str = KEY, **more: str) -> AccountSecret:
-    return AccountSecret(value=Secret(value), **more)
+def account_key(
+    value: str = KEY, *, identity: str = "work", account: str = "", **more: Any
+) -> BindAccount:
+    return BindAccount(
+        connector_hash="", identity=identity, account=account, secret=Secret(value), **more
+    )
 
 
 async def test_an_account_is_stored_under_its_name_and_on_record(
     bindings: BindingService, noted: Records, vault: Vault
 ) -> None:
     """Listed while locked; used only when unlocked."""
-    bound = await bindings.setup(USER, "work", "ana@example.com", account_key())
+    bound = await bindings.bind(USER, account_key(account="ana@example.com"))
     assert bound.name == "api_key/mail/work"
     ((event, members),) = noted.kept
     assert event == "binding.created"
@@ -105,7 +110,7 @@ async def test_an_account_of_one_region_is_sent_to_no_other_regions_hosts(
     need = CredentialRequirement(kind="aws_sigv4", service="athena")
     user = replace(USER, requirement=need, hosts=(all_regions, west, east))
     given = account_key(user="AKIDEXAMPLE", region="eu-west-2")
-    bound = await bindings.setup(user, "work", "", given)
+    bound = await bindings.bind(user, given)
     assert (bound.region, set(bound.hosts)) == ("eu-west-2", {all_regions, west})
     assert noted.kept[0][1]["region"] == "eu-west-2"
     credential = await bindings.credential_for(bound, user)
@@ -124,7 +129,7 @@ async def test_an_account_of_one_region_is_sent_to_no_other_regions_hosts(
     assert set(rebound.hosts) == {all_regions, west, gov}
     elsewhere = replace(user, hosts=(west, east))
     with pytest.raises(InvalidRequest, match="has no host in ap-south-1"):
-        await bindings.setup(elsewhere, "far", "", replace(given, region="ap-south-1"))
+        await bindings.bind(elsewhere, replace(given, identity="far", region="ap-south-1"))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +151,7 @@ async def test_no_other_connector_gets_it(
     bindings: BindingService, user: CredentialUser, why: str
 ) -> None:
     """Not one of the same short name, nor an update that asks for more, until a person binds it again."""
-    bound = await bindings.setup(USER, "work", "", account_key())
+    bound = await bindings.bind(USER, account_key())
     assert bindings.for_user(user) == ()
     with pytest.raises(BindingFailed, match=why):
         await bindings.credential_for(bound, user)
@@ -155,7 +160,7 @@ async def test_no_other_connector_gets_it(
 async def test_a_person_lets_a_changed_connector_use_it(
     bindings: BindingService, noted: Records
 ) -> None:
-    bound = await bindings.setup(USER, "work", "ana", account_key())
+    bound = await bindings.bind(USER, account_key(account="ana"))
     newer = replace(
         USER,
         identity=replace(USER.identity, hash="sha256:bb"),
@@ -173,7 +178,7 @@ async def test_a_person_lets_a_changed_connector_use_it(
 
 async def test_no_account_is_moved_to_another_connector(bindings: BindingService) -> None:
     """Whoever asks: its secret would go to hosts that its owner never sent it to."""
-    bound = await bindings.setup(USER, "work", "ana", account_key())
+    bound = await bindings.bind(USER, account_key(account="ana"))
     other = replace(
         USER, identity=replace(USER.identity, fqn="github://evil/mail"), hosts=("evil.example:443",)
     )
@@ -186,7 +191,7 @@ async def test_no_account_is_moved_to_another_connector(bindings: BindingService
 async def test_a_revoked_account_is_gone_from_every_file(
     bindings: BindingService, noted: Records, vault: Vault, tmp_path: Path
 ) -> None:
-    bound = await bindings.setup(USER, "work", "", account_key())
+    bound = await bindings.bind(USER, account_key())
     await bindings.revoke(bound.name)
     assert bindings.all() == ()
     assert noted.kept[-1][0] == "binding.revoked"
@@ -203,10 +208,10 @@ async def test_what_cannot_be_recorded_is_not_bound(
 ) -> None:
     noted.full = True
     with pytest.raises(StorageUnavailable):
-        await bindings.setup(USER, "work", "", account_key())
+        await bindings.bind(USER, account_key())
     assert bindings.all() == ()
     noted.full = False
-    bound = await bindings.setup(USER, "work", "", account_key())
+    bound = await bindings.bind(USER, account_key())
     noted.full = True
     changed = replace(USER, hosts=("also.example:443",))
     with pytest.raises(StorageUnavailable):
@@ -220,12 +225,12 @@ async def test_what_cannot_be_recorded_is_not_bound(
 async def test_a_kind_of_two_parts_is_stored_whole(bindings: BindingService) -> None:
     """That of AWS is in `test_an_account_of_one_region_is_sent_to_no_other_regions_hosts`."""
     user = replace(USER, requirement=CredentialRequirement(kind="basic"))
-    bound = await bindings.setup(user, "work", "", account_key(user="ana"))
+    bound = await bindings.bind(user, account_key(user="ana"))
     credential = await bindings.credential_for(bound, user)
     assert credential.headers(REQUEST)["Authorization"].startswith("Basic ")
     assert KEY.encode() in credential.secrets()
     with pytest.raises(InvalidRequest, match="too"):
-        await bindings.setup(user, "other", "", account_key())
+        await bindings.bind(user, account_key(identity="other"))
 
 
 @pytest.mark.parametrize("bad", ["hu5h", "line\r\nbreak", "x" * 20000, "caf\u00e9-caf\u00e9"])
@@ -233,7 +238,7 @@ async def test_a_secret_that_cannot_be_sent_or_found_again_is_refused(
     bindings: BindingService, bad: str
 ) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        await bindings.setup(USER, "work", "", account_key(bad))
+        await bindings.bind(USER, account_key(bad))
     assert bad not in str(refused.value)
     assert bindings.all() == ()
 
@@ -241,15 +246,15 @@ async def test_a_secret_that_cannot_be_sent_or_found_again_is_refused(
 @pytest.mark.parametrize("identity", ["", "A", "../x", "a/b", "x" * 65])
 async def test_an_identity_is_a_plain_name(bindings: BindingService, identity: str) -> None:
     with pytest.raises(InvalidRequest, match="identity"):
-        await bindings.setup(USER, identity, "", account_key())
+        await bindings.bind(USER, account_key(identity=identity))
 
 
 async def test_a_name_is_bound_once(bindings: BindingService) -> None:
     """Another account of the same connector has another identity; both count."""
-    await bindings.setup(USER, "work", "", account_key())
+    await bindings.bind(USER, account_key())
     with pytest.raises(Conflict, match="--identity"):
-        await bindings.setup(USER, "work", "", account_key())
-    await bindings.setup(USER, "home", "", account_key())
+        await bindings.bind(USER, account_key())
+    await bindings.bind(USER, account_key(identity="home"))
     assert [each.name for each in bindings.for_user(USER)] == [
         "api_key/mail/home",
         "api_key/mail/work",

@@ -22,12 +22,15 @@ from aileron_core.console.account_commands import AccountCommands
 from aileron_core.console_port.account_intents import BeginLogin
 from aileron_core.console_port.account_views import LoginUpdated, LoginView
 from aileron_core.console_port.events import CoreEvent
+<<<<<<< HEAD
 from aileron_core.credentials.authorization import AuthorizationRequest, AuthorizationService
+=======
+from aileron_core.credentials.authorization import AuthorizationService
+>>>>>>> 02c3a022 (Take what a person entered for an account as one value to the vault)
 from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import TokenEndpoint
 from aileron_core.credentials.oauth_providers import Provider, is_own_token_host, provider_of
-from aileron_core.credentials.oauth_tokens import OAuthClient
 from aileron_core.errors import (
     AileronError,
     BindingFailed,
@@ -108,8 +111,8 @@ class Desk:
         self, **more: object
     ) -> AsyncIterator[tuple[AuthorizationService, LoginView]]:
         service = self.authorizations()
-        asked = AuthorizationRequest(user=self.user, identity="work")
-        view = await service.begin(replace(asked, **more))  # type: ignore[arg-type]
+        asked = BeginLogin(connector_hash=self.user.identity.hash, identity="work")
+        view = await service.begin(self.user, replace(asked, **more))
         try:
             yield service, view
         finally:
@@ -315,7 +318,7 @@ async def test_a_lock_of_the_vault_ends_every_login(desk: Desk) -> None:
         with pytest.raises(NotFound):
             await service.finish(view.login_id, "")
         with pytest.raises(VaultLocked):
-            await service.begin(AuthorizationRequest(user=desk.user, identity="work"))
+            await service.begin(desk.user, BeginLogin(connector_hash="", identity="work"))
 
 
 # Where a code may go
@@ -383,8 +386,7 @@ async def test_a_manifest_cannot_set_what_protects_the_login(desk: Desk) -> None
 
 async def test_a_persons_own_client_takes_the_place_of_the_manifests(desk: Desk) -> None:
     """The manifest's secret does not go with it."""
-    own = OAuthClient(client_id="ana-own")
-    assert "invalid_client" in await desk.failure(client=own)
+    assert "invalid_client" in await desk.failure(client_id="ana-own")
     (grant,) = desk.server.grants
     assert grant["client_id"] == "ana-own"
     assert "client_secret" not in grant
@@ -494,7 +496,7 @@ async def test_a_console_without_a_browser_uses_a_code_where_there_is_one(
     service, events = desk.authorizations(), EventBus[CoreEvent]()
     seen: list[CoreEvent] = []
     events.subscribe(seen.append)
-    console = AccountCommands(desk.bindings, service, library, events)  # type: ignore[arg-type]
+    console = AccountCommands(desk.bindings, service, library, events)
     asked = BeginLogin(connector_hash=desk.user.identity.hash, identity="work", device=True)
     await console.carry_out(asked)
     service.close()
@@ -627,7 +629,7 @@ async def renewing(desk: Desk, bound: Binding) -> AsyncIterator[asyncio.Task[str
     def slowly(request: object) -> object:
         loop.call_soon_threadsafe(asked.set)
         asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(60)
-        return answer(request)  # type: ignore[arg-type]
+        return answer(request)
 
     desk.server.service.answer = slowly
     call = asyncio.create_task(desk.token(bound))

@@ -6,14 +6,13 @@ import logging
 import sqlite3
 import ssl
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from aileron_core.connectors.protocol import CredentialKind
-from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.binding import Binding
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens
 from aileron_core.vault.secret import Secret
@@ -119,13 +118,12 @@ class CanaryPlace:
                 token_url="https://api.example/t",
                 scopes=("all",),
             )
-            return await core.app.bindings.setup(core.user(), "work", "ana", tokens)
-        secret = AccountSecret(value=Secret(SECRET))
-        if self.kind != "api_key":
-            secret = replace(secret, user="ana")
-        if self.kind == "aws_sigv4":
-            secret = replace(secret, session_token=Secret(TOKEN))
-        return await core.bind(secret)
+            return await core.app.bindings.authorize(core.user(), "work", "ana", tokens)
+        return await core.bind(
+            SECRET,
+            user="" if self.kind == "api_key" else "ana",
+            session_token=Secret(TOKEN) if self.kind == "aws_sigv4" else None,
+        )
 
     def files(self) -> Iterator[tuple[Path, str]]:
         """Every file of the home as text, byte by byte, and the database as its statements."""

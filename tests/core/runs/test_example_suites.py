@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from aileron_core.connectors.store import ConnectorStore
+from aileron_core.console_port.account_intents import BeginLogin, BindAccount
 from aileron_core.console_port.field_views import ReadBack
 from aileron_core.console_port.view_models import ApprovalView
-from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.accounts import find_user
-from aileron_core.credentials.authorization import AuthorizationRequest
-from aileron_core.credentials.oauth_tokens import OAuthClient
 from aileron_core.errors import InvalidRequest
 from aileron_core.home.layout import Home
 from aileron_core.vault.secret import Secret
@@ -54,8 +52,13 @@ async def core(start: Start) -> AsyncIterator[Core]:
     async with start() as running:
         running.app.vault.create(Secret(PASSPHRASE))
         user = find_user(running.app.library.accepted_connectors(), "github")
-        token = AccountSecret(value=Secret(TOKEN))
-        await running.app.bindings.setup(user, "work", "ana", token)
+        asked = BindAccount(
+            connector_hash=user.identity.hash,
+            identity="work",
+            account="ana",
+            secret=Secret(TOKEN),
+        )
+        await running.app.bindings.bind(user, asked)
         yield running
 
 
@@ -185,10 +188,13 @@ async def test_gmail_is_bound_by_a_login_and_sends_and_edits_drafts(
     async with Core.open(home, make_outgoing=google.server.service.client) as core:
         core.app.vault.create(Secret(PASSPHRASE))
         user = find_user(core.app.library.accepted_connectors(), "gmail")
-        client = OAuthClient(client_id=CLIENT_ID, client_secret=Secret(CLIENT_SECRET))
-        begun = await core.app.authorizations.begin(
-            AuthorizationRequest(user=user, identity="me", client=client)
+        asked = BeginLogin(
+            connector_hash=user.identity.hash,
+            identity="me",
+            client_id=CLIENT_ID,
+            client_secret=Secret(CLIENT_SECRET),
         )
+        begun = await core.app.authorizations.begin(user, asked)
         assert begun.url.startswith("https://accounts.google.com/o/oauth2/v2/auth?")
         assert await asyncio.to_thread(google.server.browse, begun.url) == 200
         ready = await core.app.authorizations.wait(begun.login_id, 30)
@@ -225,5 +231,6 @@ async def test_gmail_without_a_client_id_says_where_it_comes_from(
     async with Core.open(home, make_outgoing=google.server.service.client) as core:
         core.app.vault.create(Secret(PASSPHRASE))
         user = find_user(core.app.library.accepted_connectors(), "gmail")
+        asked = BeginLogin(connector_hash=user.identity.hash, identity="me")
         with pytest.raises(InvalidRequest, match="--client-id"):
-            await core.app.authorizations.begin(AuthorizationRequest(user=user, identity="me"))
+            await core.app.authorizations.begin(user, asked)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from aileron_core.connectors.store import ConnectorStore
+from aileron_core.console_port.account_intents import BindAccount
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.credentials.accounts import find_user
-from aileron_core.credentials.bindings import AccountSecret
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens
 from aileron_core.home.layout import Home
 from aileron_core.vault.secret import Secret
@@ -64,10 +64,21 @@ async def account_bound(home: Path, services: Published, **secret: str) -> Async
                 token_url="https://oauth2.googleapis.com/token",
                 scopes=(),
             )
-            await core.app.bindings.setup(user, "work", "ana", tokens)
+            await core.app.bindings.authorize(user, "work", "ana", tokens)
         else:
+<<<<<<< HEAD
             account = AccountSecret(value=Secret(secret["value"]), user=secret.get("user", ""))
             await core.app.bindings.setup(user, "work", "ana", account)
+=======
+            asked = BindAccount(
+                connector_hash=user.identity.hash,
+                identity="work",
+                account="ana",
+                secret=Secret(secret["value"]),
+                user=secret.get("user", ""),
+            )
+            await core.app.bindings.bind(user, asked)
+>>>>>>> 02c3a022 (Take what a person entered for an account as one value to the vault)
         yield core
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.credentials.account_secret import AccountSecret
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens
 from aileron_core.vault.secret import Secret
 from tests.core.runs.test_hostile_accounts import for_agent
@@ -56,12 +55,11 @@ async def test_a_credential_that_its_service_rejects_is_to_be_bound_anew(
         request = {"url": f"https://{service.place}/x", "credential": kind}
         furnish_guest(home, [request], [service.place], more=KINDS[kind], says=says)
         async with Core.open(home, make_outgoing=service.client) as core:
-            secret = AccountSecret(
-                value=Secret("a-key-of-ana"),
+            bound = await core.bind(
+                "a-key-of-ana",
                 user="" if kind == "api_key" else "ana",
                 session_token=Secret("a-session-token") if kind == "aws_sigv4" else None,
             )
-            bound = await core.bind(secret)
             row = (await core.call("see", {})).row
             assert len(service.seen) == 1
             if not class_:
@@ -93,7 +91,7 @@ async def logged_in(
             token_url=f"{server.base}/token",
             scopes=("mail.read", "mail.send"),
         )
-        await core.app.bindings.setup(core.user(), "work", "ana", tokens)
+        await core.app.bindings.authorize(core.user(), "work", "ana", tokens)
         yield core
 
 
