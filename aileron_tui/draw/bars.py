@@ -57,7 +57,7 @@ def top_bar(
 
     *vault_locked*: there is a vault, and it is locked; *vault_waited_for*: a call or a session waits for that.
     Where there is no room for all of it, names of agents go first, then words for which a sign
-    stands, then the agents; what is shown and what waits stay named longest.
+    stands, then the agents, then names of views from the last on.
     """
     clock = line(Piece(clock_minutes(now), "muted"), " ")
     sides: list[Line] = []
@@ -72,18 +72,13 @@ def top_bar(
             role: Role = "attn" if vault_waited_for else "muted"
             exceptions = (*exceptions, Piece(words.vault.TOP_BAR[of_files], role), Piece("  "))
         sides.append((*exceptions, *_agents(sessions, agents), *clock))
-    every = len(words.views.VIEWS)
-    for right in sides:
-        for named in (every, every - 1):
-            left = _views(view, waiting, registry, named)
+    # A view keeps its name while a shorter form of the rest makes room for it.
+    for named in range(len(words.views.VIEWS), 0, -1):
+        left = _views(view, waiting, registry, named)
+        for right in sides:
             if cell_width(left) + cell_width(right) < width:
                 return justify(left, right, width)
-    named, right = every - 1, sides[-1]
-    left = _views(view, waiting, registry, named)
-    while named > 1 and cell_width(left) + cell_width(right) >= width:
-        named -= 1
-        left = _views(view, waiting, registry, named)
-    return justify(left, right, width)
+    return justify(_views(view, waiting, registry, 1), sides[-1], width)
 
 
 def _exceptions(

@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from rich.cells import cell_len
 
@@ -14,10 +14,11 @@ from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.acceptance import widest_change
 from aileron_tui.draw.changes import changed_fields
+from aileron_tui.draw.columns import edge
 from aileron_tui.draw.file_page import suite_name, suite_remark
 from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.read_back import read_back_tag
-from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate, wrap
+from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line, truncate
 from aileron_tui.draw.times import (
     age,
     clock_minutes,
@@ -27,10 +28,6 @@ from aileron_tui.draw.times import (
 )
 from aileron_tui.items import Item
 
-COLUMN_GAP = 2
-"""Blank cells behind each column."""
-DETAIL_ROWS = 3
-"""Lines below a list for details of its selected row."""
 EFFECT_WIDTH = 7
 STATE_ROLES: dict[str, Role] = {
     "approved": "ok",
@@ -51,37 +48,6 @@ MIN_DOCUMENT_ROWS = 5
 """What is left for the document in the compact layout, however small the pane is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """One column: its name, its cells with the gap, and from which width of the list on it is shown."""
-
-    name: str
-    size: int
-    min_width: int = 0
-
-
-def column_titles(columns: Sequence[Column], last: str, width: int) -> Line:
-    """Return the names of *columns*, and of the one that takes the rest."""
-    named = [Piece(f"{each.name:<{each.size}}", "muted") for each in shown_columns(columns, width)]
-    return line(" ", " ", *named, Piece(last, "muted"))
-
-
-def column_row(
-    columns: Sequence[Column],
-    values: Mapping[str, Line],
-    last: Line,
-    width: int,
-    *,
-    selected: bool,
-) -> Line:
-    """Return one row: *values* by the names of *columns*, then *last* in what is left."""
-    parts: list[Piece] = [Piece("▌", "fact-bar") if selected else Piece(" "), Piece(" ")]
-    for each in shown_columns(columns, width):
-        shown = truncate(values.get(each.name, ()), each.size - COLUMN_GAP)
-        parts += [*shown, Piece(" " * (each.size - cell_width(shown)))]
-    return truncate(line(*parts, *last), width - 1)
-
-
 def join_fitting(parts: Sequence[str], width: int) -> str:
     """Return as many of *parts* as fit in *width* cells with dots between them, at least the first."""
     joined = parts[0]
@@ -92,23 +58,9 @@ def join_fitting(parts: Sequence[str], width: int) -> str:
     return joined
 
 
-def detail_lines(text: Line, width: int) -> tuple[Line, ...]:
-    """Return a row's details in `DETAIL_ROWS` lines; a cut ends in `…`."""
-    rows = [each.pieces for each in wrap(text, width - 4)]
-    if len(rows) > DETAIL_ROWS:
-        # The last row takes all the rest, so that the cut is marked.
-        rest = tuple(piece for each in rows[DETAIL_ROWS - 1 :] for piece in (*each, Piece(" ")))
-        rows = [*rows[: DETAIL_ROWS - 1], truncate(rest, width - 4)]
-    return tuple(line("  ", *each) for each in rows)
-
-
 def detail_part(name: str, text: str) -> Line:
     """Return a named part of the details; nothing where *text* is empty."""
     return (Piece(f"  · {name} ", "muted"), *foreign_text(text, "muted")) if text else ()
-
-
-def shown_columns(columns: Sequence[Column], width: int) -> list[Column]:
-    return [each for each in columns if width >= each.min_width]
 
 
 def compact_list_rows(items: int, height: int, around: int, head: int) -> int:
@@ -160,7 +112,7 @@ def row_lines(
     if view is None:
         if compact:
             return (justify(first, line(*_remark(item), " "), width),)
-        second = line(_edge(selected), " " * _INDENT, *_remark(item))
+        second = line(edge(selected), " " * _INDENT, *_remark(item))
         return (truncate(first, width - 1), justify(truncate(second, width - 1), (), width))
     if compact:
         has_ended = view.state in words.item.ROW_STATES
@@ -174,7 +126,7 @@ def row_lines(
     tag = line("  ", *tag) if tag else ()
     room = width - 1 - cell_width(line(since, *tag, *_left(view, now, item))) - 2
     agent = truncate(requester(view), max(_LEAST_NAME, room - _INDENT))
-    second = line(_edge(selected), " " * _INDENT, *agent, since, *tag)
+    second = line(edge(selected), " " * _INDENT, *agent, since, *tag)
     first = justify(first, same, width) if same else truncate(first, width - 1)
     return (first, justify(second, line(*_left(view, now, item), " "), width))
 
@@ -200,12 +152,8 @@ def _remark(item: Item) -> Line:
 
 def undrawable_row(width: int, *, selected: bool) -> tuple[Line, ...]:
     """Return the lines shown instead of a row that cannot be drawn."""
-    message = line(_edge(selected), Piece(words.status.UNDRAWABLE, "danger"))
-    return (truncate(message, width - 1), line(_edge(selected)))
-
-
-def _edge(selected: bool) -> Piece:
-    return Piece("▌", "fact-bar") if selected else Piece(" ")
+    message = line(edge(selected), Piece(words.status.UNDRAWABLE, "danger"))
+    return (truncate(message, width - 1), line(edge(selected)))
 
 
 def requester(view: ApprovalView) -> Line:
@@ -220,7 +168,7 @@ def _first(item: Item, *, selected: bool) -> Line:
     if item.problem is not None:
         location = brief(_location(item.problem), "summary" if selected else "text")
         effect = Piece(f"{words.files.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
-        return line(_edge(selected), Piece("!", "attn"), " ", effect, *location)
+        return line(edge(selected), Piece("!", "attn"), " ", effect, *location)
     if view is None:
         role: Role = "muted" if item.is_over else "summary" if selected else "text"
         name = brief(item.file.name, role) if item.file else ()
@@ -229,13 +177,13 @@ def _first(item: Item, *, selected: bool) -> Line:
         glyph = Piece("▲", "attn")
         if item.is_over:
             glyph, effect = replace(glyph, role="muted"), replace(effect, role="muted")
-        return line(_edge(selected), glyph, " ", effect, *name)
+        return line(edge(selected), glyph, " ", effect, *name)
     role = "summary" if selected else "text"
     effect = Piece(f"{effect_word(view.effect):<{EFFECT_WIDTH}}", "strong")
     if not item.is_waiting:
         # It was answered: it stays for a moment, dimmed, so that rows do not move while one reads.
         role, effect = "muted", replace(effect, role="muted")
-    return line(_edge(selected), _glyph(view), " ", effect, *_summary(view, role))
+    return line(edge(selected), _glyph(view), " ", effect, *_summary(view, role))
 
 
 def _location(problem: Problem) -> str:
@@ -403,7 +351,7 @@ def decided_row(view: ApprovalView, width: int, now: float, *, selected: bool) -
     if view.read_back is not None and view.read_back.waits_to_be_seen:
         glyph = Piece("▲", "attn")
     about = _summary(view, "summary" if selected else "muted")
-    start = line(_edge(selected), glyph, Piece(f" {clock_minutes(at)}  ", "muted"), *about)
+    start = line(edge(selected), glyph, Piece(f" {clock_minutes(at)}  ", "muted"), *about)
     return justify(start, line(*_how(view, now), " "), width)
 
 

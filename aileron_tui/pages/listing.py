@@ -12,7 +12,7 @@ from aileron_tui.pages.panes import RowsPane
 from aileron_tui.pages.surface import Surface
 from aileron_tui.state.document_cache import LayoutOptions
 from aileron_tui.state.model import Model
-from aileron_tui.state.tables.table import Table
+from aileron_tui.state.tables.table import AnyTable
 
 _OF_RECORDS: frozenset[View] = frozenset({"activity", "audit"})
 
@@ -23,7 +23,7 @@ class ListPage(Page):
     def __init__(
         self, view: View, model: Model, clock: Clock, submit: Submit, surface: Surface
     ) -> None:
-        self.table: Table = model.tables[view]
+        self.table: AnyTable = model.tables[view]
         self.list = RowsPane(self._row)
         super().__init__(view, model, clock, submit, surface)
 
@@ -35,14 +35,18 @@ class ListPage(Page):
 
     def arrangement(self) -> dict[str, bool]:
         """Return which of the stylesheet's arrangements hold."""
-        return {**super().arrangement(), "opened": self.table.opened}
+        of_table = {"opened": self.table.opened, "beside": self.model.beside}
+        return {**super().arrangement(), **of_table}
 
     def draw_view(self) -> None:
-        """Draw the list, or the opened row, or that there is nothing."""
+        """Draw the list, the opened row, both, or that there is nothing."""
         if self.is_empty:
             self._draw_empty()
-        else:
-            self.reader.draw_guarded(self._draw_page if self.table.opened else self._draw_list)
+            return
+        if not self.table.opened:
+            self.reader.draw_guarded(self._draw_list)
+        if self.table.opened or self.model.beside:
+            self.reader.draw_guarded(self._draw_page)
 
     def _draw_empty(self) -> None:
         width, height = self.model.size
@@ -52,6 +56,7 @@ class ListPage(Page):
 
     def _draw_list(self) -> None:
         table, width, now = self.table, self.model.size[0], self.clock.now()
+        width = self.list.width if self.model.beside else width
         self.surface.show("listhead", *table.header(width, now))
         self.list.show(len(table), 1, table.index, table.key)
         self.surface.show("detail", *table.detail(width, now))
@@ -149,7 +154,7 @@ class AuditPage(ListPage):
         self.model.audit.set_viewport(self.list.top, self.list.height)
         if not self.surface.is_current or self.model.core_lost is not None:
             return
-        wanted = self.model.audit.next_read()
+        wanted = self.model.audit.next_read(beside=self.model.beside)
         if wanted is not None:
             self.submit(wanted)
 

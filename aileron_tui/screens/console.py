@@ -77,14 +77,15 @@ class ConsoleScreen(Screen[None], inherit_bindings=False):
                     yield Document(reader.document, id="document")
                 yield Lines(id="rail")
         elif isinstance(page, ListPage):
-            with Vertical(id="table"):
-                yield Lines(id="listhead")
-                yield RowList(page.list, id="list")
-                yield Lines(id="detail")
-            with Vertical(id="page"):
-                yield Lines(id="head", grows=True)
-                yield Lines(id="gap")
-                yield Document(reader.document, id="document")
+            with Container(id="lists"):
+                with Vertical(id="table"):
+                    yield Lines(id="listhead")
+                    yield RowList(page.list, id="list")
+                    yield Lines(id="detail")
+                with Vertical(id="page"):
+                    yield Lines(id="head", grows=True)
+                    yield Lines(id="gap")
+                    yield Document(reader.document, id="document")
         yield Lines(id="empty")
         yield Lines(id="sentence")
         with Vertical(id="foot"):

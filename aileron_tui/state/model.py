@@ -40,12 +40,14 @@ from aileron_tui.state.tables.audit import AuditTable
 from aileron_tui.state.tables.decided import DecidedTable
 from aileron_tui.state.tables.library import LibraryTable
 from aileron_tui.state.tables.sessions import SessionsTable
-from aileron_tui.state.tables.table import Table
+from aileron_tui.state.tables.table import AnyTable
 from aileron_tui.state.vault_panel import AccountChoice, CallsWithoutAccount, VaultPanel
 
 MESSAGE_SECONDS = 4.0
 """How long the status line repeats what just happened; the next key ends it sooner."""
 RECORDS_KEPT = 500
+BESIDE_FROM = 150
+"""Columns from which on a list has the page of its selected row beside it."""
 _WAITING_PARTS = 6
 """Of how many parts `Model.screen_version` is in the waiting list."""
 
@@ -117,7 +119,7 @@ class Model:
         self.library = LibraryTable(snapshot.library, snapshot.problems, now)
         self.sessions_table = SessionsTable(snapshot.sessions, now)
         self.accounts = AccountsTable(snapshot.accounts, now)
-        self.tables: dict[View, Table] = {
+        self.tables: dict[View, AnyTable] = {
             "activity": self.activity,
             "audit": self.audit,
             "library": self.library,
@@ -187,7 +189,7 @@ class Model:
     # What is on screen
 
     @property
-    def table(self) -> Table | None:
+    def table(self) -> AnyTable | None:
         """The rows that have the cursor; None where it is the waiting list."""
         if self.view == "waiting" and self.decided.active:
             return self.decided
@@ -208,9 +210,9 @@ class Model:
                 done = None  # how another one ended is in the item already
             view = self.decided.current if self.table is not None else done
             run_id = view.run_id if view is not None else ""
-        elif self.view == "activity" and self.activity.opened:
+        elif self.view == "activity" and (self.activity.opened or self.beside):
             run_id = self.activity.run_id
-        elif self.view == "audit" and self.audit.opened and not self.audit.record_shown:
+        elif self.view == "audit" and self.audit.shows_call(beside=self.beside):
             record = self.audit.current
             run_id = (record.run_id or "") if record is not None else ""
             until = record.at if record is not None else inf
@@ -225,6 +227,11 @@ class Model:
             return Subject(item.key, item.version) if item is not None else None
         key = table.key
         return Subject(f"{self.view} {key}", table.version) if key is not None else None
+
+    @property
+    def beside(self) -> bool:
+        """A table has the page of its selected row beside it; keys are about that once it is opened."""
+        return self.size[0] >= BESIDE_FROM
 
     @property
     def document_shown(self) -> bool:

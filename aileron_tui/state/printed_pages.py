@@ -8,7 +8,7 @@ from aileron_tui.draw.unbroken import Page, unbroken
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.items import Item
 from aileron_tui.state.document_cache import DocumentCache, LayoutOptions
-from aileron_tui.state.tables.table import Table
+from aileron_tui.state.tables.table import AnyTable
 
 
 def is_fetching(item: Item | None) -> bool:
@@ -45,7 +45,7 @@ def item_page(
     return _page(head, document, columns)
 
 
-def row_page(table: Table, now: float, columns: int) -> Page:
+def row_page(table: AnyTable, now: float, columns: int) -> Page:
     """Return head and document of the selected row of *table*, as `item_page`."""
     # It names no key.
     blocks, pages = table.blocks(now, unfold=False), DocumentCache(CommandRegistry(()))

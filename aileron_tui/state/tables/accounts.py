@@ -1,5 +1,6 @@
 """The accounts: those that are bound, and the connectors that need one."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,22 +11,14 @@ from aileron_core.console_port.account_views import (
 )
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, heading, value
+from aileron_tui.draw.columns import Column, Row
 from aileron_tui.draw.foreign_text import foreign_text, host_names
 from aileron_tui.draw.header import draw_warnings
-from aileron_tui.draw.rows import Column, column_row, column_titles, detail_lines
 from aileron_tui.draw.text import Line, Piece, line, truncate
 from aileron_tui.draw.times import age, clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
-
-_COLUMNS = (
-    Column(name="status", size=18),
-    Column(name="account", size=22),
-    Column(name="used", size=8),
-    Column(name="name", size=28, min_width=120),
-    Column(name="connector", size=26, min_width=120),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +35,11 @@ class AccountRow:
             return self.bound.connector
         return self.user.connector if self.user is not None else ""
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        owner = self.bound or self.user
+        return owner.hosts if owner is not None else ()
+
 
 class AccountsTable(KeyedTable[AccountRow]):
     """One row for each account by name, then one for each connector that has none it can use."""
@@ -50,7 +48,14 @@ class AccountsTable(KeyedTable[AccountRow]):
     decides: ClassVar[bool] = True
 
     def __init__(self, accounts: AccountsUpdated, now: float) -> None:
-        super().__init__()
+        super().__init__(
+            Column("status", lambda e, _: _status(e), 18),
+            Column("account", _account, 22, 12),
+            Column("used", _used, 8),
+            Column("name", _name, 28, 14),
+            Column("connector", lambda e, _: foreign_text(e.connector, "muted"), 26, 14, 120),
+            Column("host", lambda e, _: host_names(e.hosts), 0, 20, 120),
+        )
         self.update(accounts, now)
 
     def update(self, accounts: AccountsUpdated, now: float) -> None:
@@ -75,7 +80,7 @@ class AccountsTable(KeyedTable[AccountRow]):
 
     def fields_of(self, item: AccountRow) -> FilterFields:
         bound, user = item.bound, item.user
-        hosts = " ".join(bound.hosts if bound is not None else user.hosts if user else ())
+        hosts = " ".join(item.hosts)
         account = f"{bound.account} {bound.name}" if bound is not None else ""
         kind = bound.kind if bound is not None else user.kind if user is not None else ""
         named = {"account": account, "state": _status_text(item), "host": hosts, "kind": kind}
@@ -96,51 +101,23 @@ class AccountsTable(KeyedTable[AccountRow]):
 
     # Drawing
 
-    def header(self, width: int, now: float) -> tuple[Line, ...]:
+    def summary(self, now: float, width: int) -> Line:
         bound = [each.bound for each in self._items if each.bound is not None]
         unusable = sum(bool(each.problem) for each in bound)
         text = words.accounts.count(len(bound), unusable)
-        last = "host" if width >= 120 else "name"
-        role = "attn" if unusable else "muted"
-        return ((Piece(f" {text}", role),), column_titles(_COLUMNS, last, width))
+        return (Piece(f" {text}", "attn" if unusable else "muted"),)
 
-    def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
-        item = self.item(number)
-        if item is None:
-            return ()
-        bound, user = item.bound, item.user
-        name = bound.name if bound is not None else user.default_name if user is not None else ""
-        values: dict[str, Line] = {
-            "status": _status(item),
-            "account": foreign_text(bound.account, "summary" if selected else "text")
-            if bound is not None
-            else (),
-            "name": foreign_text(name, "text" if bound is not None else "muted"),
-            "used": (Piece(_used(bound, now), "muted"),),
-            "connector": foreign_text(item.connector, "muted"),
-        }
-        hosts = bound.hosts if bound is not None else user.hosts if user is not None else ()
-        last = host_names(hosts) if width >= 120 else values["name"]
-        return column_row(_COLUMNS, values, last, width, selected=selected)
-
-    def detail(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return why the selected one cannot be used, or what its connector may do with it."""
-        item = self.current
-        if item is None:
-            return ()
-        connector = foreign_text(item.connector, "muted")
+    def detail_of(self, item: AccountRow, now: float) -> Line:
+        """Return why it cannot be used, or what its connector may do with it."""
         if item.bound is None:
             more: Line = (Piece(words.accounts.NEEDS_REMARK, "muted"),)
         elif item.bound.problem:
             more = foreign_text(item.bound.problem, "attn")
         else:
             more = foreign_text(", ".join(item.bound.hosts), "muted")
-        return detail_lines(line(*connector, Piece(" · ", "muted"), *more), width)
+        return line(*foreign_text(item.connector, "muted"), Piece(" · ", "muted"), *more)
 
-    def head(self, width: int, now: float) -> tuple[Line, ...]:
-        item = self.current
-        if item is None:
-            return ()
+    def head_of(self, item: AccountRow, width: int, now: float) -> tuple[Line, ...]:
         bound = item.bound
         title = bound.name if bound is not None else item.connector
         first = line(" ", *_status(item), "  ", *foreign_text(title, "strong"))
@@ -149,14 +126,11 @@ class AccountsTable(KeyedTable[AccountRow]):
             rows += draw_warnings((foreign_text(bound.problem, "attn"),), width, compact=False)
         return tuple(rows)
 
-    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
-        item = self.current
-        if item is None:
-            return ()
+    def blocks_of(self, item: AccountRow, *, unfold: bool) -> Iterable[Block]:
         made = [*_bound_blocks(item.bound)] if item.bound is not None else []
         if item.user is not None:
             made += _user_blocks(item.user, is_bound=bool(made))
-        return tuple(made)
+        return made
 
     def status(self, registry: CommandRegistry) -> Line:
         text = words.accounts.STATUS if self._items else words.accounts.NONE
@@ -189,10 +163,21 @@ def _status(item: AccountRow) -> Line:
     return (Piece(f"▲ {text}", "attn"),) if item.bound.problem else (Piece(f"✓ {text}", "ok"),)
 
 
-def _used(bound: BoundAccountView | None, now: float) -> str:
-    if bound is None:
-        return ""
-    return words.accounts.NEVER if bound.last_used_at is None else age(now - bound.last_used_at)
+def _account(item: AccountRow, row: Row) -> Line:
+    return foreign_text(item.bound.account, row.role) if item.bound is not None else ()
+
+
+def _used(item: AccountRow, row: Row) -> Line:
+    if item.bound is None:
+        return ()
+    used = item.bound.last_used_at
+    return (Piece(words.accounts.NEVER if used is None else age(row.now - used), "muted"),)
+
+
+def _name(item: AccountRow, row: Row) -> Line:
+    if item.bound is not None:
+        return foreign_text(item.bound.name)
+    return foreign_text(item.user.default_name if item.user is not None else "", "muted")
 
 
 def _time(at: float | None) -> str:

@@ -3,7 +3,7 @@
 A row keeps its place from its first record on: nothing is sorted anew while one reads.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import ClassVar
@@ -13,15 +13,9 @@ from aileron_core.console_port.view_models import ApprovalView, RecordView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.call_page import record_blocks
+from aileron_tui.draw.columns import Column, Row
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.rows import (
-    Column,
-    column_row,
-    column_titles,
-    detail_lines,
-    detail_part,
-    join_fitting,
-)
+from aileron_tui.draw.rows import detail_part, join_fitting
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import age, clock_seconds, time_running
 from aileron_tui.input.commands import CommandRegistry
@@ -68,13 +62,6 @@ _ROLES: Mapping[str, Role] = {
     "refused": "danger",
 }
 _DECIDED = frozenset({"approved", "completed", "denied"})
-_COLUMNS = (
-    Column(name="time", size=10),
-    Column(name="state", size=12),
-    Column(name="agent", size=11, min_width=100),
-    Column(name="action", size=22),
-    Column(name="what", size=34, min_width=100),
-)
 
 
 @dataclass(slots=True)
@@ -106,7 +93,14 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     fields: ClassVar[tuple[str, ...]] = ("agent", "action", "state")
 
     def __init__(self, records: Iterable[RecordView], now: float) -> None:
-        super().__init__()
+        super().__init__(
+            Column("time", lambda e, _: line(Piece(clock_seconds(e.first.at), "muted")), 10),
+            Column("state", lambda e, _: _state(e), 12),
+            Column("agent", lambda e, _: foreign_text(e.first.agent, "muted"), 11, 8, 100),
+            Column("action", _action, 22, 14),
+            Column("what", lambda e, _: foreign_text(self._gist(e)), 34, 20, 100),
+            Column("why", lambda e, row: self._why(e, row.now), 0, 26),
+        )
         self._entries: dict[str, ActivityEntry] = {}
         self._approvals: dict[str, ApprovalView] = {}
         self._follows = True
@@ -125,6 +119,8 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     def add_approval(self, view: ApprovalView) -> None:
         """Add what is known of a call: its summary is Aileron's own."""
         self._approvals[view.run_id] = view
+        if (entry := self._entries.get(view.run_id)) is not None:
+            self.columns.measure((entry,), entry.first.at)
         if len(self._approvals) > ROWS_KEPT:
             del self._approvals[next(iter(self._approvals))]
 
@@ -141,6 +137,10 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             if len(self._entries) > ROWS_KEPT:
                 del self._entries[next(iter(self._entries))]
         entry.add(record)
+        self.columns.measure((entry,), record.at)
+
+    def measure(self, items: Sequence[ActivityEntry], now: float) -> None:
+        """Only what came in was not measured yet."""
 
     def _reorder(self, now: float) -> None:
         if self._follows:
@@ -192,8 +192,8 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         known = self._approvals.get(item.key)
         return known.preview.gist if known is not None else ""
 
-    def header(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return what the last hour was like, and the names of the columns."""
+    def summary(self, now: float, width: int) -> Line:
+        """Return what the last hour was like."""
         recent = [e for e in self._entries.values() if e.state and now - e.first.at <= HOUR_SECONDS]
         decided = [self._waited(e) for e in recent if e.state != "expired"]
         waits = [seconds for seconds in decided if seconds is not None]
@@ -207,8 +207,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             denied=sum(each.state == "denied" for each in recent),
             median=age(median(waits)) if waits else "",
         )
-        summary = join_fitting(parts, width - 2)
-        return (line(" ", Piece(summary, "muted")), column_titles(_COLUMNS, "why", width))
+        return line(" ", Piece(join_fitting(parts, width - 2), "muted"))
 
     def _waited(self, entry: ActivityEntry) -> float | None:
         """Return how long the person took, where a person answered."""
@@ -218,20 +217,6 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             if each.event in (AuditEvent.APPROVAL_APPROVED, AuditEvent.APPROVAL_DENIED):
                 return each.at - entry.first.at
         return None
-
-    def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
-        item = self.item(number)
-        if item is None:
-            return ()
-        record = item.first
-        values: dict[str, Line] = {
-            "time": (Piece(clock_seconds(record.at), "muted"),),
-            "state": _state(item),
-            "agent": foreign_text(record.agent, "muted"),
-            "action": _action(item, selected=selected),
-            "what": foreign_text(self._gist(item), "text"),
-        }
-        return column_row(_COLUMNS, values, self._why(item, now), width, selected=selected)
 
     def _why(self, item: ActivityEntry, now: float) -> Line:
         telling = item.state_record or item.records[-1]
@@ -251,23 +236,16 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             return (Piece(words.views.ITS_FILE_ASKS, "muted"),)
         return foreign_text(telling.summary, "muted")
 
-    def detail(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return the last record of the selected call, whole as far as three lines go."""
-        item = self.current
-        if item is None:
-            return ()
+    def detail_of(self, item: ActivityEntry, now: float) -> Line:
+        """Return the last record of its call."""
         last = item.state_record or item.records[-1]
-        summary = line(
+        return line(
             *foreign_text(last.summary),
             *detail_part("agent", last.agent),
             *detail_part("action", last.action or ""),
         )
-        return detail_lines(summary, width)
 
-    def head(self, width: int, now: float) -> tuple[Line, ...]:
-        item = self.current
-        if item is None:
-            return ()
+    def head_of(self, item: ActivityEntry, width: int, now: float) -> tuple[Line, ...]:
         title = foreign_text(item.first.action or item.first.event, "strong")
         first = line(" ", *_state(item), "  ", *title)
         who = item.first.agent or words.views.ACTORS.get(item.first.actor, words.views.NAME)
@@ -290,10 +268,9 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         current = self.current
         return (current.first.run_id or "") if current is not None else ""
 
-    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
-        """Return the records of the opened row, oldest first; of a call there is a page of its own."""
-        item = self.current
-        return () if item is None else tuple(record_blocks(item.records))
+    def blocks_of(self, item: ActivityEntry, *, unfold: bool) -> Iterable[Block]:
+        """Return its records, oldest first; of a call there is a page of its own."""
+        return record_blocks(item.records)
 
     def status(self, registry: CommandRegistry) -> Line:
         """Return the order, or what came in above while the person reads."""
@@ -310,10 +287,10 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         return (Piece(text, "muted"),)
 
 
-def _action(item: ActivityEntry, *, selected: bool) -> Line:
+def _action(item: ActivityEntry, row: Row) -> Line:
     if item.first.action is None:
         return foreign_text(item.first.event, "muted")
-    return foreign_text(item.first.action, "summary" if selected else "text")
+    return foreign_text(item.first.action, row.role)
 
 
 def _state(item: ActivityEntry) -> Line:

@@ -10,7 +10,7 @@ nears the end of them.
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from aileron_core.console_port.events import AuditVerified, RecordRead, RecordsRead
@@ -18,8 +18,9 @@ from aileron_core.console_port.intents import ReadRecord, ReadRecords
 from aileron_core.console_port.view_models import RecordView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
+from aileron_tui.draw.columns import Column, edge
 from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
-from aileron_tui.draw.rows import Column, column_row, column_titles, detail_lines, detail_part
+from aileron_tui.draw.rows import detail_part
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry
@@ -46,23 +47,24 @@ _ROLES: dict[str, Role] = {
     "expired": "muted",
     "withdrawn": "muted",
 }
-_COLUMNS = (
-    Column(name="no.", size=9),
-    Column(name="time", size=10),
-    Column(name="event", size=21),
-    Column(name="by", size=9),
-    Column(name="agent", size=12, min_width=100),
-    Column(name="action", size=22, min_width=100),
-)
 
 
-class AuditTable(Table):
+class AuditTable(Table[RecordView]):
     """The rows of view 3. It follows the newest until the cursor moves."""
 
     fields: ClassVar[tuple[str, ...]] = ("agent", "action", "state", "by")
 
     def __init__(self, records: Sequence[RecordView]) -> None:
-        super().__init__()
+        super().__init__(
+            Column("no.", lambda e, _: line(Piece(str(e.seq), "muted")), 9),
+            Column("time", lambda e, _: line(Piece(clock_seconds(e.at), "muted")), 10),
+            Column("event", lambda e, _: _event(e), 21, 16),
+            Column("by", lambda e, _: line(_by(e)), 9),
+            Column("agent", lambda e, _: foreign_text(e.agent, "muted"), 12, 8, 100),
+            Column("action", lambda e, _: foreign_text(e.action or ""), 22, 12, 100),
+            Column("what", lambda e, row: foreign_text(e.summary, row.role), 0, 24),
+        )
+        self.columns.measure(records, 0)
         self._pages = RecordPages(records)
         self._alone: str | None = None
         """The record that is shown itself, in place of its call."""
@@ -77,17 +79,20 @@ class AuditTable(Table):
     # What comes in
 
     def add(self, record: RecordView, now: float) -> None:
+        self.columns.measure((record,), now)
         self._pages.add(record, now)
 
     def add_page(self, event: RecordsRead, now: float) -> None:
+        self.columns.measure(event.records, now)
         self._pages.add_page(event, now)
 
     def add_body(self, event: RecordRead) -> None:
         self._whole = event
 
-    def next_read(self) -> ReadRecords | ReadRecord | None:
+    def next_read(self, *, beside: bool = False) -> ReadRecords | ReadRecord | None:
+        """Return what is to be read now; *beside*: the selected record is shown beside the rows."""
         key = self.key
-        if self.opened and key is not None and self._asked != int(key):
+        if (self.opened or beside) and key is not None and self._asked != int(key):
             self._asked = int(key)
             return ReadRecord(seq=int(key))
         return self._pages.next_read(*self._in_view, self.index)
@@ -177,7 +182,10 @@ class AuditTable(Table):
     @property
     def current(self) -> RecordView | None:
         """The selected record, if it was read."""
-        number = self._at(self.index)
+        return self.item(self.index)
+
+    def item(self, row: int) -> RecordView | None:
+        number = self._at(row)
         return self._pages.get(number) if number is not None else None
 
     # The record and its call
@@ -193,6 +201,10 @@ class AuditTable(Table):
         """The record itself is shown in place of its call."""
         return self.opened and self._alone == self.key
 
+    def shows_call(self, *, beside: bool) -> bool:
+        """Return whether the call of the selected record is shown, opened or *beside* the rows."""
+        return (self.opened or beside) and not self.record_shown
+
     def show_record(self) -> None:
         """Show the selected record itself; from there, its call."""
         shown = self.record_shown
@@ -202,12 +214,9 @@ class AuditTable(Table):
 
     # Drawing
 
-    def header(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return how many records there are and what the last verifying said, and the columns."""
-        summary = line(
-            " ", Piece(words.views.records(self._pages.newest), "strong"), *self._verdict()
-        )
-        return (truncate(summary, width - 1), column_titles(_COLUMNS, "what", width))
+    def summary(self, now: float, width: int) -> Line:
+        """Return how many records there are, and what the last verifying said."""
+        return line(" ", Piece(words.views.records(self._pages.newest), "strong"), *self._verdict())
 
     def _verdict(self) -> Line:
         if self.verifying:
@@ -221,24 +230,13 @@ class AuditTable(Table):
         return (Piece(f" · ✓ {words.views.sound(event.records)} ({when})", "ok"),)
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
+        """Return row *number*; that of a record which is not read yet has its number."""
         seq = self._at(number)
-        if seq is None:
-            return ()
-        record = self._pages.get(seq)
-        if record is None:
-            named: dict[str, Line] = {"no.": (Piece(str(seq), "muted"),)}
-            return column_row(_COLUMNS, named, self._absent(seq), width, selected=selected)
-        kind = record.event.rpartition(".")[2]
-        values: dict[str, Line] = {
-            "no.": (Piece(str(record.seq), "muted"),),
-            "time": (Piece(clock_seconds(record.at), "muted"),),
-            "event": foreign_text(record.event, _ROLES.get(kind, "text")),
-            "by": (Piece(words.views.ACTORS.get(record.actor, words.views.NAME), "text"),),
-            "agent": foreign_text(record.agent, "muted"),
-            "action": foreign_text(record.action or "", "text"),
-        }
-        summary = foreign_text(record.summary, "summary" if selected else "text")
-        return column_row(_COLUMNS, values, summary, width, selected=selected)
+        if seq is None or self.item(number) is not None:
+            return super().row(number, width, now, selected=selected)
+        return truncate(
+            line(edge(selected), Piece(f" {seq}  ", "muted"), *self._absent(seq)), width - 1
+        )
 
     def _absent(self, number: int) -> Line:
         """Return the text shown instead of a record that is not read yet, or missing."""
@@ -255,33 +253,25 @@ class AuditTable(Table):
                 more = len(event.problems) - PROBLEMS_SHOWN + 1
                 shown[-1] = (Piece(words.views.more_problems(more), "danger"),)
             return tuple(truncate(line("  ", *each), width - 1) for each in shown)
-        record = self.current
-        if record is None:
-            return ()
-        summary = line(
+        return super().detail(width, now)
+
+    def detail_of(self, record: RecordView, now: float) -> Line:
+        return line(
             *foreign_text(record.summary),
             *detail_part("agent", record.agent),
             *detail_part("action", record.action or ""),
             *detail_part("run", record.run_id or ""),
         )
-        return detail_lines(summary, width)
 
-    def head(self, width: int, now: float) -> tuple[Line, ...]:
-        record = self.current
-        if record is None:
-            return ()
-        kind = record.event.rpartition(".")[2]
+    def head_of(self, record: RecordView, width: int, now: float) -> tuple[Line, ...]:
         number = Piece(words.views.record(record.seq), "strong")
-        first = line(" ", number, "  ", *foreign_text(record.event, _ROLES.get(kind, "text")))
+        first = line(" ", number, "  ", *_event(record))
         at = Piece(f"{day(record.at)} {clock_seconds(record.at)}", "muted")
-        by = Piece(f"  by {words.views.ACTORS.get(record.actor, words.views.NAME)}", "muted")
+        by = Piece(f"  by {_by(record)}", "muted")
         return (truncate(first, width - 1), line(" ", at, by))
 
-    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
-        """Return the opened record: what it says, its place in the chain, its text as stored."""
-        record = self.current
-        if record is None:
-            return ()
+    def blocks_of(self, record: RecordView, *, unfold: bool) -> Iterable[Block]:
+        """Return what it says, its place in the chain, its text as stored."""
         made = [heading(words.views.WHAT, (Piece(words.views.WHAT_REMARK, "muted"),))]
         whole = self._whole if self._whole is not None and self._whole.seq == record.seq else None
         if whole is None:
@@ -303,7 +293,7 @@ class AuditTable(Table):
         ]
         for pieces in rendered_lines(render_foreign(whole.body, unfold=unfold)):
             made.append(value("", pieces, "record"))
-        return tuple(made)
+        return made
 
     def status(self, registry: CommandRegistry) -> Line:
         """Return the order, or how far the filter has looked."""
@@ -327,6 +317,14 @@ class AuditTable(Table):
                 Piece(f" {looked}", "muted"),
             )
         return super().filter_status()
+
+
+def _event(record: RecordView) -> Line:
+    return foreign_text(record.event, _ROLES.get(record.event.rpartition(".")[2], "text"))
+
+
+def _by(record: RecordView) -> str:
+    return words.views.ACTORS.get(record.actor, words.views.NAME)
 
 
 def _entries(body: str) -> list[tuple[str, str]]:

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 
 from aileron_core.console_port.view_models import ApprovalView
-from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.rows import decided_header, decided_row
 from aileron_tui.draw.text import Line
-from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.items import Item
 from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
@@ -50,20 +48,8 @@ class DecidedTable(KeyedTable[ApprovalView]):
         item = self.item(number)
         return () if item is None else decided_row(item, width, now, selected=selected)
 
-    def detail(self, width: int, now: float) -> tuple[Line, ...]:
-        return ()
-
     @property
     def current_item(self) -> Item | None:
         """The selected call as the waiting list would show it: its page until it was read whole."""
         view = self.current
         return None if view is None else Item(key=view.call_id, approval=view)
-
-    def head(self, width: int, now: float) -> tuple[Line, ...]:
-        return ()
-
-    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
-        return ()
-
-    def status(self, registry: CommandRegistry) -> Line:
-        return ()

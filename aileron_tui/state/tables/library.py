@@ -9,10 +9,11 @@ from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.acceptance import content_warnings
 from aileron_tui.draw.blocks import Block, blank, heading, value
+from aileron_tui.draw.columns import Column
 from aileron_tui.draw.file_page import consequence_line, run_time_line
 from aileron_tui.draw.foreign_text import foreign_text, host_names, render_foreign, rendered_lines
 from aileron_tui.draw.header import draw_warnings
-from aileron_tui.draw.rows import EFFECTS, Column, column_row, column_titles, detail_lines
+from aileron_tui.draw.rows import EFFECTS
 from aileron_tui.draw.steps import op_blocks
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import clock_seconds, day
@@ -26,14 +27,6 @@ _ROLES: Mapping[str, Role] = {
     "held_back": "attn",
     "error": "danger",
 }
-_COLUMNS = (
-    Column(name="state", size=16),
-    Column(name="kind", size=11),
-    Column(name="name", size=32),
-    Column(name="effect", size=9, min_width=100),
-    Column(name="gated", size=7),
-    Column(name="connector", size=22, min_width=100),
-)
 
 
 class LibraryTable(KeyedTable[LibraryItemView]):
@@ -45,9 +38,16 @@ class LibraryTable(KeyedTable[LibraryItemView]):
     def __init__(
         self, items: Sequence[LibraryItemView], problems: Iterable[Problem], now: float
     ) -> None:
-        super().__init__()
-        self._problems: tuple[Problem, ...] = tuple(problems)
-        self.set_items(items, now)
+        super().__init__(
+            Column("state", lambda e, _: _state(e), 16, 14),
+            Column("kind", lambda e, _: line(Piece(e.kind, "muted")), 11),
+            Column("name", lambda e, row: foreign_text(e.name, row.role), 32, 20),
+            Column("effect", lambda e, _: line(_effect(e)), 9, min_width=100),
+            Column("gated", lambda e, _: _gated(e), 7),
+            Column("connector", lambda e, _: foreign_text(e.connector, "muted"), 22, 12),
+            Column("host", lambda e, _: _hosts(e), 0, 20, 100),
+        )
+        self.update(items, problems, now)
 
     def update(
         self, items: Sequence[LibraryItemView], problems: Iterable[Problem], now: float
@@ -82,8 +82,8 @@ class LibraryTable(KeyedTable[LibraryItemView]):
 
     # Drawing
 
-    def header(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return how many are ready, not accepted and invalid, and the names of the columns."""
+    def summary(self, now: float, width: int) -> Line:
+        """Return how many are ready, not accepted and invalid."""
         parts: list[Piece] = []
         for state, role in _ROLES.items():
             count = sum(item.state == state for item in self._items)
@@ -91,41 +91,17 @@ class LibraryTable(KeyedTable[LibraryItemView]):
                 parts.append(Piece(" · " if parts else " ", "muted"))
                 text = f"{words.views.LIBRARY_GLYPHS[state]} {count} {words.views.LIBRARY_STATES[state]}"
                 parts.append(Piece(text, role if count else "muted"))
-        last = "host" if width >= 100 else "connector"
-        return (tuple(parts), column_titles(_COLUMNS, last, width))
+        return tuple(parts)
 
-    def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
-        item = self.item(number)
-        if item is None:
-            return ()
-        values: dict[str, Line] = {
-            "state": _state(item),
-            "kind": (Piece(item.kind, "muted"),),
-            "name": foreign_text(item.name, "summary" if selected else "text"),
-            "effect": (Piece(_effect(item), "text"),),
-            "gated": _gated(item),
-            "connector": foreign_text(item.connector, "muted"),
-        }
-        on = _hosts(item) if width >= 100 else foreign_text(item.connector, "muted")
-        return column_row(_COLUMNS, values, on, width, selected=selected)
-
-    def detail(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return why the selected one is not ready, or since when it counts."""
-        item = self.current
-        if item is None:
-            return ()
+    def detail_of(self, item: LibraryItemView, now: float) -> Line:
+        """Return why it is not ready, or since when it counts."""
         text = line(Piece(words.views.ACCEPTED, "muted"), *_since(item))
         if item.reason or item.accepted_at is None:
             text = foreign_text(item.reason, _ROLES[item.state]) if item.reason else _since(item)
-        return detail_lines(
-            line(*text, Piece(" · ", "muted"), *foreign_text(item.file, "muted")), width
-        )
+        return line(*text, Piece(" · ", "muted"), *foreign_text(item.file, "muted"))
 
-    def head(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return the head of the opened item: what it is, its file, what to beware of."""
-        item = self.current
-        if item is None:
-            return ()
+    def head_of(self, item: LibraryItemView, width: int, now: float) -> tuple[Line, ...]:
+        """Return what it is, its file, what to beware of."""
         chip = Piece(f" {words.files.FILE_EFFECT} ", "chip")
         first = line(" ", chip, "  ", *foreign_text(item.name, "strong"), "  ", *_state(item))
         second = line(" ", Piece(f"{item.kind} · file ", "muted"), *foreign_text(item.file))
@@ -137,11 +113,8 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             rows += draw_warnings(warned, width, compact=False)
         return tuple(rows)
 
-    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
-        """Return the facts of the opened item's file."""
-        item = self.current
-        if item is None:
-            return ()
+    def blocks_of(self, item: LibraryItemView, *, unfold: bool) -> Iterable[Block]:
+        """Return the facts of its file."""
         made = [
             heading(words.files.FILE_SECTION, (Piece(words.views.FILE_REMARK, "muted"),)),
             value("Then", _then(item)),
@@ -163,8 +136,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
                 made.append(value("Why" if number == 0 else "", pieces))
         if item.accepted_at is not None:
             made.append(value("Accepted", _since(item)))
-        made += self._problem_blocks(item, unfold=unfold)
-        return tuple(made)
+        return (*made, *self._problem_blocks(item, unfold=unfold))
 
     @property
     def content(self) -> FileContentView | None:

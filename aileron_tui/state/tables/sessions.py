@@ -1,7 +1,7 @@
 """View 5: who is at work: what the kernel saw of each session, and beside it what the agent claims."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from aileron_core.console_port.process_views import ProcessView
@@ -9,31 +9,14 @@ from aileron_core.console_port.view_models import SessionView, ToolCallsView, We
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
+from aileron_tui.draw.columns import Column
 from aileron_tui.draw.context import process_chain
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.rows import (
-    Column,
-    column_row,
-    column_titles,
-    detail_lines,
-    shown_columns,
-)
-from aileron_tui.draw.text import Line, Piece, Role, line, truncate, truncate_start
+from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import age, clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
-
-_COLUMNS = (
-    Column(name="agent", size=16),
-    Column(name="status", size=17),
-    Column(name="contained", size=12),
-    Column(name="waiting", size=9),
-    Column(name="running", size=9, min_width=100),
-    Column(name="model", size=14, min_width=120),
-    Column(name="since", size=9),
-    Column(name="session", size=18, min_width=100),
-)
 
 
 class SessionsTable(KeyedTable[SessionView]):
@@ -43,7 +26,18 @@ class SessionsTable(KeyedTable[SessionView]):
     decides: ClassVar[bool] = True
 
     def __init__(self, sessions: Sequence[SessionView], now: float) -> None:
-        super().__init__()
+        super().__init__(
+            Column("agent", lambda e, row: _agent(e, row.role), 16, 12),
+            Column("status", lambda e, _: _status_of(e), 17, 15),
+            Column("contained", lambda e, _: _contained(e, short=True), 12),
+            Column("waiting", lambda e, _: _count(e.waiting), 9),
+            Column("running", lambda e, _: _count(e.running), 9, min_width=100),
+            Column("model", lambda e, _: _requests(e), 14, 10, 120),
+            Column("since", lambda e, row: line(Piece(age(row.now - e.opened_at), "muted")), 9, 7),
+            Column("session", lambda e, _: foreign_text(e.label, "muted"), 18, 10, 100),
+            # The end of a path is more informative than its start, which most paths share.
+            Column("folder", lambda e, _: foreign_text(_folder(e), "muted"), 0, 14, keeps_end=True),
+        )
         self.update(sessions, now)
 
     def update(self, sessions: Sequence[SessionView], now: float) -> None:
@@ -67,8 +61,8 @@ class SessionsTable(KeyedTable[SessionView]):
 
     # Drawing
 
-    def header(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return how many are connected and how many nothing contains, and the columns."""
+    def summary(self, now: float, width: int) -> Line:
+        """Return how many are connected, and how many nothing contains."""
         connected = sum(each.connected for each in self._items)
         ways = Counter(each.containment for each in self._items)
         pieces = [Piece(f" {words.views.sessions(len(self._items), connected)}", "muted")]
@@ -85,32 +79,10 @@ class SessionsTable(KeyedTable[SessionView]):
             pieces += [Piece(" · ", "muted"), Piece(f"▲ {asks}", "attn")]
         if claimed := ways["claimed"]:
             pieces.append(Piece(f" · {words.views.only_claimed(claimed)}", "muted"))
-        return (tuple(pieces), column_titles(_COLUMNS, "folder", width))
+        return tuple(pieces)
 
-    def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
-        item = self.item(number)
-        if item is None:
-            return ()
-        values: dict[str, Line] = {
-            "agent": _agent(item, "summary" if selected else "text"),
-            "status": _status_of(item),
-            "contained": _contained(item, short=True),
-            "waiting": _count(item.waiting),
-            "running": _count(item.running),
-            "model": _requests(item),
-            "since": (Piece(age(now - item.opened_at), "muted"),),
-            "session": foreign_text(item.label, "muted"),
-        }
-        # The end of a path is more informative than its start, which most paths share.
-        room = width - 3 - sum(each.size for each in shown_columns(_COLUMNS, width))
-        folder = truncate_start(foreign_text(_folder(item), "muted"), room)
-        return column_row(_COLUMNS, values, folder, width, selected=selected)
-
-    def detail(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return who the selected session is, in a line or two."""
-        item = self.current
-        if item is None:
-            return ()
+    def detail_of(self, item: SessionView, now: float) -> Line:
+        """Return who it is."""
         who = process_chain(item.process) if item.process is not None else ()
         identity = who or (Piece(words.views.self_declared(item.self_opened), "muted"),)
         if item.host_to_allow is not None:
@@ -120,14 +92,9 @@ class SessionsTable(KeyedTable[SessionView]):
         if item.went_around:
             around = Piece(f"▲ {_around(item.went_around[-1])}", "attn")
             identity = line(around, Piece(" · ", "muted"), *identity)
-        return detail_lines(
-            line(*identity, Piece(" · ", "muted"), *foreign_text(item.session_id, "muted")), width
-        )
+        return line(*identity, Piece(" · ", "muted"), *foreign_text(item.session_id, "muted"))
 
-    def head(self, width: int, now: float) -> tuple[Line, ...]:
-        item = self.current
-        if item is None:
-            return ()
+    def head_of(self, item: SessionView, width: int, now: float) -> tuple[Line, ...]:
         # Begins with a word of the console: a name must not begin a line of the head, as headings do.
         name = line(Piece("agent ", "muted"), *_agent(item, "strong"))
         first = line(" ", *name, "  ", *_link(item), "  ", *_contained(item))
@@ -148,12 +115,8 @@ class SessionsTable(KeyedTable[SessionView]):
             rows.append((Piece(f" ▲ {words.item.WARN_SELF_OPENED}", "attn"),))
         return tuple(rows)
 
-    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
+    def blocks_of(self, item: SessionView, *, unfold: bool) -> Iterable[Block]:
         """Return what the kernel saw, what the agent says of itself, what passed, and our record."""
-        item = self.current
-        if item is None:
-            return ()
-        passed = _model(item)
         return (
             *_network(item),
             *_around_blocks(item),
@@ -161,7 +124,7 @@ class SessionsTable(KeyedTable[SessionView]):
             blank(),
             *_said(item),
             blank(),
-            *passed,
+            *_model(item),
             blank(),
             *_record(item),
         )

@@ -1,21 +1,22 @@
 """A page of rows as a state: a cursor that belongs to a row's key, a filter, an opened row."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from aileron_core.console_port.file_views import FileContentView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block
+from aileron_tui.draw.columns import Column, Columns, detail_lines
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.text import Line, Piece, line
+from aileron_tui.draw.text import Line, Piece, line, truncate
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields, ParsedFilter
 
 T = TypeVar("T")
 
 
-class Table(ABC):
+class Table(ABC, Generic[T]):
     """What a page of rows is asked. Nothing but `select`, `set_filter` and `follow` moves the cursor.
 
     Times are epoch seconds, widths are cells.
@@ -26,7 +27,8 @@ class Table(ABC):
     decides: ClassVar[bool] = False
     """Keys decide about its rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, *columns: Column[T]) -> None:
+        self.columns = Columns(*columns)
         self.parsed_filter = ParsedFilter(text="")
         self.opened = False
         """The selected row is shown whole, in place of the list."""
@@ -73,47 +75,76 @@ class Table(ABC):
     def set_filter(self, parsed: ParsedFilter, now: float) -> None:
         """Show the rows that *parsed* lets through, and select the first; without a filter the selected one stays."""
 
+    @property
     @abstractmethod
+    def current(self) -> T | None:
+        """The selected row."""
+
+    @abstractmethod
+    def item(self, row: int) -> T | None:
+        """Return *row*; None where there is none, or it is not read yet."""
+
+    def summary(self, now: float, width: int) -> Line:
+        """Return the line above the rows."""
+        return ()
+
     def header(self, width: int, now: float) -> tuple[Line, ...]:
         """Return the two lines above the rows: what they are, and the names of the columns."""
+        return (truncate(self.summary(now, width), width - 1), self.columns.titles(width))
 
-    @abstractmethod
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
         """Return row *number*."""
+        item = self.item(number)
+        return () if item is None else self.columns.row(item, width, now, selected=selected)
 
-    @abstractmethod
     def detail(self, width: int, now: float) -> tuple[Line, ...]:
         """Return the lines below the rows: what the selected row has no room for."""
+        item = self.current
+        return () if item is None else detail_lines(self.detail_of(item, now), width)
 
-    @abstractmethod
     def head(self, width: int, now: float) -> tuple[Line, ...]:
         """Return the head of the opened row."""
+        item = self.current
+        return () if item is None else self.head_of(item, width, now)
 
-    @abstractmethod
     def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
         """Return the document of the opened row."""
+        item = self.current
+        return () if item is None else tuple(self.blocks_of(item, unfold=unfold))
+
+    def detail_of(self, item: T, /, now: float) -> Line:
+        """Return what the row of *item* has no room for."""
+        return ()
+
+    def head_of(self, item: T, /, width: int, now: float) -> tuple[Line, ...]:
+        """Return the head of *item* once it is opened."""
+        return ()
+
+    def blocks_of(self, item: T, /, *, unfold: bool) -> Iterable[Block]:
+        """Return the document of *item* once it is opened."""
+        return ()
 
     @property
     def content(self) -> FileContentView | None:
         """The content of the opened row's file; None where it is about none."""
         return None
 
-    @abstractmethod
     def status(self, registry: CommandRegistry) -> Line:
         """Return the status line's sentence about the list."""
+        return ()
 
     @property
     def keys(self) -> tuple[str, ...]:
         """What the rows are about, in their order; nothing where a row is a record's number."""
         return ()
 
-    def filter_again(self, now: float) -> None:  # noqa: B027 - most have nothing to do
+    def filter_again(self, now: float) -> None:
         """A key was handled: leave out rows that are too old by now for an `age:`."""
 
-    def follow(self) -> None:  # noqa: B027 - most have nothing to do
+    def follow(self) -> None:
         """Stay on the newest row."""
 
-    def stop_following(self) -> None:  # noqa: B027 - most have nothing to do
+    def stop_following(self) -> None:
         """Keep the cursor where it is: the person reads this row."""
 
     def filter_status(self) -> Line:
@@ -127,11 +158,14 @@ class Table(ABC):
         return len(self)
 
 
-class KeyedTable(Table, Generic[T]):
+AnyTable: TypeAlias = Table[Any]
+
+
+class KeyedTable(Table[T]):
     """A table of rows that are all in memory."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *columns: Column[T]) -> None:
+        super().__init__(*columns)
         self._items: Sequence[T] = ()
         self._shown: list[T] = []
         self._rows: dict[str, int] = {}
@@ -150,11 +184,16 @@ class KeyedTable(Table, Generic[T]):
         """Take the rows, whole. Where the selected one is gone, its neighbour is selected."""
         row = self.index
         self._items = items
+        self.measure(items, now)
         self._apply_filter(now)
         self._keep_cursor(row)
         if self._selected is None and self.following is None:
             # From the start on: a row that comes in above must not take the cursor.
             self._selected = self._key_at(0)
+
+    def measure(self, items: Sequence[T], now: float) -> None:
+        """Make room for *items*, all that there are."""
+        self.columns.measure(items, now)
 
     def set_filter(self, parsed: ParsedFilter, now: float) -> None:
         if self._selected is None:

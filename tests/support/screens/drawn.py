@@ -29,7 +29,7 @@ from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.document_cache import DocumentCache, LayoutOptions
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import Situation
-from aileron_tui.state.tables.table import Table
+from aileron_tui.state.tables.table import AnyTable
 from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.calls import NOW
 from tests.support.screens.port import FixtureCore
@@ -195,7 +195,7 @@ class Drawn:
     def _text(self, lines: Iterable[Line]) -> str:
         return "\n".join(self._plain(each) for each in lines)
 
-    def _table_row(self, table: Table, number: int) -> str:
+    def _table_row(self, table: AnyTable, number: int) -> str:
         selected = number == table.index
         return self._plain(table.row(number, self._width, self.now, selected=selected))
 

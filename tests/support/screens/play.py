@@ -195,7 +195,9 @@ class Play(Watched):
             taken = 0 if on.get("reader") else side + rail
             reader.resize(width - taken, height - head - gap - padding)
         elif isinstance(page, ListPage):
-            page.list.resize(width, height - (6 if is_compact else 7))
+            beside = width * 45 // 100 if on.get("beside") else 0
+            page.list.resize(width - beside, height - (6 if is_compact else 7))
+            width = beside if beside and not on.get("opened") else width
             reader.resize(width, height - head - gap - padding)
         return before != [(each.width, each.height) for each in self._panes]
 
@@ -255,6 +257,12 @@ class Play(Watched):
             rows = [_drawn(each, width) for each in self._rows("listhead")][:2]
             detail = [_drawn(each, width) for each in self._rows("detail")][:3]
             body = [*blank, *_padded(rows, 2), *_listed(page.list), "", *_padded(detail, 3)]
+            if on.get("beside"):
+                item, left = self._item(self.document.width), page.list.width
+                body = [
+                    set_cell_size(each, left) + more
+                    for each, more in zip(_padded(body, room), _padded(item, room), strict=True)
+                ]
         return [*above, *_padded(body, room), *foot]
 
     def _waiting(self, page: WaitingPage, width: int, room: int) -> list[str]:
