@@ -39,6 +39,7 @@ from aileron_core.console_port.intents import (
     Approve,
     ChooseAccount,
     CommandIntent,
+    CountCalls,
     Deny,
     EndSession,
     ExportAudit,
@@ -46,6 +47,7 @@ from aileron_core.console_port.intents import (
     MarkReadBackSeen,
     ReadApprovals,
     ReadCall,
+    ReadHistory,
     ReadRecord,
     ReadRecords,
     RefetchPreview,
@@ -234,6 +236,8 @@ class ConsoleService:
                 await self.publisher.publish_approvals_after(intent.requested_at, intent.run_id)
             case ReadCall() | ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 self.events.publish(await self._read_audit(intent))
+            case ReadHistory() | CountCalls():
+                raise NotFound("The history cannot be read yet.")
 
     async def _about_the_vault(self, intent: VaultIntent | ModelKeyIntent) -> None:
         """Carry out *intent*; `VaultRefused` says what did not work, and quotes nothing."""

@@ -13,6 +13,10 @@ from aileron_core.console_port.account_views import (
 from aileron_core.console_port.view_models import (
     ApprovalView,
     CallView,
+    HistoryCall,
+    HistoryCursor,
+    HistoryQuery,
+    HourOfCalls,
     LibraryItemView,
     NotAcceptedView,
     RecordView,
@@ -186,6 +190,37 @@ class CallRead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRead:
+    """The answer to `ReadHistory`: rows that match, newest first, each list by itself."""
+
+    query: HistoryQuery
+    start: HistoryCursor | None
+    calls: tuple[HistoryCall, ...]
+    records: tuple[RecordView, ...]
+    """Refused calls, and with `query.lifecycle` what else happened. None is older than where `then` goes on."""
+    then: HistoryCursor | None
+    """Where the next reading starts; None: this one came to the first call."""
+    searched: int
+    """How many calls it looked at."""
+    searched_to: float | None
+    """Epoch seconds of the oldest of them; None if it looked at none."""
+    total: int
+    """How many calls there are in all."""
+    sealed: int = 0
+    """Of those that words were looked for in: whose contents could not be read, as they are sealed."""
+    not_kept: int = 0
+    """Of the same: whose contents are deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallsCounted:
+    """The answer to `CountCalls`: the hours that end at `until`, the newest last."""
+
+    until: float
+    hours: tuple[HourOfCalls, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditExported:
     """The answer to `ExportAudit`: how many records stand in the new file."""
 
@@ -237,6 +272,8 @@ CoreEvent: TypeAlias = (
     | RecordsRead
     | RecordRead
     | CallRead
+    | HistoryRead
+    | CallsCounted
     | AuditExported
     | AuditVerified
     | Recorded

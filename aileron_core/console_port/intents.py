@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from aileron_core.console_port.account_intents import AccountIntent, ModelKeyIntent
+from aileron_core.console_port.view_models import HistoryCursor, HistoryQuery
 from aileron_core.vault.secret import Secret
 
 
@@ -187,6 +188,26 @@ class ReadCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadHistory:
+    """Read at most `limit` rows (200 at most) of the history; answered by `HistoryRead`.
+
+    One reading looks at a bounded part of it, so it may find fewer, or none: `HistoryRead.then` reads on.
+    """
+
+    query: HistoryQuery
+    start: HistoryCursor | None = None
+    """Where an earlier reading ended; None: at the newest."""
+    limit: int = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountCalls:
+    """Count the calls of the last hours (48 at most), by outcome; answered by `CallsCounted`."""
+
+    hours: int = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyAudit:
     """Verify the whole chain, the heads and the rows, off the core's loop."""
 
@@ -281,6 +302,8 @@ Intent: TypeAlias = (
     | ReadRecords
     | ReadRecord
     | ReadCall
+    | ReadHistory
+    | CountCalls
     | VerifyAudit
     | ExportAudit
     | CommandIntent

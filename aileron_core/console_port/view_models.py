@@ -428,6 +428,66 @@ class CallView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryQuery:
+    """Which calls are looked for. All that is given must hold; of several values of one kind any may."""
+
+    words: tuple[str, ...] = ()
+    """Each is found, in any case, in what can be read of a call: names, arguments, fetched fields, result, reason."""
+    agents: tuple[str, ...] = ()
+    """Parts of the agent's name, in any case."""
+    actions: tuple[str, ...] = ()
+    """Parts of the action's name, in any case."""
+    outcomes: tuple[str, ...] = ()
+    """`ApprovalView.shown_state`, or `refused` for what never became a run."""
+    since: float | None = None
+    """Epoch seconds; with it no call that was made before."""
+    until: float | None = None
+    """Epoch seconds; with it no call that was made then or later."""
+    lifecycle: bool = False
+    """Also records that are of no call: sessions, files, the console."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryCursor:
+    """A place in the history, which is read from the newest to the first."""
+
+    run_id: str
+    """Every call before it follows; empty: none does."""
+    seq: int
+    """Every record of no call before it follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryCall:
+    """One call of the history, as a row needs it."""
+
+    approval: ApprovalView
+    """As in `CallView`, with what was fetched when it was decided, where that can be read. Its texts are cut
+    after 20,001 characters, and `forgotten` and `sealed` say why there are none."""
+    edited: bool = False
+    """Its row is not what its last record says: another program changed it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HourOfCalls:
+    """The calls that were made in one hour, gated or not."""
+
+    began_at: float
+    outcomes: tuple[tuple[str, int], ...] = ()
+    """How many are now in each state (`HistoryQuery.outcomes`); a state that none is in is left out."""
+    not_gated: int = 0
+    """Of those that became runs."""
+    approved: int = 0
+    """By a person, whatever came of it."""
+    median_wait: float | None = None
+    """Seconds that a person took to answer; None where none did."""
+
+    @property
+    def calls(self) -> int:
+        return sum(count for _, count in self.outcomes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryItemView:
     """An action or connector of the home, whatever its state."""
 
