@@ -204,6 +204,16 @@ def _summary(view: ApprovalView, role: Role) -> Line:
     return line(*words) if view.arguments else brief(view.title, role)
 
 
+def call_summary(view: ApprovalView) -> Line:
+    """Return the same of any call, or why it cannot be read."""
+    if view.sealed:
+        return (Piece(words.views.SEALED_ROW, "attn"),)
+    known = view.preview.gist or view.preview.fields or view.arguments
+    if not known:
+        return (Piece(words.views.NOT_KEPT_ROW, "muted"),) if view.forgotten else ()
+    return _summary(view, "text")
+
+
 def _new_values(view: ApprovalView, role: Role) -> Iterator[Line]:
     """Yield what each field of one line becomes."""
     for old, new in changed_fields(view):

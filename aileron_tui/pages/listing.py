@@ -38,6 +38,18 @@ class ListPage(Page):
         of_table = {"opened": self.table.opened, "beside": self.model.beside}
         return {**super().arrangement(), **of_table}
 
+    def redraw(self) -> None:
+        """Draw everything, and ask for what is to be drawn next."""
+        super().redraw()
+        if not self.surface.is_ready:
+            return
+        self.table.set_viewport(self.list.top, self.list.height)
+        if not self.surface.is_current or self.model.core_lost is not None:
+            return
+        wanted = self.table.next_read(self.clock.now(), beside=self.model.beside)
+        if wanted is not None:
+            self.submit(wanted)
+
     def draw_view(self) -> None:
         """Draw the list, the opened row, both, or that there is nothing."""
         if self.is_empty:
@@ -140,23 +152,22 @@ class ListPage(Page):
             self.open()
 
 
+class ActivityPage(ListPage):
+    """One row for each call, over all that are kept."""
+
+    def __init__(self, model: Model, clock: Clock, submit: Submit, surface: Surface) -> None:
+        super().__init__("activity", model, clock, submit, surface)
+
+    def toggle_lifecycle(self) -> None:
+        """Show what is no call between the calls, or hide it again."""
+        self.model.activity.toggle_lifecycle(self.clock.now())
+
+
 class AuditPage(ListPage):
     """One row for each record; older ones are read as the cursor nears them."""
 
     def __init__(self, model: Model, clock: Clock, submit: Submit, surface: Surface) -> None:
         super().__init__("audit", model, clock, submit, surface)
-
-    def redraw(self) -> None:
-        """Draw everything, and ask for what is to be drawn next."""
-        super().redraw()
-        if not self.surface.is_ready:
-            return
-        self.model.audit.set_viewport(self.list.top, self.list.height)
-        if not self.surface.is_current or self.model.core_lost is not None:
-            return
-        wanted = self.model.audit.next_read(beside=self.model.beside)
-        if wanted is not None:
-            self.submit(wanted)
 
     def show_record(self) -> None:
         """Show the selected record itself, or again its call."""

@@ -79,7 +79,7 @@ class ConsoleScreen(Screen[None], inherit_bindings=False):
         elif isinstance(page, ListPage):
             with Container(id="lists"):
                 with Vertical(id="table"):
-                    yield Lines(id="listhead")
+                    yield Lines(id="listhead", grows=True)
                     yield RowList(page.list, id="list")
                     yield Lines(id="detail")
                 with Vertical(id="page"):

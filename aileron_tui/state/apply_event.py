@@ -15,9 +15,11 @@ from aileron_core.console_port.events import (
     AuditExported,
     AuditVerified,
     CallRead,
+    CallsCounted,
     CoreEvent,
     CoreLost,
     EverythingStopped,
+    HistoryRead,
     IntentRefused,
     LibraryUpdated,
     PauseChanged,
@@ -64,12 +66,8 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
             _library(model, event, now, at)
         case SessionsUpdated():
             _sessions(model, event, now, at)
-        case RecordsRead():
-            model.audit.add_page(event, now)
-        case RecordRead():
-            model.audit.add_body(event)
-        case CallRead():
-            model.opened_call.on_read(event)
+        case RecordsRead() | RecordRead() | CallRead() | HistoryRead() | CallsCounted():
+            _read(model, event, now)
         case AuditVerified():
             model.audit.on_verified(event)
         case AccountsUpdated() | AccountChanged() | AccountRefused() | LoginUpdated():
@@ -79,6 +77,24 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
         case _:
             _whole(model, event, at)
     return False
+
+
+def _read(
+    model: Model,
+    event: RecordsRead | RecordRead | CallRead | HistoryRead | CallsCounted,
+    now: float,
+) -> None:
+    match event:
+        case RecordsRead():
+            model.audit.add_page(event, now)
+        case RecordRead():
+            model.audit.add_body(event)
+        case CallRead():
+            model.opened_call.on_read(event)
+        case HistoryRead():
+            model.activity.add_page(event, now)
+        case CallsCounted():
+            model.activity.on_counted(event)
 
 
 def _recorded(model: Model, event: Recorded, now: float, at: float) -> None:
@@ -106,6 +122,7 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
         case IntentRefused():
             model.pending_intents.on_refused(event.call_id)
             model.audit.on_refused()
+            model.activity.on_refused()
             model.refetched.pop(event.call_id, None)
             model.say(foreign_text(event.message, "attn"), at)
         case CoreLost():

@@ -46,6 +46,9 @@ WHAT: Final = "WHAT"
 WHAT_REMARK: Final = "from the record"
 CHAIN: Final = "CHAIN"
 CHAIN_REMARK: Final = "each record's hash covers the one before it"
+SEALED_ROW: Final = "sealed until the vault is unlocked"
+NOT_KEPT_ROW: Final = "no longer kept"
+EDITED_ROW: Final = "▲ changed by another program"
 SHOWN_NOT_KEPT: Final = "Not kept: what was shown stays only in the memory of the console where you decided, until it closes."
 NOTHING_SHOWN: Final = "Nothing: the action is not gated, so you were not asked."
 FORGOTTEN: Final = "no longer kept; the audit has its hash"
@@ -138,11 +141,30 @@ def last_hour(*, calls: int, free: int, approved: int, denied: int, median: str)
     if not calls:
         return ("No calls in the last hour",)
     parts = [f"{calls} {'call' if calls == 1 else 'calls'} in the last hour"]
+    parts += [f"median wait {median}"] if median else []
     parts += [f"{free} not gated"] if free else []
     parts += [f"{approved} approved by you"] if approved else []
     parts += [f"{denied} denied"] if denied else []
-    parts += [f"median wait {median}"] if median else []
     return tuple(parts)
+
+
+def last_hours(count: int) -> str:
+    """Return which hours are plotted."""
+    return f"last {count} h"
+
+
+def searched_calls(looked: int, total: int, *, more: bool) -> str:
+    """Return how far a filter has looked, and how to go on."""
+    if not more:
+        return f"in all {total:,} calls"
+    return f"in the newest {looked:,} of {total:,} calls; scroll down to search further"
+
+
+def unread_contents(sealed: int, not_kept: int) -> str:
+    """Return of how many calls the contents could not be searched."""
+    parts = [f"{sealed:,} sealed"] if sealed else []
+    parts += [f"{not_kept:,} no longer kept"] if not_kept else []
+    return f"; not searched: {', '.join(parts)}" if parts else ""
 
 
 def went_around(count: int) -> str:

@@ -1,31 +1,45 @@
-"""View 2: what agents did, one row for each call, newest first; what else happened stands between.
+"""View 2: what agents did, one row for each call, newest first; what else happened stands between, if asked for.
 
-A row keeps its place from its first record on: nothing is sorted anew while one reads.
+What came while this console runs is at hand, older calls are read as the cursor nears the end. A row keeps its
+place: nothing is sorted anew while one reads. Words are looked for by the core, in what is kept of each call.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import median
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import ClassVar
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port.view_models import ApprovalView, RecordView
+from aileron_core.console_port.events import CallsCounted, HistoryRead
+from aileron_core.console_port.intents import CountCalls, ReadHistory
+from aileron_core.console_port.view_models import (
+    ApprovalView,
+    HistoryCursor,
+    HistoryQuery,
+    RecordView,
+)
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.call_page import record_blocks
 from aileron_tui.draw.columns import Column, Row
-from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.rows import detail_part, join_fitting
-from aileron_tui.draw.text import Line, Piece, Role, line, truncate
-from aileron_tui.draw.times import age, clock_seconds, time_running
+from aileron_tui.draw.foreign_text import brief, foreign_text
+from aileron_tui.draw.outcome_plot import HOURS, outcome_plot
+from aileron_tui.draw.rows import call_summary, detail_part, join_fitting
+from aileron_tui.draw.text import Line, Piece, Role, line, plain_text, truncate
+from aileron_tui.draw.times import age, clock_minutes, clock_seconds, day, time_running
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.input.situation import RunningCall
-from aileron_tui.state.filter import FilterFields
+from aileron_tui.state.filter import Filter, FilterFields, ParsedFilter
 from aileron_tui.state.tables.table import KeyedTable
 
 ROWS_KEPT = 1_000
-"""Rows kept; the audit has the rest."""
-HOUR_SECONDS = 3600.0
+"""Rows kept while the newest is followed; the rest is read again."""
+PAGE_SIZE = 100
+"""Rows asked for at once."""
+PREFETCH_ROWS = 50
+"""Rows beyond the cursor that should be there before it comes."""
+COUNT_SECONDS = 5.0
+"""After a count so long passes before the next one."""
 
 _STATES: Mapping[str, str] = {
     AuditEvent.RUN_REQUESTED: "pending",
@@ -49,6 +63,14 @@ _STATES: Mapping[str, str] = {
 }
 """How far a run came, by the record that says so; other records change nothing about it."""
 
+_SHOWN: Mapping[str, str] = {
+    "new": "pending",
+    "awaiting_vault": "pending",
+    "pending": "pending",
+    "checking": "pending",
+}
+"""States of a call that are one for the list."""
+
 _ROLES: Mapping[str, Role] = {
     "pending": "fact",
     "changed": "attn",
@@ -69,22 +91,51 @@ class ActivityEntry:
     """One call, or one other thing that happened. `key` stays the same for its life."""
 
     key: str
-    first: RecordView
+    at: float
+    agent: str
+    action: str
+    """Of what is no call: its event."""
+    actor: str = "agent"
     records: list[RecordView] = field(default_factory=list[RecordView])
     state: str = ""
     """A state of `words.GLYPHS`; empty for what is not a call."""
     state_record: RecordView | None = None
     """The record that says the state."""
-    gated: bool = False
+    view: ApprovalView | None = None
+    """The call, without what it contained."""
+    what: Line = ()
+    edited: bool = False
 
     def add(self, record: RecordView) -> None:
         self.records.append(record)
-        self.gated = self.gated or record.event in (
-            AuditEvent.RUN_REQUESTED,
-            AuditEvent.APPROVAL_APPROVED,
-        )
         if record.event in _STATES:
             self.state, self.state_record = _STATES[record.event], record
+
+    def show(self, view: ApprovalView) -> None:
+        """Take what is known of the call."""
+        self.what = call_summary(view)
+        # Thousands are kept: without their texts.
+        no_preview = replace(view.preview, fields=())
+        self.view = replace(
+            view, arguments=(), new_values=(), other_arguments=(), steps=(), preview=no_preview
+        )
+
+    @property
+    def is_gated(self) -> bool:
+        if self.view is not None:
+            return bool(self.view.approval_id)
+        asked = (AuditEvent.RUN_REQUESTED, AuditEvent.APPROVAL_APPROVED)
+        return any(each.event in asked for each in self.records)
+
+    @property
+    def waited(self) -> float | None:
+        """How long the person took, where a person answered."""
+        if self.view is not None and self.view.decided_at is not None:
+            return self.view.decided_at - self.view.requested_at
+        if not self.records or self.records[0].event != AuditEvent.RUN_REQUESTED:
+            return None
+        answers = (AuditEvent.APPROVAL_APPROVED, AuditEvent.APPROVAL_DENIED)
+        return next((e.at - self.at for e in self.records if e.event in answers), None)
 
 
 class ActivityTable(KeyedTable[ActivityEntry]):
@@ -94,18 +145,33 @@ class ActivityTable(KeyedTable[ActivityEntry]):
 
     def __init__(self, records: Iterable[RecordView], now: float) -> None:
         super().__init__(
-            Column("time", lambda e, _: line(Piece(clock_seconds(e.first.at), "muted")), 10),
+            Column("time", lambda e, row: line(Piece(_time(e.at, row.now), "muted")), 10),
             Column("state", lambda e, _: _state(e), 12),
-            Column("agent", lambda e, _: foreign_text(e.first.agent, "muted"), 11, 8, 100),
+            Column("agent", lambda e, _: foreign_text(e.agent, "muted"), 11, 8, 100),
             Column("action", _action, 22, 14),
-            Column("what", lambda e, _: foreign_text(self._gist(e)), 34, 20, 100),
+            Column("what", lambda e, _: e.what, 34, 20, 84),
             Column("why", lambda e, row: self._why(e, row.now), 0, 26),
         )
         self._entries: dict[str, ActivityEntry] = {}
         self._approvals: dict[str, ApprovalView] = {}
+        """Of calls that no record was read of yet, too."""
         self._follows = True
-        self._seen = 0
-        """The number of the newest record when the person stopped following."""
+        self._seen = 0.0
+        """When the newest row came in, when the person stopped following."""
+        self.lifecycle = False
+        """What is no call is shown: sessions, files, the console."""
+        self._query = HistoryQuery()
+        self._found: set[str] = set()
+        """What the core found for the filter."""
+        self._asked: ReadHistory | None = None
+        self._then: HistoryCursor | None = None
+        """Where to read on."""
+        self.history_read = False
+        """Everything there is was read, as far as the filter lets it through."""
+        self._looked = _Looked()
+        self.counts: CallsCounted | None = None
+        self._count_from: float | None = 0.0
+        """When to count calls again, epoch seconds; None while they are counted."""
         for record in records:
             self._take(record)
         self._reorder(now)
@@ -115,29 +181,41 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     def add(self, record: RecordView, now: float) -> None:
         self._take(record)
         self._reorder(now)
+        if self.counts is not None and self._count_from is not None:
+            self._count_from = min(self._count_from, self.counts.until + COUNT_SECONDS)
 
     def add_approval(self, view: ApprovalView) -> None:
         """Add what is known of a call: its summary is Aileron's own."""
         self._approvals[view.run_id] = view
         if (entry := self._entries.get(view.run_id)) is not None:
-            self.columns.measure((entry,), entry.first.at)
+            self._show(entry, view)
         if len(self._approvals) > ROWS_KEPT:
             del self._approvals[next(iter(self._approvals))]
 
     @property
     def approval(self) -> ApprovalView | None:
         current = self.current
-        return self._approvals.get(current.key) if current is not None else None
+        return current.view if current is not None else None
 
     def _take(self, record: RecordView) -> None:
         key = record.run_id or f"record {record.seq}"
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = ActivityEntry(key=key, first=record)
-            if len(self._entries) > ROWS_KEPT:
-                del self._entries[next(iter(self._entries))]
-        entry.add(record)
+            name = record.action or record.event
+            entry = ActivityEntry(key, record.at, record.agent, name, record.actor)
+            self._entries[key] = entry
+            if (view := self._approvals.get(key)) is not None:
+                entry.show(view)
+            if self._follows and len(self._entries) > ROWS_KEPT:
+                del self._entries[min(self._entries, key=lambda each: self._entries[each].at)]
+                self._restart()
+        if record not in entry.records:
+            entry.add(record)
         self.columns.measure((entry,), record.at)
+
+    def _show(self, entry: ActivityEntry, view: ApprovalView) -> None:
+        entry.show(view)
+        self.columns.measure((entry,), entry.at)
 
     def measure(self, items: Sequence[ActivityEntry], now: float) -> None:
         """Only what came in was not measured yet."""
@@ -145,7 +223,78 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     def _reorder(self, now: float) -> None:
         if self._follows:
             self._selected = None
-        self.set_items(tuple(reversed(self._entries.values())), now)
+        shown = [each for each in self._entries.values() if each.state or self.lifecycle]
+        self.set_items(sorted(shown, key=lambda each: each.at)[::-1], now)
+
+    # Reading
+
+    def next_read(self, now: float, *, beside: bool = False) -> ReadHistory | CountCalls | None:
+        """Return what is to be asked of the core now: one reading at a time."""
+        if self._count_from is not None and now >= self._count_from:
+            self._count_from = None
+            return CountCalls(hours=HOURS)
+        enough = len(self) > self.index + PREFETCH_ROWS
+        if self._asked is not None or self.history_read or enough:
+            return None
+        self._asked = ReadHistory(query=self._query, start=self._then, limit=PAGE_SIZE)
+        return self._asked
+
+    def on_counted(self, event: CallsCounted) -> None:
+        self.counts, self._count_from = event, event.until + 60.0
+
+    def on_refused(self) -> None:
+        """What was asked for could not be done: a key asks again."""
+        if self._asked is not None:
+            self._asked, self.history_read = None, True
+        if self._count_from is None:
+            self._count_from = inf
+
+    def add_page(self, event: HistoryRead, now: float) -> None:
+        """Take what was read, if it is what is still wanted."""
+        asked, self._asked = self._asked, None
+        if asked is None or (asked.query, asked.start) != (self._query, self._then):
+            return
+        for call in event.calls:
+            view = call.approval
+            entry = self._entries.get(view.run_id)
+            if entry is None:
+                entry = ActivityEntry(view.run_id, view.requested_at, view.agent, view.action)
+                self._entries[view.run_id] = entry
+            entry.edited = call.edited
+            entry.state = "changed" if view.drift is not None else _SHOWN.get(view.shown_state, "")
+            entry.state = entry.state or view.shown_state
+            self._show(entry, view)
+        for record in event.records:
+            self._take(record)
+        self._found.update(each.approval.run_id for each in event.calls)
+        self._found.update(f"record {each.seq}" for each in event.records)
+        self._looked = self._looked.further(event)
+        self._then, self.history_read = event.then, event.then is None
+        self._reorder(now)
+
+    def _restart(self) -> None:
+        """Read from the newest on again."""
+        self._asked, self._then, self.history_read = None, None, False
+        self._looked = _Looked()
+        self._found.clear()
+
+    def toggle_lifecycle(self, now: float) -> None:
+        """Show what is no call, or again calls alone."""
+        self.lifecycle = not self.lifecycle
+        self._query = replace(self._query, lifecycle=self.lifecycle)
+        self._restart()
+        self._reorder(now)
+
+    def set_filter(self, parsed: ParsedFilter, now: float) -> None:
+        query = _history_query(parsed.query, now, lifecycle=self.lifecycle)
+        if query is None or query != self._query:
+            self._query = query or HistoryQuery()
+            self._restart()
+            self.history_read = query is None
+        super().set_filter(parsed, now)
+
+    def matches(self, item: ActivityEntry, now: float) -> bool:
+        return item.key in self._found or super().matches(item, now)
 
     # The cursor
 
@@ -166,7 +315,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     def stop_following(self) -> None:
         if self._follows:
             self._follows = False
-            self._seen = max((e.first.seq for e in self._entries.values()), default=0)
+            self._seen = max((each.at for each in self._entries.values()), default=0.0)
             super().select(0)
 
     # Drawing
@@ -175,82 +324,68 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         return item.key
 
     def fields_of(self, item: ActivityEntry) -> FilterFields:
-        record = item.first
         state = f"{item.state} {_state_word(item)}"
-        summaries = " ".join(each.summary for each in item.records)
-        what = self._gist(item)
-        text = f"{record.agent} {record.action or ''} {record.event} {state} {summaries} {what}"
-        named = {"agent": record.agent, "action": record.action or "", "state": state}
-        return FilterFields(text=text, fields=named, at=record.at)
+        said = [each.summary for each in item.records] + [item.view.reason if item.view else ""]
+        text = f"{item.agent} {item.action} {state} {' '.join(said)} {plain_text(item.what)}"
+        named = {"agent": item.agent, "action": item.action, "state": state}
+        return FilterFields(text=text, fields=named, at=item.at)
 
     @property
     def version(self) -> tuple[object, ...]:
         current = self.current
         return (current.key,) if current is not None else ()
 
-    def _gist(self, item: ActivityEntry) -> str:
-        known = self._approvals.get(item.key)
-        return known.preview.gist if known is not None else ""
-
     def summary(self, now: float, width: int) -> Line:
         """Return what the last hour was like."""
-        recent = [e for e in self._entries.values() if e.state and now - e.first.at <= HOUR_SECONDS]
-        decided = [self._waited(e) for e in recent if e.state != "expired"]
-        waits = [seconds for seconds in decided if seconds is not None]
+        if self.counts is None or not self.counts.hours:
+            return ()
+        last = self.counts.hours[-1]
         parts = words.views.last_hour(
-            calls=len(recent),
-            free=sum(not each.gated and each.state != "refused" for each in recent),
-            approved=sum(
-                each.gated and any(r.event == AuditEvent.APPROVAL_APPROVED for r in each.records)
-                for each in recent
-            ),
-            denied=sum(each.state == "denied" for each in recent),
-            median=age(median(waits)) if waits else "",
+            calls=last.calls,
+            free=last.not_gated,
+            approved=last.approved,
+            denied=dict(last.outcomes).get("denied", 0),
+            median=age(last.median_wait) if last.median_wait is not None else "",
         )
         return line(" ", Piece(join_fitting(parts, width - 2), "muted"))
 
-    def _waited(self, entry: ActivityEntry) -> float | None:
-        """Return how long the person took, where a person answered."""
-        if entry.first.event != AuditEvent.RUN_REQUESTED:
-            return None
-        for each in entry.records:
-            if each.event in (AuditEvent.APPROVAL_APPROVED, AuditEvent.APPROVAL_DENIED):
-                return each.at - entry.first.at
-        return None
+    def header(self, width: int, now: float) -> tuple[Line, ...]:
+        summary, titles = super().header(width, now)
+        plot = outcome_plot(self.counts.hours, width) if self.counts is not None else ()
+        return (summary, plot, titles) if plot else (summary, titles)
 
     def _why(self, item: ActivityEntry, now: float) -> Line:
-        telling = item.state_record or item.records[-1]
-        if item.state == "completed" and not item.gated:
-            took = telling.at - item.first.at
-            return (Piece(words.views.not_gated(took), "muted"),)
-        waited, known = self._waited(item), self._approvals.get(item.key)
-        if item.state == "denied" and known is not None and known.reason:
-            return line(Piece(words.views.YOU_SAID, "muted"), '"', *foreign_text(known.reason), '"')
-        if item.state in _DECIDED and waited is not None:
-            return (Piece(words.views.you(age(waited)), "muted"),)
-        if item.state == "executing" and item.state_record is not None:
-            start = item.state_record
-            time = time_running(now - start.at, start.seconds_allowed)
+        view, telling = item.view, item.state_record
+        if item.edited:
+            return (Piece(words.views.EDITED_ROW, "danger"),)
+        if item.state == "completed" and not item.is_gated:
+            ended = telling.at if telling is not None else view.ended_at if view else None
+            return (Piece(words.views.not_gated(ended - item.at if ended else 0.0), "muted"),)
+        if item.state == "denied" and view is not None and view.reason:
+            return line(Piece(words.views.YOU_SAID, "muted"), '"', *brief(view.reason), '"')
+        if item.state in _DECIDED and item.waited is not None:
+            return (Piece(words.views.you(age(item.waited)), "muted"),)
+        if item.state == "executing" and telling is not None:
+            time = time_running(now - telling.at, telling.seconds_allowed)
             return (Piece(words.item.running(time), "ok"),)
         if item.state == "pending":
             return (Piece(words.views.ITS_FILE_ASKS, "muted"),)
-        return foreign_text(telling.summary, "muted")
+        return brief(_last_word(item), "muted")
 
     def detail_of(self, item: ActivityEntry, now: float) -> Line:
         """Return the last record of its call."""
-        last = item.state_record or item.records[-1]
+        is_call = bool(item.state) or item.records[0].action is not None
         return line(
-            *foreign_text(last.summary),
-            *detail_part("agent", last.agent),
-            *detail_part("action", last.action or ""),
+            *foreign_text(_last_word(item)),
+            *detail_part("agent", item.agent),
+            *detail_part("action", item.action if is_call else ""),
         )
 
     def head_of(self, item: ActivityEntry, width: int, now: float) -> tuple[Line, ...]:
-        title = foreign_text(item.first.action or item.first.event, "strong")
-        first = line(" ", *_state(item), "  ", *title)
-        who = item.first.agent or words.views.ACTORS.get(item.first.actor, words.views.NAME)
+        first = line(" ", *_state(item), "  ", *foreign_text(item.action, "strong"))
+        who = item.agent or words.views.ACTORS.get(item.actor, words.views.NAME)
         by = line(" ", Piece("by ", "muted"), *foreign_text(who, "strong"))
-        since = Piece(f", {age(now - item.first.at)} ago", "muted")
+        since = Piece(f", {age(now - item.at)} ago", "muted")
         return (truncate(first, width - 1), truncate(line(*by, since), width - 1))
 
     @property
@@ -259,14 +394,13 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         item = self.current
         if item is None or item.state != "executing" or item.state_record is None:
             return None
-        start = item.state_record
-        return RunningCall(run_id=item.key, name=start.action or "", started_at=start.at)
+        return RunningCall(run_id=item.key, name=item.action, started_at=item.state_record.at)
 
     @property
     def run_id(self) -> str:
         """The run of the selected row; empty where it is no call."""
         current = self.current
-        return (current.first.run_id or "") if current is not None else ""
+        return "" if current is None or current.key.startswith("record ") else current.key
 
     def blocks_of(self, item: ActivityEntry, *, unfold: bool) -> Iterable[Block]:
         """Return its records, oldest first; of a call there is a page of its own."""
@@ -278,7 +412,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             return (Piece(words.views.NO_RECORDS, "muted"),)
         if self._follows:
             return (Piece(words.views.ACTIVITY_REMARK, "muted"),)
-        above = sum(entry.first.seq > self._seen for entry in self._entries.values())
+        above = sum(entry.at > self._seen for entry in self._items)
         text = (
             words.views.new_above(above, registry.key_label("follow"))
             if above
@@ -286,11 +420,82 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         )
         return (Piece(text, "muted"),)
 
+    def filter_status(self) -> Line:
+        """Return how many rows were found, how far was looked for them, and what could not be read."""
+        if not self.filtered or self._looked.calls == 0:
+            return super().filter_status()
+        looked = self._looked
+        told = words.views.searched_calls(looked.calls, looked.total, more=not self.history_read)
+        unread = words.views.unread_contents(looked.sealed, looked.not_kept)
+        return line(
+            Piece(f"{words.filters.matches(self.matching)} ", "muted"),
+            *foreign_text(self.parsed_filter.text, "strong"),
+            Piece(f" {told}", "muted"),
+            Piece(unread, "attn"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """How far the core has looked for the present filter."""
+
+    calls: int = 0
+    total: int = 0
+    sealed: int = 0
+    not_kept: int = 0
+
+    def further(self, event: HistoryRead) -> "_Looked":
+        return _Looked(
+            self.calls + event.searched,
+            event.total,
+            self.sealed + event.sealed,
+            self.not_kept + event.not_kept,
+        )
+
+
+def _history_query(query: Filter, now: float, *, lifecycle: bool) -> HistoryQuery | None:
+    """Return what the core is to look for; None where no call can match."""
+    named = dict(query.fields)
+    outcomes: tuple[str, ...] = ()
+    if states := named.get("state"):
+        known = {**{each: each for each in words.item.OUTCOMES}, **_SHOWN, "refused": "refused"}
+        outcomes = tuple(
+            each
+            for each, state in known.items()
+            if any(part in f"{each} {_word_of(state)}" for part in states)
+        )
+        if not outcomes:
+            return None
+    older = [now - each.seconds for each in query.ages if each.older]
+    younger = [now - each.seconds for each in query.ages if not each.older]
+    return HistoryQuery(
+        words=query.words,
+        agents=named.get("agent", ()),
+        actions=named.get("action", ()),
+        outcomes=outcomes,
+        since=max(younger, default=None),
+        until=min(older, default=None),
+        lifecycle=lifecycle,
+    )
+
+
+def _last_word(item: ActivityEntry) -> str:
+    if item.records:
+        return (item.state_record or item.records[-1]).summary
+    view = item.view
+    return view.outcome or view.rule or view.note if view is not None else ""
+
+
+def _time(at: float, now: float) -> str:
+    """Return the time of what was today, else day and minute."""
+    on_day = day(at)
+    if on_day == day(now):
+        return clock_seconds(at)
+    return f"{on_day.rpartition(' ')[0]} {clock_minutes(at)}"
+
 
 def _action(item: ActivityEntry, row: Row) -> Line:
-    if item.first.action is None:
-        return foreign_text(item.first.event, "muted")
-    return foreign_text(item.first.action, row.role)
+    return foreign_text(item.action, row.role if item.state else "muted")
 
 
 def _state(item: ActivityEntry) -> Line:
@@ -302,6 +507,8 @@ def _state(item: ActivityEntry) -> Line:
 
 
 def _state_word(item: ActivityEntry) -> str:
-    if not item.state:
-        return ""
-    return words.views.STATES.get(item.state) or words.item.OUTCOMES[item.state]
+    return _word_of(item.state) if item.state else ""
+
+
+def _word_of(state: str) -> str:
+    return words.views.STATES.get(state) or words.item.OUTCOMES[state]

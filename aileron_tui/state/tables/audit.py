@@ -89,8 +89,7 @@ class AuditTable(Table[RecordView]):
     def add_body(self, event: RecordRead) -> None:
         self._whole = event
 
-    def next_read(self, *, beside: bool = False) -> ReadRecords | ReadRecord | None:
-        """Return what is to be read now; *beside*: the selected record is shown beside the rows."""
+    def next_read(self, now: float, *, beside: bool = False) -> ReadRecords | ReadRecord | None:
         key = self.key
         if (self.opened or beside) and key is not None and self._asked != int(key):
             self._asked = int(key)
@@ -167,7 +166,6 @@ class AuditTable(Table[RecordView]):
             self._selected = self._at(min(max(row, 0), len(self) - 1))
 
     def set_viewport(self, top: int, height: int) -> None:
-        """Note which rows stand in view: *height* from *top* on."""
         self._in_view = (top, max(1, height))
 
     def set_filter(self, parsed: ParsedFilter, now: float) -> None:

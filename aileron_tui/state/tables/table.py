@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from aileron_core.console_port.file_views import FileContentView
+from aileron_core.console_port.intents import Intent
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.columns import Column, Columns, detail_lines
@@ -141,6 +142,13 @@ class Table(ABC, Generic[T]):
     def filter_again(self, now: float) -> None:
         """A key was handled: leave out rows that are too old by now for an `age:`."""
 
+    def next_read(self, now: float, *, beside: bool = False) -> Intent | None:
+        """Return what is to be asked of the core now; *beside*: the selected row is shown beside the list."""
+        return None
+
+    def set_viewport(self, top: int, height: int) -> None:
+        """Note which rows stand in view: *height* from *top* on."""
+
     def follow(self) -> None:
         """Stay on the newest row."""
 
@@ -191,6 +199,10 @@ class KeyedTable(Table[T]):
             # From the start on: a row that comes in above must not take the cursor.
             self._selected = self._key_at(0)
 
+    def matches(self, item: T, now: float) -> bool:
+        """Return whether the filter lets *item* through."""
+        return self.parsed_filter.query.matches(self.fields_of(item), now)
+
     def measure(self, items: Sequence[T], now: float) -> None:
         """Make room for *items*, all that there are."""
         self.columns.measure(items, now)
@@ -220,7 +232,7 @@ class KeyedTable(Table[T]):
         query = self.parsed_filter.query
         pairs = [(each, self.key_of(each)) for each in self._items]
         if query:
-            matching = [(e, k) for e, k in pairs if query.matches(self.fields_of(e), now)]
+            matching = [(e, k) for e, k in pairs if self.matches(e, now)]
             keys = {key for _, key in matching}
             self._matching = len(matching)
             # An opened row is read, and stays until it is closed.

@@ -77,6 +77,9 @@ class Drawn:
         """Go to *view*, there to the first row that has *name*, and into it where it is to be *opened*."""
         self.model.switch_to(view)
         table = self.model.tables[view]
+        if view == "activity":
+            while (wanted := table.next_read(self.now)) is not None:
+                self.read(wanted)
         table.select(next(n for n, row in enumerate(self.rows) if name in row))
         table.opened = opened
         return self

@@ -14,7 +14,7 @@ from aileron_tui.draw.searching import mark_line
 from aileron_tui.draw.text import Line
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.input.situation import View
-from aileron_tui.pages.listing import AuditPage, ListPage
+from aileron_tui.pages.listing import ActivityPage, AuditPage, ListPage
 from aileron_tui.pages.page import Page
 from aileron_tui.pages.panes import DocumentPane, RowsPane
 from aileron_tui.pages.reading import SEEN_SECONDS
@@ -35,7 +35,7 @@ CHARACTERS = {
 _NAMES = {character: name for name, character in CHARACTERS.items()}
 _PAGES: dict[View, Callable[..., Page]] = {
     "waiting": WaitingPage,
-    "activity": partial(ListPage, "activity"),
+    "activity": ActivityPage,
     "audit": AuditPage,
     "library": partial(ListPage, "library"),
     "sessions": partial(ListPage, "sessions"),
@@ -196,7 +196,9 @@ class Play(Watched):
             reader.resize(width - taken, height - head - gap - padding)
         elif isinstance(page, ListPage):
             beside = width * 45 // 100 if on.get("beside") else 0
-            page.list.resize(width - beside, height - (6 if is_compact else 7))
+            page.list.resize(
+                width - beside, height - len(self._rows("listhead")) - (4 if is_compact else 5)
+            )
             width = beside if beside and not on.get("opened") else width
             reader.resize(width, height - head - gap - padding)
         return before != [(each.width, each.height) for each in self._panes]
@@ -254,9 +256,9 @@ class Play(Watched):
         else:
             assert isinstance(page, ListPage)
             blank = [] if on.get("compact") else [""]
-            rows = [_drawn(each, width) for each in self._rows("listhead")][:2]
+            rows = [_drawn(each, width) for each in self._rows("listhead")]
             detail = [_drawn(each, width) for each in self._rows("detail")][:3]
-            body = [*blank, *_padded(rows, 2), *_listed(page.list), "", *_padded(detail, 3)]
+            body = [*blank, *rows, *_listed(page.list), "", *_padded(detail, 3)]
             if on.get("beside"):
                 item, left = self._item(self.document.width), page.list.width
                 body = [

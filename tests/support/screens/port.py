@@ -4,8 +4,10 @@ import hashlib
 import json
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from statistics import median
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock, SystemClock
@@ -15,8 +17,10 @@ from aileron_core.console_port.events import (
     AuditExported,
     AuditVerified,
     CallRead,
+    CallsCounted,
     CoreEvent,
     EverythingStopped,
+    HistoryRead,
     IntentRefused,
     LibraryUpdated,
     PauseChanged,
@@ -36,6 +40,7 @@ from aileron_core.console_port.intents import (
     Acknowledge,
     Approve,
     ChooseAccount,
+    CountCalls,
     CreateVault,
     Deny,
     EndSession,
@@ -45,6 +50,7 @@ from aileron_core.console_port.intents import (
     MarkReadBackSeen,
     ReadApprovals,
     ReadCall,
+    ReadHistory,
     ReadRecord,
     ReadRecords,
     RefetchPreview,
@@ -63,9 +69,11 @@ from aileron_core.console_port.view_models import (
     WAITING_STATES,
     ApprovalView,
     CallView,
+    HourOfCalls,
     LibraryItemView,
     RecordView,
 )
+from aileron_tui.state.tables.activity import ActivityTable
 from tests.support.screens.calls import snapshot
 
 SNAPSHOT_CALLS = 250
@@ -112,6 +120,16 @@ class FixtureCore:
                 return [*self._read_calls(intent)]
             case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 return [self._read(intent)]
+            case ReadHistory():
+                total = len({each.run_id for each in self._records if each.run_id})
+                return [
+                    HistoryRead(
+                        query=intent.query, start=intent.start, calls=(), records=(), then=None,
+                        searched=total, searched_to=None, total=total,
+                    )
+                ]  # fmt: skip
+            case CountCalls():
+                return [self._count_calls()]
             case ReadCall():
                 return [self._read_call(intent.run_id)]
             case SetPause(paused=on):
@@ -288,6 +306,25 @@ class FixtureCore:
                 path = "/home/ana/.aileron/exports/audit-20261008T120231Z.jsonl"
                 return AuditExported(records=total, path=path)
 
+    def _count_calls(self) -> CallsCounted:
+        now = self._clock.now()
+        table = ActivityTable(self._records, now)
+        rows = [each for each in map(table.item, range(len(table))) if each is not None]
+        hours = list[HourOfCalls]()
+        for began in (now - 3600 * number for number in range(12, 0, -1)):
+            calls = [each for each in rows if began < each.at <= began + 3600]
+            waits = [each.waited for each in calls if each.waited is not None]
+            events = [{one.event for one in each.records} for each in calls]
+            hour = HourOfCalls(
+                began_at=began,
+                outcomes=tuple(Counter(each.state for each in calls).items()),
+                not_gated=sum(not each.is_gated for each in calls if each.state != "refused"),
+                approved=sum(AuditEvent.APPROVAL_APPROVED in each for each in events),
+                median_wait=median(waits) if waits else None,
+            )
+            hours.append(hour)
+        return CallsCounted(until=now, hours=tuple(hours))
+
     def _read_call(self, run_id: str) -> CallRead:
         records = tuple(each for each in self._records if each.run_id == run_id)
         views = (view for view in self._views.values() if view.run_id == run_id)
@@ -402,7 +439,14 @@ class RecordingPort:
     def submit(self, intent: Intent) -> None:
         reads = isinstance(
             intent,
-            ReadApprovals | ReadCall | ReadRecords | ReadRecord | VerifyAudit | ExportAudit,
+            ReadApprovals
+            | ReadCall
+            | ReadHistory
+            | CountCalls
+            | ReadRecords
+            | ReadRecord
+            | VerifyAudit
+            | ExportAudit,
         )
         (self.reads if reads else self.intents).append(intent)
         if (reads or self._answers) and not self.deaf:
