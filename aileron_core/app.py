@@ -24,6 +24,7 @@ from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
 from aileron_core.console.call_reader import CallReader
 from aileron_core.console.head_signing import HeadSigning
+from aileron_core.console.history_reader import HistoryReader
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords
 from aileron_core.console.service import ConsoleService
@@ -459,6 +460,15 @@ class _Commands:
             sessions=self.session_service,
             record=reports.records.record_by_person,
         )
+        calls = CallReader(
+            database=base.database,
+            registry=base.registry,
+            library=files.session_library,
+            publisher=reports.publisher,
+            screens=base.screens,
+            contents=runs.contents,
+            can_undo=runs.undo.can_undo,
+        )
         self.console = ConsoleService(
             version=base.version,
             home=base.home,
@@ -485,15 +495,8 @@ class _Commands:
             pause=base.pause,
             emergency_stop=self.emergency_stop,
             audit=reports.audit,
-            calls=CallReader(
-                database=base.database,
-                registry=base.registry,
-                library=files.session_library,
-                publisher=reports.publisher,
-                screens=base.screens,
-                contents=runs.contents,
-                can_undo=runs.undo.can_undo,
-            ),
+            calls=calls,
+            history=HistoryReader(calls=calls, clock=base.clock),
             undo=runs.undo,
             screens=base.screens,
             vault=reports.vault,

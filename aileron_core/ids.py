@@ -15,13 +15,22 @@ _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 
 def _ordered(now: float) -> str:
     """26 base-32 characters: 48 bits of milliseconds, then 80 random bits, so text order is time order."""
-    number = (int(now * 1000) << 80) | secrets.randbits(80)
+    return _base32((int(now * 1000) << 80) | secrets.randbits(80))
+
+
+def _base32(number: int) -> str:
     return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
 
 
 def new_run_id(now: float) -> str:
     """Return `run-<26 base32, time ordered>`, a run's audit id."""
     return "run-" + _ordered(now)
+
+
+def first_run_id(at: float) -> str:
+    """Return what every run id of *at*, in epoch seconds, or later is equal to or greater than."""
+    number = min(max(int(at * 1000), 0), 2**48 - 1) << 80
+    return "run-" + _base32(number)
 
 
 def new_session_id(now: float) -> str:

@@ -29,7 +29,9 @@ from aileron_core.storage.database import Database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Stored:
+class StoredCall:
+    """A call as its row and its records have it."""
+
     row: RunRecord
     session: Session
     recorded: bool
@@ -63,8 +65,8 @@ class CallReader:
             stored = await self.database.read(lambda connection: _stored(connection, run_id))
             run, problem = self.registry.get(run_id), ""
             if run is None and stored is not None:
-                stored, problem = await self._unsealed(stored)
-                run = self._past(stored)
+                stored, problem = await self.unsealed(stored)
+                run = self.past(stored)
             elif run is not None:
                 _, problem = await self.contents.opened(run.row)
             if run is None:
@@ -93,7 +95,7 @@ class CallReader:
         )
         return CallRead(run_id=run_id, call=call)
 
-    async def _unsealed(self, stored: _Stored) -> tuple[_Stored, str]:
+    async def unsealed(self, stored: StoredCall) -> tuple[StoredCall, str]:
         """Return *stored* with what the call contained, compared with its records, or why it has not."""
         row, problem = await self.contents.opened(stored.row)
         if row is stored.row:
@@ -101,7 +103,7 @@ class CallReader:
         recorded = await self.database.read(lambda c: matches_record(c, row))
         return replace(stored, row=row, recorded=recorded), problem
 
-    def _past(self, stored: _Stored) -> LiveRun:
+    def past(self, stored: StoredCall) -> LiveRun:
         """Return a run that is no longer in memory, as its row has it; nothing decides or runs it."""
         return LiveRun(
             row=stored.row,
@@ -123,18 +125,23 @@ class CallReader:
         return resolved if resolved.action.sha256 == row.action_sha256 else None
 
 
-def _stored(connection: sqlite3.Connection, run_id: str) -> _Stored | None:
+def _stored(connection: sqlite3.Connection, run_id: str) -> StoredCall | None:
     row = run_table.by_run(connection, run_id)
-    if row is None:
-        return None
+    return None if row is None else stored_call(connection, row)
+
+
+def stored_call(
+    connection: sqlite3.Connection, row: RunRecord, *, deletion: bool = True
+) -> StoredCall:
+    """Return *row* with what its records say of it; *deletion* as in `matches_record`."""
     session = session_table.by_id(connection, row.session_id) or unknown_session(row.session_id)
-    return _Stored(
+    return StoredCall(
         row=row,
         session=session,
-        recorded=matches_record(connection, row),
-        outcome=recorded_outcome(connection, run_id),
-        accounts=_recorded_accounts(connection, run_id),
-        rule=recorded_rule(connection, run_id),
+        recorded=matches_record(connection, row, deletion=deletion),
+        outcome=recorded_outcome(connection, row.run_id),
+        accounts=_recorded_accounts(connection, row.run_id),
+        rule=recorded_rule(connection, row.run_id),
     )
 
 

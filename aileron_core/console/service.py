@@ -13,6 +13,7 @@ from aileron_core.console.account_commands import AccountCommands
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
 from aileron_core.console.call_reader import CallReader
+from aileron_core.console.history_reader import HistoryReader
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords
 from aileron_core.console.storage_monitor import StorageMonitor
@@ -20,14 +21,9 @@ from aileron_core.console.vault_service import VaultService, Way
 from aileron_core.console.view_mapping import records_from
 from aileron_core.console_port.account_intents import AccountIntent, ModelKeyIntent
 from aileron_core.console_port.events import (
-    AuditExported,
-    AuditVerified,
-    CallRead,
     CoreEvent,
     IntentRefused,
     PauseChanged,
-    RecordRead,
-    RecordsRead,
     Snapshot,
     VaultRefused,
 )
@@ -112,6 +108,7 @@ class ConsoleService:
     emergency_stop: EmergencyStop
     audit: AuditReader
     calls: CallReader
+    history: HistoryReader
     undo: UndoService
     screens: SealedScreens
     vault: VaultService
@@ -234,10 +231,16 @@ class ConsoleService:
                 await self._about_a_session(intent)
             case ReadApprovals():
                 await self.publisher.publish_approvals_after(intent.requested_at, intent.run_id)
-            case ReadCall() | ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
-                self.events.publish(await self._read_audit(intent))
-            case ReadHistory() | CountCalls():
-                raise NotFound("The history cannot be read yet.")
+            case (
+                ReadCall()
+                | ReadHistory()
+                | CountCalls()
+                | ReadRecords()
+                | ReadRecord()
+                | VerifyAudit()
+                | ExportAudit()
+            ):
+                self.events.publish(await self._read(intent))
 
     async def _about_the_vault(self, intent: VaultIntent | ModelKeyIntent) -> None:
         """Carry out *intent*; `VaultRefused` says what did not work, and quotes nothing."""
@@ -332,12 +335,23 @@ class ConsoleService:
         if intent.kind == "preview":
             self.approvals.refresh_previews_refused(intent.name)
 
-    async def _read_audit(
-        self, intent: ReadCall | ReadRecords | ReadRecord | VerifyAudit | ExportAudit
-    ) -> CallRead | RecordsRead | RecordRead | AuditVerified | AuditExported:
+    async def _read(
+        self,
+        intent: ReadCall
+        | ReadHistory
+        | CountCalls
+        | ReadRecords
+        | ReadRecord
+        | VerifyAudit
+        | ExportAudit,
+    ) -> CoreEvent:
         match intent:
             case ReadCall():
                 return await self.calls.read(intent.run_id)
+            case ReadHistory():
+                return await self.history.read(intent.query, intent.start, intent.limit)
+            case CountCalls():
+                return await self.history.count(intent.hours)
             case ReadRecords():
                 return await self.audit.page(intent.before_seq, intent.limit)
             case ReadRecord():

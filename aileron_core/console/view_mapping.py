@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, cast
 
 from aileron_core.actions.interpolate import uses_earlier_output
@@ -53,6 +53,11 @@ from aileron_core.sessions.registry import SessionRegistry
 
 _AFTER_ALL = 2**63 - 1
 """Greater than the number of any record."""
+
+_SELECT_RECORDS = (
+    "SELECT a.seq, a.body, s.agent FROM audit AS a LEFT JOIN sessions AS s ON s.session_id = "
+    "CASE WHEN json_valid(a.body) THEN json_extract(a.body, '$.session') END"
+)
 
 _NO_EFFECT = {True: "ask", False: "call"}
 """What stands for an effect that the action file does not say, by whether it is gated."""
@@ -385,6 +390,7 @@ def _view_of_body(seq: int, body: Mapping[str, Any], agent: str) -> RecordView:
         agent=agent,
         summary=body["summary"],
         seconds_allowed=_seconds_allowed(body.get("wall_seconds")),
+        count=count if isinstance(count := body.get("count"), int) and 0 < count < 2**31 else 1,
     )
 
 
@@ -397,12 +403,22 @@ def records_from(
 ) -> tuple[RecordView, ...]:
     """Return the newest records of the database, or the newest before *before_seq*, oldest first."""
     found = connection.execute(
-        "SELECT a.seq, a.body, s.agent FROM audit AS a LEFT JOIN sessions AS s ON s.session_id = "
-        "CASE WHEN json_valid(a.body) THEN json_extract(a.body, '$.session') END "
-        "WHERE a.seq < ? ORDER BY a.seq DESC LIMIT ?",
+        f"{_SELECT_RECORDS} WHERE a.seq < ? ORDER BY a.seq DESC LIMIT ?",
         (_AFTER_ALL if before_seq is None else before_seq, limit),
     ).fetchall()
     return tuple(_stored_view(seq, body, agent or "") for seq, body, agent in reversed(found))
+
+
+def records_of_no_call(
+    connection: sqlite3.Connection, before_seq: int, event: AuditEvent | None = None
+) -> Iterator[RecordView]:
+    """Yield the records before *before_seq* that are of no run, newest first; those of *event* alone, if given."""
+    found = connection.execute(
+        f"{_SELECT_RECORDS} WHERE a.run IS NULL AND a.seq < ? AND a.event = COALESCE(?, a.event) "
+        "ORDER BY a.seq DESC",
+        (before_seq, event),
+    )
+    return (_stored_view(seq, body, agent or "") for seq, body, agent in found)
 
 
 def records_of_run(

@@ -394,6 +394,8 @@ class RecordView:
     summary: str
     seconds_allowed: float | None = None
     """Of a start: how long the steps may run from then on; None where it does not say."""
+    count: int = 1
+    """Of refused calls: how many equal ones it is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

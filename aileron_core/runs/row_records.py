@@ -10,8 +10,13 @@ from aileron_core.clock import rfc3339
 from aileron_core.runs.model import RunRecord, args_hash
 
 
-def matches_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
-    """Return whether the last record of *row* is intact and says what the row says, as far as it is unsealed."""
+def matches_record(
+    connection: sqlite3.Connection, row: RunRecord, *, deletion: bool = True
+) -> bool:
+    """Return whether the last record of *row* is intact and says what the row says, as far as it is unsealed.
+
+    With *deletion*, also whether a record says that what is missing was deleted: that reads all those after it.
+    """
     record = connection.execute(
         "SELECT prev, hash, body FROM audit WHERE seq = ?", (row.last_record,)
     ).fetchone()
@@ -28,7 +33,7 @@ def matches_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
         if not isinstance(body, dict) or not same:
             return False
         missing = row.args is None and not row.content_is_sealed
-        if missing and contents_deleted_at(connection, row) is None:
+        if missing and deletion and contents_deleted_at(connection, row) is None:
             return False  # nothing could be compared any more
         return chain_hash(prev, text) == digest and _matches_row(cast("dict[str, Any]", body), row)
     except (ValueError, TypeError, RecursionError, OverflowError, OSError):

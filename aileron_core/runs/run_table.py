@@ -1,7 +1,8 @@
 """The SQL of the table `runs`, called on a transaction or a reading connection."""
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from aileron_core.audit.events import OUTCOME_CLOSED, AuditEvent
@@ -15,6 +16,7 @@ _VALUES = f"INTO runs({', '.join(COLUMNS)}) VALUES({', '.join('?' * len(COLUMNS)
 _UPDATE = f"UPDATE OR REPLACE runs SET {', '.join(f'{name} = ?' for name in COLUMNS[1:])} WHERE run_id = ?"  # noqa: S608
 
 
+_MOST_LOOKED_AT = 5_000
 _RECORDED = "EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event = ?)"
 _EMPTY = "UPDATE runs SET args = NULL, progress = NULL, content_key = NULL, output = NULL, failure = NULL, reason = NULL, note = ''"
 _CLOSED = f"EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event IN ({', '.join('?' * len(OUTCOME_CLOSED))}))"  # noqa: S608 - marks
@@ -48,8 +50,12 @@ def tampered_columns(tx: Tx, row: RunRecord) -> tuple[str, ...]:
 
 
 def _read(connection: sqlite3.Connection, where: str, parameters: Sequence[Any]) -> list[RunRecord]:
+    return _parsed(connection.execute(f"{_SELECT} {where}", parameters))
+
+
+def _parsed(found: Iterable[Sequence[Any]]) -> list[RunRecord]:
     rows: list[RunRecord] = []
-    for values in connection.execute(f"{_SELECT} {where}", parameters):
+    for values in found:
         try:
             rows.append(RunRecord.from_columns(dict(zip(COLUMNS, values, strict=True))))
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -92,6 +98,52 @@ def unacknowledged(connection: sqlite3.Connection) -> list[RunRecord]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """How many rows were looked at (5,000 at most), down to which id and time, and whether more may follow."""
+
+    count: int
+    down_to: str
+    at: float | None
+    more: bool
+
+
+def calls_before(
+    connection: sqlite3.Connection,
+    before: str,
+    first: str,
+    wanted: Callable[[Mapping[str, Any]], bool],
+    *,
+    most: int,
+    most_bytes: int,
+) -> tuple[list[RunRecord], LookedAt]:
+    """Return the newest runs with an id below *before* and not below *first*, newest first, and how far it looked.
+
+    Ids have the order of the moments at which calls were made.
+
+    Args:
+        wanted: looks at a row's columns; only what it lets through is read.
+        most_bytes: of what the calls contained; the one that passes it is the last.
+    """
+    found: list[RunRecord] = []
+    count, size, at = 0, 0, None
+    # As bytes: another program may have written an id that is no text.
+    rows = connection.execute(
+        f"{_SELECT} WHERE run_id < CAST(? AS TEXT) AND run_id >= ? ORDER BY run_id DESC LIMIT ?",
+        (before.encode("utf-8", "surrogateescape"), first, _MOST_LOOKED_AT),
+    )
+    for values in rows:
+        columns: dict[str, Any] = dict(zip(COLUMNS, values, strict=True))
+        count, before, at = count + 1, str(columns["run_id"]), float(columns["requested_at"])
+        if wanted(columns):
+            found += _parsed([values])
+            size += sum(len(columns[name] or "") for name in ("args", "output"))
+            if len(found) >= most or size >= most_bytes:
+                return found, LookedAt(count, before, at, more=True)
+    more = count == _MOST_LOOKED_AT
+    return found, LookedAt(count, before if more else first, at, more=more)
+
+
 def by_run(connection: sqlite3.Connection, run_id: str) -> RunRecord | None:
     rows = _read(connection, "WHERE run_id = ?", (run_id,))
     return rows[0] if rows else None
@@ -118,6 +170,12 @@ def by_approval(connection: sqlite3.Connection, approval_id: str) -> RunRecord |
 def by_key(connection: sqlite3.Connection, session_id: str, key: str) -> RunRecord | None:
     rows = _read(connection, "WHERE session_id = ? AND idempotency_key = ?", (session_id, key))
     return rows[0] if rows else None
+
+
+def was_settled(connection: sqlite3.Connection, run_id: str) -> bool:
+    """Return whether a record says that a person looked again, and the service held what was approved."""
+    query = "SELECT 1 FROM audit WHERE run = ? AND event = ?"
+    return connection.execute(query, (run_id, AuditEvent.OUTCOME_SETTLED)).fetchone() is not None
 
 
 def calls_by_action(connection: sqlite3.Connection) -> dict[str, int]:

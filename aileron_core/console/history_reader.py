@@ -1,0 +1,324 @@
+"""Reading the history of calls, page by page and beside the core's loop: from rows and records, also after a restart."""
+
+import asyncio
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import median
+from typing import Any, Final
+
+from aileron_core.actions.model import shown_name
+from aileron_core.audit.events import AuditEvent
+from aileron_core.clock import Clock
+from aileron_core.console.call_reader import CallReader, StoredCall, stored_call
+from aileron_core.console.view_mapping import records_of_no_call, result_fields
+from aileron_core.console_port.events import CallsCounted, HistoryRead
+from aileron_core.console_port.field_views import FieldView
+from aileron_core.console_port.view_models import (
+    ApprovalView,
+    HistoryCall,
+    HistoryCursor,
+    HistoryQuery,
+    HourOfCalls,
+    RecordView,
+)
+from aileron_core.errors import Unavailable
+from aileron_core.ids import first_run_id
+from aileron_core.runs import run_table
+from aileron_core.runs.transitions import RunState
+
+MOST_ROWS: Final = 200
+"""Of one reading."""
+_MOST_BYTES: Final = 1024 * 1024
+"""Of what the calls of one reading contained: the one that passes it is the last."""
+_MOST_CHARACTERS: Final = 20_001
+_MOST_HOURS: Final = 48
+_MOST_RECORDS: Final = 5_000
+"""Of no call, looked at in one reading."""
+_HOUR: Final = 3600.0
+_REFUSED: Final = "refused"
+_NEWEST = HistoryCursor(run_id="run-~", seq=2**63 - 1)
+"""Before it stands every call and every record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What one reading found in the database."""
+
+    stored: list[StoredCall]
+    records: tuple[RecordView, ...]
+    then: HistoryCursor | None
+    searched: int
+    searched_to: float | None
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryReader:
+    """What a person reads of all calls. It changes nothing of them."""
+
+    calls: CallReader
+    clock: Clock
+
+    async def read(
+        self, query: HistoryQuery, start: HistoryCursor | None, limit: int
+    ) -> HistoryRead:
+        """Return the next rows that match *query*.
+
+        Raises:
+            Unavailable: the database cannot be read.
+        """
+        most, after = max(1, min(limit, MOST_ROWS)), start or _NEWEST
+        try:
+            part = await self.calls.database.read(lambda c: _part(c, query, after, most))
+            found = [await self._call(stored) for stored in part.stored]
+        except sqlite3.Error as error:
+            raise Unavailable(
+                f"The history cannot be read: {error}. Check the home's disk, then try again."
+            ) from error
+        return await asyncio.to_thread(_answer, query, start, part, found)
+
+    async def _call(self, stored: StoredCall) -> tuple[HistoryCall, tuple[FieldView, ...]]:
+        """Return the call, and what it returned: as it is in memory, else as its row has it."""
+        calls, problem = self.calls, ""
+        run = calls.registry.get(stored.row.run_id)
+        edited = run is not None and bool(run.tampered_columns)
+        if run is None:
+            stored, problem = await calls.unsealed(stored)
+            run, edited = calls.past(stored), not stored.recorded
+        await asyncio.sleep(0)  # so that agents are answered in between
+        view = calls.publisher.view(run)
+        view = replace(view, sealed=problem) if problem else view
+        if (
+            view.decided_by
+            and view.preview.status == "none"
+            and not (view.sealed or view.forgotten)
+        ):
+            view = await self._as_decided(view)
+        return HistoryCall(approval=view, edited=edited), result_fields(run)
+
+    async def _as_decided(self, view: ApprovalView) -> ApprovalView:
+        """Return *view* with what was fetched for its last decision, if that can be read."""
+        for screen in reversed(await self.calls.screens.read(view.run_id)):
+            if (shown := screen.approval) is not None:
+                return replace(
+                    view,
+                    title=shown.title,
+                    effect=shown.effect,
+                    preview=shown.preview,
+                    new_values=shown.new_values,
+                    other_arguments=shown.other_arguments,
+                )
+        return view
+
+    async def count(self, hours: int) -> CallsCounted:
+        """Return the calls of the last *hours* (48 at most).
+
+        Raises:
+            Unavailable: the database cannot be read.
+        """
+        until = self.clock.now() + 0.001  # with those of this millisecond
+        starts = [
+            until - _HOUR * number for number in range(min(max(hours, 1), _MOST_HOURS), 0, -1)
+        ]
+        read = self.calls.database.read
+        try:
+            refused = await read(lambda c: _refused(c, starts[0]))
+            # One at a time: what agents ask of the database goes in between.
+            counted = [await read(partial(_hour, at=at, refused=refused)) for at in starts]
+        except sqlite3.Error as error:
+            raise Unavailable(f"The calls cannot be counted: {error}.") from error
+        return CallsCounted(until=until, hours=tuple(counted))
+
+
+def _part(
+    connection: sqlite3.Connection, query: HistoryQuery, start: HistoryCursor, most: int
+) -> _Part:
+    """Read the calls and the records of no call that come next, both down to the same moment."""
+    before, first = start.run_id, "" if query.since is None else first_run_id(query.since)
+    if query.until is not None:
+        before = min(before, first_run_id(query.until))
+    records, seq, reached = _records(connection, query, start.seq, most)
+    if reached is not None:
+        first = max(first, first_run_id(reached))
+    (total,) = connection.execute("SELECT COUNT(*) FROM runs").fetchone()
+    rows, looked = run_table.calls_before(
+        connection, before, first, _wanted(connection, query), most=most, most_bytes=_MOST_BYTES
+    )
+    if looked.more:  # older records come with the calls beside them
+        reached = looked.at or 0.0
+        records = [each for each in records if each.at >= reached]
+        seq = records[-1].seq if records else start.seq
+    then = HistoryCursor(run_id=min(before, looked.down_to), seq=seq)
+    return _Part(
+        stored=[stored_call(connection, row, deletion=False) for row in rows],
+        records=tuple(records),
+        then=None if reached is None else then,
+        searched=looked.count,
+        searched_to=looked.at,
+        total=total,
+    )
+
+
+def _wanted(
+    connection: sqlite3.Connection, query: HistoryQuery
+) -> Callable[[Mapping[str, Any]], bool]:
+    agents: dict[str, str] = {}
+
+    def agent(session_id: str) -> str:
+        if session_id not in agents:
+            named = "SELECT agent FROM sessions WHERE session_id = CAST(? AS TEXT)"
+            key = session_id.encode("utf-8", "surrogateescape")
+            agents[session_id] = str((connection.execute(named, (key,)).fetchone() or ("",))[0])
+        return agents[session_id]
+
+    def wanted(columns: Mapping[str, Any]) -> bool:
+        if query.outcomes and _outcome(connection, columns) not in query.outcomes:
+            return False
+        if query.agents and not _has_any(agent(columns["session_id"]), query.agents):
+            return False
+        return not query.actions or _has_any(_action_names(columns["action"]), query.actions)
+
+    return wanted
+
+
+def _has_any(text: str, parts: tuple[str, ...]) -> bool:
+    text = text.casefold()
+    return any(part.casefold() in text for part in parts)
+
+
+def _action_names(action: str) -> str:
+    return f"{action} {shown_name(action)}"
+
+
+def _outcome(connection: sqlite3.Connection, columns: Mapping[str, Any]) -> str:
+    """Return a row's `ApprovalView.shown_state`."""
+    state = str(columns["state"])
+    settled = state == RunState.UNKNOWN and run_table.was_settled(connection, columns["run_id"])
+    return "settled" if settled else state
+
+
+def _records(
+    connection: sqlite3.Connection, query: HistoryQuery, before: int, most: int
+) -> tuple[list[RecordView], int, float | None]:
+    """Return the records of no call that match, newest first; then number and time of the last one looked at.
+
+    No time where none follows.
+    """
+    found: list[RecordView] = []
+    if query.outcomes and _REFUSED not in query.outcomes:
+        return found, before, None
+    event = None if query.lifecycle and not query.outcomes else AuditEvent.CALL_REFUSED
+    for number, record in enumerate(records_of_no_call(connection, before, event), 1):
+        if query.since is not None and record.at < query.since:
+            break
+        if _record_matches(record, query):
+            found.append(record)
+        if len(found) >= most or number >= _MOST_RECORDS:
+            return found, record.seq, record.at
+    return found, 0, None
+
+
+def _record_matches(record: RecordView, query: HistoryQuery) -> bool:
+    text = f"{record.agent} {record.action or ''} {record.event} {record.summary}".casefold()
+    return (
+        (query.until is None or record.at < query.until)
+        and (not query.agents or _has_any(record.agent, query.agents))
+        and (not query.actions or _has_any(record.action or "", query.actions))
+        and all(word.casefold() in text for word in query.words)
+    )
+
+
+def _answer(
+    query: HistoryQuery,
+    start: HistoryCursor | None,
+    part: _Part,
+    found: list[tuple[HistoryCall, tuple[FieldView, ...]]],
+) -> HistoryRead:
+    matching: list[HistoryCall] = []
+    left: list[ApprovalView] = []
+    for call, result in found:
+        text = _text(call.approval, result) if query.words else ""
+        if all(word.casefold() in text for word in query.words):
+            matching.append(call)
+        else:
+            left.append(call.approval)
+    return HistoryRead(
+        query=query,
+        start=start,
+        calls=tuple(replace(each, approval=_cut(each.approval)) for each in matching),
+        records=part.records,
+        then=part.then,
+        searched=part.searched,
+        searched_to=part.searched_to,
+        total=part.total,
+        sealed=sum(bool(view.sealed) for view in left),
+        not_kept=sum(view.forgotten for view in left),
+    )
+
+
+def _text(view: ApprovalView, result: tuple[FieldView, ...]) -> str:
+    """Return what words are looked for in: what the call's page shows of it."""
+    fields = (*view.arguments, *view.new_values, *view.preview.fields, *result)
+    return "\n".join(
+        (
+            view.title, _action_names(view.action), view.agent, view.session_label, view.shown_state,
+            view.preview.gist, view.reason, view.note, view.outcome,
+            *(f"{each.label} {each.value}" for each in fields),
+        )
+    ).casefold()  # fmt: skip
+
+
+def _cut(view: ApprovalView) -> ApprovalView:
+    """Return *view* without the ends of long texts: a page of whole ones would be large."""
+
+    def cut(fields: tuple[FieldView, ...]) -> tuple[FieldView, ...]:
+        return tuple(replace(each, value=each.value[:_MOST_CHARACTERS]) for each in fields)
+
+    return replace(
+        view,
+        arguments=cut(view.arguments),
+        new_values=cut(view.new_values),
+        other_arguments=cut(view.other_arguments),
+        preview=replace(view.preview, fields=cut(view.preview.fields)),
+        steps=tuple(replace(each, inputs=cut(each.inputs)) for each in view.steps),
+    )
+
+
+def _hour(
+    connection: sqlite3.Connection, at: float, refused: list[tuple[float, int]]
+) -> HourOfCalls:
+    within = sum(count for moment, count in refused if at <= moment < at + _HOUR)
+    outcomes, free, approved = Counter({_REFUSED: within}), 0, 0
+    waits: list[float] = []
+    names = ("run_id", "gated", "state", "requested_at", "decided_at", "decided_by")
+    rows = connection.execute(
+        f"SELECT {', '.join(names)} FROM runs WHERE run_id >= ? AND run_id < ?",  # noqa: S608 - our own column names
+        (first_run_id(at), first_run_id(at + _HOUR)),
+    )
+    for values in rows:
+        columns: dict[str, Any] = dict(zip(names, values, strict=True))
+        outcomes[outcome := _outcome(connection, columns)] += 1
+        free += not columns["gated"]
+        if columns["decided_by"] == "person" and columns["decided_at"] is not None:
+            waits.append(columns["decided_at"] - columns["requested_at"])
+            approved += outcome != RunState.DENIED
+    return HourOfCalls(
+        began_at=at,
+        outcomes=tuple(sorted((+outcomes).items())),
+        not_gated=free,
+        approved=approved,
+        median_wait=median(waits) if waits else None,
+    )
+
+
+def _refused(connection: sqlite3.Connection, since: float) -> list[tuple[float, int]]:
+    """Return when calls were refused since then, and how many each time: equal ones have one record."""
+    found: list[tuple[float, int]] = []
+    for record in records_of_no_call(connection, _NEWEST.seq, AuditEvent.CALL_REFUSED):
+        if record.at < since:
+            break
+        found.append((record.at, record.count))
+    return found

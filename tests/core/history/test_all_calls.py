@@ -1,0 +1,261 @@
+"""The history of all calls: page by page from the newest to the first, with what each was about, also after a restart."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
+from aileron_core.clock import rfc3339
+from aileron_core.console_port.events import CallsCounted, HistoryRead
+from aileron_core.console_port.intents import Approve, CountCalls, Deny, ReadHistory
+from aileron_core.console_port.view_models import HistoryCall, HistoryQuery, RecordView
+from aileron_core.errors import AileronError
+from aileron_core.ids import new_run_id
+from aileron_core.runs import run_table
+from aileron_core.storage.database import Tx
+from tests.core.history.kept import DAY, Kept
+from tests.core.history.test_sealed_contents import sealed_later
+from tests.support.core_harness import DRAFT, Core, Mailbox, Start, install_examples
+from tests.support.frozen_clock import FrozenClock
+
+SHOWN = "Q3 numbers"
+"""The subject of the draft: fetched for the person, and in no argument or result of `send-draft`."""
+
+
+async def pages(core: Core, query: HistoryQuery, limit: int = 200) -> list[HistoryRead]:
+    """Read to the first call, each time from where the last reading ended."""
+    found: list[HistoryRead] = []
+    while not found or found[-1].then is not None:
+        start = found[-1].then if found else None
+        await core.app.console.carry_out(ReadHistory(query=query, start=start, limit=limit))
+        found.append([each for each in core.events if isinstance(each, HistoryRead)][-1])
+        assert (found[-1].query, found[-1].start) == (query, start)
+    return found
+
+
+async def calls(core: Core, query: HistoryQuery | None = None) -> list[HistoryCall]:
+    return [call for page in await pages(core, query or HistoryQuery()) for call in page.calls]
+
+
+async def records(core: Core, query: HistoryQuery) -> list[RecordView]:
+    return [each for page in await pages(core, query) for each in page.records]
+
+
+async def counted(core: Core, hours: int = 2) -> CallsCounted:
+    await core.app.console.carry_out(CountCalls(hours=hours))
+    return [each for each in core.events if isinstance(each, CallsCounted)][-1]
+
+
+async def make_calls(core: Core, clock: FrozenClock, count: int) -> None:
+    """Make one call, and put *count* - 1 others like it on record, a second apart."""
+    row = (await core.call("get-draft", {"id": DRAFT})).row
+
+    def unit(tx: Tx) -> None:
+        for number in range(1, count):
+            at = clock.now() + number
+            copy = replace(
+                row,
+                run_id=new_run_id(at),
+                requested_at=at,
+                ended_at=at,
+                args={"id": f"draft-{number:04}-"},
+                last_record=tx.next_seq(),
+            )
+            run_table.insert(tx, copy)
+            tx.record(
+                AuditRecord(
+                    at=rfc3339(at), event=AuditEvent.RUN_COMPLETED, summary="", run=copy.run_id
+                )
+            )
+
+    await core.app.database.write(unit)
+    clock.advance(count)
+
+
+async def test_1200_calls_are_read_page_by_page_after_a_restart_and_found_by_their_arguments(
+    home: Path, mailbox: Mailbox
+) -> None:
+    """The list once held the newest 500 records; the others were out of reach, and it was empty after a restart."""
+    clock = FrozenClock()
+    install_examples(home)
+    async with Core.open(home, mailbox, clock=clock) as core:
+        await make_calls(core, clock, 1200)
+    async with Core.open(home, mailbox, clock=clock) as core:
+        read = await pages(core, HistoryQuery())
+        found = [call.approval for page in read for call in page.calls]
+        assert max(len(page.calls) for page in read) == 200
+        assert [v.requested_at for v in found] == sorted(
+            (v.requested_at for v in found), reverse=True
+        )
+        assert len({view.run_id for view in found}) == 1200
+        assert {page.total for page in read} == {1200}
+        assert [field.value for view in found for field in view.arguments][-2:] == [
+            "draft-0001-",
+            DRAFT,
+        ]
+        read = await pages(core, HistoryQuery(words=("DRAFT-0007",)))
+        assert [len(page.calls) for page in read if page.calls] == [1]
+        assert sum(page.searched for page in read) == 1200
+        assert max(page.searched for page in read) == 200, "or agents would wait for it"
+        down = [page.searched_to for page in read if page.searched_to is not None]
+        assert down == sorted(down, reverse=True)
+
+
+async def test_a_filter_that_finds_nothing_says_how_far_it_has_looked(
+    home: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FrozenClock()
+    monkeypatch.setattr(run_table, "_MOST_LOOKED_AT", 40)
+    install_examples(home)
+    async with Core.open(home, mailbox, clock=clock) as core:
+        await make_calls(core, clock, 100)
+        read = await pages(core, HistoryQuery(actions=("no-such",)))
+    assert [(len(page.calls), page.searched) for page in read] == [(0, 40), (0, 40), (0, 20)]
+
+
+async def test_calls_are_found_by_agent_action_outcome_and_time(
+    start: Start, clock: FrozenClock
+) -> None:
+    async with start() as core:
+        await core.call("get-draft", {"id": DRAFT})
+        with pytest.raises(AileronError):
+            await core.call("no-such-action", {})
+        clock.advance(100)
+        at = clock.now()
+        view = await core.ask()
+        await core.do(Deny(approval_id=view.approval_id, reason="wrong list"))
+        clock.advance(100)
+        await core.ask("r-8842190312")
+
+    async def outcomes(query: HistoryQuery) -> list[str]:
+        return [call.approval.shown_state for call in await calls(core, query)]
+
+    async with start() as core:
+        assert await outcomes(HistoryQuery()) == ["pending", "denied", "completed"]
+        assert await outcomes(HistoryQuery(actions=("GET-",))) == ["completed"]
+        assert await outcomes(HistoryQuery(outcomes=("denied", "pending"))) == ["pending", "denied"]
+        assert await outcomes(HistoryQuery(agents=("claude",))) == [
+            "pending",
+            "denied",
+            "completed",
+        ]
+        assert await outcomes(HistoryQuery(agents=("codex",))) == []
+        assert await outcomes(HistoryQuery(since=at)) == ["pending", "denied"]
+        assert await outcomes(HistoryQuery(until=at)) == ["completed"]
+        assert await outcomes(HistoryQuery(words=("wrong", "list"))) == ["denied"]
+        refused = await records(core, HistoryQuery())
+        assert [(each.event, each.action) for each in refused] == [
+            ("call.refused", "no-such-action")
+        ]
+        assert await records(core, HistoryQuery(outcomes=("refused",))) == refused
+        assert await records(core, HistoryQuery(outcomes=("denied",))) == []
+
+
+async def test_what_happened_beside_calls_comes_with_them_and_none_is_left_out(
+    start: Start, clock: FrozenClock
+) -> None:
+    async with start() as core:
+        for _ in range(5):
+            clock.advance(10)
+            await core.call("get-draft", {"id": DRAFT})
+            await core.another_session()
+        query = HistoryQuery(lifecycle=True)
+        ((whole,),) = [await pages(core, query)]
+        for limit in (1, 2, 3):
+            read = await pages(core, query, limit)
+            assert [each for page in read for each in page.records] == [*whole.records]
+            assert [each for page in read for each in page.calls] == [*whole.calls]
+            for earlier, later in pairwise(read):
+                times = [each.at for each in earlier.records]
+                times += [each.approval.requested_at for each in earlier.calls]
+                after = [each.at for each in later.records]
+                after += [each.approval.requested_at for each in later.calls]
+                assert min(times, default=1e12) >= max(after, default=0) - 0.001
+    assert len(whole.calls) == 5
+    assert "session.opened" in {each.event for each in whole.records}
+
+
+async def test_what_a_decided_call_was_about_is_read_again_once_the_vault_is_unlocked(
+    kept: Kept,
+) -> None:
+    """As its row in the waiting list had it; while the keys are locked it is said to be sealed, and counted."""
+    async with kept.open() as core:
+        view = await core.ask()
+        await core.app.console.carry_out(Approve(approval_id=view.approval_id, digest=view.digest))
+        await core.ended(view)
+        await core.app.approvals.mark_delivered(view.approval_id)
+        await sealed_later(core, kept.clock)
+    kept.keys.locked = True
+    async with kept.open() as core:
+        (call,) = await calls(core)
+        assert "nlock the vault" in call.approval.sealed
+        assert (call.approval.arguments, call.approval.preview.gist, call.edited) == ((), "", False)
+        (page,) = await pages(core, HistoryQuery(words=(SHOWN,)))
+        assert (page.calls, page.sealed, page.not_kept) == ((), 1, 0)
+        kept.keys.locked = False
+        await core.app.contents.reveal()
+        for _ in ("in memory", "from its row alone"):
+            (call,) = await calls(core, HistoryQuery(words=(SHOWN,)))
+            assert call.approval.preview.gist == view.preview.gist
+            assert call.approval.preview.fields == view.preview.fields
+            assert [each.value for each in call.approval.arguments] == [DRAFT]
+            if run := core.app.registry.get(view.run_id):
+                core.app.registry.discard(run)
+    assert view.preview.gist
+
+
+async def test_without_a_vault_what_is_not_kept_is_said(start: Start, clock: FrozenClock) -> None:
+    async with start() as core:
+        await core.call("get-draft", {"id": DRAFT})
+        clock.advance(31 * DAY)
+        await core.app.retention.sweep()
+        (call,) = await calls(core)
+        assert (call.approval.forgotten, call.approval.sealed, call.approval.state) == (
+            True,
+            "",
+            "completed",
+        )
+        (page,) = await pages(core, HistoryQuery(words=(DRAFT,)))
+        assert (page.calls, page.sealed, page.not_kept) == ((), 0, 1)
+
+
+async def test_a_call_whose_row_another_program_changed_says_so(kept: Kept) -> None:
+    async with kept.open() as core:
+        await core.call("get-draft", {"id": DRAFT})
+        (call,) = await calls(core)
+        assert not call.edited
+    kept.edit("UPDATE runs SET args = replace(args, 'r-', 'q-')")
+    async with kept.open() as core:
+        (call,) = await calls(core)
+    assert call.edited
+
+
+async def test_the_last_hours_are_counted_from_the_store_after_a_restart(
+    start: Start, clock: FrozenClock
+) -> None:
+    """The line above the list once counted what of the newest 500 records it had seen."""
+    async with start() as core:
+        await core.call("get-draft", {"id": DRAFT})
+        clock.advance(2 * 3600)
+        for seconds in (10, 30):
+            view = await core.ask()
+            clock.advance(seconds)
+            await core.do(Deny(approval_id=view.approval_id, reason=""))
+            await core.app.approvals.mark_delivered(view.approval_id)
+        approved = await core.ask()
+        clock.advance(50)
+        await core.approve(approved)
+        await core.ended(approved)
+        for _ in range(3):
+            with pytest.raises(AileronError):
+                await core.call("no-such-action", {})
+        await core.app.gate.refused_calls.sweep(everything=True)
+    async with start() as core:
+        earlier, hour = (await counted(core)).hours
+        assert (earlier.calls, earlier.median_wait) == (0, None)
+        assert dict(hour.outcomes) == {"completed": 1, "denied": 2, "refused": 3}
+        assert (hour.calls, hour.not_gated, hour.approved, hour.median_wait) == (6, 0, 1, 30)
+        assert [each.not_gated for each in (await counted(core, 4)).hours] == [0, 1, 0, 0]
