@@ -22,11 +22,7 @@ from aileron_core.console.account_commands import AccountCommands
 from aileron_core.console_port.account_intents import BeginLogin
 from aileron_core.console_port.account_views import LoginUpdated, LoginView
 from aileron_core.console_port.events import CoreEvent
-<<<<<<< HEAD
-from aileron_core.credentials.authorization import AuthorizationRequest, AuthorizationService
-=======
 from aileron_core.credentials.authorization import AuthorizationService
->>>>>>> 02c3a022 (Take what a person entered for an account as one value to the vault)
 from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import TokenEndpoint

@@ -12,14 +12,9 @@ from typing import Any
 import pytest
 
 from aileron_core.connectors.protocol import Limits
-<<<<<<< HEAD
-from aileron_core.console_port.intents import StopEverything
-from aileron_core.credentials.account_secret import AccountSecret
-=======
 from aileron_core.console_port.account_intents import BindAccount
-from aileron_core.console_port.intents import ChooseAccount, StopEverything
+from aileron_core.console_port.intents import StopEverything
 from aileron_core.credentials.account_secret import stored_secret
->>>>>>> 02c3a022 (Take what a person entered for an account as one value to the vault)
 from aileron_core.credentials.accounts import ConnectorWithAccount
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens
 from aileron_core.errors import AileronError, Conflict, InvalidRequest

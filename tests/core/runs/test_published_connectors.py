@@ -66,10 +66,6 @@ async def account_bound(home: Path, services: Published, **secret: str) -> Async
             )
             await core.app.bindings.authorize(user, "work", "ana", tokens)
         else:
-<<<<<<< HEAD
-            account = AccountSecret(value=Secret(secret["value"]), user=secret.get("user", ""))
-            await core.app.bindings.setup(user, "work", "ana", account)
-=======
             asked = BindAccount(
                 connector_hash=user.identity.hash,
                 identity="work",
@@ -78,7 +74,6 @@ async def account_bound(home: Path, services: Published, **secret: str) -> Async
                 user=secret.get("user", ""),
             )
             await core.app.bindings.bind(user, asked)
->>>>>>> 02c3a022 (Take what a person entered for an account as one value to the vault)
         yield core
 
 
