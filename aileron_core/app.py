@@ -259,12 +259,20 @@ class _Reports:
             inspects=base.options.settings.gateway.inspect,
             changed=lambda: self.publisher.sessions_changed(),  # noqa: PLW0108 - as above
         )
+        self.undo = UndoService(
+            base.tool_channels,
+            database,
+            clock,
+            forgotten=lambda run_id: self.publisher.undo_forgotten(run_id),  # noqa: PLW0108 - as above
+        )
+        base.run_changed.subscribe(self.undo.run_changed)
         self.publisher = EventPublisher(
             base.events,
             base.registry,
             base.sessions,
             clock,
             preview_seconds=base.settings.preview_seconds,
+            can_undo=self.undo.can_undo,
             traffic=self.traffic.view,
             waits_for_vault=lambda session_id: (
                 self.traffic.was_refused_for_vault(session_id) and base.vault.state == "locked"
@@ -430,8 +438,6 @@ class _Runs:
             accounts_may_have_changed=self.account_waits.changed,
             remembered=base.remembered_calls,
         )
-        self.undo = UndoService(base.tool_channels, database, clock)
-        base.run_changed.subscribe(self.undo.run_changed)
 
 
 class _Commands:
@@ -440,7 +446,7 @@ class _Commands:
     def __init__(self, base: _Base, reports: _Reports, files: _Files, runs: _Runs) -> None:
         def session_ended(session_id: str) -> None:
             base.tool_channels.close(session_id)
-            runs.undo.forget_session(session_id)
+            reports.undo.forget_session(session_id)
             runs.approvals.requester_ended(session_id)
 
         self.session_service = SessionService(
@@ -467,7 +473,6 @@ class _Commands:
             publisher=reports.publisher,
             screens=base.screens,
             contents=runs.contents,
-            can_undo=runs.undo.can_undo,
         )
         self.console = ConsoleService(
             version=base.version,
@@ -497,7 +502,7 @@ class _Commands:
             audit=reports.audit,
             calls=calls,
             history=HistoryReader(calls=calls, clock=base.clock),
-            undo=runs.undo,
+            undo=reports.undo,
             screens=base.screens,
             vault=reports.vault,
         )

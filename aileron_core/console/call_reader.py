@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,7 +50,6 @@ class CallReader:
     publisher: EventPublisher
     screens: SealedScreens
     contents: SealedContents
-    can_undo: Callable[[str], bool]
 
     async def read(self, run_id: str) -> CallRead:
         """Return the call of *run_id* with its records.
@@ -80,7 +78,7 @@ class CallReader:
             ) from error
         row, in_memory = run.row, self.registry.get(run_id) is run
         edited = bool(run.tampered_columns) if in_memory else not (stored and stored.recorded)
-        view = replace(self.publisher.view(run), can_undo=self.can_undo(run_id))
+        view = self.publisher.view(run)
         if view.state in FINAL_STATES and not view.accounts and stored is not None:
             view = replace(view, accounts=stored.accounts)
         if problem:

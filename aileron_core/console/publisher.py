@@ -95,6 +95,7 @@ class EventPublisher:
         clock: Clock,
         *,
         preview_seconds: float,
+        can_undo: Callable[[str], bool],
         traffic: Callable[[str], TrafficView | None],
         waits_for_vault: Callable[[str], bool] = lambda _: False,
         tool_calls: Callable[[str], ToolCallsView | None] = lambda _: None,
@@ -107,6 +108,7 @@ class EventPublisher:
         self._counts = RunCounts()
         self._counts_due = False
         self._preview_seconds = preview_seconds
+        self._can_undo = can_undo
         self._traffic = traffic
         self._waits_for_vault = waits_for_vault
         self._tool_calls = tool_calls
@@ -156,7 +158,10 @@ class EventPublisher:
 
     def view(self, run: LiveRun) -> ApprovalView:
         """Return *run* as front ends draw it now."""
-        return approval_view(run, self._sessions, self.waiters, self._preview_seconds)
+        can_undo = self._can_undo(run.row.run_id)
+        return approval_view(
+            run, self._sessions, self.waiters, self._preview_seconds, can_undo=can_undo
+        )
 
     # Changes
 
@@ -167,6 +172,11 @@ class EventPublisher:
             self._loop.call_later(_COUNTS_SECONDS, self._tell_counts)
         if _is_shown(run):
             self._events.publish(ApprovalUpdated(view=self.view(run)))
+
+    def undo_forgotten(self, run_id: str) -> None:
+        """Publish a run that cannot be taken back any more."""
+        if (run := self._registry.get(run_id)) is not None:
+            self.run_changed(run)
 
     def _tell_counts(self) -> None:
         self._counts_due = False

@@ -292,9 +292,6 @@ class ConsoleService:
                 )
             case UndoRun():
                 await self.undo.undo(intent.run_id)
-                if (run := self.registry.get(intent.run_id)) is not None:
-                    run.can_undo = False
-                    self.publisher.run_changed(run)
             case StopRun():
                 await approvals.stop(intent.run_id)
 

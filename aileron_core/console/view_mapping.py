@@ -67,7 +67,12 @@ _SEALED = "What the call contained is sealed. Unlock the vault to read it."
 
 
 def approval_view(
-    run: LiveRun, sessions: SessionRegistry, waiters: WaitingAgents, preview_seconds: float
+    run: LiveRun,
+    sessions: SessionRegistry,
+    waiters: WaitingAgents,
+    preview_seconds: float,
+    *,
+    can_undo: bool,
 ) -> ApprovalView:
     row, session, resolved = run.row, run.session, run.resolved
     action = resolved.action if resolved else None
@@ -77,7 +82,7 @@ def approval_view(
         run_id=row.run_id,
         state=cast("ShownState", str(row.state)),
         version=run.version,
-        can_undo=run.can_undo,
+        can_undo=can_undo,
         requested_at=row.requested_at,
         expires_at=row.expires_at,
         session_id=session.session_id,

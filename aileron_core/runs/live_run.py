@@ -137,8 +137,6 @@ class LiveRun:
     """By FQN, the binding that a person picked for this call."""
     undo: str = ""
     """How what it did is taken back (`OpResult.undo`), until `runs.undo` has it."""
-    can_undo: bool = False
-    """`runs.undo` has it, and nobody has taken it back."""
     recorded_rule: str = ""
     """Of a run of an earlier process: what its record says that the rules said."""
     claims: tuple[tuple[str, str], ...] = ()

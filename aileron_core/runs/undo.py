@@ -5,6 +5,7 @@ process's: neither outlives the session.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,12 +31,24 @@ class _Change:
 
 
 class UndoService:
-    """Which calls can be taken back, and taking one back. Subscribed to every change of a run."""
+    """Which calls can be taken back, and taking one back. Subscribed to every change of a run.
 
-    def __init__(self, channels: ToolChannels, database: Database, clock: Clock) -> None:
+    Args:
+        forgotten: told of each run that could be taken back until now.
+    """
+
+    def __init__(
+        self,
+        channels: ToolChannels,
+        database: Database,
+        clock: Clock,
+        *,
+        forgotten: Callable[[str], object],
+    ) -> None:
         self._channels = channels
         self._database = database
         self._clock = clock
+        self._forgotten = forgotten
         self._changes: OrderedDict[str, _Change] = OrderedDict()
 
     def run_changed(self, run: LiveRun) -> None:
@@ -44,10 +57,10 @@ class UndoService:
                 if isinstance(each, StoppableConnector):
                     each.call_ended()
         if run.is_final and run.undo:
-            row, undo, run.undo, run.can_undo = run.row, run.undo, "", True
+            row, undo, run.undo = run.row, run.undo, ""
             self._changes[row.run_id] = _Change(row.session_id, row.action, undo)
             if len(self._changes) > _MAX_CALLS:
-                self._changes.popitem(last=False)
+                self._forgotten(self._changes.popitem(last=False)[0])
 
     def can_undo(self, run_id: str) -> bool:
         """Return whether the call may be taken back; its worker looks at the files first."""
@@ -72,6 +85,9 @@ class UndoService:
             if isinstance(error, Unavailable) or change.undo.startswith("files:"):
                 self._changes[run_id] = change  # what a command did can be tried once
             raise
+        finally:
+            if run_id not in self._changes:
+                self._forgotten(run_id)
         record = AuditRecord(
             at=rfc3339(self._clock.now()),
             event=AuditEvent.RUN_UNDONE,
@@ -108,3 +124,4 @@ class UndoService:
         for run_id, change in list(self._changes.items()):
             if change.session_id == session_id:
                 del self._changes[run_id]
+                self._forgotten(run_id)

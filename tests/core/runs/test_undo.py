@@ -87,3 +87,20 @@ async def test_only_what_wrote_something_in_an_open_session_can_be_undone(core: 
     run_id = await wrote(core)
     await core.app.session_service.end(core.session.session_id, "it is over", by="person")
     assert not (await core.opened(run_id)).approval.can_undo
+
+
+async def test_a_row_offers_to_undo_no_longer_than_there_is_something_to_undo(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row kept the offer after the session's end, and when newer changes had taken its place."""
+    monkeypatch.setattr(core.app.policy, "_policy", Policy())
+    monkeypatch.setattr("aileron_core.runs.undo._MAX_CALLS", 1)
+    rows: list[str] = []
+    for content in ("one\n", "two\n"):
+        asked = await core.ask_for("builtin.write", {"file_path": "a.txt", "content": content})
+        await core.run(asked)
+        rows.append(asked.approval_id)
+        assert await core.until(lambda: core.views(rows[-1])[-1].can_undo)
+    assert not core.views(rows[0])[-1].can_undo
+    await core.app.session_service.end(core.session.session_id, "it is over", by="person")
+    await core.until(lambda: not core.views(rows[1])[-1].can_undo)
