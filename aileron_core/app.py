@@ -26,9 +26,8 @@ from aileron_core.console.call_reader import CallReader
 from aileron_core.console.head_signing import HeadSigning
 from aileron_core.console.history_reader import HistoryReader
 from aileron_core.console.publisher import EventPublisher
-from aileron_core.console.records import ConsoleRecords
+from aileron_core.console.records import ConsoleRecords, StorageMonitor
 from aileron_core.console.service import ConsoleService
-from aileron_core.console.storage_monitor import StorageMonitor
 from aileron_core.console.vault_service import VaultService
 from aileron_core.console_port.events import CoreEvent
 from aileron_core.credentials.accounts import AccountService

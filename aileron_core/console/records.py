@@ -1,6 +1,8 @@
-"""Audit records about the console itself: that it started, listens, was paused, and stopped."""
+"""Audit records about the console itself: that it started, listens, was paused, and stopped; and whether any can be written."""
 
+import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +10,9 @@ from aileron_core.audit.events import Actor, AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
+from aileron_core.console_port.events import CoreEvent, StorageHealth
+from aileron_core.errors import AileronError
+from aileron_core.events import EventBus
 from aileron_core.storage.database import Database, Tx
 
 
@@ -75,3 +80,37 @@ class ConsoleRecords:
     ) -> AuditRecord:
         at = rfc3339(self._clock.now())
         return AuditRecord(at=at, event=event, summary=summary, extra=extra or {})
+
+
+class StorageMonitor:
+    """Tells front ends when writing begins to fail, and when it works again."""
+
+    def __init__(self, events: EventBus[CoreEvent], records: ConsoleRecords) -> None:
+        self._events = events
+        self._records = records
+        self._loop = asyncio.get_running_loop()
+        self.health = StorageHealth(writable=True)
+
+    def commit_failed(self, error: AileronError) -> None:
+        """Record that a write failed. Called on the writer's thread."""
+        with suppress(RuntimeError):  # the loop has ended, and no front end is left
+            self._loop.call_soon_threadsafe(self.report_failure, error.message)
+
+    def report_failure(self, message: str) -> None:
+        """Note that a write failed; *message* is written for the person."""
+        if self.health.writable:
+            self._set(StorageHealth(writable=False, message=message))
+
+    async def probe(self) -> None:
+        """After a failure, try to write a record, which says that the failure is over.
+
+        Raises:
+            StorageUnavailable: it still cannot.
+        """
+        if not self.health.writable:
+            await self._records.record_writable_again()
+            self._set(StorageHealth(writable=True))
+
+    def _set(self, health: StorageHealth) -> None:
+        self.health = health
+        self._events.publish(health)

@@ -15,8 +15,7 @@ from aileron_core.console.audit_reader import AuditReader
 from aileron_core.console.call_reader import CallReader
 from aileron_core.console.history_reader import HistoryReader
 from aileron_core.console.publisher import EventPublisher
-from aileron_core.console.records import ConsoleRecords
-from aileron_core.console.storage_monitor import StorageMonitor
+from aileron_core.console.records import ConsoleRecords, StorageMonitor
 from aileron_core.console.vault_service import VaultService, Way
 from aileron_core.console.view_mapping import records_from
 from aileron_core.console_port.account_intents import AccountIntent, ModelKeyIntent
