@@ -30,7 +30,6 @@ from aileron_core.server.gateway.augmenting import AugmentRoom
 from aileron_core.server.gateway.client_request import CLIENT_REQUEST
 from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.gateway.inspecting import Inspector
-from aileron_core.server.openapi import document
 from aileron_core.server.request_parsing import require_session
 from aileron_core.server.routes import ROUTES
 
@@ -90,12 +89,18 @@ def create_app(
     )
     # A path with a slash too many is another path: 404 in the one error body, no redirect.
     starlette.router.redirect_slashes = False
-    starlette.state.openapi = functools.cache(document)  # most consoles are never asked for it
+    starlette.state.openapi = functools.cache(_document)
     starlette.state.draining = served.draining
     return starlette
 
 
 # Neither is loaded where no session and no setting asks for it.
+
+
+def _document() -> dict[str, Any]:
+    from aileron_core.server.openapi import document  # most consoles are never asked for it
+
+    return document()
 
 
 def _augment_mode(app: App, agents: AgentApi) -> AugmentRoom:
