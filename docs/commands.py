@@ -26,8 +26,9 @@ def _tree(command: click.Command, name: str) -> Iterator[tuple[str, click.Comman
     if not isinstance(command, click.Group):
         yield name, command
         return
-    for word, each in sorted(command.commands.items()):
-        yield from _tree(each, f"{name} {word}")
+    with click.Context(command) as context:
+        for word in command.list_commands(context):
+            yield from _tree(command.commands[word], f"{name} {word}")
 
 
 def _section(name: str, command: click.Command) -> Iterator[str]:

@@ -11,7 +11,6 @@ from click import argument, option
 from aileron_core import __version__
 from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.text import escape
-from aileron_tui.cli import subcommands, vault_commands
 from aileron_tui.cli.options import (
     LaunchCommand,
     OneOf,
@@ -101,6 +100,25 @@ _console_options = (
     passphrase_options("Unlock the vault at the start with the passphrase that"),
 )  # fmt: skip
 
+
+class _Aileron(Program):
+    """The root. Its groups are imported once one of them is asked for: a console needs none of them."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of that name."""
+        if cmd_name not in self.commands:
+            self.list_commands(ctx)
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return every name."""
+        from aileron_tui.cli import subcommands, vault_commands
+
+        for each in (*subcommands.GROUPS, *vault_commands.GROUPS):
+            self.add_command(each)
+        return super().list_commands(ctx)
+
+
 aileron = group(
     "aileron",
     """The control plane and approval console for AI agents.
@@ -109,19 +127,9 @@ aileron = group(
     """,
     click.version_option(__version__, message="aileron %(version)s"),
     examples=("aileron demo", "aileron init --example", "aileron console", "aileron launch codex"),
-    cls=Program,
+    cls=_Aileron,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _group in (
-    subcommands.action,
-    subcommands.connector,
-    subcommands.audit,
-    vault_commands.vault,
-    vault_commands.binding,
-    vault_commands.gateway,
-    subcommands.open_,
-):
-    aileron.add_command(_group)
 aileron.add(
     "init",
     "init.init_home",

@@ -182,3 +182,5 @@ open_.add(
     argument("approval_id", shell_complete=completing.waiting_approvals),
     examples=(f"aileron open approval {_APPROVAL}",),
 )
+
+GROUPS = (action, connector, audit, open_)

@@ -187,3 +187,5 @@ key.add(
     _yes,
     examples=("aileron gateway key remove openai",),
 )
+
+GROUPS = (vault, binding, gateway)

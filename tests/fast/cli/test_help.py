@@ -24,8 +24,8 @@ def all_commands(
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield words, command
     if isinstance(command, click.Group):
-        for word, each in command.commands.items():
-            yield from all_commands(each, (*words, word))
+        for word in command.list_commands(click.Context(command)):
+            yield from all_commands(command.commands[word], (*words, word))
 
 
 ALL = dict(all_commands())
