@@ -11,7 +11,6 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from aileron_core.console_port.view_models import UnreadReason
@@ -120,13 +119,6 @@ class AnswerInspector:
             self._loop.call_soon_threadsafe(do, *args)
 
 
-@dataclass(slots=True, eq=False)
-class _Whole:
-    """An answer that is not streamed, until it is complete."""
-
-    data: bytearray
-
-
 class AnswerReading:
     """The copy of one answer: `begin`, `take` and `end` on the loop, the rest on the thread."""
 
@@ -134,7 +126,8 @@ class AnswerReading:
         self._inspector = inspector
         self.session_id = session_id
         self._format = format_
-        self._reader: StreamReader | _Whole | None = None
+        self._reader: StreamReader | bytearray | None = None
+        """Bytes: of an answer that is not streamed, until it is complete."""
         self.taken = 0
         """Bytes of `MAX_BYTES` that it takes."""
         self.given_up = False
@@ -156,7 +149,7 @@ class AnswerReading:
         if any(kind.startswith(b"text/event-stream") for kind in kinds):
             self._reader = self._format.reader(_LIMITS)
         elif any(b"json" in kind for kind in kinds):
-            self._reader = _Whole(bytearray())
+            self._reader = bytearray()
         else:
             return self._not_read("format")
         return True
@@ -193,13 +186,13 @@ class AnswerReading:
         reader, format_ = self._reader, self._format
         if data is None and self._is_cut:
             return
-        if isinstance(reader, _Whole) and format_ is not None:
+        if isinstance(reader, bytearray) and format_ is not None:
             if data is not None:
-                if len(reader.data) + len(data) > _LIMITS.event_bytes:
+                if len(reader) + len(data) > _LIMITS.event_bytes:
                     raise ModelFormatError("The model's answer is over a limit of its inspection.")
-                reader.data += data
+                reader += data
             else:
-                yield from _names_of(format_.read_answer(bytes(reader.data), _LIMITS))
+                yield from _names_of(format_.read_answer(bytes(reader), _LIMITS))
         elif isinstance(reader, StreamReader):
             yield from _names_among(reader.finish() if data is None else reader.feed(data))
 

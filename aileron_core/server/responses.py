@@ -7,7 +7,6 @@ from aileron_core.actions.model import is_builtin
 from aileron_core.canonical import Json
 from aileron_core.clock import rfc3339
 from aileron_core.console_port.account_views import AccountNeed
-from aileron_core.errors import Failure
 from aileron_core.runs.account_waits import WAITS
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.transitions import FINAL, RunState
@@ -18,10 +17,6 @@ from aileron_core.server.bodies import (
     PendingBody,
     ResultBody,
 )
-
-
-def failure_body(failure: Failure) -> FailureBody:
-    return cast("FailureBody", failure.to_json())
 
 
 def agent_status(row: RunRecord) -> AgentStatus:
@@ -122,7 +117,7 @@ def result_body(row: RunRecord, need: AccountNeed | None = None) -> ResultBody:
     elif row.state is RunState.DENIED:
         body["reason"] = row.reason
     elif row.state in (RunState.FAILED, RunState.UNKNOWN):
-        body["failure"] = failure_body(row.failure) if row.failure else None
+        body["failure"] = cast("FailureBody", row.failure.to_json()) if row.failure else None
     if row.state not in FINAL:
         body["waits_for"] = waits_for(row, need)
     elif row.words:

@@ -25,11 +25,7 @@ from aileron_core.server.gateway.client import ConnectionPool, UpstreamConnectio
 from aileron_core.server.gateway.client_request import CLIENT_REQUEST, PREFIX, ClientRequest
 from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.gateway.forwarding import Forwarding, request_head
-from aileron_core.server.gateway.inspecting import (
-    Inspector,
-    SafeCopy,
-    safe_copy,
-)
+from aileron_core.server.gateway.inspecting import Inspector, safe_copy
 from aileron_core.server.gateway.key_injection import (
     LOCKED,
     KeyedForwarding,
@@ -54,6 +50,11 @@ _log = logging.getLogger(__name__)
 
 class _Open(Protocol):
     def cut(self) -> None: ...
+
+
+class _Answering(_Open, Protocol):
+    @property
+    def client_disconnected(self) -> bool: ...
 
 
 class Gateway:
@@ -141,13 +142,19 @@ class Gateway:
                 if again is None:
                     return
                 receive = again
-            keyed = self._keyed(client, path, session, provider)
+            keyed, traffic = self._keyed(client, path, session, provider), self._app.traffic
             passing.had_key = keyed is not None
-            copy = None
+            if keyed is None:
+                forwarding = Forwarding(client, passing, traffic)
+            else:
+                forwarding = KeyedForwarding(client, passing, traffic, keyed.key)
             if self._inspector is not None and not session.terms.augment:
-                copy = safe_copy(self._inspector, session.session_id, client.method, path)
+                forwarding.copy = safe_copy(
+                    self._inspector, session.session_id, client.method, path
+                )
             upstream, target = self._way(session, provider, target)
-            await self._counted(client, receive, target, upstream, passing, keyed, copy)
+            with self._answering(session.session_id, forwarding):
+                await self._passed(client, receive, target, upstream, forwarding, keyed)
         except GatewayError as fault:
             passing.status, passing.is_own_error = _answer(client, provider, fault), True
             passing.needs_vault = fault.kind == "locked"
@@ -193,19 +200,8 @@ class Gateway:
             is_locked=lambda: self._waits_for_vault,
         )
         exchange = self.augment_room.exchange(side)
-        with self._counting(session.session_id, exchange):
-            try:
-                return await exchange.run(receive)
-            except GatewayError:
-                if not exchange.client_disconnected:
-                    raise
-            except asyncio.CancelledError:
-                exchange.cut()
-                raise
-            except Exception as error:  # noqa: BLE001 - the HTTP edge
-                # Type only: the message may quote what passed.
-                _log.error("an augmented request ended with %s", type(error).__name__)
-                exchange.cut()
+        with self._answering(session.session_id, exchange):
+            return await exchange.run(receive)
         return None
 
     @property
@@ -249,10 +245,7 @@ class Gateway:
         if session is None or (own is not None and own != session.session_id):
             raise GatewayError(
                 "unauthorized",
-                (
-                    "This gateway address does not belong to an open Aileron session. Start the agent "
-                    "again."
-                ),
+                "This gateway address does not belong to an open Aileron session. Start the agent again.",
             )
         assign_connection(scope, session, streams=True)
         if client.method == b"CONNECT":
@@ -278,49 +271,27 @@ class Gateway:
                 "the vault in the console, and accept config.toml where it asks for that.",
             )
         if self._app.traffic.is_full(session.session_id):
-            raise GatewayError(
-                "unavailable",
-                UNRECORDED,
-            )
+            raise GatewayError("unavailable", UNRECORDED)
         return session
 
-    async def _counted(
-        self,
-        client: ClientRequest,
-        receive: Receive,
-        target: bytes,
-        upstream: Upstream,
-        passing: GatewayRequest,
-        keyed: KeyedRequest | None,
-        copy: SafeCopy | None,
-    ) -> None:
-        if keyed is None:
-            forwarding = Forwarding(client, passing, self._app.traffic)
-        else:
-            forwarding = KeyedForwarding(client, passing, self._app.traffic, keyed.key)
-        forwarding.copy = copy
-        with self._counting(passing.session_id, forwarding):
-            try:
-                await self._passed(client, receive, target, upstream, forwarding, keyed)
-            except GatewayError:
-                if not forwarding.client_disconnected:
-                    raise
-            except asyncio.CancelledError:
-                forwarding.cut()
-                raise
-            except Exception as error:  # noqa: BLE001 - the HTTP edge
-                # Type only: the message may quote what passed.
-                _log.error("a model request ended with %s", type(error).__name__)
-                forwarding.cut()
-
     @contextlib.contextmanager
-    def _counting(self, session_id: str, each: _Open) -> Generator[None, None, None]:
-        """Count *each* as open while entered, and cut it where its session ends."""
+    def _answering(self, session_id: str, each: _Answering) -> Generator[None, None, None]:
+        """Count *each* as open while entered, and cut it where its session ends or answering fails."""
         opened = self._open.setdefault(session_id, set())
         opened.add(each)
         self._places.add(session_id)
         try:
             yield
+        except GatewayError:
+            if not each.client_disconnected:
+                raise
+        except asyncio.CancelledError:
+            each.cut()
+            raise
+        except Exception as error:  # noqa: BLE001 - the HTTP edge
+            # Type only: the message may quote what passed.
+            _log.error("a model request ended with %s", type(error).__name__)
+            each.cut()
         finally:
             self._places.give_back(session_id)
             opened.discard(each)
