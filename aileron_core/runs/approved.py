@@ -98,7 +98,9 @@ class ApprovedRunner:
                 AuditEvent.RECHECK_HELD,
                 "The preview still matches what the person saw",
             )
-            self.pause.require_starts_allowed()
+            self.pause.require_off(
+                "All calls were put on hold before the run began. Nothing ran. Decide again."
+            )
             run.started_at = self.clock.now()
             await self.store.transition(
                 run,

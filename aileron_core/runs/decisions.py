@@ -63,7 +63,10 @@ class ApprovalService:
             raise Conflict("Only a call of a built-in tool can be approved for the session.")
         async with run.lock:
             self._require_waiting(run)
-            self.pause.require_approvals_allowed()
+            # A yes now would run something later, when the person no longer looks.
+            self.pause.require_off(
+                "All calls are on hold, so nothing was decided. Resume them first."
+            )
             if run.row.state is RunState.AWAITING_VAULT:
                 raise Conflict("The call waits for its account. Nothing was decided.")
             if run.resolved is None:

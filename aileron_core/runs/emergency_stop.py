@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from aileron_core.actions.model import ConnectorIdentity
@@ -183,10 +184,8 @@ class EmergencyStop:
 
     async def _end_sessions(self) -> int:
         ids = [session.session_id for session in self.sessions.registry.all()]
-        return await _in_batches(ids, self._end_session)
-
-    async def _end_session(self, session_id: str) -> bool:
-        return await self.sessions.end(session_id, "a person stopped everything", by="person")
+        end = partial(self.sessions.end, why="a person stopped everything", by="person")
+        return await _in_batches(ids, end)
 
     async def _wait_until_idle(self) -> None:
         """Wait until nothing runs or is about to, for as long as that may take at most."""

@@ -201,7 +201,7 @@ class Gate:
     ) -> LiveRun | RunRecord | None:
         known = await self._by_key(call.session.session_id, key)
         earlier = known.row if isinstance(known, LiveRun) else known
-        if earlier is not None and not earlier.is_same_call(row):
+        if earlier is not None and not earlier.is_call_of(row.action, row.args):
             raise Conflict(
                 "This session has already used this idempotency key for another action or other "
                 "arguments. Nothing ran. Use a new key.",

@@ -137,15 +137,14 @@ class RunRecord:
             )
         return content_hash(text.encode(), self.content_key)
 
-    def is_same_call(self, other: "RunRecord") -> bool:
-        """Return whether both are calls of one action with the same arguments, as far as these are kept."""
-        return self.is_call_of(other.action, other.args)
-
     def is_call_of(self, action: str, args: Json) -> bool:
-        """Return whether this is a call of *action* with *args*, also as the agent wrote them: null is as absent."""
+        """Return whether this is a call of *action* with *args*, also as the agent wrote them: null is as absent.
+
+        Of a run whose arguments are not kept, only the action is compared.
+        """
         if self.action != action or self.args is None or args is None:
             return self.action == action
-        return isinstance(args, Mapping) and _same_json(_given(self.args), _given(args))
+        return isinstance(args, Mapping) and canonical(_given(self.args)) == canonical(_given(args))
 
     def without_contents(self) -> "RunRecord":
         """Return this run as its row is once its content was deleted (`run_table.forget_contents_before`)."""
@@ -259,10 +258,6 @@ def _dump(value: object) -> str | None:
 
 def _given(args: JsonObject) -> JsonObject:
     return {name: value for name, value in args.items() if value is not None}
-
-
-def _same_json(one: JsonObject, other: JsonObject) -> bool:
-    return canonical(one) == canonical(other)
 
 
 def _key(text: str) -> str:

@@ -80,22 +80,7 @@ class PauseSwitch:
             ) from None
         return max(0.0, deadline - loop.time())
 
-    def require_approvals_allowed(self) -> None:
-        """Refuse a yes during a pause: it would run something later, when the person no longer looks.
-
-        Raises:
-            Paused: all calls are held.
-        """
+    def require_off(self, message: str) -> None:
+        """Raise `Paused` with *message* during a pause."""
         if self.is_on:
-            raise Paused("All calls are on hold, so nothing was decided. Resume them first.")
-
-    def require_starts_allowed(self) -> None:
-        """Refuse to begin an approved run during a pause.
-
-        Raises:
-            Paused: all calls are held.
-        """
-        if self.is_on:
-            raise Paused(
-                "All calls were put on hold before the run began. Nothing ran. Decide again."
-            )
+            raise Paused(message)

@@ -5,7 +5,6 @@ With it goes what was shown at decisions. The time is `[history] days` (`aileron
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -208,28 +207,25 @@ class SealedContents:
 
         The key first: if this ends in between, what is left is unreadable, and known by its row.
         """
+        destroyed: set[str] = set()
+        failed: set[str] = set()
         try:
             # By the keys: rows that another program deleted must not save one.
             due = [day for day in await asyncio.to_thread(self.keys.days) if day < before]
         except OSError as error:
             _log.error("the days that have a key are not known: %s", type(error).__name__)
             return
-        destroyed = [day for day in due if await asyncio.to_thread(self._destroy, day)]
-        kept = set(due) - set(destroyed)
-        await self.database.write(lambda tx: self._erase(tx, before, destroyed, kept))
+        for day in due:
+            try:
+                await asyncio.to_thread(self.keys.destroy, day)
+                destroyed.add(day)
+            except OSError as error:  # its rows stay: they have it tried again
+                _log.error("the key of %s was not destroyed: %s", day, type(error).__name__)
+                failed.add(day)
+        await self.database.write(lambda tx: self._erase(tx, before, destroyed, failed))
 
-    def _destroy(self, day: str) -> bool:
-        """Return whether the key of *day* is gone. If not, its rows stay: they have it tried again."""
-        try:
-            self.keys.destroy(day)
-        except OSError as error:
-            _log.error("the key of %s was not destroyed: %s", day, type(error).__name__)
-            return False
-        return True
-
-    def _erase(self, tx: Tx, before: str, destroyed: Sequence[str], kept: set[str]) -> None:
-        days = sorted({*destroyed, *run_table.forget_screens_before(tx, before, kept)})
-        if days:
+    def _erase(self, tx: Tx, before: str, destroyed: set[str], kept: set[str]) -> None:
+        if days := sorted(destroyed.union(run_table.forget_screens_before(tx, before, kept))):
             tx.erases = True
             tx.record(
                 AuditRecord(

@@ -150,9 +150,6 @@ class RunStore:
 
     def notify(self, run: LiveRun, *, rearm: bool = True) -> None:
         """Notify listeners that a run changed; *rearm* where a person decides by what changed."""
-        self._publish(run, rearm=rearm)
-
-    def _publish(self, run: LiveRun, *, rearm: bool) -> None:
         run.version += rearm
         self.run_changed.publish(run)
 
@@ -198,7 +195,7 @@ class RunStore:
         follow(run, before, self.clock.now())
         if run.is_final:
             run.ended.set()
-        self._publish(run, rearm=rearm)
+        self.notify(run, rearm=rearm)
 
 
 def _with_tampering(record: AuditRecord, edited: tuple[str, ...]) -> AuditRecord:

@@ -202,5 +202,5 @@ async def test_waiting_for_the_end_of_a_pause_is_bounded_over_several_pauses() -
     with switch.block_starts():
         assert (switch.is_on, switch.paused_since) == (True, None)
         with pytest.raises(Paused):
-            switch.require_starts_allowed()
-    switch.require_starts_allowed()
+            switch.require_off("on hold")
+    switch.require_off("on hold")
