@@ -211,7 +211,7 @@ async def test_without_a_vault_what_is_not_kept_is_said(start: Start, clock: Fro
     async with start() as core:
         await core.call("get-draft", {"id": DRAFT})
         clock.advance(31 * DAY)
-        await core.app.retention.sweep()
+        await core.app.contents.forget_due()
         (call,) = await calls(core)
         assert (call.approval.forgotten, call.approval.sealed, call.approval.state) == (
             True,

@@ -12,7 +12,7 @@ from aileron_core.console_port.intents import EndSession
 from aileron_core.errors import StorageUnavailable
 from aileron_core.server.augment import exchange as exchange_module
 from aileron_core.server.augment import limits as limits_module
-from aileron_core.server.augment import request_body, requests
+from aileron_core.server.augment import requests
 from aileron_core.server.augment import room as room_module
 from aileron_core.server.augment.client_answer import ClientAnswer
 from aileron_core.server.augment.conversations import Conversations
@@ -267,7 +267,7 @@ async def test_a_body_that_stops_ends_and_is_kept_no_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its memory is others' too; the agent is told why."""
-    monkeypatch.setattr(request_body, "PROGRESS_SECONDS", 0.3, raising=False)
+    monkeypatch.setattr(exchange_module, "PROGRESS_SECONDS", 0.3, raising=False)
     async with augmenting(ScriptedModel()) as made, asyncio.timeout(20):
         agent = await made.client()
         await agent.send(b"POST", b"/v1/messages", b"Content-Length: 9999")
