@@ -41,6 +41,7 @@ from aileron_core.events import EventBus
 from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.history.sealing import HistoryKeys
 from aileron_core.home.layout import Home, HomeLock
+from aileron_core.library import removal
 from aileron_core.library.acceptance import load_records, named, removals
 from aileron_core.library.accepted_settings import POLICY, AcceptedSettings, PolicyInForce
 from aileron_core.library.authenticated_records import (
@@ -49,6 +50,7 @@ from aileron_core.library.authenticated_records import (
 )
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.library.project_trust import ProjectTrust
+from aileron_core.library.removal import FileKind
 from aileron_core.library.session_library import SessionLibrary
 from aileron_core.policy.model import Policy
 from aileron_core.runs import ApprovalService, Gate, GateSettings, LiveRun
@@ -770,17 +772,8 @@ async def open_vault(home: Home, clock: Clock | None = None) -> AsyncGenerator[V
                 await each.load()
 
 
-async def record_removal(home: Home, kind: str, name: str) -> None:
-    """Own *home* for a command that removed a file, and record that it is no longer accepted.
-
-    Args:
-        kind: `action` or `connector`.
-        name: of the action's file, or the connector's hash.
-
-    Raises:
-        HomeError: the home is locked, foreign or damaged.
-        StorageUnavailable: the database cannot be written.
-    """
+async def remove_file(home: Home, kind: FileKind, name: str) -> None:
+    """Own *home* for a command that removes a file; errors as of `open_vault` and `HomeLibrary.remove`."""
     clock = SystemClock()
     async with AsyncExitStack() as closing:
         database, contradiction = await _take(home, closing)
@@ -789,6 +782,7 @@ async def record_removal(home: Home, kind: str, name: str) -> None:
         accepted = await database.read(load_records)
         for record in removals(named(accepted, kind, name), accepted, clock.now()).values():
             await database.write(lambda tx, record=record: tx.record(record))
+        await asyncio.to_thread(removal.remove, home.path, kind, name)
 
 
 def _text_of(path: Path) -> str:

@@ -47,6 +47,7 @@ from aileron_core.console_port.intents import (
     ReadRecords,
     RefetchPreview,
     RefreshPreview,
+    RemoveFile,
     SetPause,
     StopEverything,
     StopRun,
@@ -218,10 +219,8 @@ class ConsoleService:
                 await self._about_a_call(intent)
             case MarkReadBackSeen():
                 await self.outcomes.mark_seen(intent.run_id)
-            case Accept() | AcceptSuite():
-                await self._accept(intent)
-            case WithdrawAcceptance():
-                await self.library.withdraw_acceptance(intent.kind, intent.name, intent.digest)
+            case Accept() | AcceptSuite() | WithdrawAcceptance() | RemoveFile():
+                await self._about_a_file(intent)
             case SetPause():
                 await self._set_pause(on=intent.paused)
             case StopEverything():
@@ -262,6 +261,8 @@ class ConsoleService:
             return await self.vault.answer(intent, way)
         if isinstance(intent, AccountIntent):
             return await self.accounts.answer(intent)
+        if isinstance(intent, RemoveFile):
+            return await self.library.remove(intent.kind, intent.file)
         return await self.model_keys.answer(intent)
 
     async def _about_a_call(
@@ -317,19 +318,27 @@ class ConsoleService:
         except StorageUnavailable as error:  # the decision itself is on record
             self.storage.report_failure(error.message)
 
-    async def _accept(self, intent: Accept | AcceptSuite) -> None:
-        if isinstance(intent, AcceptSuite):
-            await self.library.accept_suite(
-                intent.suite_id, intent.files, by="person", run_seconds=dict(intent.run_seconds)
-            )
-            return
-        await self.library.accept(
-            intent.kind, intent.name, intent.digest, by="person", run_seconds=intent.run_seconds
-        )
-        if intent.kind == "settings":
-            await self.account_waits.sweep()
-        if intent.kind == "preview":
-            self.approvals.refresh_previews_refused(intent.name)
+    async def _about_a_file(
+        self, intent: Accept | AcceptSuite | WithdrawAcceptance | RemoveFile
+    ) -> None:
+        match intent:
+            case AcceptSuite():
+                await self.library.accept_suite(
+                    intent.suite_id, intent.files, by="person", run_seconds=dict(intent.run_seconds)
+                )
+            case WithdrawAcceptance():
+                await self.library.withdraw_acceptance(intent.kind, intent.name, intent.digest)
+            case RemoveFile():
+                await self.library.remove(intent.kind, intent.file)
+            case Accept(kind=kind, name=name):
+                seconds = intent.run_seconds
+                await self.library.accept(
+                    kind, name, intent.digest, by="person", run_seconds=seconds
+                )
+                if kind == "settings":
+                    await self.account_waits.sweep()
+                if kind == "preview":
+                    self.approvals.refresh_previews_refused(name)
 
     async def _read(
         self,

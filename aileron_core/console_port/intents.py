@@ -244,6 +244,15 @@ class UnlockVaultWithKeyring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveFile:
+    """Remove an action file or a connector from the home; its acceptance ends, however soon it is back."""
+
+    kind: Literal["action", "connector"]
+    file: str
+    """The action's file in the folder; the connector's hash."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LockVault:
     """Lock the vault at once."""
 
@@ -279,8 +288,8 @@ VaultIntent: TypeAlias = (
     | SetKeyring
     | TouchVault
 )
-CommandIntent: TypeAlias = VaultIntent | AccountIntent | ModelKeyIntent
-"""About what the vault holds: none decides, and none accepts a file."""
+CommandIntent: TypeAlias = RemoveFile | VaultIntent | AccountIntent | ModelKeyIntent
+"""What a command may ask for: none decides, and none accepts a file."""
 Intent: TypeAlias = (
     Approve
     | Deny

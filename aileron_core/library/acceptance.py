@@ -108,7 +108,11 @@ def named(
     records: Iterable[AcceptanceRecord], kind: str, name: str
 ) -> tuple[AcceptanceRecord, ...]:
     """Return that of *records* which is of a file: an action by its file's name, a connector by its hash."""
-    return tuple(each for each in records if each.kind == kind and name in (each.name, each.digest))
+    return tuple(
+        each
+        for each in records
+        if each.kind == kind and name == (each.name if kind == "action" else each.digest)
+    )
 
 
 def save_record(tx: "Tx", accepted: AcceptanceRecord) -> None:

@@ -47,6 +47,7 @@ from aileron_core.library.preview_reads import (
     reads_of,
     why_not_counted,
 )
+from aileron_core.library.removal import FileKind
 from aileron_core.library.view import LibraryState, library_items, not_accepted_views
 from aileron_core.proxy_settings import PluginTools
 from aileron_core.runs import ResolvedAction
@@ -330,19 +331,24 @@ class HomeLibrary:
         gone = await asyncio.to_thread(removal.find_removed, self._folder.parent, records)
         await self._end(gone, rejudge=rejudge)
 
-    async def end_removed(self, kind: str, name: str) -> None:
-        """Record that a command removed a file: it is no longer accepted, however soon it is back.
+    async def remove(self, kind: FileKind, name: str) -> None:
+        """End the acceptance of a file, then remove it: it does not count, however soon it is back.
 
         Args:
-            kind: `action` or `connector`.
             name: of the action's file, or the connector's hash.
 
         Raises:
-            StorageUnavailable: it could not be recorded.
+            StorageUnavailable: it could not be recorded; nothing was removed.
+            NotFound: there is none.
+            HomeError: it could not be removed, and is not accepted any more.
         """
         async with self._reading:
-            await self._end(named(self._accepted.records.values(), kind, name), rejudge=True)
-        await self.poll()
+            await self._end(named(self._accepted.records.values(), kind, name), rejudge=False)
+            try:
+                await asyncio.to_thread(removal.remove, self._folder.parent, kind, name)
+            finally:
+                await self._files.read()
+                await self._judge()
 
     async def _end(self, gone: Sequence[AcceptanceRecord], *, rejudge: bool) -> None:
         await self._accepted.remove(gone)
@@ -494,9 +500,10 @@ class HomeLibrary:
         self._accepts_all = True
         if self._accepted.waits_for_vault:
             return 0
-        found = [key for view in not_accepted_views(self._state()) for key in _keys_of(view)]
-        if found:
-            await self._accept(found, "--accept-installed")
+        async with self._reading:  # not what is being removed
+            found = [key for view in not_accepted_views(self._state()) for key in _keys_of(view)]
+            if found:
+                await self._accept(found, "--accept-installed")
         return len(found)
 
     async def _accept(self, found: Sequence[tuple[str, str, str]], by: str) -> None:

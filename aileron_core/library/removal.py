@@ -1,17 +1,39 @@
-"""Finds accepted files that were removed: their acceptance ends, even if the same bytes come back.
+"""Removes files of a home, and finds those that were removed: their acceptance ends, even if the same bytes come back.
 
-The console looks twice a second, and cannot see a file that was back before it looked; so the commands
-that remove something tell it, or record it themselves where no console runs.
+The console looks twice a second, and cannot see a file that was back before it looked; so a command has
+the console remove it, or does so itself where none runs. Its acceptance ends first in both cases.
 """
 
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal, TypeAlias
 
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.errors import HomeError, NotFound
 from aileron_core.library.acceptance import AcceptanceRecord
 
+FileKind: TypeAlias = Literal["action", "connector"]
 _AGAIN_SECONDS = 0.25
 """An editor may just have taken the old file away and be about to put the new one in its place."""
+
+
+def remove(home: Path, kind: FileKind, name: str) -> None:
+    """Remove the action's file *name*, or the connector with that hash; errors as of `HomeLibrary.remove`."""
+    if kind == "connector":
+        if not ConnectorStore(home).remove(name):
+            raise NotFound(f"No connector {name} is installed in {home}.")
+        return
+    # Found by its name in the folder, so that a name leads nowhere else.
+    found = [each for each in (home / "actions").glob("*.md") if each.name == name]
+    if not found:
+        raise NotFound(f"There is no file {name[:200]!r} in {home / 'actions'}.")
+    try:
+        found[0].unlink()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise HomeError(f"{found[0]} could not be removed: {error.strerror}.") from error
 
 
 def find_removed(home: Path, accepted: Iterable[AcceptanceRecord]) -> Sequence[AcceptanceRecord]:

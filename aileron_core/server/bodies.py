@@ -226,13 +226,6 @@ class RefusedHostBody(TypedDict):
     ]
 
 
-class RemovedFileBody(TypedDict):
-    """What `POST /v1/library/removed` is sent."""
-
-    kind: Annotated[str, Keywords(max_length=16, pattern="^(action|connector)$")]
-    name: Annotated[str, Keywords("Of an action's file; a connector's hash.", max_length=1024)]
-
-
 class AcceptProjectBody(TypedDict):
     """What `POST /v1/projects` is sent."""
 

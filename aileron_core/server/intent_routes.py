@@ -33,6 +33,7 @@ from aileron_core.console_port.intents import (
     CreateVault,
     LockVault,
     ReadVault,
+    RemoveFile,
     SetKeyring,
     UnlockVault,
 )
@@ -62,6 +63,7 @@ PROOFS: Final[Mapping[type[CommandIntent], Proof]] = {
     ReadModelKeys: "none",
     SetModelKey: "passphrase",
     RemoveModelKey: "none",
+    RemoveFile: "none",
 }
 """Every intent that is taken, and the proof that it needs.
 

@@ -44,7 +44,6 @@ from aileron_core.server.bodies import (
     ProjectBody,
     ProjectsBody,
     RefusedHostBody,
-    RemovedFileBody,
     ResultBody,
     RunBody,
     StatusBody,
@@ -290,16 +289,6 @@ async def end_session(request: Request) -> Response:
     return Response(status_code=204)
 
 
-async def end_removed(request: Request) -> Response:
-    """End the acceptance of a file that a command removed; it accepts nothing, and removes nothing."""
-    body = await read_body(request, RemovedFileBody)
-    kind = body.text("kind")
-    if kind not in ("action", "connector"):
-        raise InvalidRequest("'kind' must be action or connector.")
-    await app_of(request).library.end_removed(kind, body.text("name"))
-    return Response(status_code=204)
-
-
 async def list_projects(request: Request) -> Response:
     """List the projects whose own settings a person accepted for a launch."""
     app = app_of(request)
@@ -453,7 +442,6 @@ ROUTES: tuple[RouteSpec, ...] = (
         {200: PluginToolProblemsBody},
         CheckPluginToolsBody,
     ),
-    RouteSpec("POST", "/v1/library/removed", "socket", end_removed, {204: None}, RemovedFileBody),
     RouteSpec("GET", "/v1/projects", "socket", list_projects, {200: ProjectsBody}),
     RouteSpec(
         "POST", "/v1/projects", "socket", accept_project, {201: ProjectBody}, AcceptProjectBody

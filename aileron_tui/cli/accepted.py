@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
+from aileron_core.console_port.codec import to_frame
+from aileron_core.console_port.intents import RemoveFile
 from aileron_core.errors import ConsoleUnavailable, FileProblems, Forbidden
 from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
 from aileron_core.home.owner import OwnerNotVerified, lock_owner
 from aileron_core.launch.interfaces import AcceptedSettings
+from aileron_core.library import removal
 from aileron_core.library.acceptance import AcceptanceRecord, load_records
+from aileron_core.library.removal import FileKind
 from aileron_core.library.settings_comparison import settings_sha256
 from aileron_core.settings import LaunchPaths, LaunchSettings, Settings, load_settings
 from aileron_core.storage.open import open_reader
@@ -37,31 +41,32 @@ def load_acceptances(home: Home) -> list[AcceptanceRecord]:
         return load_records(connection)
 
 
-def end_acceptance(home: Home, kind: str, name: str) -> None:
-    """Have a file that was just removed be accepted no more, however soon it is back.
+def remove_file(home: Home, kind: FileKind, name: str) -> None:
+    """Remove a file, and have it be accepted no more, however soon it is back.
 
     Args:
-        kind: `action` or `connector`.
         name: of the action's file, or the connector's hash.
 
     Raises:
         ConsoleUnavailable: a console owns the home, and does not answer.
-        AileronError: it could not be recorded.
+        AileronError: it could not be recorded or removed, or there is none.
     """
-    if not home.database.exists():
-        return  # no console ever ran here, so nothing was accepted
+    if not home.database.exists():  # no console ever ran here, so nothing was accepted
+        removal.remove(home.path, kind, name)
+        return
     try:
         is_running = lock_owner(home.path) is not None
     except OwnerNotVerified as error:
         raise ConsoleUnavailable(str(error)) from error
     if is_running:
-        HomeClient(home.path).request("POST", "/v1/library/removed", {"kind": kind, "name": name})
+        frame = to_frame(RemoveFile(kind=kind, file=name))
+        HomeClient(home.path).request("POST", "/v1/intents", frame)
         return
     import asyncio
 
-    from aileron_core.app import record_removal
+    from aileron_core import app
 
-    asyncio.run(record_removal(home, kind, name))
+    asyncio.run(app.remove_file(home, kind, name))
 
 
 def accepted_connectors(home: Home) -> Sequence[InstalledConnector]:

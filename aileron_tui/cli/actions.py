@@ -14,7 +14,7 @@ from aileron_core.server.tool_results import builtin_tools
 from aileron_core.settings import Settings, load_settings
 from aileron_core.text import escape
 from aileron_mcp.translate import action_tool, listed_bytes
-from aileron_tui.cli.accepted import end_acceptance, home_catalog, stored_bindings
+from aileron_tui.cli.accepted import home_catalog, remove_file, stored_bindings
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean
 
 _MARKS = {"ready": "✓", "held_back": "○", "error": "✗"}
@@ -142,9 +142,7 @@ def remove_action(context: CommandContext, name: str) -> int:
     files = scan(home.actions).files
     for file in files:
         if (file.action and file.action.name == name) or file.file in (name, f"{name}.md"):
-            # First: a file that a failure leaves is no longer accepted.
-            end_acceptance(home, "action", file.file)
-            (home.actions / file.file).unlink()
+            remove_file(home, "action", file.file)
             context.show({"removed": file.file})
             context.say(f"removed {escape(file.file)}")
             return EXIT.DONE

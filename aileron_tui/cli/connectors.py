@@ -16,7 +16,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import Conflict, InvalidArguments, NotFound
 from aileron_core.home.layout import Home
 from aileron_core.text import escape
-from aileron_tui.cli.accepted import end_acceptance, load_acceptances
+from aileron_tui.cli.accepted import load_acceptances, remove_file
 from aileron_tui.cli.arguments import json_argument, route_argument
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, safe_json
 from aileron_tui.cli.scaffold import connector_templates
@@ -90,39 +90,28 @@ def remove_connector(context: CommandContext, name: str) -> int:
     home = Home(context.home)
     store = ConnectorStore(home.path)
     fitting = [each.identity for each in store.list() if name in each.identity.names]
-    if not fitting and name.startswith("sha256:"):
-        # A broken connector is not listed, but can be removed by its hash.
-        hashes = _removed(home, store, name)
-    elif len(fitting) == 1:
-        hashes = _removed(home, store, fitting[0].hash)
-    elif fitting:
+    if len(fitting) > 1:
         listed = "\n".join(f"    {each.fqn}@{each.version}  {each.hash}" for each in fitting)
         raise Conflict(
             f"{len(fitting)} connectors are named {name}. Give the hash of one:\n{listed}"
         )
-    else:
-        hashes = []
-    if not hashes:
+    # A broken connector is not listed, but can be removed by its hash.
+    hash_ = fitting[0].hash if fitting else name
+    if not hash_.startswith("sha256:"):
         known = {each for found in store.list() for each in found.identity.names}
         meant = did_you_mean(name, known)
         raise NotFound(f"No connector {name} is installed in {home.path}.{meant}")
+    remove_file(home, "connector", hash_)
     orphans = [
         each.action.name
         for each in scan(home.actions).files
-        if each.action and any(need.hash in hashes for need in each.action.requires)
+        if each.action and any(need.hash == hash_ for need in each.action.requires)
     ]
-    context.show({"removed": hashes[0], "actions_without_it": orphans})
-    context.say(f"removed {hashes[0]}")
+    context.show({"removed": hash_, "actions_without_it": orphans})
+    context.say(f"removed {hash_}")
     if orphans:
         context.say(f"These actions cannot run without it: {escape(', '.join(orphans))}.")
     return EXIT.DONE
-
-
-def _removed(home: Home, store: ConnectorStore, hash_: str) -> list[str]:
-    """Remove a connector and its acceptance; return its hash, or nothing if it was not there."""
-    # First: a connector that a failure leaves is no longer accepted.
-    end_acceptance(home, "connector", hash_)
-    return [hash_] if store.remove(hash_) else []
 
 
 def check(context: CommandContext, path: str) -> int:
