@@ -44,10 +44,7 @@ from aileron_core.home.layout import Home, HomeLock
 from aileron_core.library import removal
 from aileron_core.library.acceptance import load_records, named, removals
 from aileron_core.library.accepted_settings import POLICY, AcceptedSettings, PolicyInForce
-from aileron_core.library.authenticated_records import (
-    accepted_files,
-    accepted_projects,
-)
+from aileron_core.library.authenticated_records import AuthenticatedRecords
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.library.project_trust import ProjectTrust
 from aileron_core.library.removal import FileKind
@@ -170,8 +167,7 @@ class _Base:
         )
         self.signing = HeadSigning(self.vault, home.path, clock)
         database.sign_heads(self.signing.sign)
-        self.accepted_files = accepted_files(database, self.vault, clock)
-        self.accepted_projects = accepted_projects(database, self.vault, clock)
+        self.accepted_files, self.accepted_projects = _file_sets(database, self.vault, clock)
         self.accepted_settings = AcceptedSettings(
             database, self.vault, clock, options.settings.text, home.path
         )
@@ -741,6 +737,16 @@ class App:
         self.vault.lock()
 
 
+def _file_sets(
+    database: Database, vault: Vault, clock: Clock
+) -> tuple[AuthenticatedRecords, AuthenticatedRecords]:
+    """Return the records of the accepted files of a home, and of its accepted projects."""
+    return (
+        AuthenticatedRecords(database, vault, clock, "accepted files"),
+        AuthenticatedRecords(database, vault, clock, "accepted projects"),
+    )
+
+
 @asynccontextmanager
 async def open_vault(home: Home, clock: Clock | None = None) -> AsyncGenerator[VaultService]:
     """Own *home* for a command that changes its vault, on record; nothing runs meanwhile.
@@ -759,8 +765,7 @@ async def open_vault(home: Home, clock: Clock | None = None) -> AsyncGenerator[V
         vault = Vault(home.path, clock)
         closing.callback(vault.lock)
         sets = (
-            accepted_files(database, vault, clock),
-            accepted_projects(database, vault, clock),
+            *_file_sets(database, vault, clock),
             AcceptedSettings(database, vault, clock, _text_of(home.config), home.path),
             AcceptedSettings(database, vault, clock, _text_of(home.policy), home.path, POLICY),
         )

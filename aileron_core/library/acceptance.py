@@ -2,9 +2,9 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
@@ -18,6 +18,10 @@ RecordKey: TypeAlias = tuple[str, str]
 """Kind and name."""
 
 
+SetName: TypeAlias = Literal["accepted files", "accepted projects", "settings", "policy"]
+"""Of rows that the vault's key protects as one. Promised once released: keys are derived from it."""
+
+
 @dataclass(frozen=True, slots=True)
 class AcceptedKind:
     """One kind of what a person accepts by a row of its own."""
@@ -26,6 +30,7 @@ class AcceptedKind:
     """What a record calls it, before its name."""
     of: str = ""
     """The kind of the file that it goes with: it ends with that file's acceptance."""
+    set: SetName = "accepted files"
 
 
 KINDS: Final[Mapping[str, AcceptedKind]] = {
@@ -33,10 +38,17 @@ KINDS: Final[Mapping[str, AcceptedKind]] = {
     "connector": AcceptedKind("connector"),
     "preview": AcceptedKind("preview POST requests of", of="connector"),
     "run_time": AcceptedKind("longer time of the action", of="action"),
+    "project": AcceptedKind("settings of a project for", set="accepted projects"),
+    "settings": AcceptedKind("settings of", set="settings"),
+    "policy": AcceptedKind("rules of", set="policy"),
 }
-"""Those of the files of a home; a project's settings are a set of their own."""
 
-_ACCEPTED = {AuditEvent.LIBRARY_ACCEPTED, AuditEvent.LIBRARY_TAKEN_IN}
+# A new vault's key protects a `config.toml` as it is, and that record says so.
+_ACCEPTED = {
+    AuditEvent.LIBRARY_ACCEPTED,
+    AuditEvent.LIBRARY_TAKEN_IN,
+    AuditEvent.LIBRARY_AUTHENTICATED,
+}
 _WITHDRAWN = {AuditEvent.LIBRARY_WITHDRAWN, AuditEvent.LIBRARY_HELD_BACK}
 _EVENTS = (*_ACCEPTED, *_WITHDRAWN, AuditEvent.LIBRARY_REMOVED)
 _MAC = "hmac of "
@@ -48,15 +60,15 @@ class AcceptanceRecord:
     """One thing that is accepted, in exactly these bytes."""
 
     kind: str
-    """One of `KINDS`, or `project`."""
+    """One of `KINDS`."""
     name: str
     """An action file's name in the folder; a connector's `fqn@version`, for `preview` with what its
-    previews may read by POST after it; `<agent> <folder>`."""
+    previews may read by POST after it; `<agent> <folder>`; `config.toml` or `policy.toml`."""
     digest: str
     accepted_at: float
     """Epoch seconds."""
     accepted_by: str
-    """`person`, or `--accept-installed`."""
+    """`person`, or `--accept-installed`; empty where a new vault protects what is there."""
 
     @property
     def key(self) -> RecordKey:
@@ -189,47 +201,30 @@ def load_withdrawn(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
     """Return (kind, name, digest) of what a person withdrew and has not accepted again since."""
     return {
         (kind, name, digest)
-        for (kind, name), (event, digest) in _newest(connection).items()
+        for (kind, name), (event, digest, _) in _newest(connection).items()
         if event in _WITHDRAWN
     }
 
 
-def _newest(connection: sqlite3.Connection) -> Mapping[RecordKey, tuple[str, str]]:
-    """Return event and digest of the newest record about each (kind, name)."""
-    newest: dict[RecordKey, tuple[str, str]] = {}
-    for event, record in _audited(connection, _EVENTS):
-        kind, name, digest = record.get("kind"), record.get("name"), record.get("digest")
-        if isinstance(kind, str) and isinstance(name, str) and isinstance(digest, str):
-            newest[kind, name] = (event, digest)
-    return newest
+def load_times(connection: sqlite3.Connection) -> Mapping[RecordKey, str]:
+    """Return the time of the newest record about each (kind, name)."""
+    return {key: at for key, (_, _, at) in _newest(connection).items()}
 
 
-def load_accepted(connection: sqlite3.Connection, name: str) -> Mapping[str, str]:
-    """Return when each digest of the set *name* was accepted last, or first signed, as the record says it.
-
-    The last one is last.
-    """
-    found: dict[str, str] = {}
-    events = (AuditEvent.LIBRARY_ACCEPTED, AuditEvent.LIBRARY_AUTHENTICATED)
-    for _, record in _audited(connection, events):
-        digest = record.get("digest")
-        if record.get("set") == name and isinstance(digest, str):
-            found.pop(digest, None)
-            found[digest] = str(record.get("at"))
-    return found
-
-
-def _audited(
-    connection: sqlite3.Connection, events: Collection[str]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield event and body of the records of *events*, oldest first."""
-    places = ", ".join("?" for _ in events)
+def _newest(connection: sqlite3.Connection) -> Mapping[RecordKey, tuple[str, str, str]]:
+    """Return event, digest and time of the newest record about each (kind, name)."""
+    newest: dict[RecordKey, tuple[str, str, str]] = {}
+    places = ", ".join("?" for _ in _EVENTS)
     # `run IS NULL` first: an index finds these few among all the records of runs.
     for event, body in connection.execute(
         f"SELECT event, body FROM audit WHERE run IS NULL AND event IN ({places}) ORDER BY seq",  # noqa: S608
-        tuple(events),
+        _EVENTS,
     ):
-        yield event, _parsed(body)
+        record = _parsed(body)
+        kind, name, digest = record.get("kind"), record.get("name"), record.get("digest")
+        if isinstance(kind, str) and isinstance(name, str) and isinstance(digest, str):
+            newest[kind, name] = (event, digest, str(record.get("at")))
+    return newest
 
 
 def _parsed(body: object) -> dict[str, Any]:

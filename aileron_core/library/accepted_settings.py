@@ -11,29 +11,23 @@ it is only if its hash is what was signed, or is on record.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import sha256_hex
-from aileron_core.clock import Clock, parse_rfc3339, rfc3339
+from aileron_core.clock import Clock
 from aileron_core.console_port.file_views import (
     AcceptanceChangeView,
     AcceptedBeforeView,
     FileContentView,
 )
 from aileron_core.console_port.view_models import NotAcceptedView
-from aileron_core.errors import (
-    Conflict,
-    FileProblems,
-    Problem,
-    VaultLocked,
-)
-from aileron_core.library import acceptance
-from aileron_core.library.authenticated_records import OTHER_VAULT, SignedSet
+from aileron_core.errors import Conflict, FileProblems, Problem
+from aileron_core.library.acceptance import KINDS, AcceptanceRecord
+from aileron_core.library.authenticated_records import AuthenticatedRecords
 from aileron_core.library.settings_comparison import (
     compare_policies,
     compare_settings,
@@ -56,10 +50,8 @@ class SettingsFile:
     """One of the files, and what is particular to it."""
 
     kind: SettingsKind
-    """Of its item; also the name of its set under the vault's key."""
+    """Of its item and its row; also the name of its set under the vault's key."""
     name: str
-    noun: str
-    """What a record calls it, before its name."""
     compare: Callable[[str, str], tuple[AcceptanceChangeView, ...]]
     """Says what differs between an accepted text and another; raises ValueError if it cannot read one."""
     needs_acceptance: bool
@@ -72,14 +64,12 @@ class SettingsFile:
 CONFIG: Final = SettingsFile(
     kind="settings",
     name="config.toml",
-    noun="settings of",
     compare=compare_settings,
     needs_acceptance=False,
 )
 POLICY: Final = SettingsFile(
     kind="policy",
     name="policy.toml",
-    noun="rules of",
     compare=compare_policies,
     needs_acceptance=True,
 )
@@ -108,14 +98,14 @@ class AcceptedSettings:
         self._text = text
         self.file = file
         self.sha256 = sha256_hex(text.encode())
-        self._set = SignedSet(database, vault, file.kind)
+        self._stored = AuthenticatedRecords(database, vault, clock, file.kind)
         self._copy = file.copy_in(home)
         self._before: AcceptedBeforeView | None = None
         self._changing = asyncio.Lock()
         self.count = False
         """It is what was accepted; true for good once it has verified."""
         self.problem = ""
-        """Why it does not count, as a clause; empty where it does, or the vault is locked."""
+        """Why it does not count; empty where it does, or the vault is locked."""
 
     @property
     def accepted_before(self) -> str:
@@ -136,67 +126,66 @@ class AcceptedSettings:
         async with self._changing:
             if self.count and not self._vault.is_new:
                 return  # what this process was started with does not change
-            kind, name = self.file.kind, self.file.name
-            mac, accepted = await self._database.read(
-                lambda c: (acceptance.load_mac(c, kind), acceptance.load_accepted(c, kind))
-            )
-            last = [*accepted][-1] if accepted else None
-            try:
-                why, is_first = await asyncio.to_thread(self._check, mac, last)
-            except VaultLocked:
+            counted = self.count and not self.file.needs_acceptance
+            await self._stored.load(self._own(by="") if counted else None)
+            if self._stored.waits_for_vault:
                 return
-            before: AcceptedBeforeView | None = None
-            was_accepted = last is not None or mac is not None or not self.file.needs_acceptance
-            if is_first:
-                await self._sign(
-                    AuditEvent.LIBRARY_AUTHENTICATED, f"The vault's key protects {name}"
-                )
-            elif why and was_accepted:
-                before = await asyncio.to_thread(self._accepted_before, mac, accepted, last)
+            accepted = self._stored.records.get((self.file.kind, self.file.name))
+            why, before = self._why_not(accepted), None
+            was_accepted = (
+                bool(self._stored.problem) or accepted is not None or not self.file.needs_acceptance
+            )
+            if why and was_accepted:
+                before = await asyncio.to_thread(self._accepted_before, accepted)
             only_looks = before is not None and self._differs_in_looks_alone(before)
             if only_looks:
                 why, before = "", None
-            if why and why != self.problem and was_accepted:
-                await self._database.write(
-                    lambda tx: tx.record(
-                        self._record(
-                            AuditEvent.LIBRARY_UNVERIFIED, f"{name} is not what was accepted: {why}"
-                        )
-                    )
+            if why and why not in (self.problem, self._stored.problem) and was_accepted:
+                summary = f"{self.file.name} is not what was accepted: {why}"
+                record = self._own(by="").to_audit(
+                    AuditEvent.LIBRARY_UNVERIFIED,
+                    self._clock.now(),
+                    summary,
+                    {"set": self.file.kind},
                 )
+                await self._database.write(lambda tx: tx.record(record))
             self._before = before
             self.count, self.problem = not why, why
-            if not why and not only_looks and self._keeps_copy(last):
+            has_copy = accepted if self.file.needs_acceptance else self._vault.state != "absent"
+            if not why and not only_looks and has_copy:
                 await asyncio.to_thread(self._keep_copy)
 
-    def _keeps_copy(self, last: str | None) -> bool:
-        return last is not None if self.file.needs_acceptance else self._vault.state != "absent"
+    def _why_not(self, accepted: AcceptanceRecord | None) -> str:
+        """Return why it does not count beside what is *accepted*; empty where it does."""
+        if self._stored.problem:
+            return self._stored.problem
+        if not self.file.needs_acceptance and self._vault.state == "absent":
+            return ""
+        if accepted is None:
+            is_nothing = self.file.needs_acceptance and not self._text
+            return "" if is_nothing else "nobody has accepted it"
+        return "" if accepted.digest == self.sha256 else "it was changed"
 
-    def _accepted_before(
-        self, mac: str | None, accepted: Mapping[str, str], last: str | None
-    ) -> AcceptedBeforeView:
-        """Return what was accepted instead, as far as the copy is what was signed last."""
+    def _accepted_before(self, accepted: AcceptanceRecord | None) -> AcceptedBeforeView:
+        """Return what was accepted instead, as far as the copy is that."""
         name = self.file.name
         try:
             data = read_private_file(self._copy, _MAX_BYTES)
-            if data is None:
-                raise FileNotFoundError
-            digest, text = sha256_hex(data), data.decode("utf-8", "backslashreplace")
-            without_vault = self._vault.state == "absent"
-            if digest == last if without_vault else not self._set.check(digest, mac, None)[0]:
+            if data is not None and accepted is not None and sha256_hex(data) == accepted.digest:
+                text = data.decode("utf-8", "backslashreplace")
                 return AcceptedBeforeView(
                     name=name,
-                    digest=digest,
-                    accepted_at=parse_rfc3339(accepted[digest]),
+                    digest=accepted.digest,
+                    accepted_at=accepted.accepted_at,
                     text=text,
                     changes=self.file.compare(text, self._text),
                 )
-        except (VaultLocked, OSError, ValueError, KeyError):
+        except (OSError, ValueError):
             pass  # the whole file is shown instead
         return AcceptedBeforeView(name=name, digest="", accepted_at=0.0, text=None)
 
     def _differs_in_looks_alone(self, before: AcceptedBeforeView) -> bool:
-        if self.file.kind != "settings" or before.text is None or self._vault.state == "absent":
+        if self.file.kind != "settings" or before.text is None:
             return False
         return settings_sha256(before.text) == settings_sha256(self._text)
 
@@ -209,25 +198,6 @@ class AcceptedSettings:
         except OSError as error:
             # A later change is shown without a difference then, and says so.
             _log.warning("no copy of %s could be kept: %s", self.file.name, type(error).__name__)
-
-    def _check(self, mac: str | None, last: str | None) -> tuple[str, bool]:
-        """Return why it does not count, and whether the vault's key is to protect it from now on.
-
-        Args:
-            last: the digest that is on record as accepted last.
-        """
-        unsigned: tuple[str, bool] | None = None
-        nobody = "nobody has accepted it" if self._text else ""
-        if self.file.needs_acceptance:
-            if self._vault.state == "absent" and mac is None:
-                changed = "" if last == self.sha256 else "it was changed"
-                return (changed if last is not None else nobody), False
-            # The vault itself says that nothing was accepted with it.
-            first = self._vault.is_new and self.count and last is not None
-            unsigned = "" if self.count else nobody, first
-        elif self._vault.is_new:
-            unsigned = ("", True) if self.count or mac is None else (OTHER_VAULT, False)
-        return self._set.check(self.sha256, mac, unsigned)
 
     def not_accepted(self) -> tuple[NotAcceptedView, ...]:
         """Return what a person is asked to accept, if it does not count."""
@@ -257,22 +227,23 @@ class AcceptedSettings:
                 raise Conflict(
                     f"{self.file.name} does not wait to be accepted any more. Nothing changed."
                 )
-            summary = f"Accepted the {self.file.noun} {self.file.name}"
-            await self._sign(AuditEvent.LIBRARY_ACCEPTED, summary)
+            own, noun = self._own(by="person"), KINDS[self.file.kind].noun
+            record = own.to_audit(
+                AuditEvent.LIBRARY_ACCEPTED, own.accepted_at, f"Accepted the {noun} {own.name}"
+            )
+            await self._stored.change(save={own: record})
+            self.count, self.problem = True, ""
             await asyncio.to_thread(self._keep_copy)
 
-    async def _sign(self, event: AuditEvent, summary: str) -> None:
-        def then() -> None:
-            self.count, self.problem = True, ""
-
-        record = self._record(event, summary)
-        await self._set.write(self.sha256, lambda tx, _: tx.record(record), then)
-
-    def _record(self, event: AuditEvent, summary: str) -> AuditRecord:
-        at = rfc3339(self._clock.now())
-        kind, name = self.file.kind, self.file.name
-        extra = {"set": kind, "kind": kind, "name": name, "digest": self.sha256}
-        return AuditRecord(at=at, event=event, summary=summary, extra={**extra})
+    def _own(self, by: str) -> AcceptanceRecord:
+        """Return the acceptance of the file as it is, now."""
+        return AcceptanceRecord(
+            kind=self.file.kind,
+            name=self.file.name,
+            digest=self.sha256,
+            accepted_at=self._clock.now(),
+            accepted_by=by,
+        )
 
 
 class PolicyInForce:

@@ -6,7 +6,7 @@ can be verified: the records are listed, and calls wait.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -16,14 +16,22 @@ from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import StorageUnavailable, VaultDamaged, VaultLocked
 from aileron_core.library import acceptance
-from aileron_core.library.acceptance import KINDS, AcceptanceRecord, RecordKey
+from aileron_core.library.acceptance import KINDS, AcceptanceRecord, RecordKey, SetName
 from aileron_core.storage.database import Database, Tx
 from aileron_core.vault.authenticated_sets import AuthenticatedSet, SetMac
 from aileron_core.vault.vault import Vault
 
 _MOST_NAMES = 5
 """Named in an alarm; the others are counted."""
-OTHER_VAULT: Final = "another vault authenticated it"
+_NOUNS: Final[Mapping[SetName, str]] = {
+    "accepted files": "what was accepted",
+    "accepted projects": "what was accepted of projects",
+    "settings": "what was accepted of config.toml",
+    "policy": "what was accepted of policy.toml",
+}
+_POLICY: Final = ("policy", "policy.toml")
+_SIGNED_BARE: Final = ("settings", "policy")
+"""Sets of one row, of which versions before schema 7 signed the digest alone."""
 
 
 class SignedSet:
@@ -99,30 +107,16 @@ class SignedSet:
 
 
 class AuthenticatedRecords:
-    """The acceptance records of *kinds*, which are one authenticated set.
+    """The acceptance records of the set *name*."""
 
-    Args:
-        name: the set's, in the vault and in the database; promised once released.
-        noun: what a sentence calls them.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        vault: Vault,
-        clock: Clock,
-        *,
-        name: str,
-        noun: str,
-        kinds: Collection[str],
-    ) -> None:
+    def __init__(self, database: Database, vault: Vault, clock: Clock, name: SetName) -> None:
         self._database = database
         self._vault = vault
         self._clock = clock
         self._set = SignedSet(database, vault, name)
         self._name = name
-        self._noun = noun
-        self._kinds = frozenset(kinds)
+        self._noun = _NOUNS[name]
+        self._kinds = frozenset(kind for kind, each in KINDS.items() if each.set == name)
         self._records: dict[RecordKey, AcceptanceRecord] = {}
         self._changing = asyncio.Lock()
         self._loaded = False
@@ -158,35 +152,52 @@ class AuthenticatedRecords:
             for each in removed:
                 self._records.pop(each.key, None)
 
-    async def load(self) -> None:
+    async def load(self, first: AcceptanceRecord | None = None) -> None:
         """Read the records, verify them unless the vault is locked, and raise an alarm where they do not.
+
+        Args:
+            first: what counted without a row, and gets one where a new vault signs the set.
 
         Raises:
             StorageUnavailable: an alarm, or the first signature, could not be recorded; nothing counts then.
         """
         async with self._changing:
-            rows, mac, accounted = await self._database.read(
+            rows, mac, accounted, recorded_at = await self._database.read(
                 lambda c: (
                     self._mine(acceptance.load_rows(c)),
                     acceptance.load_mac(c, self._name),
                     self._mine(acceptance.load_records(c)),
+                    acceptance.load_times(c) if self._name in _SIGNED_BARE else {},
                 )
             )
             if self._vault.state == "locked":
                 self._loaded, self._records = False, _by_key(accounted)
                 return
             # Without a vault the rows counted; what one signed before this one does not.
-            counted = ("", True) if self._loaded or mac is None else (OTHER_VAULT, False)
+            counted = (
+                ("", True)
+                if self._loaded or mac is None
+                else ("another vault authenticated it", False)
+            )
             unsigned = counted if self._vault.is_new else None
+            is_lost = self._name == "policy" and not accounted and _POLICY in recorded_at
+            if self._name == "policy" and not (rows or self._records or is_lost):
+                unsigned = "", False  # nobody has accepted one, which is no alarm
             try:
                 why, is_first = await asyncio.to_thread(
                     self._set.check, _content(rows), mac, unsigned
                 )
+                is_one = len(accounted) == len(rows) == 1
+                if why and is_one and _is_as_recorded(rows[0], recorded_at):
+                    bare, _ = await asyncio.to_thread(self._set.check, rows[0].digest, mac, None)
+                    why, is_first = (why, False) if bare else ("", True)
+                if is_lost and not why:
+                    why, is_first = "its row is not what is on record", False
             except VaultLocked:  # locked again meanwhile
                 self._loaded = False
                 return
             if is_first:
-                await self._sign(self._records if self._loaded else _by_key(accounted))
+                await self._sign(self._records if self._loaded else _by_key(accounted), first)
             elif not why and self._vault.state == "unlocked" and len(accounted) < len(rows):
                 await self._sign(_by_key(accounted))  # some were removed while it was locked
             elif why:
@@ -230,11 +241,23 @@ class AuthenticatedRecords:
             after = {key: each for key, each in self._records.items() if key not in gone}
             await self._write(unit, after | _by_key(save))
 
-    async def _sign(self, records: dict[RecordKey, AcceptanceRecord]) -> None:
-        summary = f"The vault's key protects {self._noun} from now on"
-        extra: dict[str, Json] = {"set": self._name, "count": len(records)}
+    async def _sign(
+        self, records: dict[RecordKey, AcceptanceRecord], first: AcceptanceRecord | None = None
+    ) -> None:
+        after, summary = records, f"The vault's key protects {self._noun} from now on"
+        extra: dict[str, Json] = {"set": self._name}
+        if first is not None:
+            after = {**records, first.key: first}
+            extra |= {"kind": first.kind, "name": first.name, "digest": first.digest}
+        extra["count"] = len(after)
         record = self._record(AuditEvent.LIBRARY_AUTHENTICATED, summary, extra)
-        await self._write(lambda tx: tx.record(record), records)
+
+        def unit(tx: Tx) -> None:
+            if first is not None:
+                acceptance.save_record(tx, first)
+            tx.record(record)
+
+        await self._write(unit, after)
 
     async def _write(
         self, unit: Callable[[Tx], object], after: dict[RecordKey, AcceptanceRecord]
@@ -273,6 +296,15 @@ class AuthenticatedRecords:
         return AuditRecord(at=at, event=event, summary=summary, extra=extra)
 
 
+def _is_as_recorded(row: AcceptanceRecord, recorded_at: Mapping[RecordKey, str]) -> bool:
+    """Return whether *row* is, besides its digest, what the migration to schema 7 made of its record."""
+    try:
+        at = rfc3339(row.accepted_at)
+    except (ValueError, OverflowError, OSError):
+        return False
+    return recorded_at.get(row.key) == at and row.accepted_by == "person"
+
+
 def _by_key(records: Iterable[AcceptanceRecord]) -> dict[RecordKey, AcceptanceRecord]:
     return {each.key: each for each in records}
 
@@ -283,27 +315,3 @@ def _content(records: Iterable[AcceptanceRecord]) -> Json:
         [each.kind, each.name, each.digest, each.accepted_at, each.accepted_by]
         for each in sorted(records, key=lambda each: (each.kind, each.name))
     ]
-
-
-def accepted_files(database: Database, vault: Vault, clock: Clock) -> AuthenticatedRecords:
-    """Return the records of the accepted files of a home."""
-    return AuthenticatedRecords(
-        database,
-        vault,
-        clock,
-        name="accepted files",
-        noun="what was accepted",
-        kinds=KINDS,
-    )
-
-
-def accepted_projects(database: Database, vault: Vault, clock: Clock) -> AuthenticatedRecords:
-    """Return the records of the projects whose settings were accepted."""
-    return AuthenticatedRecords(
-        database,
-        vault,
-        clock,
-        name="accepted projects",
-        noun="what was accepted of projects",
-        kinds=("project",),
-    )

@@ -5,11 +5,8 @@ from pathlib import PurePosixPath
 from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock
 from aileron_core.errors import InvalidRequest
-from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.library.acceptance import KINDS, AcceptanceRecord
 from aileron_core.library.authenticated_records import AuthenticatedRecords
-
-KIND = "project"
-"""The kind of such an acceptance; its name is `<agent> <folder>`."""
 
 
 class ProjectTrust:
@@ -51,7 +48,7 @@ class ProjectTrust:
         if str(folder) != path or folder.root != "/" or ".." in folder.parts:
             raise InvalidRequest("'path' must be the absolute path of a folder, without '..'.")
         accepted = AcceptanceRecord(
-            kind=KIND,
+            kind="project",
             name=f"{agent} {path}",
             digest=digest,
             accepted_at=self._clock.now(),
@@ -61,7 +58,7 @@ class ProjectTrust:
         summary = (
             f"Accepted that checks of {agent} do not run in the sandbox"
             if missing_checks
-            else f"Accepted the settings of a project for {agent}"
+            else f"Accepted the {KINDS['project'].noun} {agent}"
         )
         record = accepted.to_audit(AuditEvent.LIBRARY_ACCEPTED, accepted.accepted_at, summary)
         await self._stored.change(save={accepted: record})

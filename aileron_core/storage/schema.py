@@ -4,7 +4,7 @@ What stands here is compared with `sqlite_schema` at every open: a trigger, view
 somebody else added is a reason to stop, not something to live with.
 """
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """A change of what stands below is a new version, and a step in `migrations.MIGRATIONS`."""
 
 _AUDIT = (

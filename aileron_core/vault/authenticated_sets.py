@@ -79,10 +79,10 @@ class AuthenticatedSet:
             return "it was not authenticated with this vault"
         if mac is None:
             return "its HMAC is gone or damaged"
-        if not hmac.compare_digest(mac.mac, self._sign(content, mac.counter).mac):
-            return "it was changed"
         if mac.counter < counter:
             return "it was replaced by an older copy"
+        if not hmac.compare_digest(mac.mac, self._sign(content, mac.counter).mac):
+            return "it was changed"
         if mac.counter > counter + 1:
             return "the vault was replaced by an older copy"
         if mac.counter > counter:  # the last change was stored, and not confirmed
