@@ -12,7 +12,7 @@ from typing import Any, Final
 from aileron_core.actions.model import shown_name
 from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock
-from aileron_core.console.call_reader import CallReader, StoredCall, stored_call
+from aileron_core.console.call_reader import CallReader, stored_call
 from aileron_core.console.view_mapping import records_of_no_call, result_fields
 from aileron_core.console_port.events import CallsCounted, HistoryRead
 from aileron_core.console_port.field_views import FieldView
@@ -23,10 +23,12 @@ from aileron_core.console_port.view_models import (
     HistoryQuery,
     HourOfCalls,
     RecordView,
+    has_any,
 )
 from aileron_core.errors import Unavailable
 from aileron_core.ids import first_run_id
 from aileron_core.runs import run_table
+from aileron_core.runs.model import RunRecord
 from aileron_core.runs.transitions import RunState
 
 MOST_ROWS: Final = 200
@@ -47,7 +49,7 @@ _NEWEST = HistoryCursor(run_id="run-~", seq=2**63 - 1)
 class _Part:
     """What one reading found in the database."""
 
-    stored: list[StoredCall]
+    rows: list[RunRecord]
     records: tuple[RecordView, ...]
     then: HistoryCursor | None
     searched: int
@@ -71,21 +73,42 @@ class HistoryReader:
             Unavailable: the database cannot be read.
         """
         most, after = max(1, min(limit, MOST_ROWS)), start or _NEWEST
+        found: list[HistoryCall] = []
+        sealed = not_kept = 0
         try:
             part = await self.calls.database.read(lambda c: _part(c, query, after, most))
-            found = [await self._call(stored) for stored in part.stored]
+            for row in part.rows:
+                call, result = await self._call(row)
+                text = _text(call.approval, result) if query.words else ""
+                if all(word.casefold() in text for word in query.words):
+                    found.append(replace(call, approval=_cut(call.approval)))
+                else:
+                    sealed += bool(call.approval.sealed)
+                    not_kept += call.approval.forgotten
         except sqlite3.Error as error:
             raise Unavailable(
                 f"The history cannot be read: {error}. Check the home's disk, then try again."
             ) from error
-        return await asyncio.to_thread(_answer, query, start, part, found)
+        return HistoryRead(
+            query=query,
+            start=start,
+            calls=tuple(found),
+            records=part.records,
+            then=part.then,
+            searched=part.searched,
+            searched_to=part.searched_to,
+            total=part.total,
+            sealed=sealed,
+            not_kept=not_kept,
+        )
 
-    async def _call(self, stored: StoredCall) -> tuple[HistoryCall, tuple[FieldView, ...]]:
+    async def _call(self, row: RunRecord) -> tuple[HistoryCall, tuple[FieldView, ...]]:
         """Return the call, and what it returned: as it is in memory, else as its row has it."""
         calls, problem = self.calls, ""
-        run = calls.registry.get(stored.row.run_id)
+        run = calls.registry.get(row.run_id)
         edited = run is not None and bool(run.tampered_columns)
         if run is None:
+            stored = await calls.database.read(lambda c: stored_call(c, row, deletion=False))
             stored, problem = await calls.unsealed(stored)
             run, edited = calls.past(stored), not stored.recorded
         await asyncio.sleep(0)  # so that agents are answered in between
@@ -153,7 +176,7 @@ def _part(
         seq = records[-1].seq if records else start.seq
     then = HistoryCursor(run_id=min(before, looked.down_to), seq=seq)
     return _Part(
-        stored=[stored_call(connection, row, deletion=False) for row in rows],
+        rows=rows,
         records=tuple(records),
         then=None if reached is None else then,
         searched=looked.count,
@@ -175,29 +198,20 @@ def _wanted(
         return agents[session_id]
 
     def wanted(columns: Mapping[str, Any]) -> bool:
-        if query.outcomes and _outcome(connection, columns) not in query.outcomes:
+        if query.outcomes and (
+            run_table.shown_state(connection, columns["run_id"], columns["state"])
+            not in query.outcomes
+        ):
             return False
-        if query.agents and not _has_any(agent(columns["session_id"]), query.agents):
+        if query.agents and not has_any(agent(columns["session_id"]), query.agents):
             return False
-        return not query.actions or _has_any(_action_names(columns["action"]), query.actions)
+        return not query.actions or has_any(_action_names(columns["action"]), query.actions)
 
     return wanted
 
 
-def _has_any(text: str, parts: tuple[str, ...]) -> bool:
-    text = text.casefold()
-    return any(part.casefold() in text for part in parts)
-
-
 def _action_names(action: str) -> str:
     return f"{action} {shown_name(action)}"
-
-
-def _outcome(connection: sqlite3.Connection, columns: Mapping[str, Any]) -> str:
-    """Return a row's `ApprovalView.shown_state`."""
-    state = str(columns["state"])
-    settled = state == RunState.UNKNOWN and run_table.was_settled(connection, columns["run_id"])
-    return "settled" if settled else state
 
 
 def _records(
@@ -225,37 +239,9 @@ def _record_matches(record: RecordView, query: HistoryQuery) -> bool:
     text = f"{record.agent} {record.action or ''} {record.event} {record.summary}".casefold()
     return (
         (query.until is None or record.at < query.until)
-        and (not query.agents or _has_any(record.agent, query.agents))
-        and (not query.actions or _has_any(record.action or "", query.actions))
+        and (not query.agents or has_any(record.agent, query.agents))
+        and (not query.actions or has_any(record.action or "", query.actions))
         and all(word.casefold() in text for word in query.words)
-    )
-
-
-def _answer(
-    query: HistoryQuery,
-    start: HistoryCursor | None,
-    part: _Part,
-    found: list[tuple[HistoryCall, tuple[FieldView, ...]]],
-) -> HistoryRead:
-    matching: list[HistoryCall] = []
-    left: list[ApprovalView] = []
-    for call, result in found:
-        text = _text(call.approval, result) if query.words else ""
-        if all(word.casefold() in text for word in query.words):
-            matching.append(call)
-        else:
-            left.append(call.approval)
-    return HistoryRead(
-        query=query,
-        start=start,
-        calls=tuple(replace(each, approval=_cut(each.approval)) for each in matching),
-        records=part.records,
-        then=part.then,
-        searched=part.searched,
-        searched_to=part.searched_to,
-        total=part.total,
-        sealed=sum(bool(view.sealed) for view in left),
-        not_kept=sum(view.forgotten for view in left),
     )
 
 
@@ -300,7 +286,8 @@ def _hour(
     )
     for values in rows:
         columns: dict[str, Any] = dict(zip(names, values, strict=True))
-        outcomes[outcome := _outcome(connection, columns)] += 1
+        outcome = run_table.shown_state(connection, columns["run_id"], columns["state"])
+        outcomes[outcome] += 1
         free += not columns["gated"]
         if columns["decided_by"] == "person" and columns["decided_at"] is not None:
             waits.append(columns["decided_at"] - columns["requested_at"])

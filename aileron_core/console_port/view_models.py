@@ -449,6 +449,12 @@ class HistoryQuery:
     """Also records that are of no call: sessions, files, the console."""
 
 
+def has_any(text: str, parts: tuple[str, ...]) -> bool:
+    """Return whether one of *parts* is found in *text*, in any case."""
+    text = text.casefold()
+    return any(part.casefold() in text for part in parts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryCursor:
     """A place in the history, which is read from the newest to the first."""

@@ -172,10 +172,13 @@ def by_key(connection: sqlite3.Connection, session_id: str, key: str) -> RunReco
     return rows[0] if rows else None
 
 
-def was_settled(connection: sqlite3.Connection, run_id: str) -> bool:
-    """Return whether a record says that a person looked again, and the service held what was approved."""
+def shown_state(connection: sqlite3.Connection, run_id: str, state: str) -> str:
+    """Return *state*, or `settled` for an unknown outcome that was settled by looking again."""
     query = "SELECT 1 FROM audit WHERE run = ? AND event = ?"
-    return connection.execute(query, (run_id, AuditEvent.OUTCOME_SETTLED)).fetchone() is not None
+    if state != RunState.UNKNOWN:
+        return state
+    settled = connection.execute(query, (run_id, AuditEvent.OUTCOME_SETTLED)).fetchone()
+    return state if settled is None else "settled"
 
 
 def calls_by_action(connection: sqlite3.Connection) -> dict[str, int]:
