@@ -3,7 +3,8 @@
 import json
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from shutil import which
 from typing import Any, cast
@@ -144,15 +145,21 @@ def head_contradiction(connection: sqlite3.Connection, home: Path) -> str:
 
 
 def list_records(
-    connection: sqlite3.Connection, *, limit: int = 100, run: str | None = None
+    connection: sqlite3.Connection,
+    *,
+    limit: int = 100,
+    since: str = "",
+    wanted: Callable[[Mapping[str, Any]], bool] = lambda _: True,
 ) -> list[dict[str, Any]]:
-    """Return the newest *limit* records, oldest first, with the fields of `audit list`."""
-    where, parameters = ("WHERE run = ?", (run, limit)) if run else ("", (limit,))
-    found = connection.execute(
-        f"SELECT seq, body FROM audit {where} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - constants of this module
-        parameters,
-    ).fetchall()
-    return [_listed(seq, body) for seq, body in reversed(found)]
+    """Return the newest *limit* records that are *wanted*, oldest first, with the fields of `audit list`.
+
+    None of before *since*, as records have times.
+    """
+    rows = connection.execute(
+        "SELECT seq, body FROM audit WHERE COALESCE(at, '') >= ? ORDER BY seq DESC", (since,)
+    )
+    listed = (_listed(seq, body) for seq, body in rows)
+    return [*islice(filter(wanted, listed), limit)][::-1]
 
 
 def _parsed(body: object) -> dict[str, Any]:

@@ -1,10 +1,13 @@
 """`aileron audit list|show|verify`: reads the database itself, with or without a console."""
 
 import json
-from contextlib import closing
+from contextlib import ExitStack, closing
+from typing import Any
 
 from aileron_core.audit.read import list_records, run_records, session_records, verify_home
 from aileron_core.canonical import Json
+from aileron_core.clock import rfc3339
+from aileron_core.console_port.view_models import HistoryQuery
 from aileron_core.errors import NotFound
 from aileron_core.home.layout import Home
 from aileron_core.storage.open import open_reader
@@ -12,6 +15,7 @@ from aileron_core.text import escape
 from aileron_tui.cli.completing import newest_ids
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, local_time
 from aileron_tui.cli.process import Given
+from aileron_tui.words.panels import counted
 
 _SESSION = "ses-"
 _WITHOUT_VAULT = (
@@ -24,19 +28,36 @@ _WITH_VAULT = (
 )
 
 
-def list_audit(context: CommandContext, limit: int) -> int:
-    """Print the newest records, the oldest of them first."""
-    with closing(open_reader(Home(context.home).database)) as connection:
-        records = list_records(connection, limit=limit)
-    if context.json:
-        context.show({"items": records})
-        return EXIT.DONE
+def list_audit(
+    context: CommandContext, limit: int, *, unseal: bool, passphrase: Given, **wanted: Any
+) -> int:
+    """Print the newest records that are *wanted* (`HistoryQuery`), the oldest first, and how much was not searched."""
+    query, sealed, deleted = HistoryQuery(**wanted), 0, 0
+    since = "" if query.since is None else rfc3339(query.since)
+    with ExitStack() as stack:
+        connection = stack.enter_context(closing(open_reader(Home(context.home).database)))
+        if query == HistoryQuery(since=query.since):
+            records = list_records(connection, limit=limit, since=since)
+        else:
+            from aileron_tui.cli.kept_call import Choice
+            from aileron_tui.cli.vault import opened_history
+
+            keys = stack.enter_context(opened_history(context, passphrase)) if unseal else None
+            choice = Choice(connection, query, keys)
+            records = list_records(connection, limit=limit, since=since, wanted=choice.takes)
+            sealed, deleted = len(choice.sealed), len(choice.deleted)
+    context.show({"items": records, "sealed": sealed, "deleted": deleted})
     for record in records:
         of_run = f"  {record['run']}" if record["run"] else ""
         context.say(
             f"{record['seq']:>7}  {_printable(record['at']):<19}  {_printable(record['event']):<22}  "
             f"{_printable(record['actor']):<8}  {_printable(record['summary'])}{escape(of_run)}"
         )
+    if sealed:
+        why = "could not be opened" if unseal else "was not searched: use --unseal"
+        context.say(f"What {counted(sealed, 'call')} contained is sealed, and {why}.")
+    if deleted:
+        context.say(f"What {counted(deleted, 'call')} contained is not kept any more.")
     return EXIT.DONE
 
 

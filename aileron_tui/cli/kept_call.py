@@ -3,12 +3,15 @@
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from aileron_core.actions.model import shown_name
+from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import rfc3339
-from aileron_core.history.sealing import HistoryKeys
+from aileron_core.console_port.view_models import HistoryQuery, has_any
+from aileron_core.history.sealing import CannotUnseal, HistoryKeys
 from aileron_core.runs import run_table
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.row_records import contents_deleted_at, matches_record
@@ -51,6 +54,74 @@ def read_call(
     if session is None:
         return call
     return {**call, "agent": session.agent, "containment": _contained(connection, session)}
+
+
+class Choice:
+    """Which records `aileron audit list` prints: those that *query* lets through, and of calls that it does.
+
+    Its words stand in a record's summary, or in what is kept of its call: *keys* open what is sealed of that.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, query: HistoryQuery, keys: HistoryKeys | None
+    ) -> None:
+        self._connection, self._query, self._keys = connection, query, keys
+        self.sealed: set[str] = set()
+        """Calls whose contents could not be opened."""
+        self.deleted: set[str] = set()
+        """Calls whose contents are not kept any more."""
+        self._agent = cache(self._read_agent)
+        self._outcome = cache(self._read_outcome)
+        self._contains = cache(self._read_contains)
+
+    def takes(self, record: Mapping[str, Any]) -> bool:
+        """Return whether *record* is printed; another program may have written it."""
+        session, run, action = (str(record[name] or "") for name in ("session", "run", "action"))
+        query, refused = self._query, record["event"] == AuditEvent.CALL_REFUSED
+        if query.agents and not has_any(self._agent(session), query.agents):
+            return False
+        if query.actions and not has_any(f"{action} {shown_name(action)}", query.actions):
+            return False
+        if query.outcomes and ("refused" if refused else self._outcome(run)) not in query.outcomes:
+            return False
+        summary = str(record["summary"])
+        left = tuple(word for word in query.words if not has_any(summary, (word,)))
+        return not left or bool(run and self._contains(run, left))
+
+    def _read_agent(self, session: str) -> str:
+        return self._column("agent FROM sessions WHERE session_id", session)
+
+    def _read_outcome(self, run: str) -> str:
+        state = self._column("state FROM runs WHERE run_id", run)
+        return run_table.shown_state(self._connection, run, state)
+
+    def _column(self, query: str, id_: str) -> str:
+        found = None
+        if id_.isascii():
+            found = self._connection.execute(f"SELECT {query} = ?", (id_,)).fetchone()
+        return "" if found is None else str(found[0])
+
+    def _read_contains(self, run: str, words: tuple[str, ...]) -> bool:
+        try:
+            row = run_table.by_run(self._connection, run) if run.isascii() else None
+            if row is not None and row.content_is_sealed:
+                parts = run_table.sealed_parts(self._connection, run)
+                if self._keys is None:
+                    raise CannotUnseal("its key was not asked for")
+                row = unsealed(row, parts, self._keys)
+        except CannotUnseal:
+            self.sealed.add(run)
+            return False
+        except sqlite3.OperationalError:
+            return False  # a home of an earlier version, as in `read_call`
+        if row is None:
+            return False
+        contents = (row.args, (row.output or {}).get("output"), row.reason)
+        texts = [_laid_out(each) for each in contents if each is not None]
+        texts += [row.failure.message] if row.failure else []
+        if not texts:
+            self.deleted.add(run)
+        return all(has_any("\n".join(texts), (word,)) for word in words)
 
 
 def _contained(connection: sqlite3.Connection, session: Session) -> str | None:

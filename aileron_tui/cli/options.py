@@ -2,10 +2,12 @@
 
 import functools
 import os
+import re
 import sqlite3
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +15,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from aileron_core.clock import SystemClock
 from aileron_core.errors import AileronError, InvalidRequest
 from aileron_core.home.layout import DEFAULT_HOME
 from aileron_core.text import escape
@@ -28,6 +31,7 @@ from aileron_tui.cli.process import Given
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _JSON_ASKED = "aileron.json"
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _shared_option(context: click.Context, name: str) -> Any:
@@ -190,6 +194,28 @@ class Number(click.FloatRange):
 
     def _describe_range(self) -> str:
         return f"{self.min:g} or more"
+
+
+class Since(click.ParamType[float]):
+    """A moment: so long ago, or a date or time on the clock of the person's own place; given on in epoch seconds."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the moment that *value* is."""
+        ago = re.fullmatch(r"(\d{1,6})([smhd])", value)
+        try:
+            if ago is not None:
+                return SystemClock().now() - int(ago[1]) * _SECONDS[ago[2]]
+            return datetime.fromisoformat(value).timestamp()
+        except (ValueError, OverflowError, OSError):
+            self.fail(
+                f"{value!r} is neither a time like 12h or 7d nor one like 2026-07-14T09:30.",
+                param,
+                ctx,
+            )
 
 
 class OneOf(click.Choice[str]):

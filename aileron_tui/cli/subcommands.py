@@ -6,6 +6,8 @@ from click import argument, option
 from aileron_tui.cli import completing
 from aileron_tui.cli.options import (
     Number,
+    OneOf,
+    Since,
     flag,
     folders,
     group,
@@ -14,6 +16,10 @@ from aileron_tui.cli.options import (
     paths,
 )
 
+OUTCOMES = (
+    "completed", "failed", "unknown", "settled", "denied", "expired", "withdrawn", "refused",
+    "pending", "awaiting_vault", "checking", "approved", "executing",
+)  # fmt: skip
 _APPROVAL = "act-20260102T030405-0123456789abcdef"
 _file = argument("name", shell_complete=completing.action_files)
 _files = argument("files", nargs=-1, required=True, metavar="PATH...", shell_complete=paths)
@@ -148,10 +154,21 @@ audit = group(
 audit.add(
     "list",
     "audit.list_audit",
-    "List the newest audit records.",
+    "List the newest audit records, or the newest of some calls.",
     limit_option("records"),
-    examples=("aileron audit list", "aileron audit list -n 500 --json"),
-)
+    option("--agent", "agents", multiple=True, metavar="NAME", help="Of agents with this in their name; may be repeated."),
+    option("--action", "actions", multiple=True, metavar="NAME", help="Of actions with this in their name; may be repeated."),
+    option("--outcome", "outcomes", multiple=True, type=OneOf(OUTCOMES), help="Of calls that are in this state now; may be repeated."),
+    option("--since", type=Since(), metavar="TIME", help="Not before: 30m, 12h, 7d, or a date or time like 2026-07-14 or 2026-07-14T09:30."),
+    option("--grep", "words", multiple=True, metavar="TEXT", help="With this, in any case, in their summary or in what is kept of their call; of several all."),
+    flag("--unseal", "Ask for the vault's passphrase, and have --grep search what is sealed."),
+    passphrase_options("The passphrase for --unseal"),
+    examples=(
+        "aileron audit list",
+        "aileron audit list -n 500 --json",
+        "aileron audit list --outcome denied --since 7d --grep invoice",
+    ),
+)  # fmt: skip
 audit.add(
     "show",
     "audit.show_audit",
