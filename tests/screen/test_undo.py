@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port.events import ApprovalUpdated, Recorded
 from aileron_core.console_port.intents import UndoRun
@@ -33,8 +35,10 @@ def to_its_row(play: Play) -> None:
     play.rest()
 
 
-def test_it_is_undone_by_one_key_where_it_is_opened() -> None:
-    play = Play(start(short(), WROTE), answers=True)
+@pytest.mark.parametrize("size", [(120, 36), (160, 45)])
+def test_it_is_undone_by_one_key_where_it_is_opened(size: tuple[int, int]) -> None:
+    """Not where its page only stands beside the list, whose rows may move."""
+    play = Play(start(short(), WROTE), size=size, answers=True)
     to_its_row(play)
     play.press_alone("z")
     assert "z did nothing" in play.status_line

@@ -107,7 +107,7 @@ def _undoable(now: Situation) -> str:
     if now.view == "waiting":
         ended = now.approval if now.blocked_by == "over" else None
         return ended.run_id if ended is not None and ended.can_undo else ""
-    call = now.model.opened_call.call if now.view == "activity" else None
+    call = now.model.opened_call.call if now.view == "activity" and now.opened else None
     return (
         now.model.opened_call.run_id
         if call is not None and call.approval.can_undo and _free(now)
