@@ -41,7 +41,7 @@ from aileron_tui.messages import (
     PagerRequested,
     Painted,
 )
-from aileron_tui.pages.listing import ActivityPage, AuditPage, ListPage
+from aileron_tui.pages.listing import AuditPage, ListPage
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.pages.settings_in_force import SettingsInForce
 from aileron_tui.pages.waiting import WaitingPage
@@ -73,7 +73,7 @@ REDRAW_SECONDS = 0.05
 
 _PAGES: Mapping[View, MakePage] = {
     "waiting": WaitingPage,
-    "activity": ActivityPage,
+    "activity": partial(ListPage, "activity"),
     "audit": AuditPage,
     "library": partial(ListPage, "library"),
     "sessions": partial(ListPage, "sessions"),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from aileron_core.console_port.view_models import HourOfCalls
 from aileron_tui import words
-from aileron_tui.draw.text import Line, Piece, Role, cell_width, line
+from aileron_tui.draw.text import Line, Piece, Role, cell_width
 
 HOURS = 12
 """Hours that are plotted."""
@@ -20,18 +20,25 @@ _KINDS: tuple[tuple[str, Role, frozenset[str]], ...] = (
 def outcome_plot(hours: Sequence[HourOfCalls], width: int) -> Line:
     """Return a bar for each of *hours*, the newest last, for each kind of outcome that there is, and how many there are.
 
-    Nothing where no call ended. All bars have one scale; a call that is alone is seen.
+    Fewer hours where there is no room; nothing where no call ended. All bars have one scale, and a call
+    that is alone is seen.
     """
+    for first in range(len(hours)):
+        drawn = _plot(hours[first:])
+        if cell_width(drawn) < width:
+            return drawn
+    return ()
+
+
+def _plot(hours: Sequence[HourOfCalls]) -> Line:
     plotted = [
         (name, role, [sum(n for state, n in hour.outcomes if state in states) for hour in hours])
         for name, role, states in _KINDS
     ]
-    most = max((max(counts, default=0) for _, _, counts in plotted), default=0)
-    drawn = line(" ", Piece(words.views.last_hours(len(hours)), "muted"))
-    found = False
-    for name, role, counts in plotted:
+    most = max(max(counts) for _, _, counts in plotted)
+    drawn: list[Piece] = [Piece(f" {words.views.last_hours(len(hours))}", "muted")]
+    for name, role, counts in plotted if most else ():
         bars = "".join(_BARS[-(-each * len(_BARS) // most) - 1] if each else "·" for each in counts)
-        more = line(Piece(f"  {name} ", "muted"), Piece(bars, role), f" {sum(counts)}")
-        if any(counts) and cell_width((*drawn, *more)) < width:
-            drawn, found = (*drawn, *more), True
-    return drawn if found else ()
+        if any(counts):
+            drawn += [Piece(f"  {name} ", "muted"), Piece(bars, role), Piece(f" {sum(counts)}")]
+    return tuple(drawn) if most else ()

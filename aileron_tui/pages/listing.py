@@ -152,17 +152,6 @@ class ListPage(Page):
             self.open()
 
 
-class ActivityPage(ListPage):
-    """One row for each call, over all that are kept."""
-
-    def __init__(self, model: Model, clock: Clock, submit: Submit, surface: Surface) -> None:
-        super().__init__("activity", model, clock, submit, surface)
-
-    def toggle_lifecycle(self) -> None:
-        """Show what is no call between the calls, or hide it again."""
-        self.model.activity.toggle_lifecycle(self.clock.now())
-
-
 class AuditPage(ListPage):
     """One row for each record; older ones are read as the cursor nears them."""
 

@@ -157,7 +157,7 @@ def searched_calls(looked: int, total: int, *, more: bool) -> str:
     """Return how far a filter has looked, and how to go on."""
     if not more:
         return f"in all {total:,} calls"
-    return f"in the newest {looked:,} of {total:,} calls; scroll down to search further"
+    return f"in the newest {looked:,} of {total:,} calls; go down for more"
 
 
 def unread_contents(sealed: int, not_kept: int) -> str:

@@ -4,14 +4,13 @@ from aileron_core.console_port.intents import ExportAudit
 from aileron_tui import words
 from aileron_tui.input.commands import DOCUMENT, MOVE, TABLES, VIEWS, Command
 from aileron_tui.pages.command import call_blocked, unless
-from aileron_tui.pages.listing import ActivityPage, AuditPage, ListPage
+from aileron_tui.pages.listing import AuditPage, ListPage
 from aileron_tui.pages.page import Page
 from aileron_tui.pages.waiting import WaitingPage
 from aileron_tui.state.situation import Situation
 
 _Key = Command[Situation, Page]
 _ListKey = Command[Situation, ListPage]
-_ActivityKey = Command[Situation, ActivityPage]
 _AuditKey = Command[Situation, AuditPage]
 _WaitingKey = Command[Situation, WaitingPage]
 _said = words.refusals
@@ -66,10 +65,11 @@ ROWS = (
         why_not=unless(lambda now: len(now.model.decided) and _is_drawn(now), _said.ONLY_ROW),
         do=WaitingPage.change_list,
     ),
-    _ActivityKey(
+    _ListKey(
         "lifecycle", ("e",), "all events", ("activity",), "show also what is no call: sessions, files; again: hide it",
         footer_rank=57, label_now=lambda now: "calls alone" if now.model.activity.lifecycle else "",
-        why_not=unless(lambda now: not now.opened and _is_drawn(now), _OPENED), do=ActivityPage.toggle_lifecycle,
+        why_not=unless(lambda now: not now.opened and _is_drawn(now), _OPENED),
+        do=lambda page: page.model.activity.toggle_lifecycle(page.clock.now()),
     ),
     _AuditKey(
         "verify", ("V",), "verify", ("audit",), "verify the whole hash chain, in the background",

@@ -4,6 +4,7 @@ What came while this console runs is at hand, older calls are read as the cursor
 place: nothing is sorted anew while one reads. Words are looked for by the core, in what is kept of each call.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -63,12 +64,8 @@ _STATES: Mapping[str, str] = {
 }
 """How far a run came, by the record that says so; other records change nothing about it."""
 
-_SHOWN: Mapping[str, str] = {
-    "new": "pending",
-    "awaiting_vault": "pending",
-    "pending": "pending",
-    "checking": "pending",
-}
+_WAITING = ("new", "awaiting_vault", "pending", "checking")
+_SHOWN: Mapping[str, str] = dict.fromkeys(_WAITING, "pending")
 """States of a call that are one for the list."""
 
 _ROLES: Mapping[str, Role] = {
@@ -130,12 +127,11 @@ class ActivityEntry:
     @property
     def waited(self) -> float | None:
         """How long the person took, where a person answered."""
-        if self.view is not None and self.view.decided_at is not None:
-            return self.view.decided_at - self.view.requested_at
-        if not self.records or self.records[0].event != AuditEvent.RUN_REQUESTED:
-            return None
         answers = (AuditEvent.APPROVAL_APPROVED, AuditEvent.APPROVAL_DENIED)
-        return next((e.at - self.at for e in self.records if e.event in answers), None)
+        if self.records and self.records[0].event == AuditEvent.RUN_REQUESTED:
+            return next((e.at - self.at for e in self.records if e.event in answers), None)
+        decided = self.view.decided_at if self.view is not None else None
+        return None if decided is None else decided - self.at
 
 
 class ActivityTable(KeyedTable[ActivityEntry]):
@@ -148,19 +144,20 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             Column("time", lambda e, row: line(Piece(_time(e.at, row.now), "muted")), 10),
             Column("state", lambda e, _: _state(e), 12),
             Column("agent", lambda e, _: foreign_text(e.agent, "muted"), 11, 8, 100),
-            Column("action", _action, 22, 14),
-            Column("what", lambda e, _: e.what, 34, 20, 84),
-            Column("why", lambda e, row: self._why(e, row.now), 0, 26),
+            Column("action", _action, 22, 17),
+            Column("what", lambda e, _: e.what, 34, 18, 78),
+            Column("why", lambda e, row: self._why(e, row.now), 0, 20),
         )
         self._entries: dict[str, ActivityEntry] = {}
         self._approvals: dict[str, ApprovalView] = {}
         """Of calls that no record was read of yet, too."""
         self._follows = True
-        self._seen = 0.0
-        """When the newest row came in, when the person stopped following."""
+        self._seen = (0.0, 0)
+        """The place of the newest row when the person stopped following."""
         self.lifecycle = False
         """What is no call is shown: sessions, files, the console."""
-        self._query = HistoryQuery()
+        self._query: HistoryQuery | None = HistoryQuery()
+        """What is looked for; None where no call can match the filter."""
         self._found: set[str] = set()
         """What the core found for the filter."""
         self._asked: ReadHistory | None = None
@@ -168,7 +165,14 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         """Where to read on."""
         self.history_read = False
         """Everything there is was read, as far as the filter lets it through."""
-        self._looked = _Looked()
+        self._newest_unread = self._reads_newest = False
+        """Of a call that came meanwhile the records alone are known; the newest rows are to be read for that."""
+        self._reached = inf
+        """When the oldest call was made of those that were read."""
+        self._pruned = False
+        """Rows that were read went, since the newest was followed."""
+        self._looked: HistoryRead | None = None
+        """How far the core has looked for the filter, and what it could not read."""
         self.counts: CallsCounted | None = None
         self._count_from: float | None = 0.0
         """When to count calls again, epoch seconds; None while they are counted."""
@@ -208,7 +212,8 @@ class ActivityTable(KeyedTable[ActivityEntry]):
                 entry.show(view)
             if self._follows and len(self._entries) > ROWS_KEPT:
                 del self._entries[min(self._entries, key=lambda each: self._entries[each].at)]
-                self._restart()
+                self._pruned = True
+        self._newest_unread |= record.run_id is not None and entry.view is None
         if record not in entry.records:
             entry.add(record)
         self.columns.measure((entry,), record.at)
@@ -224,7 +229,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         if self._follows:
             self._selected = None
         shown = [each for each in self._entries.values() if each.state or self.lifecycle]
-        self.set_items(sorted(shown, key=lambda each: each.at)[::-1], now)
+        self.set_items(sorted(shown, key=_place)[::-1], now)
 
     # Reading
 
@@ -232,11 +237,15 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         """Return what is to be asked of the core now: one reading at a time."""
         if self._count_from is not None and now >= self._count_from:
             self._count_from = None
+            self._reads_newest, self._newest_unread = self._newest_unread, False
             return CountCalls(hours=HOURS)
-        enough = len(self) > self.index + PREFETCH_ROWS
-        if self._asked is not None or self.history_read or enough:
+        read = bisect_right(self._shown, -self._reached, key=lambda each: -each.at)
+        enough = read > self.index + PREFETCH_ROWS
+        idle = not self._reads_newest and (self.history_read or enough)
+        if self._query is None or self._asked is not None or idle:
             return None
-        self._asked = ReadHistory(query=self._query, start=self._then, limit=PAGE_SIZE)
+        start, self._reads_newest = None if self._reads_newest else self._then, False
+        self._asked = ReadHistory(query=self._query, start=start, limit=PAGE_SIZE)
         return self._asked
 
     def on_counted(self, event: CallsCounted) -> None:
@@ -251,46 +260,51 @@ class ActivityTable(KeyedTable[ActivityEntry]):
 
     def add_page(self, event: HistoryRead, now: float) -> None:
         """Take what was read, if it is what is still wanted."""
-        asked, self._asked = self._asked, None
-        if asked is None or (asked.query, asked.start) != (self._query, self._then):
-            return
+        asked = self._asked
+        if asked is None or (asked.query, asked.start) != (event.query, event.start):
+            return  # of an earlier filter
+        self._asked = None
         for call in event.calls:
             view = call.approval
             entry = self._entries.get(view.run_id)
             if entry is None:
                 entry = ActivityEntry(view.run_id, view.requested_at, view.agent, view.action)
                 self._entries[view.run_id] = entry
+            # Of a call whose first records were not read, its own row knows more.
+            entry.at, entry.agent, entry.action = view.requested_at, view.agent, view.action
             entry.edited = call.edited
-            entry.state = "changed" if view.drift is not None else _SHOWN.get(view.shown_state, "")
-            entry.state = entry.state or view.shown_state
+            state = _SHOWN.get(view.shown_state, view.shown_state)
+            entry.state = "changed" if view.drift is not None and state == "pending" else state
             self._show(entry, view)
         for record in event.records:
             self._take(record)
         self._found.update(each.approval.run_id for each in event.calls)
         self._found.update(f"record {each.seq}" for each in event.records)
-        self._looked = self._looked.further(event)
-        self._then, self.history_read = event.then, event.then is None
+        if event.start == self._then and not self.history_read:
+            self._looked = _further(self._looked, event)
+            self._reached = min(self._reached, event.searched_to or inf)
+            self._then, self.history_read = event.then, event.then is None
         self._reorder(now)
 
     def _restart(self) -> None:
         """Read from the newest on again."""
         self._asked, self._then, self.history_read = None, None, False
-        self._looked = _Looked()
+        self._reached, self._pruned = inf, False
+        self._looked = None
         self._found.clear()
 
     def toggle_lifecycle(self, now: float) -> None:
         """Show what is no call, or again calls alone."""
         self.lifecycle = not self.lifecycle
-        self._query = replace(self._query, lifecycle=self.lifecycle)
+        self._query = _history_query(self.parsed_filter.query, now, lifecycle=self.lifecycle)
         self._restart()
         self._reorder(now)
 
     def set_filter(self, parsed: ParsedFilter, now: float) -> None:
         query = _history_query(parsed.query, now, lifecycle=self.lifecycle)
-        if query is None or query != self._query:
-            self._query = query or HistoryQuery()
+        if query != self._query:
+            self._query = query
             self._restart()
-            self.history_read = query is None
         super().set_filter(parsed, now)
 
     def matches(self, item: ActivityEntry, now: float) -> bool:
@@ -315,7 +329,9 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     def stop_following(self) -> None:
         if self._follows:
             self._follows = False
-            self._seen = max((each.at for each in self._entries.values()), default=0.0)
+            if self._pruned:
+                self._restart()
+            self._seen = max(map(_place, self._items), default=(0.0, 0))
             super().select(0)
 
     # Drawing
@@ -412,7 +428,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             return (Piece(words.views.NO_RECORDS, "muted"),)
         if self._follows:
             return (Piece(words.views.ACTIVITY_REMARK, "muted"),)
-        above = sum(entry.at > self._seen for entry in self._items)
+        above = sum(_place(each) > self._seen for each in self._items)
         text = (
             words.views.new_above(above, registry.key_label("follow"))
             if above
@@ -422,35 +438,30 @@ class ActivityTable(KeyedTable[ActivityEntry]):
 
     def filter_status(self) -> Line:
         """Return how many rows were found, how far was looked for them, and what could not be read."""
-        if not self.filtered or self._looked.calls == 0:
-            return super().filter_status()
         looked = self._looked
-        told = words.views.searched_calls(looked.calls, looked.total, more=not self.history_read)
-        unread = words.views.unread_contents(looked.sealed, looked.not_kept)
+        if not self.filtered or looked is None or not looked.searched:
+            return super().filter_status()
+        if self.history_read and not (self.matching or looked.sealed or looked.not_kept):
+            return super().filter_status()
+        told = words.views.searched_calls(looked.searched, looked.total, more=not self.history_read)
         return line(
             Piece(f"{words.filters.matches(self.matching)} ", "muted"),
             *foreign_text(self.parsed_filter.text, "strong"),
             Piece(f" {told}", "muted"),
-            Piece(unread, "attn"),
+            Piece(words.views.unread_contents(looked.sealed, looked.not_kept), "attn"),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Looked:
-    """How far the core has looked for the present filter."""
-
-    calls: int = 0
-    total: int = 0
-    sealed: int = 0
-    not_kept: int = 0
-
-    def further(self, event: HistoryRead) -> "_Looked":
-        return _Looked(
-            self.calls + event.searched,
-            event.total,
-            self.sealed + event.sealed,
-            self.not_kept + event.not_kept,
-        )
+def _further(before: HistoryRead | None, event: HistoryRead) -> HistoryRead:
+    """Return the counts of *event* and of what was read before it."""
+    return replace(
+        event,
+        calls=(),
+        records=(),
+        searched=event.searched + (before.searched if before else 0),
+        sealed=event.sealed + (before.sealed if before else 0),
+        not_kept=event.not_kept + (before.not_kept if before else 0),
+    )
 
 
 def _history_query(query: Filter, now: float, *, lifecycle: bool) -> HistoryQuery | None:
@@ -477,6 +488,11 @@ def _history_query(query: Filter, now: float, *, lifecycle: bool) -> HistoryQuer
         until=min(older, default=None),
         lifecycle=lifecycle,
     )
+
+
+def _place(item: ActivityEntry) -> tuple[float, int]:
+    """Return by what its row has its place."""
+    return item.at, item.records[0].seq if item.records else 0
 
 
 def _last_word(item: ActivityEntry) -> str:

@@ -241,9 +241,12 @@ def test_one_row_for_each_call_with_what_became_of_it() -> None:
     """Not a row for each record: state in glyph and word, why it ran, who answered."""
     drawn = Drawn(start(short(), records=record_views(NOW))).go("activity")
     text = drawn.list_texts
-    assert "8 calls in the last hour · 2 not gated · 4 approved by you · 2 denied" in text
+    assert (
+        "8 calls in the last hour · median wait 20 s · 2 not gated · 4 approved by you · 2 denied"
+        in text
+    )
     for each in (
-        "median wait 20 s",
+        "last 12 h  done ···········█ 4  denied ···········▄ 2  failed ···········▄ 2",
         "✓ done",
         "? unknown",
         "✗ denied",
@@ -287,7 +290,9 @@ def test_an_opened_call_tells_its_whole_story_and_stays_while_others_come_in() -
     drawn.tell(recorded(101, "run.requested", run_id="run-a"))
     assert "outcome unknown" in drawn.words
     accepted = record(1, "library.accepted", run_id=None, actor="person", agent="", action=None)
-    drawn = Drawn(start(records=(accepted,))).go("activity", "library.accepted", opened=True)
+    drawn = Drawn(start(records=(accepted,)))
+    drawn.model.activity.toggle_lifecycle(NOW)
+    drawn.go("activity", "library.accepted", opened=True)
     assert "by you" in drawn.words
 
 
@@ -314,7 +319,7 @@ def test_the_summary_of_the_selected_record_is_read_whole_or_visibly_cut() -> No
 
 def test_a_summary_of_the_hour_ends_with_a_whole_part() -> None:
     """What does not fit is left out, not cut."""
-    table = ActivityTable(record_views(NOW), NOW)
+    table = Drawn(start(short(), records=record_views(NOW))).go("activity").model.activity
     whole = plain_text(table.header(200, NOW)[0]).strip()
     assert whole.count(" · ") == 4
     for width in range(30, 110):
@@ -358,7 +363,7 @@ def test_what_a_verification_found_names_each_problem_and_a_gap_stands_where_it_
     gap = replace(LONG, records=tuple(each for each in LONG.records if each.seq != 3))
     drawn = Drawn(gap).go("audit")
     drawn.model.audit.set_viewport(70, 30)
-    drawn.read(drawn.model.audit.next_read())
+    drawn.read(drawn.model.audit.next_read(NOW))
     assert any("✗ no such record" in row for row in drawn.rows)
     assert "this is record 2" in drawn.rows[-2]
     problems_ = ("Record 7 was changed after it was written.", "Record 9 is missing.")
@@ -485,7 +490,7 @@ def test_what_stands_above_every_view() -> None:
 @pytest.mark.parametrize(
     ("view", "text", "expected"),
     [
-        ("activity", "list-drafts", "2 of 10 match list-drafts"),
+        ("activity", "list-drafts", "2 of 8 match list-drafts"),
         ("library", "state:ready kind:connector", "1 of 5 match"),
         ("sessions", "folder:aileron", "1 of 3 match folder:aileron"),
     ],

@@ -14,7 +14,7 @@ from aileron_tui.draw.searching import mark_line
 from aileron_tui.draw.text import Line
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.input.situation import View
-from aileron_tui.pages.listing import ActivityPage, AuditPage, ListPage
+from aileron_tui.pages.listing import AuditPage, ListPage
 from aileron_tui.pages.page import Page
 from aileron_tui.pages.panes import DocumentPane, RowsPane
 from aileron_tui.pages.reading import SEEN_SECONDS
@@ -35,7 +35,7 @@ CHARACTERS = {
 _NAMES = {character: name for name, character in CHARACTERS.items()}
 _PAGES: dict[View, Callable[..., Page]] = {
     "waiting": WaitingPage,
-    "activity": ActivityPage,
+    "activity": partial(ListPage, "activity"),
     "audit": AuditPage,
     "library": partial(ListPage, "library"),
     "sessions": partial(ListPage, "sessions"),

@@ -1,0 +1,251 @@
+"""View 2 over every call that is kept: read on as the cursor goes down, looked for by the core, folded, counted."""
+
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port.events import CallsCounted, CoreEvent, HistoryRead
+from aileron_core.console_port.intents import CountCalls, EndSession, Intent, ReadHistory
+from aileron_core.console_port.view_models import (
+    HistoryCall,
+    HistoryCursor,
+    HistoryQuery,
+    HourOfCalls,
+)
+from aileron_tui.draw.columns import Column, Columns
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.outcome_plot import outcome_plot
+from aileron_tui.draw.text import cell_width, plain_text
+from aileron_tui.state.apply_event import apply_event
+from tests.support.screens.drawn import Drawn
+from tests.support.screens.home import record_views
+from tests.support.screens.play import Play
+from tests.support.screens.states import NOW, denied, record, recorded, short, start
+
+OLDER = HistoryCursor(run_id="run-0100", seq=7)
+
+
+def kept(number: int, **changes: object) -> HistoryCall:
+    """Return a denied call, *number* minutes old."""
+    view = replace(
+        denied(number), run_id=f"run-{number:04}", requested_at=NOW - 60 * number, **changes
+    )  # pyright: ignore[reportArgumentType]
+    return HistoryCall(approval=view)
+
+
+class _Table:
+    """View 2 of a console that has just started, and what it asks for."""
+
+    def __init__(self) -> None:
+        self.drawn = Drawn(start(records=()))
+        self.model = self.drawn.model
+        self.model.switch_to("activity")
+        self.table = self.model.activity
+        assert isinstance(self.table.next_read(NOW), CountCalls)
+
+    def tell(self, event: CoreEvent) -> None:
+        apply_event(self.model, event, NOW, 0.0)
+
+    def asked(self) -> ReadHistory:
+        wanted = self.table.next_read(NOW)
+        assert isinstance(wanted, ReadHistory)
+        return wanted
+
+    def answer(
+        self,
+        asked: ReadHistory,
+        *calls: HistoryCall,
+        then: HistoryCursor | None = None,
+        **told: int,
+    ) -> None:
+        told = {"searched": len(calls), "total": 300, **told}
+        at = min((each.approval.requested_at for each in calls), default=None)
+        self.tell(
+            HistoryRead(
+                query=asked.query,
+                start=asked.start,
+                calls=calls,
+                records=(),
+                then=then,
+                searched_to=at,
+                **told,
+            )
+        )
+
+
+def test_the_next_page_is_read_when_the_cursor_comes_near_the_end_until_there_is_none() -> None:
+    """The list once ended with the newest 500 records."""
+    shown = _Table()
+    first = shown.asked()
+    assert first == ReadHistory(query=HistoryQuery(), start=None, limit=first.limit)
+    assert shown.table.next_read(NOW) is None, "one reading at a time"
+    shown.answer(first, *(kept(number) for number in range(100)), then=OLDER)
+    assert len(shown.table) == 100
+    assert shown.table.next_read(NOW) is None
+    shown.table.select(99)
+    assert shown.asked().start == OLDER
+    shown.answer(replace(first, start=OLDER), kept(100))
+    shown.table.select(100)
+    assert shown.table.next_read(NOW) is None
+    assert (len(shown.table), shown.table.run_id) == (101, "run-0100")
+
+
+def test_a_row_says_what_its_call_was_about_or_why_that_cannot_be_read() -> None:
+    shown = _Table()
+    bare = {"arguments": (), "new_values": (), "other_arguments": ()}
+    edited = replace(kept(4), edited=True)
+    shown.answer(
+        shown.asked(),
+        kept(1),
+        kept(2, sealed="The vault is locked.", **bare),
+        kept(3, forgotten=True, **bare),
+        edited,
+    )
+    whole, sealed, gone, changed = shown.drawn.rows
+    assert "┊ draft_id r-8842190447" in whole
+    assert "not to the board" in whole
+    assert "sealed until the vault is unlocked" in sealed
+    assert "no longer kept" in gone
+    assert "▲ changed by another program" in changed
+
+
+def test_a_filter_asks_the_core_and_says_how_far_it_looked_and_what_it_could_not_read() -> None:
+    shown = _Table()
+    shown.answer(shown.asked(), kept(1))
+    shown.model.set_filter("invoice agent:codex action:send,move state:denied,waiting age:1h", NOW)
+    asked = shown.asked()
+    assert asked.query == HistoryQuery(
+        words=("invoice",),
+        agents=("codex",),
+        actions=("send", "move"),
+        outcomes=("denied", "new", "awaiting_vault", "pending", "checking"),
+        since=NOW - 3600,
+    )
+    assert len(shown.table) == 0
+    shown.answer(ReadHistory(query=HistoryQuery()), kept(2))
+    assert len(shown.table) == 0, "that answers an earlier filter"
+    shown.answer(asked, kept(3), then=OLDER, searched=90, sealed=2, not_kept=5)
+    assert len(shown.table) == 1
+    status = plain_text(shown.table.filter_status())
+    assert status.startswith("1 found for invoice")
+    assert "in the newest 90 of 300 calls" in status
+    assert status.endswith("; not searched: 2 sealed, 5 no longer kept")
+    shown.model.set_filter("state:nonsense", NOW)
+    assert shown.table.next_read(NOW) is None, "no call can match"
+    shown.model.set_filter("", NOW)
+    assert shown.asked().query == HistoryQuery()
+
+
+def test_what_is_no_call_is_shown_after_a_key_and_read_too() -> None:
+    shown = _Table()
+    opened = record(9, "session.opened", run_id=None, action=None)
+    asked = shown.asked()
+    shown.answer(asked, kept(1))
+    shown.tell(replace(_history(asked), records=(opened,)))
+    assert len(shown.table) == 1
+    shown.table.toggle_lifecycle(NOW)
+    assert shown.asked().query.lifecycle
+    shown.tell(HistoryRead(**{**_told(HistoryQuery(lifecycle=True)), "records": (opened,)}))
+    assert "session.opened" in shown.drawn.rows[0]
+    shown.table.toggle_lifecycle(NOW)
+    assert len(shown.table) == 1
+
+
+def _told(query: HistoryQuery) -> dict[str, object]:
+    return {
+        "query": query, "start": None, "calls": (), "records": (), "then": None,
+        "searched": 0, "searched_to": None, "total": 1,
+    }  # fmt: skip
+
+
+def _history(asked: ReadHistory) -> HistoryRead:
+    return HistoryRead(**_told(asked.query))  # pyright: ignore[reportArgumentType]
+
+
+def test_a_call_that_came_meanwhile_is_read_too_and_the_list_goes_on_where_it_was() -> None:
+    """Of one that asks nobody the records alone come by themselves; they do not say what it was about."""
+    shown = _Table()
+    shown.answer(shown.asked(), *(kept(number) for number in range(1, 100)), then=OLDER)
+    shown.tell(CallsCounted(until=NOW, hours=()))
+    shown.tell(recorded(101, "run.completed", run_id="run-0000"))
+    assert shown.table.next_read(NOW + 4) is None
+    assert "draft_id" not in shown.drawn.rows[0]
+    assert isinstance(shown.table.next_read(NOW + 6), CountCalls)
+    newest = shown.asked()
+    assert newest.start is None
+    shown.answer(newest, kept(0), then=HistoryCursor(run_id="run-0000", seq=0))
+    assert "draft_id" in shown.drawn.rows[0]
+    shown.table.select(99)
+    assert shown.asked().start == OLDER
+
+
+def test_a_refused_reading_is_not_asked_for_again_and_again() -> None:
+    shown = _Table()
+    shown.asked()
+    shown.table.on_refused()
+    assert shown.table.next_read(NOW) is None
+
+
+def test_the_hours_are_counted_by_the_core_and_plotted_by_outcome() -> None:
+    """Also without colour: each outcome has its name and its number."""
+    hours = tuple(
+        HourOfCalls(
+            began_at=NOW - 3600 * (12 - n),
+            outcomes=(("completed", n), ("denied", n % 2), ("pending", 1)),
+            not_gated=3, approved=2, median_wait=12.0,
+        )
+        for n in range(12)
+    )  # fmt: skip
+    shown = _Table()
+    shown.tell(CallsCounted(until=NOW, hours=hours))
+    summary, plot, _ = (plain_text(each) for each in shown.table.header(120, NOW))
+    assert summary.strip() == (
+        "13 calls in the last hour · median wait 12 s · 3 not gated · 2 approved by you · 1 denied"
+    )
+    assert plot == " last 12 h  done ·▁▂▃▃▄▅▆▆▇██ 66  denied ·▁·▁·▁·▁·▁·▁ 6"
+    narrow = plain_text(outcome_plot(hours, 40))
+    assert narrow.startswith(" last 4 h  done")
+    assert cell_width(outcome_plot(hours, 40)) < 40
+    assert outcome_plot((HourOfCalls(began_at=NOW),), 80) == ()
+    assert shown.table.next_read(NOW + 59) != CountCalls()
+    assert shown.table.next_read(NOW + 61) == CountCalls()
+
+
+@pytest.mark.parametrize("width", range(40, 130, 7))
+def test_no_column_is_cut_beside_blanks_of_another(width: int) -> None:
+    """And one that is far too long crowds out none of the others."""
+    rows = [("a", "short", "b" * 30), ("c" * 18, "a name of some length", "d")]
+    columns = Columns[tuple[str, str, str]](
+        Column("one", lambda e, _: foreign_text(e[0]), 6, 4),
+        Column("two", lambda e, _: foreign_text(e[1]), 40, 4),
+        Column("three", lambda e, _: foreign_text(e[2]), 0, 8),
+    )
+    columns.measure(rows, NOW)
+    drawn = [plain_text(columns.row(each, width, NOW, selected=False)) for each in rows]
+    assert all(cell_width(columns.row(each, width, NOW, selected=False)) < width for each in rows)
+    if width >= 18 + 21 + 30 + 4 + 3:
+        assert not any("…" in each for each in drawn)
+    else:
+        assert max(len(each.rstrip()) for each in drawn) == width - 1, "every cell is used"
+    columns.measure([("e" * 500, "", "")], NOW)
+    assert "b" * 6 in plain_text(columns.row(rows[0], width, NOW, selected=False))
+
+
+@pytest.mark.parametrize(("key", "page"), [("2", "HISTORY"), ("3", "WHAT"), ("5", "SEEN")])
+def test_from_150_columns_on_the_page_of_the_row_stands_beside_the_list(
+    key: str, page: str
+) -> None:
+    """Keys decide about it only once it is opened, as in a narrow terminal."""
+    play = Play(start(short(), records=record_views(NOW)), size=(150, 40), answers=True)
+    play.go(key, page)
+    assert any(line.startswith("▌") for line in play.lines)
+    asked: list[Intent] = list(play.port.intents)
+    if key == "5":
+        play.press_rested("x")
+        assert not any(isinstance(each, EndSession) for each in play.port.intents[len(asked) :])
+    play.press_rested("escape")
+    narrow = Play(start(short(), records=record_views(NOW)), size=(149, 40))
+    narrow.passes(1)
+    narrow.press_rested(key)
+    assert narrow.row
+    assert page not in narrow.text
