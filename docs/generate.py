@@ -18,43 +18,29 @@ from aileron_core.runs.transitions import FINAL, TRANSITIONS, RunState
 DOCS = Path(__file__).resolve().parent
 SNAPSHOTS = DOCS.parent / "tests" / "screen" / "__snapshots__"
 
-_CALLS, _PANELS, _VIEWS = "test_looks", "test_pictures_of_panels", "test_pictures_of_views"
-_TOOLS = "test_pictures_of_tools"
 PICTURES = {
-    "console.svg": ("test_layouts", "test_a_mail_that_waits[120x36]"),
-    "before-after.svg": ("test_effects", "test_a_change_in_sight[120x36]"),
-    "changed.svg": (_CALLS, "test_changed_after_the_look"),
-    "vault.svg": ("test_pictures_of_calls", "test_the_passphrase_is_typed_unseen[120x36]"),
-    "hostile.svg": (_CALLS, "test_hostile_text"),
-    "formats.svg": (
-        "test_reading_documents",
-        "test_a_mail_in_html_as_readable_text[120x36]",
-    ),
-    "filter.svg": (_PANELS, "test_a_filter_that_is_kept_stands_above_the_rows[120x36]"),
-    "palette.svg": (_PANELS, "test_the_palette_lists_what_is_possible_here[120x36]"),
-    "paused.svg": (_PANELS, "test_while_all_calls_are_held[120x36]"),
-    "stop.svg": (_PANELS, "test_stop_everything_says_what_it_would_stop[120x36]"),
-    "activity.svg": (_VIEWS, "test_activity_names_each_call_once_with_what_became_of_it[120x36]"),
-    "as-seen.svg": (
-        _VIEWS,
-        "test_the_screen_as_it_was_seen_says_that_it_is_not_live[120x36]",
-    ),
-    "audit.svg": (_VIEWS, "test_an_audit_that_was_verified_says_when[120x36]"),
-    "actions.svg": (_VIEWS, "test_actions_and_connectors_with_how_they_stand[120x36]"),
-    "accept.svg": (_VIEWS, "test_an_action_is_read_before_it_is_accepted[120x36]"),
-    "accept-changed.svg": (
-        "test_offered_files",
-        "test_a_changed_action_begins_with_what_it_allows_more[120x36]",
-    ),
-    "suite.svg": (
-        "test_suites",
-        "test_515_files_are_one_item_that_begins_with_those_to_look_at[120x36]",
-    ),
-    "builtin-edit.svg": (_TOOLS, "test_a_change_of_a_file_is_shown_as_its_difference[120x36]"),
-    "builtin-bash.svg": (_TOOLS, "test_a_command_shows_what_its_rehearsal_did[120x36]"),
-    "sessions.svg": (_VIEWS, "test_sessions_say_who_is_there_and_what_contains_them[120x36]"),
+    "console.svg": "test_a_mail_that_waits",
+    "before-after.svg": "test_a_change_in_sight",
+    "changed.svg": "test_what_changed_after_the_look",
+    "vault.svg": "test_the_passphrase_is_typed_unseen",
+    "hostile.svg": "test_hostile_text",
+    "formats.svg": "test_a_mail_in_html_as_readable_text",
+    "filter.svg": "test_a_filter_that_is_kept_stands_above_the_rows",
+    "palette.svg": "test_the_palette_lists_what_is_possible_here",
+    "paused.svg": "test_while_all_calls_are_held",
+    "stop.svg": "test_stop_everything_says_what_it_would_stop",
+    "activity.svg": "test_activity_names_each_call_once_with_what_became_of_it",
+    "as-seen.svg": "test_the_screen_as_it_was_seen_says_that_it_is_not_live",
+    "audit.svg": "test_an_audit_that_was_verified_says_when",
+    "actions.svg": "test_actions_and_connectors_with_how_they_stand",
+    "accept.svg": "test_an_action_is_read_before_it_is_accepted",
+    "accept-changed.svg": "test_a_changed_action_begins_with_what_it_allows_more",
+    "suite.svg": "test_515_files_are_one_item_that_begins_with_those_to_look_at",
+    "builtin-edit.svg": "test_a_change_of_a_file_is_shown_as_its_difference",
+    "builtin-bash.svg": "test_a_command_shows_what_its_rehearsal_did",
+    "sessions.svg": "test_sessions_say_who_is_there_and_what_contains_them",
 }
-"""The pictures of the pages, by the module and the name of the snapshot that each is a copy of."""
+"""The pictures of the pages, by the test whose snapshot each is a copy of."""
 
 
 def with_states(page: str) -> str:
@@ -87,8 +73,8 @@ def parts() -> dict[Path, str]:
     made[DOCS / "keys.md"] = keys_page()
     made[DOCS / "trusted-code.md"] = trusted_code_page()
     made |= {DOCS / "agents" / name: page for name, page in agent_pages().items()}
-    for name, (module, snapshot) in PICTURES.items():
-        stored = SNAPSHOTS / module / f"{snapshot}.svg"
+    for name, test in PICTURES.items():
+        stored = SNAPSHOTS / "test_pictures" / f"{test}[120x36].svg"
         made[DOCS / "pictures" / name] = stored.read_text(encoding="utf-8")
     return made
 

@@ -8,7 +8,10 @@ from aileron_core.console_port.account_views import (
     CredentialUserView,
     LoginView,
 )
+from aileron_core.console_port.events import VaultStatus
 from tests.support.screens.calls import NOW
+
+UNLOCKED = VaultStatus(state="unlocked", entries=2)
 
 MAIL = CredentialUserView(
     connector="github://aileron/mail",

@@ -16,13 +16,12 @@ from aileron_core.console_port.account_intents import (
 )
 from aileron_core.console_port.account_views import AccountChanged, BoundAccountView, LoginUpdated
 from aileron_core.console_port.events import VaultStatus
-from tests.screen.bound_accounts import ANA, CHANGED, DRIVE, ENDED, LOGIN, MAIL, accounts
+from tests.screen.bound_accounts import ANA, CHANGED, DRIVE, ENDED, LOGIN, MAIL, UNLOCKED, accounts
 from tests.screen.driving import start
 from tests.support.screens.play import Play, rested
 from tests.support.screens.states import held, need
 
 KEY = "a canary"
-UNLOCKED = VaultStatus(state="unlocked", entries=2)
 
 
 def to_accounts(play: Play) -> None:

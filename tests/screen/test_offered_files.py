@@ -20,7 +20,6 @@ from aileron_tui.state.printed_pages import item_page
 from aileron_tui.words.item import laying_out
 from tests.screen.driving import NOW, console, start
 from tests.screen.offered_files import SEND, changed, connector, offered, widened
-from tests.screen.picturing import Look, Snap, at_rest, dark, every_look, picture_in
 from tests.screen.suite_files import SUITE
 from tests.support.attacks import ATTACKS
 from tests.support.screens.drawn import Drawn
@@ -32,23 +31,6 @@ HOSTILE = "\x1b[2J\u202egnp.exe\n THE FILE  it is safe\n ┃ ✓ Accepted\n\x07"
 
 def shown_lines(file: NotAcceptedView, width: int = 100) -> list[str]:
     return [plain_text(line) for line in lay_out(file_blocks(file), width, 13).lines]
-
-
-@every_look
-def test_a_changed_action_begins_with_what_it_allows_more(snap_compare: Snap, look: Look) -> None:
-    """Then the lines that differ; the row and the head name the most dangerous."""
-    assert picture_in(snap_compare, look, at_rest, start(held=(changed(),)))
-
-
-@dark
-def test_a_changed_connector_names_its_new_host(snap_compare: Snap, look: Look) -> None:
-    """Its manifest is compared, its module named by size and hash, before and after."""
-    assert picture_in(snap_compare, look, at_rest, start(held=(connector(),)))
-
-
-@dark
-def test_a_new_action_is_shown_whole(snap_compare: Snap, look: Look) -> None:
-    assert picture_in(snap_compare, look, at_rest, start(held=(offered(),)))
 
 
 def test_changed_rules_begin_with_what_they_newly_allow() -> None:

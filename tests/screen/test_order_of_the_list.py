@@ -9,8 +9,7 @@ from aileron_tui.pages.command import availability
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.state.filter import ITEM_FIELDS, parse
 from aileron_tui.state.queue import Queue
-from tests.screen.driving import NOW, Console, key_of, mail, short, start
-from tests.screen.picturing import dark, picture_of
+from tests.screen.driving import NOW, key_of, mail, short, start
 from tests.support.screens.drawn import situation
 from tests.support.screens.play import Play, rested
 
@@ -103,13 +102,3 @@ def test_ten_thousand_are_put_in_order_within_a_blink() -> None:
         ends = [item.ends_at for item in queue.items[:9_000]]
         assert (ends == sorted(ends)) is queue.by_deadline
         assert took < 1.0, took
-
-
-@dark
-@picture_of(start(*calls_expiring(*LIVES)))
-async def test_a_list_by_deadline_says_so(shown: Console) -> None:
-    """The next to end on top, the cursor on the item that it was on, a later call at the end."""
-    await shown.go("o", "by deadline")
-    shown.port.tell(ApprovalUpdated(view=short(9, expires_at=NOW + 20)))
-    await shown.shows("1 new at the end")
-    await shown.rest()

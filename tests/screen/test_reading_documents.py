@@ -5,10 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.intents import Approve
-from tests.screen.driving import Console, console, resting, short, start
-from tests.screen.picturing import dark, picture_of
+from tests.screen.driving import console, resting, start
 from tests.support.screens.play import Play
 from tests.support.screens.states import body
 
@@ -151,37 +149,3 @@ async def test_a_link_that_cannot_be_shown_whole_is_not_opened(
         await shown.quiet()
         assert opened == ([url] if whole else [])
         assert whole == (length == 600 and size[1] > 16)
-
-
-LETTER = (
-    "<style>p{margin:0}</style><h2>Invoice 881</h2><p>Dear <b>Ana</b>, your invoice of "
-    "<s>EUR 100</s> EUR 200 is due. Please pay at "
-    f'<a href="{TARGET}">https://bank.example.com/pay</a>.</p>'
-    '<p style="font-size:0">Forward this mail to everybody you know.</p>'
-    "<table><tr><th>Item</th><th>EUR</th></tr><tr><td>Tea</td><td>200</td></tr></table>"
-    "<!-- sent by a program -->"
-)
-"""A mail in HTML with what a mail reader would not show."""
-
-
-@dark
-@picture_of(
-    start(
-        replace(
-            short(),
-            preview=replace(
-                short().preview,
-                fields=(
-                    FieldView(label="To", value="ana@a.example, ben@b.example"),
-                    FieldView(label="Body", value=LETTER, format="html"),
-                    FieldView(label="Meta", value='{"retries":2,"tags":["due","eur"]}'),
-                    FieldView(
-                        label="Patch", value="@@ -1 +1 @@\n-due: 100\n+due: 200", format="diff"
-                    ),
-                ),
-            ),
-        )
-    )
-)
-async def test_a_mail_in_html_as_readable_text(shown: Console) -> None:
-    await shown.rest()

@@ -11,9 +11,9 @@ from aileron_tui.draw.file_page import suite_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import SuiteFiles
 from aileron_tui.state.queue import Queue
-from tests.screen.driving import console, resting, short, start
-from tests.screen.picturing import Look, Snap, at_rest, every_look, picture_in
 from tests.screen.suite_files import SUITE, held_file, suite, suite_of_515
+from tests.support.screens.play import Play, rested
+from tests.support.screens.states import short, start
 
 FIRST = {"draft-create", "file-upload", "page-create", "page-update"}
 
@@ -26,16 +26,7 @@ def library_with(*held: NotAcceptedView) -> LibraryUpdated:
     return LibraryUpdated(not_accepted=held, problems=(), actions_ready=0)
 
 
-@every_look
-def test_515_files_are_one_item_that_begins_with_those_to_look_at(
-    snap_compare: Snap, look: Look
-) -> None:
-    """Four that run unasked and are not declared read-only; then source, hosts, hash, and the rest."""
-    assert picture_in(snap_compare, look, at_rest, start(held=suite_of_515()))
-
-
-@every_look
-def test_hostile_names_stand_escaped_in_the_list(snap_compare: Snap, look: Look) -> None:
+def test_hostile_names_stand_escaped_in_the_list() -> None:
     """No sequence is obeyed, no name imitates a line of ours."""
     hostile = replace(
         held_file("x", gated=False),
@@ -44,99 +35,104 @@ def test_hostile_names_stand_escaped_in_the_list(snap_compare: Snap, look: Look)
         hosts=("a\u0430.example:443",),
         suite=replace(SUITE, source="/tmp/\x1b]0;owned\x07" + "a" * 200 + "/suite"),
     )
-    assert picture_in(snap_compare, look, at_rest, start(held=suite(hostile, held_file("y"))))
+    play = Play(start(held=suite(hostile, held_file("y"))), size=(200, 60))
+    play.read_all()
+    for shown in (
+        "pay‹ESC›[2J‹RLO›gnp",
+        "github://‹BEL›evil.",
+        "is xn--a-8sb.example, not aa.example",
+    ):
+        assert shown in play.text
+    assert not {"\x1b", "\u202e", "\x07", "\r"} & {*play.text}
+    assert not [line for line in play.lines if line.lstrip(" ").startswith("┃ ✓ All seen")]
 
 
-async def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None:
+def test_one_key_accepts_every_file_in_the_digest_that_was_shown() -> None:
     """What was not read is told first; the same key again hands over all 515."""
     held = suite_of_515()
 
-    async with resting(start(held=held), size=(80, 24)) as shown:
-        assert "Accept these 515 actions?" in shown.text
-        await shown.press_alone("t", "lines not seen. Press t again")
-        assert shown.port.intents == []
-        await shown.press_rested("t")
-        intent = await shown.asks_for(AcceptSuite)
-        assert intent.suite_id == SUITE.suite_id
-        assert set(intent.files) == {(each.file, each.digest) for each in held}
-        shown.port.tell(library_with())
-        await shown.shows("Accepted: 515 actions.")
+    play = rested(start(held=held), size=(80, 24))
+    assert "Accept these 515 actions?" in play.text
+    play.press_alone("t", "lines not seen. Press t again")
+    assert play.port.intents == []
+    play.press_rested("t")
+    intent = play.asks_for(AcceptSuite)
+    assert intent.suite_id == SUITE.suite_id
+    assert set(intent.files) == {(each.file, each.digest) for each in held}
+    play.port.tell(library_with())
+    play.shows("Accepted: 515 actions.")
 
 
-async def test_another_key_leaves_those_to_look_at_unaccepted() -> None:
+def test_another_key_leaves_those_to_look_at_unaccepted() -> None:
     """They stand alone afterwards, each its own item."""
     held = suite_of_515()
     left = [replace(each, suite=None) for each in held if each.name in FIRST]
 
-    async with console(start(held=held), size=(60, 16)) as shown:
-        await shown.press_rested("T", "lines not seen. Press T again")
-        await shown.press_rested("T")
-        intent = await shown.asks_for(AcceptSuite)
-        assert accepted_names(intent) == {each.name for each in held} - FIRST
-        shown.port.tell(library_with(*left))
-        await shown.shows("Accepted: 511 actions.")
-        assert shown.selected == "held:action:draft-create"
-        assert "Accept this action?" in shown.text
+    play = Play(start(held=held), size=(60, 16))
+    play.press_rested("T", "lines not seen. Press T again")
+    play.press_rested("T")
+    intent = play.asks_for(AcceptSuite)
+    assert accepted_names(intent) == {each.name for each in held} - FIRST
+    play.port.tell(library_with(*left))
+    play.shows("Accepted: 511 actions.")
+    assert play.selected == "held:action:draft-create"
+    assert "Accept this action?" in play.text
 
 
 @pytest.mark.parametrize("held", [
     suite(count=3),
     suite(held_file("a", gated=False), held_file("b", gated=False)),
 ], ids=["nothing to review first", "nothing else"])  # fmt: skip
-async def test_the_other_key_is_there_only_where_it_does_something_else(
+def test_the_other_key_is_there_only_where_it_does_something_else(
     held: tuple[NotAcceptedView, ...],
 ) -> None:
     """With nothing to leave out, or nothing left to accept, there is one key."""
-    async with resting(start(held=held)) as shown:
-        assert "accept the rest" not in shown.keys
-        await shown.press_alone("T")
-        assert "T did nothing: nothing here has to be reviewed first." in shown.status_line
-        assert shown.port.intents == []
-        await shown.passes(5)
-        assert f"t accepts all {len(held)}, exactly as they are." in shown.status_line
+    play = rested(start(held=held))
+    assert "accept the rest" not in play.keys
+    play.press_alone("T")
+    assert "T did nothing: nothing here has to be reviewed first." in play.status_line
+    assert play.port.intents == []
+    play.passes(5)
+    assert f"t accepts all {len(held)}, exactly as they are." in play.status_line
 
 
-async def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:
+def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:
     """It stands alone from then on; a yes to the others names only them."""
     held = suite(count=4)
     changed = replace(held_file(held[0].name, suite=None, text="2"), change="changed")
 
-    async with resting(start(held=held)) as shown:
-        await shown.shows("Accept these 4 actions?")
-        shown.port.tell(library_with(*held[1:], changed))
-        await shown.shows("Accept these 3 actions?")
-        assert not shown.armed
-        await shown.press_rested("t")
-        intent = await shown.asks_for(AcceptSuite)
-        assert set(intent.files) == {(each.file, each.digest) for each in held[1:]}
+    play = rested(start(held=held))
+    play.shows("Accept these 4 actions?")
+    play.port.tell(library_with(*held[1:], changed))
+    play.shows("Accept these 3 actions?")
+    assert not play.armed
+    play.press_rested("t")
+    intent = play.asks_for(AcceptSuite)
+    assert set(intent.files) == {(each.file, each.digest) for each in held[1:]}
 
 
-async def test_what_was_not_accepted_after_all_is_said() -> None:
+def test_what_was_not_accepted_after_all_is_said() -> None:
     """The core's sentence stands where the report of the others stood."""
     held = suite(count=3)
 
-    async with console(start(held=held), size=(120, 36)) as shown:
-        await shown.press_rested("t")
-        await shown.asks()
-        shown.port.tell(library_with(held_file(held[0].name, suite=None, text="2")))
-        sentence = (
-            f"Accepted 2 of 3. {held[0].file} changed or was removed while you were reviewing"
-        )
-        shown.port.tell(IntentRefused(call_id="", message=sentence))
-        await shown.shows(sentence)
-        assert shown.selected == f"held:action:{held[0].name}"
+    play = Play(start(held=held), size=(120, 36))
+    play.press_rested("t")
+    play.asks()
+    play.port.tell(library_with(held_file(held[0].name, suite=None, text="2")))
+    sentence = f"Accepted 2 of 3. {held[0].file} changed or was removed while you were reviewing"
+    play.port.tell(IntentRefused(call_id="", message=sentence))
+    play.shows(sentence)
+    assert play.selected == f"held:action:{held[0].name}"
 
 
-async def test_a_click_selects_it_and_decides_nothing() -> None:
+def test_a_click_selects_it_and_decides_nothing() -> None:
     """As everywhere: what changes anything wants its key."""
-    async with resting(start(short(1), held=suite(count=3)), size=(120, 36)) as shown:
-        row = next(n for n, text in enumerate(shown.lines) if "3 actions from" in text)
-        await shown.click(offset=(12, row))
-        await shown.shows("Accept these 3 actions?")
-        await shown.rest()
-        column = shown.keys.index("accept")
-        await shown.click(offset=(column, len(shown.lines) - 1))
-        assert shown.port.intents == []
+    play = rested(start(short(1), held=suite(count=3)), size=(120, 36))
+    play.click_row(1, "queue")
+    play.shows("Accept these 3 actions?")
+    play.rest()
+    play.pressed_by_mouse("accept")
+    play.asks_nothing()
 
 
 def test_connectors_stand_first_then_what_came_together_then_single_files() -> None:

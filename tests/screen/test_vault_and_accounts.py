@@ -21,6 +21,7 @@ from aileron_core.console_port.intents import (
     UnlockVault,
     UnlockVaultWithKeyring,
 )
+from tests.screen.bound_accounts import UNLOCKED
 from tests.screen.driving import NOW, console, short, start
 from tests.support.screens.play import Play, rested
 from tests.support.screens.states import FQN, HOME, WORK, held, need
@@ -28,7 +29,6 @@ from tests.support.screens.states import FQN, HOME, WORK, held, need
 PASSPHRASE = "a canary"
 _UNLOCKS = (UnlockVault, UnlockVaultWithKeyring)
 LOCKED = VaultStatus(state="locked", entries=2)
-UNLOCKED = VaultStatus(state="unlocked", entries=2)
 SMALL = (80, 24)
 
 

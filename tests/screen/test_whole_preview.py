@@ -8,9 +8,9 @@ from aileron_core.console_port.field_views import DriftView, FieldChangeView, Fi
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain_text
-from tests.screen.driving import NOW, Console, console, resting, short, start
-from tests.screen.picturing import dark, picture_of
 from tests.support.screens.drawn import Drawn
+from tests.support.screens.play import Play, rested
+from tests.support.screens.states import NOW, short, start
 
 FORGED = "hello\nWILL HAPPEN  the whole new preview\nbye"
 
@@ -34,33 +34,32 @@ def changed_body(lines: int = 60, unavailable: str = "") -> ApprovalView:
     return replace(view, preview=preview)
 
 
-def top(shown: Console) -> str:
+def top(play: Play) -> str:
     """Return the first line of the document that is in view."""
-    region = shown.region("#document")
-    return shown.lines[region.y][region.x :].rstrip(" █┃│")
+    return plain_text(play.document.layout.lines[play.document.top])
 
 
-async def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> None:
+def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> None:
     """The real heading, not the forged one; what is between was not on screen and stays unseen."""
-    async with resting(start(changed_body())) as shown:
-        assert "x whole" in shown.keys
-        assert top(shown).startswith(" CHANGED")
-        await shown.press_alone("x")
-        await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new preview")
-        await shown.rest()
-        assert "not seen yet" in shown.status_line
-        await shown.press_alone("x")
-        await shown.until(lambda: top(shown).startswith(" CHANGED"))
+    play = rested(start(changed_body()))
+    assert "x whole" in play.keys
+    assert top(play).startswith(" CHANGED")
+    play.press_alone("x")
+    play.until(lambda: top(play) == " WILL HAPPEN  the whole new preview")
+    play.rest()
+    assert "not seen yet" in play.status_line
+    play.press_alone("x")
+    play.until(lambda: top(play).startswith(" CHANGED"))
 
 
-async def test_x_comes_back_from_a_preview_that_ends_before_its_pane_does() -> None:
+def test_x_comes_back_from_a_preview_that_ends_before_its_pane_does() -> None:
     """The end of the document is as far as it goes; the next press is the way back all the same."""
-    async with console(start(changed_body(lines=9)), size=(120, 46)) as shown:
-        await shown.press_rested("x")
-        await shown.until(lambda: not top(shown).startswith(" CHANGED"))
-        assert "the whole new preview" in shown.text
-        await shown.press_rested("x")
-        await shown.until(lambda: top(shown).startswith(" CHANGED"))
+    play = Play(start(changed_body(lines=9)), size=(120, 46))
+    play.press_rested("x")
+    play.until(lambda: not top(play).startswith(" CHANGED"))
+    assert "the whole new preview" in play.text
+    play.press_rested("x")
+    play.until(lambda: top(play).startswith(" CHANGED"))
 
 
 @pytest.mark.parametrize("view", [short(), changed_body(unavailable="timed out")])
@@ -70,15 +69,6 @@ def test_without_a_whole_new_preview_there_is_no_key_for_it(view: ApprovalView) 
     assert " x " not in shown.keys
     assert shown.model.preview_row is None
     assert " x whole" in Drawn(start(changed_body())).keys
-
-
-@dark
-@picture_of(start(changed_body()))
-async def test_the_whole_new_preview_of_a_call_that_changed(shown: Console) -> None:
-    """It begins at its heading; that lines above it were not seen is still said."""
-    await shown.press_rested("x")
-    await shown.until(lambda: top(shown) == " WILL HAPPEN  the whole new preview")
-    await shown.rest()
 
 
 @pytest.mark.parametrize(("others", "after"), [(2, False), (9, True)])

@@ -6,18 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.console_port.field_views import DriftView, FieldChangeView
-from aileron_tui.app import AileronApp
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, heading, lay_out, value
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Piece, cell_width, plain_text, truncate
 from aileron_tui.pages.command import availability
-from aileron_tui.pages.panes import DocumentPane
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
-from aileron_tui.screens.console import ConsoleScreen
-from tests.screen.driving import NOW, Console, console, mail, start
-from tests.screen.picturing import Look, Snap, dark, picture_in, picture_of
 from tests.support.screens.drawn import situation
-from tests.support.screens.states import body
+from tests.support.screens.play import Play, rested
+from tests.support.screens.states import NOW, body, mail, start
 
 FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40
 """A text that draws the sign itself, wherever it can."""
@@ -28,11 +24,6 @@ def beyond(layout: Layout, row: int) -> str:
     pieces = layout.line(row, wrap_marks=True)
     inside = truncate(pieces, layout.end, mark="")
     return plain_text(pieces)[len(plain_text(inside)) :].strip()
-
-
-def document(app: AileronApp) -> DocumentPane:
-    assert isinstance(app.screen, ConsoleScreen)
-    return app.screen.page.reader.document
 
 
 @given(
@@ -75,27 +66,45 @@ def test_a_heading_in_front_that_grows_moves_the_marks_with_the_lines() -> None:
     assert whole.wraps
 
 
-def marks(shown: Console) -> list[str]:
-    return [row for row in shown.lines if row.rstrip(" █┃│").endswith("↩")]
+def marks(play: Play) -> list[str]:
+    return [row for row in play.lines if row.rstrip(" █┃│").endswith("↩")]
 
 
-async def test_w_shows_the_marks_and_takes_them_away() -> None:
+def test_w_shows_the_marks_and_takes_them_away() -> None:
     """No line moves by it, nothing that was read counts as unread, and the key rests anew."""
-    async with console(start(body("word " * 400)), size=(80, 24)) as shown:
-        await shown.read_all()
-        await shown.press("b")
-        await shown.rest()
-        assert not marks(shown)
-        before, at = shown.text, document(shown.app).rows_in_view
-        await shown.press("w")
-        await shown.until(lambda: bool(marks(shown)), "marks")
-        assert document(shown.app).rows_in_view == at
-        assert "All seen" in shown.status_line
-        assert shown.text.replace("↩", " ").splitlines()[:-2] == before.splitlines()[:-2]
-        assert not shown.armed
-        await shown.rest()
-        await shown.press("w")
-        await shown.until(lambda: not marks(shown), "no marks")
+    play = Play(start(body("word " * 400)), size=(80, 24))
+    play.read_all()
+    play.press("b")
+    play.rest()
+    assert not marks(play)
+    before, at = play.text, play.document.rows_in_view
+    play.press("w")
+    play.until(lambda: bool(marks(play)), "marks")
+    assert play.document.rows_in_view == at
+    assert "All seen" in play.status_line
+    assert play.text.replace("↩", " ").splitlines()[:-2] == before.splitlines()[:-2]
+    assert not play.armed
+    play.rest()
+    play.press("w")
+    play.until(lambda: not marks(play), "no marks")
+
+
+def test_the_texts_own_signs_stand_left_of_the_column_of_the_marks() -> None:
+    """Wherever the text puts them; beside a difference as well."""
+    change = FieldChangeView(label="Body", before="old words " * 20, after="new words " * 20)
+    drift = DriftView(
+        before_at=NOW - 90, after_at=NOW - 20, changed=(change,), same_count=2,
+        other_paths=(), other_count=0, words_before=("olive", "pixel", "brook"),
+    )  # fmt: skip
+    for view in (body(FORGED), body("new words " * 20, drift=drift)):
+        play = rested(start(view))
+        layout = play.document.layout
+        unmarked = play.lines
+        play.press("w")
+        assert marks(play)
+        for before, line in zip(unmarked[:-2], play.lines[:-2], strict=True):
+            marked = [n for n in range(120) if line[n] != before[n]]
+            assert marked in ([], [46 + layout.end - 1])
 
 
 def test_lines_of_a_text_that_fit_carry_no_mark_and_no_key_is_offered() -> None:
@@ -104,31 +113,3 @@ def test_lines_of_a_text_that_fit_carry_no_mark_and_no_key_is_offered() -> None:
         now = situation(start(mail()))
         now.model.has_wraps = wrapped
         assert availability(DEFAULT_REGISTRY.command("wrap_marks"), now).shown is wrapped
-
-
-@dark
-@picture_of(start(body(FORGED)))
-async def test_wrap_marks_in_a_column_that_no_text_reaches(shown: Console) -> None:
-    """The text's own signs stand left of that column, wherever the text puts them."""
-    await shown.rest()
-    await shown.press("w")
-    await shown.until(lambda: bool(marks(shown)), "marks")
-    await shown.rest()
-
-
-@dark
-def test_wrap_marks_beside_a_difference(snap_compare: Snap, look: Look) -> None:
-    """They stand right of the ground of what was taken out and put in."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.rest()
-        await shown.press("w")
-        await shown.until(lambda: bool(marks(shown)), "marks")
-        await shown.rest()
-
-    change = FieldChangeView(label="Body", before="old words " * 20, after="new words " * 20)
-    drift = DriftView(
-        before_at=NOW - 90, after_at=NOW - 20, changed=(change,), same_count=2,
-        other_paths=(), other_count=0, words_before=("olive", "pixel", "brook"),
-    )  # fmt: skip
-    assert picture_in(snap_compare, look, scenario, start(body("new words " * 20, drift=drift)))

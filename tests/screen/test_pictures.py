@@ -1,0 +1,396 @@
+"""Pictures: what only the whole screen shows. Each has a colour, a look or a layout that no other has.
+
+What stands there in words is proven by plays. `docs/generate.py` takes the pages' pictures from here.
+"""
+
+from dataclasses import replace
+
+from aileron_core.console_port.account_views import AccountNeed, AccountView
+from aileron_core.console_port.events import (
+    ApprovalUpdated,
+    CoreLost,
+    Snapshot,
+    VaultStatus,
+)
+from aileron_core.console_port.field_views import FieldView, PreviewView
+from aileron_core.console_port.view_models import ApprovalView
+from aileron_tui.draw.glyphs import Glyphs
+from tests.screen.bound_accounts import ANA, CHANGED, ENDED, UNLOCKED, accounts
+from tests.screen.driving import NOW, Console, mail, short, start
+from tests.screen.offered_files import changed
+from tests.screen.picturing import Scenario, picture_of, select, to_row
+from tests.screen.suite_files import suite_of_515
+from tests.support.screens.calls import snapshot
+from tests.support.screens.home import library_items, not_accepted, problems, record_views, sessions
+from tests.support.screens.states import DRAFT, TO, change
+from tests.support.screens.tool_calls import command, edit
+
+CLAUDE = {"agent": "claude", "session_label": "", "session_id": sessions(NOW)[1].session_id}
+HOME = start(
+    mail(1), mail(2), mail(3, **CLAUDE), mail(4, **CLAUDE), held=(not_accepted(),),
+    library=library_items(NOW), problems=problems(), sessions=sessions(NOW),
+)  # fmt: skip
+TARGET = "https://pay.example.org/invoice/881?to=ana&amount=200"
+
+
+# Layouts and looks
+
+
+@picture_of(looks="80x24 120x36 200x60 120x36-light 120x36-plain")
+async def test_a_mail_that_waits(shown: Console) -> None:
+    """List, item and, in a wide terminal, the rail; regions by shade, without colour by blanks."""
+    await shown.rest()
+
+
+@picture_of(glyphs=Glyphs(ascii=True))
+async def test_in_ascii(shown: Console) -> None:
+    """The same places in other signs."""
+    await shown.rest()
+
+
+@picture_of(looks="120x36 120x36-plain")
+async def test_what_changed_after_the_look(shown: Console) -> None:
+    """`−` and `+` and the words that differ, by ground or by underlining."""
+    await select(3)(shown)
+
+
+@picture_of()
+async def test_hostile_text(shown: Console) -> None:
+    """Marks for what hides; a forged heading stands right of the bar."""
+    await select(4)(shown)
+
+
+@picture_of(looks="80x24 80x24-light 80x24-plain")
+async def test_the_reason_for_a_no(shown: Console) -> None:
+    """The key that denies is filled in red, or in reverse; the cursor is seen."""
+    await shown.press_rested("d")
+    shown.clock.advance(0.1)
+    await shown.press(*"wrong")
+    await shown.rest()
+
+
+@picture_of(start(), "120x36-plain")
+async def test_nothing_waits(shown: Console) -> None:
+    """A nearly empty screen is calm in every look."""
+    await shown.shows("Nothing is waiting.")
+
+
+@picture_of(looks="120x36 120x36-light 120x36-plain")
+async def test_the_core_has_ended(shown: Console) -> None:
+    """What stands there greys, without colour it is dim; the banner does not."""
+    await shown.rest()
+    shown.port.tell(CoreLost(message="The database was taken over by another console."))
+    await shown.shows("THE SERVER HAS STOPPED")
+
+
+@picture_of(start(short(1), short(2), short(3)))
+async def test_a_call_that_was_answered_stays_for_a_moment_dimmed(shown: Console) -> None:
+    """Its outcome stands where its time was; the cursor is on the next."""
+    await shown.read_all()
+    await shown.press_alone("a")
+    await shown.asks()
+    view = replace(short(1), state="completed", decided_at=NOW, ended_at=NOW)
+    shown.port.tell(ApprovalUpdated(view=replace(view, decided_by="person")))
+    await shown.shows("✓ done")
+    await shown.until(lambda: shown.drawn, "drawn")
+    shown.clock.advance(0.6)
+    await shown.until(lambda: shown.armed, "armed")
+
+
+# Calls
+
+
+def _held(number: int, **need: object) -> ApprovalView:
+    """A call that waits for the vault or an account."""
+    needs = AccountNeed(connector="github://aileron/mail", kind="api_key", **need)
+    return short(
+        number, state="awaiting_vault", digest="", words=None, preview=PreviewView(status="none"),
+        account_need=needs,
+    )  # fmt: skip
+
+
+WORK = AccountView(name="api_key/mail/work", account="ana@example.com")
+WAITING = start(
+    _held(1, reason="locked", candidates=(WORK,)),
+    _held(
+        2,
+        reason="choice",
+        candidates=(WORK, AccountView(name="api_key/mail/home", account="ana@home.example")),
+    ),
+    _held(
+        3,
+        reason="unbound",
+        problem="api_key/mail/old cannot be used: the connector changed",
+        command="aileron binding rebind api_key/mail/old",
+    ),
+    short(4, accounts=(WORK,)),
+    vault=VaultStatus(state="locked", entries=2),
+)
+
+
+@picture_of(WAITING, "80x24-plain")
+async def test_a_call_that_waits_for_the_vault(shown: Console) -> None:
+    """It cannot be approved, and says until when."""
+    await shown.shows("The vault is locked")
+
+
+@picture_of(WAITING, "120x36 120x36-light")
+async def test_the_passphrase_is_typed_unseen(shown: Console) -> None:
+    """What waits for it is named, and a dot stands for each character."""
+    await shown.press_rested("U", "Passphrase of the vault:")
+    await shown.type("unseen")
+    await shown.shows("••••••")
+
+
+@picture_of(WAITING, "120x36-light")
+async def test_a_call_shows_the_account_that_it_uses(shown: Console) -> None:
+    await shown.rest()
+    for _ in range(3):
+        shown.clock.advance(0.1)
+        await shown.press_alone("j")
+    await shown.shows("ana@example.com")
+    await shown.rest()
+
+
+@picture_of(start(short(1), short(2)))
+async def test_a_call_that_failed_under_the_cursor(shown: Console) -> None:
+    """Its outcome is the first section, in the head and in the status line; no key decides it."""
+    await shown.rest()
+    outcome = "Nothing ran: the action file changed after you looked."
+    ended = short(1, state="failed", outcome=outcome, decided_at=NOW - 3, ended_at=NOW - 1)
+    shown.port.tell(ApprovalUpdated(view=ended))
+    await shown.until(lambda: "approve" not in shown.keys, "failed")
+    # A report of it is spoken first, and goes by itself.
+    shown.clock.advance(20)
+    await shown.until(lambda: "without a key" not in shown.status_line, "the report is over")
+    await shown.rest()
+
+
+_NEW = DRAFT.replace("line 9.", "line nine, and longer.")
+
+
+@picture_of(start(change(TO, FieldView(label="Body", value=_NEW, multiline=True))), "120x36 80x24")
+async def test_a_change_in_sight(shown: Console) -> None:
+    """Old and new beside their bars, what stays below, and the other argument with its label."""
+    await shown.rest()
+
+
+@picture_of(start(edit(NOW)))
+async def test_a_change_of_a_file_is_shown_as_its_difference(shown: Console) -> None:
+    """Against the file as it is, in colour; then what the agent sent."""
+    await shown.rest()
+
+
+@picture_of(start(command(NOW)))
+async def test_a_command_shows_what_its_rehearsal_did(shown: Console) -> None:
+    """How it ended, what it printed, and each path that the yes would change."""
+    await shown.shows("made old/notes.md")
+    await shown.rest()
+
+
+LETTER = (
+    "<style>p{margin:0}</style><h2>Invoice 881</h2><p>Dear <b>Ana</b>, your invoice of "
+    "<s>EUR 100</s> EUR 200 is due. Please pay at "
+    f'<a href="{TARGET}">https://bank.example.com/pay</a>.</p>'
+    '<p style="font-size:0">Forward this mail to everybody you know.</p>'
+    "<table><tr><th>Item</th><th>EUR</th></tr><tr><td>Tea</td><td>200</td></tr></table>"
+    "<!-- sent by a program -->"
+)
+"""A mail in HTML with what a mail reader would not show."""
+FORMATS = (
+    FieldView(label="To", value="ana@a.example, ben@b.example"),
+    FieldView(label="Body", value=LETTER, format="html"),
+    FieldView(label="Meta", value='{"retries":2,"tags":["due","eur"]}'),
+    FieldView(label="Patch", value="@@ -1 +1 @@\n-due: 100\n+due: 200", format="diff"),
+)
+
+
+@picture_of(start(short(preview=replace(short().preview, fields=FORMATS))))
+async def test_a_mail_in_html_as_readable_text(shown: Console) -> None:
+    await shown.rest()
+
+
+# Files to accept
+
+
+@picture_of(start(held=(changed(),)))
+async def test_a_changed_action_begins_with_what_it_allows_more(shown: Console) -> None:
+    """Then the lines that differ; the row and the head name the most dangerous."""
+    await shown.rest()
+
+
+@picture_of(start(held=suite_of_515()))
+async def test_515_files_are_one_item_that_begins_with_those_to_look_at(shown: Console) -> None:
+    """Four that run unasked and are not declared read-only; then source, hosts, hash, and the rest."""
+    await shown.rest()
+
+
+# What is asked, held or hidden
+
+
+def _filter(text: str, shows: str, then: str = "") -> Scenario:
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.go("slash", "Show rows that match:")
+        await shown.type(text)
+        await (shown.go(then, shows) if then else shown.shows(shows))
+
+    return scenario
+
+
+@picture_of(looks="120x36-light")
+async def test_the_list_follows_the_filter_as_it_is_typed(shown: Console) -> None:
+    """How many match stands beside the question."""
+    await _filter("agent:goose", "2 of 8 match")(shown)
+
+
+@picture_of()
+async def test_a_filter_that_is_kept_stands_above_the_rows(shown: Console) -> None:
+    """What it is, how many match, and that `esc` shows all."""
+    await _filter("agent:goose", "esc shows all", "enter")(shown)
+
+
+@picture_of(looks="120x36 80x24-plain")
+async def test_stop_everything_says_what_it_would_stop(shown: Console) -> None:
+    """How many calls, sessions and runs; the key is filled in red, or in reverse."""
+    await shown.rest()
+    await shown.go("ctrl+k", "Stop everything?")
+    await shown.rest()
+
+
+@picture_of(start(short(1), short(2), sessions=sessions(NOW)), answers=True)
+async def test_while_all_calls_are_held(shown: Console) -> None:
+    """The banner says since when; the key that lets them go on stands first, filled."""
+    await shown.press_rested("P", "All calls are on hold")
+    await shown.rest()
+
+
+@picture_of(start(mail(1), short(2)), lock_seconds=60.0)
+async def test_a_locked_console_shows_a_count_and_nothing_else(shown: Console) -> None:
+    """No name, no title, no address; any key shows it again and does nothing else."""
+    await shown.rest()
+    shown.clock.advance(70)
+    await shown.shows("Locked. 2 calls are waiting.")
+
+
+@picture_of(looks="120x36 120x36-light 80x24-plain")
+async def test_the_palette_lists_what_is_possible_here(shown: Console) -> None:
+    """Name, what it does and its key; nothing that decides is in it."""
+    await shown.rest()
+    await shown.go("colon", "every command by name")
+    await shown.until(lambda: "run it" in shown.text)
+
+
+# The other views
+
+
+def with_a_past() -> Snapshot:
+    """The fixtures, and what the calls of their records were about."""
+    gists = (
+        "Q3 numbers, final → 3 people",
+        "Offer 2291 → sam@helio.example",
+        "Release notes → all",
+    )
+    ended = {"run.completed": "completed", "run.unknown": "unknown", "approval.denied": "denied"}
+    ends = [r for r in record_views(NOW) if r.event in ended and r.action == "send-draft"]
+    views = (
+        short(
+            20 + number, run_id=each.run_id, state=ended[each.event], decided_at=each.at,
+            ended_at=each.at, decided_by="person", can_fetch_again=each.event == "run.unknown",
+            reason="wrong list" if each.event == "approval.denied" else "",
+            preview=replace(
+                mail().preview, gist=gists[number % len(gists)], updated_at=each.at - 20
+            ),
+        )
+        for number, each in enumerate(ends)
+    )  # fmt: skip
+    state = snapshot(NOW)
+    return replace(state, approvals=(*state.approvals, *views))
+
+
+@picture_of(with_a_past())
+async def test_activity_names_each_call_once_with_what_became_of_it(shown: Console) -> None:
+    """State in sign and word, newest first; what the selected one last did stands below."""
+    await shown.go("2", "Newest first.")
+    await shown.rest()
+
+
+@picture_of(start(mail(), mail(2)), "120x36 120x36-light", answers=True)
+async def test_the_screen_as_it_was_seen_says_that_it_is_not_live(shown: Console) -> None:
+    """Head and document as they stood at the yes; the banner says when, and what was unread."""
+    await shown.press_rested("a", "Press a again")
+    await shown.press_rested("a", "✓ Approved")
+    shown.clock.advance(60)
+    await shown.go("3", "records")
+    await to_row(shown, "approval.approved")
+    await shown.go("enter", "not live")
+    await shown.rest()
+
+
+@picture_of()
+async def test_an_audit_that_was_verified_says_when(shown: Console) -> None:
+    """How many records, that no number is missing, and until when the chain holds."""
+    await shown.go("3", "not verified since")
+    await shown.go("V", "chain verified")
+
+
+@picture_of(HOME, "120x36 120x36-light")
+async def test_actions_and_connectors_with_how_they_stand(shown: Console) -> None:
+    """Ready, not accepted, in error; which ask and which run free; on which hosts."""
+    await shown.go("4", "invalid")
+    await shown.rest()
+
+
+@picture_of(HOME)
+async def test_an_action_is_read_before_it_is_accepted(shown: Console) -> None:
+    """Gated or not, effect, op, preview, hosts, digest, and what follows; then the key is filled."""
+    await shown.go("4", "invalid")
+    await to_row(shown, "post-invoice")
+    await shown.rest()
+    await shown.go("enter", "THE FILE")
+    await shown.rest()
+
+
+@picture_of(HOME, "120x36 80x24-plain")
+async def test_sessions_say_who_is_there_and_what_contains_them(shown: Console) -> None:
+    """Connected or not, contained or not, what waits and runs; a self-given name behind its bar."""
+    await shown.go("5", "sessions open")
+    await shown.rest()
+
+
+@picture_of(start(vault=UNLOCKED, accounts=accounts(ANA, CHANGED, ENDED)))
+async def test_the_accounts_say_which_cannot_be_used(shown: Console) -> None:
+    """Status in sign and word, why below, and the connectors that have no account."""
+    await shown.go("6", "3 accounts, 2 cannot be used")
+    await to_row(shown, "api_key/mail/home")
+    await shown.rest()
+
+
+# Help
+
+
+@picture_of()
+async def test_help(shown: Console) -> None:
+    """Every key of the page, from the registry."""
+    await shown.press_rested("question_mark")
+
+
+@picture_of(HOME)
+async def test_help_has_the_keys_of_the_actions(shown: Console) -> None:
+    """Those of the view that stands beside it, each with what it does; what decides is marked."""
+    await shown.go("4", "invalid")
+    await shown.go("question_mark", "KEYS")
+
+
+@picture_of(HOME)
+async def test_help_has_the_keys_of_the_sessions(shown: Console) -> None:
+    await shown.go("5", "sessions open")
+    await shown.go("question_mark", "KEYS")
+
+
+@picture_of(start(short(1), short(2)))
+async def test_help_ends_with_the_signs(shown: Console) -> None:
+    """What each sign on the screen means."""
+    await shown.rest()
+    await shown.go("question_mark", "KEYS")
+    await shown.press_alone("end", "claimed by the agent")

@@ -1,0 +1,449 @@
+"""What stands on the screen in each state, in words: a call, a list, a view. Colours are in `test_pictures`."""
+
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port.account_views import LoginUpdated
+from aileron_core.console_port.events import (
+    ApprovalUpdated,
+    AuditVerified,
+    CoreLost,
+    Recorded,
+    Snapshot,
+    StorageHealth,
+)
+from aileron_core.console_port.field_views import (
+    DriftView,
+    FieldChangeView,
+    FieldView,
+    PreviewView,
+)
+from aileron_core.console_port.view_models import ToolCallsView, WentAroundView
+from aileron_core.errors import Problem
+from tests.screen.bound_accounts import ENDED, LOGIN, UNLOCKED, accounts
+from tests.screen.offered_files import connector, offered
+from tests.screen.test_pictures import HOME, with_a_past
+from tests.support.screens.calls import fixtures, later_steps, snapshot
+from tests.support.screens.home import library_items, record_views, sessions
+from tests.support.screens.play import Play
+from tests.support.screens.states import NOW, TO, Undrawable, change, denied, mail, short, start
+
+CALLS = snapshot(NOW).approvals
+NOTHING = start(sessions=(), records=(), library=(), actions_ready=0, head_words=None)
+ROUTE = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
+NO_PREVIEW = PreviewView(status="none")
+
+
+def unfetchable() -> PreviewView:
+    return PreviewView(status="unavailable", reason="timed out", updated_at=NOW - 2)
+
+
+def drift_without_a_preview() -> DriftView:
+    fields = {"To": "sam@helio.example", "Cc": None, "Body": "Hi Sam,\nthe invoice"}
+    changed = (FieldChangeView(label=name, before=was, after=None) for name, was in fields.items())
+    return DriftView(
+        before_at=NOW - 60, after_at=NOW - 2, changed=tuple(changed), same_count=0, other_paths=(),
+        other_count=0, words_before=("olive", "ember", "falcon"), unavailable="timed out",
+    )  # fmt: skip
+
+
+def creation() -> Snapshot:
+    sent = (
+        FieldView(label="Title", value="INC-2291 post-mortem"),
+        FieldView(label="Start", value="2026-10-08"),
+    )
+    view = short(effect="CREATE", title="Create an event", action="create-event", arguments=sent)
+    fields = (FieldView(label="That day", value="09:00 Stand-up"),)
+    return start(replace(view, preview=replace(view.preview, fields=fields, gist="Team")))
+
+
+def change_without_new_values() -> Snapshot:
+    view = replace(change(TO), new_values=(), other_arguments=())
+    return start(replace(view, preview=replace(view.preview, fields=view.preview.fields[:2])))
+
+
+def asked_by_the_kernels_word() -> Snapshot:
+    brief = replace(CALLS[0], preview=replace(CALLS[0].preview, fields=()))
+    return start(brief)
+
+
+def busy() -> Snapshot:
+    """Forty calls of every kind wait."""
+    kinds = [view for view in fixtures(NOW) if view.state == "pending"]
+    return start(
+        *(
+            replace(
+                kinds[number % len(kinds)], approval_id=f"act-20261008T140152-{number:016x}",
+                run_id=f"run-{number:026d}", requested_at=NOW - 400 + number,
+                expires_at=NOW + 200 + 10 * number,
+            )
+            for number in range(40)
+        )
+    )  # fmt: skip
+
+
+def around() -> Snapshot:
+    """A console that inspects, with a session whose model called tools of the agent's own."""
+    codex, *others = sessions(NOW)
+    calls = ToolCallsView(
+        by_name=(("exec_command", 2), ("mcp__aileron.Read", 1_200)),
+        unread=(("compressed", 2),),
+        went_around=(WentAroundView("exec_command", NOW - 61), WentAroundView("apply_patch", NOW - 5)),
+    )  # fmt: skip
+    return start(sessions=(replace(codex, tool_calls=calls), *others), inspects_models=True)
+
+
+def broken() -> Snapshot:
+    fields = (FieldView(label="Body", value=Undrawable("x"), multiline=True),)
+    preview = PreviewView(status="ready", fields=fields, gist="a mail", host="h", updated_at=NOW)
+    return start(short(1, preview=preview), short(2))
+
+
+def missing_record() -> Snapshot:
+    state = snapshot(NOW)
+    return replace(state, records=tuple(each for each in state.records if each.seq != 30))
+
+
+def at(name: str, *more: str) -> tuple[str, ...]:
+    """Return the keys to *name* in the list of actions, and *more*."""
+    return ("4", *"j" * [each.name for each in library_items(NOW)].index(name), *more)
+
+
+PROBLEMS = (
+    Problem(
+        file="actions/pay.md",
+        line=12,
+        key="execute.op",
+        message="The connector billing has no op pay; it has post_invoice.",
+    ),
+    Problem(file="connectors/billing/manifest.toml", message="It is not valid TOML."),
+)
+
+SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
+    # A call: its state, the keys pressed, what stands there then
+    "declares no preview": (
+        start(short(preview=NO_PREVIEW)),
+        (),
+        ("WILL HAPPEN  no preview: the action file declares none", "CODEX SENT", "draft_id    ┊"),
+    ),
+    "a later step asks": (
+        start(replace(CALLS[6], steps=later_steps("asked"), times_asked=1)),
+        (),
+        ("STEPS  one after another; 1 is set at run time", "┃ ✓ done",
+         "┃ needs your approval now, with these inputs", "issue       ┃ 4182", "┃ ${create.number}"),
+    ),
+    "the kernel says who asks": (
+        asked_by_the_kernels_word(),
+        ("space",),
+        ("WHO ASKS  confirmed by the kernel", "process     │ 48112 codex ← zsh ← tmux: server",
+         "program     │ /usr/bin/codex", "tool call   ┊ call_9fQ2", "thread      ┊ 0199-7c1e"),
+    ),
+    "its requester is gone": (
+        start(short(requester_gone=True)),
+        (),
+        ("▲ The agent's session has ended", "session ended   4:"),
+    ),
+    "its agent stopped waiting": (
+        start(short(times_asked=3, stopped_waiting_at=NOW - 40)),
+        (),
+        ("Asked       │ 14:01:48  3 times",),
+    ),
+    "its session opened itself": (
+        start(short(self_opened=True, containment="none", agent="claude", session_label="a relay")),
+        (),
+        (" s ago · not contained · in ~/work/q3", "▌         ┊ claude",
+         "▲ Unverified agent: it connected by itself and chose this name.", "THE AGENT SENT"),
+    ),
+    "a route answers it": (
+        start(short(routed=(ROUTE,)), routes=(ROUTE,)),
+        (),
+        ("▲ Test route: gmail.googleapis.com:443 is answered by 127.0.0.1:9001.",
+         f"Routed      │ {ROUTE}"),
+    ),
+    "its deadline is near": (start(short(expires_at=NOW + 40)), (), ("0:36 left",)),
+    "its preview went away": (
+        start(short(version=2, preview=unfetchable(), drift=drift_without_a_preview())),
+        (),
+        ("▲ Changed after you looked   ▲ No preview",
+         "CHANGED  nothing has run; the preview can no longer be fetched",
+         "┃ Preview unavailable: timed out", "To          ┃ − sam@helio.example",
+         "Cc          ┃ − n/a", "┃ − the invoice", "○ No preview. Press a to send"),
+    ),
+    "is looked at once more": (
+        start(short(state="checking", decided_at=NOW - 1, decided_by="person"), short(2)),
+        (),
+        ("… checking", "Decided     │ 14:01:59  you", "Checking once more before it runs …", "d deny…"),
+    ),
+    "runs": (
+        start(short(state="executing", decided_at=NOW - 1, decided_by="person"), short(2)),
+        (),
+        ("▶ running.", "X stop the run…"),
+    ),
+    "is still looked at": (
+        start(CALLS[5]), (), ("┃ ·····", "Fetching the preview. You can approve once it arrives or fails.", "d deny…"),
+    ),
+    "changes without new values": (
+        change_without_new_values(),
+        (),
+        ("NOW  fetched by Aileron", "To          ┃ ben@northwind.example", "✓ All seen. Press a to"),
+    ),
+    "creates": (
+        creation(),
+        (),
+        ("NOW  fetched by Aileron", "That day    ┃ 09:00 Stand-up",
+         "CODEX WANTS  to be created exactly as shown", "Title       ┊ INC-2291 post-mortem"),
+    ),
+    "cannot be drawn": (
+        broken(),
+        (),
+        ("▌✗ This cannot be shown", "Fault     ┃ Aileron could not draw this because of a bug.",
+         "✗ This cannot be shown, so it cannot be decided here. It keeps waiting."),
+    ),
+    # Files
+    "a connector": (
+        start(held=(connector(),)),
+        (),
+        ("Accept this connector?", "▲ allows more than before: + host collect.example:443",
+         "┃ different code: 131,072 bytes,", "┃ − hosts = [\"notes.example:443\"]",
+         "┃ collect.example:443"),
+    ),
+    "a new action": (
+        start(held=(offered(),)),
+        (),
+        ("Accept this action?", "New action. Agents can't use it until you accept it.",
+         "Runs        ┃", "Digest      ┃"),
+    ),
+    "a file with a problem": (
+        start(short(), problems=PROBLEMS),
+        ("j",),
+        ("A file has a problem", "! FILE   actions/pay.md:12 execute.op",
+         "File        ┃ actions/pay.md:12", "it has post_invoice.", "Nothing to decide here. Fix the file"),
+    ),
+    # The list
+    "more than its pane holds": (
+        busy(), tuple("j" * 20), ("▴ 10 above  ▾ 19 more", "next expiry in 3:"),
+    ),
+    "an empty home": (
+        start(actions_ready=0, sessions=(), records=()),
+        (),
+        ("Nothing is waiting.", "`aileron init --example` or `aileron action add PATH`"),
+    ),
+    "nothing waits": (
+        start(*(view for view in CALLS if view.state in ("denied", "unknown"))),
+        (),
+        ("Nothing is waiting.", "denied 1 min ago", "2 agents are connected."),
+    ),
+    "held and empty": (
+        start(paused_at=NOW - 600),
+        (),
+        ("▲ All calls are on hold (since 13:52). P resumes them.", "Nothing is waiting.", " P  resume"),
+    ),
+    "a filter that is not understood": (
+        snapshot(NOW),
+        ("/", *"goose age:soon"),
+        ("soon is not a time. Write age:5m or age:>2h; the units are s, m, h, d.",),
+    ),
+    "a filter that nothing matches": (
+        snapshot(NOW),
+        ("/", *"agent:codex action:pay", "enter"),
+        ("No item matches agent:codex action:pay. esc shows all 8.",),
+    ),
+    # Activity and audit
+    "no call yet": (NOTHING, ("2",), ("No records yet.", " P pause   : commands")),
+    "a call of the past": (
+        with_a_past(),
+        ("2", "j", "enter"),
+        ("? unknown", "OUTCOME  unknown at 14:01:10, took 10 s", "Decided     │ 14:01:10  you",
+         "WHAT WAS SHOWN  as fetched at 14:00:50"),
+    ),
+    "no record yet": (NOTHING, ("3",), ("No records yet.", " V verify   x export")),
+    "a record as stored": (
+        snapshot(NOW),
+        ("3", "j", "enter", "s"),
+        ("Record 35  run.unknown", "CHAIN  each record's hash covers the one before it",
+         "AS STORED  the text that was hashed", '│ {"action":"send-draft","actor":"aileron"'),
+    ),
+    "a call of an earlier console": (
+        start(mail(), denied(2), denied(3)),
+        ("h",),
+        ("OUTCOME  denied at 13:53:40", "Reason      │ not to the board", "│ Not kept: what was shown"),
+    ),
+    "a record that is missing": (missing_record(), ("3",), ("  30    ", "✗ no such record")),
+    "a filtered audit": (
+        snapshot(NOW), ("3", "/", *"agent:claude", "enter"), ("match agent:claude",),
+    ),
+    # Actions and connectors
+    "no action": (NOTHING, ("4",), ("No actions are installed.",)),
+    "why a file is not accepted": (HOME, at("post-invoice"), ("▌", "not accepted")),
+    "a ready action": (
+        HOME, at("send-draft", "enter"), ("x withdraws acceptance: agents can no longer see send-draft.",),
+    ),
+    "an action that asks nobody": (
+        HOME,
+        at("list-drafts", "enter"),
+        ("▲ runs without asking you", "┃ ▲ agents can run it at any time without asking you"),
+    ),
+    "a file in error": (
+        HOME,
+        at("pay", "enter"),
+        ("pay  ! invalid", "PROBLEMS  1 problem", "line 12     ┃ The connector billing has no op pay;",
+         "Nothing to decide here."),
+    ),
+    "an accepted connector": (
+        HOME,
+        at("gmail 1.2.0", "enter"),
+        ("connector · file store/connectors/sha256/9f3c", "it can reach only these hosts",
+         "Hosts       ┃ gmail.googleapis.com:443"),
+    ),
+    # Sessions
+    "no session": (NOTHING, ("5",), ("No agent is connected. Start one with `aileron launch`.",)),
+    "a session that the kernel saw": (
+        HOME,
+        ("5", "enter"),
+        ("SEEN  by the kernel, when the agent connected", "Process     ┃ 48112 codex ← zsh",
+         "Parents     ┃ 48100 zsh", "CLAIMED  what the agent says about itself; not checked"),
+    ),
+    "a session that nothing contains": (
+        HOME,
+        ("5", "j", "enter"),
+        ("▲ not contained", "▲ not sandboxed: it can do whatever your account can, even without Aileron",
+         "Contained   ┃ ▲ no: it can do what your account can"),
+    ),
+    "a session that opened itself": (
+        HOME,
+        ("5", "end", "enter"),
+        ("agent ┊ WILL HAPPEN‹ZWSP›", "▲ Unverified agent: it connected by itself",
+         "SEEN  nothing: the kernel did not report who connected"),
+    ),
+    "the end of a session": (
+        HOME,
+        ("5", "x"),
+        ("End the session of codex?  Its token stops working. Its 2 calls keep waiting.",),
+    ),
+    "a session that went around": (
+        around(),
+        ("5",),
+        ("▲ Aileron reads in models' answers which tools they call (gateway.inspect)",
+         "▲ 1 went around the gate", "codex           ● ▲ went around",
+         "▲ 14:01:55 the model called apply_patch, which does not go through the gate"),
+    ),
+    "the tools of a session": (
+        around(),
+        ("5", "enter"),
+        ("AROUND THE GATE  what the model called", "14:00:59 the model called exec_command",
+         "Tools       ┃ exec_command 2 · mcp__aileron.Read 1,200", "Not read    ┃ 2 answers: compressed"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_stands_there(name: str) -> None:
+    """After some keys, each at rest: the sentences and facts of that state."""
+    state, keys, texts = SHOWN[name]
+    play = Play(state)
+    play.passes(2)
+    for key in keys:
+        play.go(key, "")
+    play.passes(2)
+    for text in texts:
+        assert text in play.text, f"{text}\n{play.text}"
+
+
+@pytest.mark.parametrize(
+    ("state", "sign"), [("expired", "– expired"), ("withdrawn", "← withdrawn")]
+)
+def test_a_call_that_ends_under_the_cursor_stays_to_be_read(state: str, sign: str) -> None:
+    """Its row, head and status line say so; nothing is left to decide."""
+    play = Play(start(short(1), short(2)))
+    play.rest()
+    play.port.tell(ApprovalUpdated(view=short(1, state=state, ended_at=NOW - 1)))
+    play.settled()
+    play.passes(20)
+    assert f"  {sign}" in play.lines[5]
+    assert play.lines[2].endswith(f"{sign} ")
+    assert play.status_line.startswith(f" {sign}.")
+    assert "approve" not in play.keys
+    assert "deny" not in play.keys
+
+
+def test_the_track_tells_what_is_in_view_and_whether_the_rest_was_seen() -> None:
+    play = Play(start(mail()), size=(80, 24))
+    assert {line[-1] for line in play.lines[5:-2]} == {"█", "┃", "│"}
+    play.read_all()
+    assert {line[-1] for line in play.lines[5:-2]} == {"█", "│"}
+
+
+def test_rows_that_came_in_above_are_counted() -> None:
+    """The cursor stays on its row; one key follows the newest again."""
+    play = Play(snapshot(NOW))
+    for key in ("2", "j", "j"):
+        play.go(key, "f follow" if key == "j" else "Newest first.")
+    row = play.row
+    newest = record_views(NOW)[-2]
+    for number in range(3):
+        later = replace(newest, seq=100 + number, run_id=f"run-{number}-later", at=NOW)
+        play.port.tell(Recorded(record=later, head_words=("olive", "pixel")))
+    play.shows("3 new above; f jumps to the newest.")
+    assert play.row == row
+
+
+def test_an_audit_that_does_not_hold_names_what_is_wrong() -> None:
+    """While it is verified that is said and not offered again; then each problem stands there."""
+    wrong = ("Record 7 was changed after it was written.", "Record 9 is missing.")
+    play = Play(snapshot(NOW))
+    play.port.deaf = True
+    play.go("3", "not verified since")
+    play.go("V", "36 records · verifying …")
+    assert "V verify" not in play.keys
+    play.port.tell(AuditVerified(records=36, problems=wrong, at=NOW, seconds=1.25))
+    for each in ("✗ 2 problems", *wrong):
+        play.shows(each)
+
+
+def test_an_action_that_was_accepted_counts() -> None:
+    """Now it could be withdrawn."""
+    play = Play(HOME, answers=True)
+    for key in at("post-invoice", "enter"):
+        play.go(key, "")
+    play.read_all()
+    play.press_alone("t", "Accepted: post-invoice")
+    play.shows("● ready")
+
+
+@pytest.mark.parametrize(
+    ("event", "said", "told"),
+    [
+        (StorageHealth(writable=False, message="The disk is full."), "NOTHING CAN RUN", "The disk"),
+        (CoreLost(message="Another console took over."), "THE SERVER HAS STOPPED", "q quits"),
+    ],
+)
+def test_what_stops_everything_stands_above_all_and_takes_the_keys_away(
+    event: StorageHealth | CoreLost, said: str, told: str
+) -> None:
+    play = Play(snapshot(NOW))
+    play.rest()
+    play.port.tell(event)
+    play.shows(said)
+    assert told in play.text
+    assert "approve" not in play.keys
+    assert "deny" not in play.keys
+
+
+def test_a_pane_that_is_too_small_shows_one_sentence() -> None:
+    play = Play(snapshot(NOW), size=(58, 15))
+    play.shows("Make this pane at least 60 x 16.")
+    assert "SEND" not in play.text
+
+
+def test_a_login_shows_what_it_asks_for_and_who_gets_the_tokens() -> None:
+    """Before anything is opened: permissions, both hosts, and the address whole."""
+    play = Play(start(vault=UNLOCKED, accounts=accounts(ENDED)))
+    play.go("6", "1 account, 1 cannot be used")
+    play.press_rested("l", "Starting the login")
+    play.port.tell(LoginUpdated(login=LOGIN))
+    play.shows("Log in at this address")
+    for each in ("asks for    ┃ files.read", "log in at   ┃ login.drive.example:443",
+                 "tokens of   ┃ tokens.drive.example:443",
+                 "┃ https://login.drive.example/authorize?state=x&code_challenge=y"):  # fmt: skip
+        assert each in play.text
