@@ -1,7 +1,6 @@
 """`y`, `p`, `O` and `u` on the real screen."""
 
 import base64
-import re
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from aileron_core.console_port.field_views import FieldView, PreviewView
-from tests.screen.driving import NOW, Console, console, mail, resting, short, start
+from tests.screen.driving import NOW, Console, mail, resting, short, start
 from tests.support.screens.calls import HOSTILE
-from tests.support.screens.play import Play
+from tests.support.screens.play import Play, rested
 
 INVOICE = PreviewView(
     status="ready",
@@ -34,25 +33,23 @@ def listen(shown: Console) -> list[str]:
     return written
 
 
-def copies(written: list[str]) -> list[str]:
-    found = re.findall(r"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07", "".join(written))
-    return [base64.b64decode(each).decode() for each in found]
+def copied(play: Play) -> list[str]:
+    return [text for what, text in play.asked_of_app if what == "copy"]
 
 
-async def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
+def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
     """The status line says which, how much, and that marks are in it; the raw text never leaves."""
-    async with resting(start(mail(preview=INVOICE))) as shown:
-        written = listen(shown)
-        await shown.go("y", "Copied To, as shown here: 17 characters. y again copies the next.")
-        assert copies(written) == ["sam@helio.example"]
-        await shown.go("y", "Copied Body, as shown here: 8 lines, ")
-        body = copies(written)[1]
-        assert body.startswith("Hi Sam,‹ESC›[2K‹CR›‹ESC›[1A the invoice is ready at\n")
-        assert "‹412 blank lines›" in body
-        assert all(char == "\n" or char.isprintable() for char in body)
-        assert " marks." in shown.status_line
-        await shown.go("y", "Copied Hidden")
-        assert shown.port.intents == []
+    play = rested(start(mail(preview=INVOICE)))
+    play.go("y", "Copied To, as shown here: 17 characters. y again copies the next.")
+    assert copied(play) == ["sam@helio.example"]
+    play.go("y", "Copied Body, as shown here: 8 lines, ")
+    body = copied(play)[1]
+    assert body.startswith("Hi Sam,‹ESC›[2K‹CR›‹ESC›[1A the invoice is ready at\n")
+    assert "‹412 blank lines›" in body
+    assert all(char == "\n" or char.isprintable() for char in body)
+    assert " marks." in play.status_line
+    play.go("y", "Copied Hidden")
+    assert play.port.intents == []
 
 
 async def test_a_copy_goes_around_tmux_as_well() -> None:
@@ -66,24 +63,22 @@ async def test_a_copy_goes_around_tmux_as_well() -> None:
         assert f"\x1bPtmux;\x1b\x1b]52;c;{plain.decode()}\x07\x1b\\" in text
 
 
-async def test_copying_works_in_an_opened_row_and_is_not_offered_over_a_list() -> None:
+def test_copying_works_in_an_opened_row_and_is_not_offered_over_a_list() -> None:
     """There is no field in a list to be copied."""
-    async with console(start(short())) as shown:
-        await shown.go("2", "Newest first.")
-        assert "y copy" not in shown.keys
-        await shown.go("enter", "HISTORY")
-        written = listen(shown)
-        await shown.go("y", "Copied")
-        assert copies(written)
+    play = Play(start(short()))
+    play.go("2", "Newest first.")
+    assert "y copy" not in play.keys
+    play.go("enter", "HISTORY")
+    play.go("y", "Copied")
+    assert copied(play)
 
 
-async def test_a_copy_that_terminals_drop_is_said_to_be_too_long() -> None:
+def test_a_copy_that_terminals_drop_is_said_to_be_too_long() -> None:
     """A silent failure would be believed."""
     long = replace(INVOICE, fields=(FieldView(label="Log", value="x" * 90_000, multiline=True),))
 
-    async with resting(start(mail(preview=long))) as shown:
-        listen(shown)
-        await shown.go("y", "90 kB may be more than the terminal accepts.")
+    play = rested(start(mail(preview=long)))
+    play.go("y", "90 kB may be more than the terminal accepts.")
 
 
 def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
@@ -102,11 +97,11 @@ def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
     assert play.status_line.startswith(" ▲ Hidden text in Body: ")
 
 
-async def test_u_is_offered_only_where_something_is_marked(shown: Console) -> None:
+def test_u_is_offered_only_where_something_is_marked(play: Play) -> None:
     """No dead keys."""
-    assert "code points" not in shown.keys
-    await shown.press_alone("u")
-    assert not shown.app._screens["waiting"].page.model.unfolded
+    assert "code points" not in play.keys
+    play.press_alone("u")
+    assert not play.model.unfolded
 
 
 async def test_o_opens_the_page_of_the_call_at_the_consoles_own_address(tmp_path: Path) -> None:

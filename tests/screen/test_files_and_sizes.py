@@ -9,7 +9,7 @@ from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui.state.queue import Queue
-from tests.screen.driving import mail, resting, short, start
+from tests.screen.driving import mail, short, start
 from tests.support.screens.home import not_accepted
 from tests.support.screens.play import Play, rested
 from tests.support.variants import variants
@@ -102,17 +102,17 @@ def test_another_width_of_the_same_layout_makes_the_key_rest_anew(play: Play) ->
     play.asks()
 
 
-async def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
+def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
     """A line counts once it stood there for 100 ms, however fast one scrolls."""
-    async with resting(start(mail()), size=(80, 24)) as shown:
-        model = shown.model
-        before = model.reading.unseen
-        assert before > 0
-        await shown.press("space")
-        await shown.passes(0)
-        assert model.reading.unseen == before
-        shown.clock.advance(0.2)
-        await shown.until(lambda: model.reading.unseen < before, "seen")
+    play = rested(start(mail()), size=(80, 24))
+    model = play.model
+    before = model.reading.unseen
+    assert before > 0
+    play.press("space")
+    play.passes(0)
+    assert model.reading.unseen == before
+    play.passes(0.2)
+    assert model.reading.unseen < before
 
 
 @pytest.mark.parametrize("columns", [60, 80])
@@ -127,17 +127,16 @@ def test_what_a_small_terminal_says_of_hidden_rows_goes_when_it_grows(columns: i
 
 @pytest.mark.parametrize("rows", variants([35, 36, 37]))
 @pytest.mark.parametrize("wander", [["end", "k"], ["pagedown", "pagedown", "k"]])
-async def test_a_list_begins_with_a_whole_row(rows: int, wander: list[str]) -> None:
+def test_a_list_begins_with_a_whole_row(rows: int, wander: list[str]) -> None:
     """Rows have two lines there; half of one on top had no glyph, no effect and no name."""
-    async with resting(start(*(short(n) for n in range(1, 40))), size=(120, rows)) as shown:
-        for key in wander:
-            await shown.go(key, "▴")
-        await shown.resize(120, rows - 1)
-        assert shown.queue.top % 2 == 0
-        await shown.resize(120, rows)
-        queue = shown.queue
-        first, height = shown.region("#queue").y, queue.height
-        drawn = [line[:45] for line in shown.lines[first : first + height]]
-        assert drawn[0].startswith((" ● SEND", "▌● SEND"))
-        assert any(line.startswith("▌● SEND") for line in drawn)
-        assert any(line.startswith("▌         codex") for line in drawn)
+    play = rested(start(*(short(n) for n in range(1, 40))), size=(120, rows))
+    for key in wander:
+        play.go(key, "▴")
+    play.resize(120, rows - 1)
+    assert play.queue.top % 2 == 0
+    play.resize(120, rows)
+    queue = play.queue
+    drawn = [line[:45] for line in play.lines[4 : 4 + queue.height]]
+    assert drawn[0].startswith((" ● SEND", "▌● SEND"))
+    assert any(line.startswith("▌● SEND") for line in drawn)
+    assert any(line.startswith("▌         codex") for line in drawn)

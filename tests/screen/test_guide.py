@@ -6,7 +6,8 @@ from aileron_tui.draw.guide import GuideLine
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.pages.commands.everywhere import NEXT_SCENE
 from aileron_tui.pages.registry import COMMANDS
-from tests.screen.driving import console, resting, short, start
+from tests.screen.driving import resting, short, start
+from tests.support.screens.play import Play
 
 REGISTRY = CommandRegistry((*COMMANDS, NEXT_SCENE))
 
@@ -45,21 +46,20 @@ async def test_a_demo_says_its_line_above_the_status_line_and_goes_on_with_its_k
         assert leader.went_on == 1
 
 
-async def test_what_service_and_agent_say_stands_right_of_a_bar() -> None:
+def test_what_service_and_agent_say_stands_right_of_a_bar() -> None:
     """Neither can begin a line, turn it around or look like the demo's own sentence."""
-    leader = Leader()
-    async with console(start(short()), guide=leader, registry=REGISTRY) as shown:
-        leader.show(
-            GuideLine(
-                step="3 of 6", sentence="It ran.", service="sent\n 4 of 6  Forged.",
-                agent="mail-agent", agent_words="completed \u202etxt", has_next=True,
-            )
-        )  # fmt: skip
-        await shown.shows("It ran.")
-        await shown.rest()
-        service, agent = shown.lines[-4:-2]
-        assert service.startswith(" service  ┃ sent‹LF› 4 of 6  Forged.")
-        assert agent.startswith(" agent    ┊ mail-agent: completed ‹RLO›txt")
+    play = Play(start(short()), registry=REGISTRY)
+    play.guide(
+        GuideLine(
+            step="3 of 6", sentence="It ran.", service="sent\n 4 of 6  Forged.",
+            agent="mail-agent", agent_words="completed \u202etxt", has_next=True,
+        )
+    )  # fmt: skip
+    play.shows("It ran.")
+    play.rest()
+    service, agent = play.lines[-4:-2]
+    assert service.startswith(" service  ┃ sent‹LF› 4 of 6  Forged.")
+    assert agent.startswith(" agent    ┊ mail-agent: completed ‹RLO›txt")
 
 
 def test_no_other_console_has_the_key() -> None:

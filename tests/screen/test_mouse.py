@@ -6,8 +6,6 @@ from textual.events import MouseScrollDown
 from aileron_core.console_port.intents import RefreshPreview
 from tests.screen.driving import Console, console, key_of, mail, resting, short, start
 
-SIZES = [(80, 24), (120, 36), (200, 60)]
-
 
 async def click(shown: Console, x: int, y: int) -> None:
     await shown.click(offset=(x, y))
@@ -19,7 +17,7 @@ def cell_of(shown: Console, row: int, text: str) -> tuple[int, int]:
     return shown.lines[y].index(text), y
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[int, int]) -> None:
     """On either line of a row; the item that is selected so is not armed."""
     async with resting(start(*(short(n) for n in range(1, 4))), size=size) as shown:
@@ -33,10 +31,9 @@ async def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[
         assert shown.port.intents == []
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_a_click_on_a_key_that_decides_says_which_to_press(size: tuple[int, int]) -> None:
+async def test_a_click_on_a_key_that_decides_says_which_to_press() -> None:
     """Also where that key is filled: not even then does the mouse decide."""
-    async with console(start(short(1)), size=size) as shown:
+    async with console(start(short(1))) as shown:
         await shown.read_all()
         assert " a  approve" in shown.keys
         await click(shown, *cell_of(shown, -1, "approve"))

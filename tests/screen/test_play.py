@@ -16,8 +16,10 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize(
+    ("state", "size"),
+    [*(("fixtures", size) for size in SIZES), ("mails", (120, 36)), ("empty", (80, 24))],
+)
 async def test_a_play_has_the_lines_of_the_console(state: str, size: tuple[int, int]) -> None:
     """After each of some keys that go everywhere; what the field shows of itself is Textual's."""
     made = STATES[state]

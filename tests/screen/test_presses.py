@@ -11,7 +11,7 @@ from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView, 
 from aileron_tui.draw.text import plain_text
 from aileron_tui.input.commands import key_label
 from aileron_tui.state.pending_intents import file_key
-from tests.screen.driving import NOW, Console, console, mail, resting, short, start
+from tests.screen.driving import NOW, Console, console, mail, short, start
 from tests.support.screens.calls import drifted
 from tests.support.screens.home import not_accepted
 from tests.support.screens.play import Play, rested
@@ -242,25 +242,21 @@ def test_a_key_in_a_pane_without_focus_says_why_and_works_once_it_has_the_focus(
     play.asks()
 
 
-async def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_decides_nothing() -> (
-    None
-):
+def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_decides_nothing() -> None:
     """However often it is pressed before the next call has rested under the eye."""
-    async with resting(start(short(1), short(2))) as shown:
-        shown.port.tell(ApprovalUpdated(view=short(1, state="expired", ended_at=NOW)))
-        await shown.passes(60)
-        assert shown.selected == short(1).approval_id
-        await shown.press_alone("a")
-        await shown.shows(
-            "a decided nothing: that row had ended. The next waiting item is now shown."
-        )
-        assert shown.selected == short(2).approval_id
-        assert shown.waiting == [short(2).approval_id]
-        await shown.passes(0.2)
-        await shown.press_alone("a", "Too soon: another item is under the cursor. Press a again.")
-        assert shown.port.intents == []
-        await shown.press_rested("a")
-        await shown.asks()
+    play = rested(start(short(1), short(2)))
+    play.port.tell(ApprovalUpdated(view=short(1, state="expired", ended_at=NOW)))
+    play.passes(60)
+    assert play.selected == short(1).approval_id
+    play.press_alone("a")
+    play.shows("a decided nothing: that row had ended. The next waiting item is now shown.")
+    assert play.selected == short(2).approval_id
+    assert play.waiting == [short(2).approval_id]
+    play.passes(0.2)
+    play.press_alone("a", "Too soon: another item is under the cursor. Press a again.")
+    assert play.port.intents == []
+    play.press_rested("a")
+    play.asks()
 
 
 def test_the_last_row_that_ended_leaves_at_the_next_key() -> None:

@@ -4,8 +4,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from aileron_core.console_port.events import LibraryUpdated, Snapshot, VaultStatus
 from aileron_core.console_port.intents import Approve, Deny
 from aileron_core.settings import NotifySettings
@@ -37,12 +35,9 @@ def footer(shown: Console) -> str:
     return " ".join(shown.keys.split())
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_swapped_keys_are_not_in_force_before_the_settings_are_accepted(
-    size: tuple[int, int],
-) -> None:
+async def test_swapped_keys_are_not_in_force_before_the_settings_are_accepted() -> None:
     """`a` is approve, in footer, help and effect, whatever another program wrote; then it is deny."""
-    async with console(unverified(), size, registry=SWAPPED) as shown:
+    async with console(unverified(), (80, 24), registry=SWAPPED) as shown:
         await shown.shows("▲ keys of config.toml: not in force until you unlock the vault")
         assert "a approve" in footer(shown)
         await shown.press("?")

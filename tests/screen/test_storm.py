@@ -84,19 +84,17 @@ def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen() -> 
     assert play.selected == key_of(31)
 
 
-async def test_an_unaccepted_file_under_the_cursor_keeps_its_place_when_a_call_comes() -> None:
+def test_an_unaccepted_file_under_the_cursor_keeps_its_place_when_a_call_comes() -> None:
     """Files are listed behind calls: the call is at the end until the next key."""
-    async with console(start(short(1), held=(not_accepted(),))) as shown:
-        await shown.press_alone("end")
-        await shown.rest()
-        assert shown.selected == "held:action:post-invoice"
-        shown.port.tell(ApprovalUpdated(view=short(9)))
-        await shown.until(lambda: shown.model.queue.waiting == 2)
-        shown.app.draw_all()
-        await shown.settled()
-        assert shown.selected == "held:action:post-invoice"
-        assert shown.model.queue.items[-1].key == short(9).approval_id
-        assert shown.armed
+    play = Play(start(short(1), held=(not_accepted(),)))
+    play.press_alone("end")
+    play.rest()
+    assert play.selected == "held:action:post-invoice"
+    play.port.tell(ApprovalUpdated(view=short(9)))
+    play.until(lambda: play.model.queue.waiting == 2)
+    assert play.selected == "held:action:post-invoice"
+    assert play.model.queue.items[-1].key == short(9).approval_id
+    assert play.armed
 
 
 def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:

@@ -9,7 +9,7 @@ from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.intents import Accept
 from aileron_tui import words
-from tests.screen.driving import NOW, console, short, start
+from tests.screen.driving import NOW, short, start
 from tests.support.screens.home import not_accepted
 from tests.support.screens.play import Play
 from tests.support.screens.states import Undrawable
@@ -23,41 +23,40 @@ def broken(number: int = 1):
     return short(number, preview=preview)
 
 
-async def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it(
+def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Neither approve nor deny is offered, the status line and the document say so, the log names the place."""
     with caplog.at_level(logging.ERROR, "aileron_tui"):
-        async with console(start(broken())) as shown:
-            await shown.shows(words.status.UNDRAWABLE)
-            await shown.passes(2)
-            assert words.status.UNDRAWABLE in shown.status_line
-            assert "because of a bug" in shown.text
-            assert "approve" not in shown.keys
-            assert "deny" not in shown.keys
-            for key in ("a", "a", "d", "enter", "r", "t"):
-                shown.clock.advance(1)
-                await shown.press_alone(key)
-            assert shown.port.intents == []
-            assert shown.app.is_running
+        play = Play(start(broken()))
+        play.shows(words.status.UNDRAWABLE)
+        play.passes(2)
+        assert words.status.UNDRAWABLE in play.status_line
+        assert "because of a bug" in play.text
+        assert "approve" not in play.keys
+        assert "deny" not in play.keys
+        for key in ("a", "a", "d", "enter", "r", "t"):
+            play.clock.advance(1)
+            play.press_alone(key)
+        assert play.port.intents == []
     (message,) = [r.getMessage() for r in caplog.records if r.name.startswith("aileron_tui")]
     assert message.startswith("an item could not be drawn: RuntimeError in ")
     assert SECRET not in message
 
 
-async def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> None:
+def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> None:
     """The row says so; `j` leaves it; the next item is approved as ever."""
-    async with console(start(broken(1), short(2))) as shown:
-        await shown.shows(words.status.UNDRAWABLE)
-        assert shown.row.startswith("▌✗ This cannot be shown")
-        await shown.press("j")
-        await shown.rest()
-        assert "✓ All seen." in shown.status_line
-        await shown.press_alone("a")
-        await shown.asks()
-        assert shown.port.intents[0].approval_id == short(2).approval_id
-        await shown.press("k")
-        assert words.status.UNDRAWABLE in shown.status_line
+    play = Play(start(broken(1), short(2)))
+    play.shows(words.status.UNDRAWABLE)
+    assert play.row.startswith("▌✗ This cannot be shown")
+    play.press("j")
+    play.rest()
+    assert "✓ All seen." in play.status_line
+    play.press_alone("a")
+    play.asks()
+    assert play.port.intents[0].approval_id == short(2).approval_id
+    play.press("k")
+    assert words.status.UNDRAWABLE in play.status_line
 
 
 def test_content_that_comes_anew_can_be_drawn_and_decided_and_a_drift_takes_that_away() -> None:
