@@ -67,7 +67,7 @@ bench: setup  ## print the measurements of bench/ (minutes; never part of a test
 	$(BIN)/python -m bench
 
 pictures: setup  ## draw the pictures of README and docs from the snapshot tests
-	$(BIN)/python -m pytest -q tests/screen --snapshot-update
+	$(BIN)/python -m pytest -q tests/screen/test_pictures.py --snapshot-update
 	$(BIN)/python docs/generate.py
 
 connector:  ## rebuild the example connector (needs nothing but .venv)

@@ -5,36 +5,34 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from textual.geometry import Size
 
 from aileron_core.console_port.events import ApprovalUpdated
-from aileron_tui.messages import CoreEventArrived
+from aileron_tui.state.apply_event import apply_event
 from aileron_tui.terminal.driver import ConsoleDriver, InputReceived
-from tests.screen.driving import Console, console, short, start
+from tests.screen.driving import NOW, Console, console, short, start
 from tests.support.screens.play import Play
 
 
 def other_content(play: Play) -> None:
     other = replace(short(), version=2, digest="f" * 64)
-    play.app.on_core_event_arrived(CoreEventArrived(ApprovalUpdated(view=other)))
+    apply_event(play.model, ApprovalUpdated(view=other), NOW, play.clock.monotonic())
 
 
 def other_size(play: Play) -> None:
-    size = Size(130, 36)
-    play.app._screens["waiting"].page.resize(*size)
+    play.page.resize(130, 36)
 
 
 @pytest.mark.parametrize("happen", [other_content, other_size])
-async def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
-    shown: Console, happen: Callable[[Console], None]
+def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
+    play: Play, happen: Callable[[Play], None]
 ) -> None:
     """It came within the silence after the press: what was pressed on stands there no more."""
-    await shown.press("a")
-    assert shown.model.arming.awaits_silence
-    happen(shown)
-    shown.clock.advance(0.03)
-    shown.app._screens["waiting"].page.settle(shown.clock.monotonic())
-    assert shown.port.intents == []
+    play.press("a")
+    assert play.model.arming.awaits_silence
+    happen(play)
+    play.clock.advance(0.03)
+    play.page.settle(play.clock.monotonic())
+    assert play.port.intents == []
 
 
 async def test_a_key_that_was_read_takes_the_press_back_before_its_event_is_there(
