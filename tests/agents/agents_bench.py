@@ -9,7 +9,6 @@ import subprocess
 import sysconfig
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from tests.support.core_harness import DRAFT, install_examples
 from tests.support.forked import forked, run_forked
 from tests.support.installing import new_environment
 from tests.support.ordinary import AS_ORDINARY, OWNS
-from tests.support.processes import command_lines
+from tests.support.processes import command_lines, eventually
 from tests.support.server_harness import CLI as AS_TESTS
 from tests.support.server_harness import ROOT, Attended
 
@@ -96,16 +95,13 @@ class Bench:
 
     @property
     def home(self) -> Path:
-        """The person's home."""
         return self.folder / "person"
 
     @property
     def project(self) -> Path:
-        """Where the agent works."""
         return self.folder / "project"
 
     def write(self, name: str, text: str) -> None:
-        """Put a file into the person's home."""
         path = self.home / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -116,7 +112,6 @@ class Bench:
             self.write(name, text)
 
     def prompt(self, agent: str) -> tuple[str, ...]:
-        """Return the arguments that have the agent do one thing and end."""
         return _PROMPTS[agent]
 
     def stand_in(self, program: str, agent: str = "codex") -> dict[str, str]:
@@ -144,12 +139,10 @@ class Bench:
     def aileron(
         self, *words: str, env: Mapping[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
-        """Run a command as the person does, in the project, to its end."""
         command = [*CLI, *words, "--home", str(self.console.home)]
         return run_forked(command, cwd=self.project, env=self.environment(env or {}))
 
     def events(self) -> list[str]:
-        """Return what the console has recorded, oldest first."""
         return [record["event"] for record in self.console.records()]
 
     def asked(self, seconds: float = 60) -> str:
@@ -164,10 +157,7 @@ class Bench:
 
     def wait_for_result(self, text: str, seconds: float = 60) -> None:
         """Return once the model was told *text* as a call's result."""
-        deadline = time.monotonic() + seconds
-        while not any(text in result for result in self.llm.results):
-            assert time.monotonic() < deadline, self.llm.results
-            self.llm.result_received.wait(0.5)
+        eventually(lambda: any(text in result for result in self.llm.results), text, seconds)
 
     def all_passed(self) -> None:
         """Fail unless every request to the model came through the console, and holds no byte of ours."""
@@ -205,7 +195,6 @@ class Bench:
         return list((self.console.home / "run" / "launched").glob(pattern))
 
     def fingerprint(self) -> dict[str, str]:
-        """Return every file of the person's home and the project, with its hash."""
         return {
             str(path.relative_to(self.folder)): hashlib.sha256(path.read_bytes()).hexdigest()
             if path.is_file()
@@ -269,12 +258,10 @@ class Running:
             self._lines |= {line.replace("\0", " ") for line in command_lines().values()}
 
     def kill(self) -> None:
-        """Kill the launcher."""
         self.process.kill()
         self.process.communicate(timeout=60)
 
     def stop(self) -> None:
-        """Collect no more."""
         self._over.set()
         if self._watched:
             self._watch.join()
@@ -345,7 +332,6 @@ def workbench(
     ca_file: Path | None = None,
     inspect: bool = False,
 ) -> Iterator[Bench]:
-    """Set everything up in *folder*."""
     aileron_home = folder / "aileron"
     install_examples(aileron_home)
     (folder / "person").mkdir()

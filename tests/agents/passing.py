@@ -3,15 +3,14 @@
 import contextlib
 import hashlib
 import re
-import time
 from pathlib import Path
 from typing import Any
 
 from tests.agents.llm import ModelRequest
+from tests.support.processes import eventually
 from tests.support.server_harness import query
 
 _TOKEN = re.compile(rb"[A-Za-z0-9_-]{20,}")
-_SECONDS = 60
 
 
 def caller(port: int, server: int) -> int | None:
@@ -29,7 +28,6 @@ def caller(port: int, server: int) -> int | None:
 
 
 def gateway_hashes(home: Path) -> set[str]:
-    """Return the hashes of all gateway tokens that this home ever gave."""
     return {row for (row,) in query(home, "SELECT gateway_hash FROM sessions")}
 
 
@@ -45,15 +43,9 @@ def nothing_of_ours(seen: ModelRequest, hashes: set[str]) -> None:
 
 def on_record(console: Any, count: int) -> list[list[Any]]:
     """Return the requests that the audit says have passed, once there are *count* of them."""
-    deadline = time.monotonic() + _SECONDS
-    while True:
-        found = [
-            each
-            for record in console.records()
-            if record["event"] == "gateway.passed"
-            for each in record["requests"]
-        ]
-        if len(found) >= count:
-            return found
-        assert time.monotonic() < deadline, found
-        time.sleep(0.1)  # the console writes them when it has the time; a file tells nobody
+
+    def passed() -> list[list[Any]]:
+        told = [each for each in console.records() if each["event"] == "gateway.passed"]
+        return [each for record in told for each in record["requests"]]
+
+    return eventually(lambda: len(found := passed()) >= count and found)

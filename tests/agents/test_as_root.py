@@ -46,6 +46,5 @@ def test_without_a_sandbox_root_starts_what_root_likes(folder: Path) -> None:
 
 
 def test_the_doctor_says_it_too(folder: Path) -> None:
-    """It is what a launch would find."""
     done = run_as_root(folder, "doctor")
     assert "Aileron cannot sandbox an agent that runs as root" in done.stdout

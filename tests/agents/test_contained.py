@@ -171,7 +171,6 @@ def test_the_consoles_port_opens_what_the_session_may_and_nothing_else(
 
 
 def test_what_carries_its_bytes_ends_with_the_sandbox(found: dict[str, Any]) -> None:
-    """No process of the launch is left."""
     assert found["left"] == []
 
 
@@ -183,6 +182,5 @@ def test_nothing_of_it_outlives_the_session(found: dict[str, Any]) -> None:
 
 
 def test_the_victim_still_waits(found: dict[str, Any]) -> None:
-    """No decision, no end of another's session: what waited waits."""
     assert found["victim lives"] == 200
     assert found["sent"] == []

@@ -121,7 +121,6 @@ def test_an_answer_that_comes_late_does_not_land_in_the_shell(foreground: Termin
 
 @ONE_WAY
 def test_an_agent_that_dies_of_a_signal_says_so(foreground: Terminal) -> None:
-    """Its exit code is passed: 128 and the signal's number."""
     foreground.until("size 24x80")
     foreground.type("term\r")
     assert foreground.end() == 128 + signal.SIGTERM

@@ -37,7 +37,6 @@ print("NOW", look_up(), [name for name in os.environ if "proxy" in name.lower()]
 
 @pytest.fixture(scope="module")
 def result() -> Iterator[dict[str, Any]]:
-    """What the clients met, and what was reported of them."""
     with ordinary_folder() as folder:
         certificate(folder, *(f"{each}.example" for each in ("alpha", "beta", "late")))
         done = subprocess.run(

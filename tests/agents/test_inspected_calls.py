@@ -50,7 +50,6 @@ def went_around(bench: Bench) -> list[str]:
 
 
 def counts(bench: Bench) -> dict[str, int]:
-    """Return the calls that were counted, once the session's end is on record."""
     records: list[dict[str, dict[str, int]]] = []
 
     def counted() -> bool:

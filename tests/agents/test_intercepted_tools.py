@@ -206,7 +206,6 @@ def tools_in(
 
 
 def prepare(bench: Bench, agent: str) -> None:
-    """Write the settings of its case."""
     bench.configure(agent)
     for name, text in CASES[agent].home.items():
         bench.write(name, text)

@@ -55,7 +55,6 @@ def launch_in(
     home: Path | None = None,
     command: Sequence[str] = CLI,
 ) -> dict[str, Any]:
-    """Launch the script in *bin_* in *project*; return what it found."""
     env = bench.environment({"PATH": f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin"})
     done = run_forked(
         [*command, "launch", "codex", "--home", str(bench.console.home), "--", *args],

@@ -72,7 +72,6 @@ def test_an_approved_call_runs_and_the_model_reads_its_result(
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_denied_call_tells_the_model_the_persons_reason(agent: str, tmp_path: Path) -> None:
-    """No, with a reason: nothing is sent, and the model reads why."""
     with configured(agent, tmp_path) as bench:
         with bench.launched(agent, *bench.prompt(agent)) as running:
             approval = bench.asked()

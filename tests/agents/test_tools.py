@@ -67,7 +67,6 @@ path = extra.inc
 
 
 def launch_days_work(bench: Bench, *options: str, path: str) -> tuple[dict[str, Any], str]:
-    """Return what the agent found, and what the launcher said."""
     done = bench.aileron("launch", "codex", *options, env={"PATH": path})
     return found_by("FOUND", done.stdout), done.stderr
 

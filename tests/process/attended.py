@@ -44,7 +44,6 @@ class ScreenConsole(Console):
         self.pty.until(lambda: "aileron" in self.pty.cells.text, "the first page")
 
     def end(self, number: int = signal.SIGTERM, seconds: float = 20) -> int:
-        """Signal it and wait for its end."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.pty.ended()

@@ -31,7 +31,6 @@ def furnished() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout."""
     return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
 
 
@@ -85,20 +84,17 @@ def sit(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., ScreenConsole]]:
 
 @pytest.fixture
 def attended(attend: Attend) -> Attended:
-    """A console with a person in it."""
     return attend()
 
 
 @pytest.fixture(scope="session")
 def shared_mailbox() -> Iterator[Mailbox]:
-    """The mailbox behind `shared`."""
     with Mailbox() as running:
         yield running
 
 
 @pytest.fixture
 def token(shared: Console) -> str:
-    """A session's token at `shared`."""
     return shared.session()["token"]
 
 

@@ -73,7 +73,6 @@ class Agent:
 
 
 def relay_of(home: Path, **more: str) -> StdioServerParameters:
-    """Return how a client starts the relay of *home*."""
     env = {"PATH": os.environ["PATH"], "AILERON_HOME": str(home), **more}
     return StdioServerParameters(command=RELAY, env=env)
 

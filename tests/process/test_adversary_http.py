@@ -38,23 +38,6 @@ def test_silent_connections_keep_nobody_from_being_heard(serve: Serve, mailbox: 
     assert "a tick failed" not in (console.home / "log" / "aileron.log").read_text()
 
 
-def test_a_head_that_does_not_end_is_dropped_in_time(shared: Console) -> None:
-    """Also on a connection that was answered before, where one byte ends the server's own patience."""
-    first = socket.create_connection(("127.0.0.1", shared.port), timeout=30)
-    second = socket.create_connection(("127.0.0.1", shared.port), timeout=30)
-    host = f"Host: 127.0.0.1:{shared.port}\r\n"
-    with first, second:
-        first.sendall(b"GET /v1/health HTTP/1.1\r\nX-Slow: ")
-        second.sendall(f"GET /v1/health HTTP/1.1\r\n{host}\r\n".encode())
-        answer = b""
-        while not answer.endswith(b"}"):  # head and body may come apart
-            answer += second.recv(4096)
-        assert answer.startswith(b"HTTP/1.1 200")
-        second.sendall(b"G")
-        assert first.recv(1) == b""
-        assert second.recv(1) == b""
-
-
 def test_the_open_streams_of_one_session_lock_no_other_out(serve: Serve, mailbox: Mailbox) -> None:
     """Beyond 128 requests at once a session is told to wait, and others are served."""
     console = serve(mailbox)

@@ -10,7 +10,6 @@ from tests.support.variants import ALL
 
 
 def check_bench(*names: str) -> str:
-    """Run these scripts with `--check`; return what they print."""
     command = [sys.executable, "-m", "bench", "--check", *names]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False

@@ -46,7 +46,6 @@ def by_file(body: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def test_good_files_are_0(absent: Path) -> None:
-    """With a count, and an object of the agreed fields."""
     body = aileron_json("action", "check", str(EXAMPLES), home=absent)
     assert body == {"files": 3, "ok": True, "problems": []}
     said = aileron("action", "check", str(EXAMPLES), home=absent).stdout

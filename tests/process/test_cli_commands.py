@@ -42,7 +42,6 @@ def empty(tmp_path: Path) -> Path:
     [("status",), ("action", "run", "x"), ("open", "approval", "act-20260101T000000-0123456789abcdef")],
 )  # fmt: skip
 def test_without_a_console_it_is_69(home: Path, arguments: tuple[str, ...]) -> None:
-    """And the sentence says how to start one."""
     done = aileron(*arguments, home=home, code=69)
     assert "aileron console" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -51,7 +50,6 @@ def test_without_a_console_it_is_69(home: Path, arguments: tuple[str, ...]) -> N
 
 
 def test_status_says_how_it_is(console: Console) -> None:
-    """The agreed object, with what waits and who is there."""
     token = console.session()["token"]
     console.run("send-draft", {"draft_id": DRAFT}, token)
     found = aileron_json("status", home=console.home)
@@ -83,7 +81,6 @@ def _two_hours_later(text: str) -> str:
 
 
 def test_a_person_reads_local_time_and_a_program_utc(console: Console) -> None:
-    """Of the audit and the log alike."""
     aileron("action", "run", "list-drafts", home=console.home)
     for words in (("audit", "list"), ("logs",)):
         (last,) = aileron_json(*words, "-n", "1", home=console.home)["items"]
@@ -94,7 +91,6 @@ def test_a_person_reads_local_time_and_a_program_utc(console: Console) -> None:
 
 
 def test_a_name_or_id_that_is_almost_right_is_told_the_nearest(console: Console) -> None:
-    """Of actions, connectors, runs and approvals."""
     pending = aileron_json(*SEND, home=console.home, code=75)
     run, approval = pending["audit_id"], pending["approval_id"]
     for words, meant in (
@@ -188,7 +184,6 @@ def test_adding_listing_and_removing_actions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "actions/../../secret.md", "."])
 def test_removing_never_leaves_the_folder(home: Path, name: str) -> None:
-    """Only a file that is listed is removed."""
     secret = home.parent / "secret.md"
     secret.write_text("keep")
     aileron("action", "remove", name, home=home, code=1)
@@ -196,7 +191,6 @@ def test_removing_never_leaves_the_folder(home: Path, name: str) -> None:
 
 
 def test_a_file_with_problems_is_named_and_stops_no_other(tmp_path: Path) -> None:
-    """Exit 1; the problems have the agreed fields and a place."""
     home, folder = empty(tmp_path), tmp_path / "new"
     folder.mkdir()
     text = (EXAMPLES / "actions" / "get-draft.md").read_text()
@@ -216,7 +210,6 @@ def test_a_file_with_problems_is_named_and_stops_no_other(tmp_path: Path) -> Non
 
 
 def test_an_ungated_run_prints_its_output(console: Console) -> None:
-    """Exit 0; with --json the wire's own object."""
     done = aileron("action", "run", "get-draft", "--arg", f"id={DRAFT}", home=console.home)
     assert json.loads(done.stdout)["id"] == DRAFT
     body = aileron_json("action", "run", "list-drafts", "--arg", "max_results=2", home=console.home)
@@ -226,7 +219,6 @@ def test_an_ungated_run_prints_its_output(console: Console) -> None:
 
 @pytest.mark.parametrize("how", variants(["file", "text", "stdin"]))
 def test_arguments_come_as_json_too(console: Console, tmp_path: Path, how: str) -> None:
-    """As text, from a file, from stdin."""
     text = json.dumps({"id": DRAFT})
     file = tmp_path / "args.json"
     file.write_text(text)
@@ -253,7 +245,6 @@ def test_arguments_that_cannot_be_used_are_2(
 
 
 def test_a_failing_op_is_1(console: Console, mailbox: Mailbox) -> None:
-    """With the error's own words, or the one error body."""
     arguments = ("action", "run", "get-draft", "--arg", "id=r-0")
     assert "404" in aileron(*arguments, home=console.home, code=1).stderr
     error = aileron_json(*arguments, home=console.home, code=1)["error"]
@@ -262,7 +253,6 @@ def test_a_failing_op_is_1(console: Console, mailbox: Mailbox) -> None:
 
 
 def test_an_unaccepted_action_is_a_conflict(serve: Serve, mailbox: Mailbox) -> None:
-    """Exit 1, and the sentence says what a person has to do."""
     console = serve(mailbox, accept=False)
     error = aileron_json("action", "run", "list-drafts", home=console.home, code=1)["error"]
     assert (error["class"], error["details"]) == ("conflict", {"outcome": "held_back"})
@@ -271,7 +261,6 @@ def test_an_unaccepted_action_is_a_conflict(serve: Serve, mailbox: Mailbox) -> N
 
 
 def test_a_run_that_waits_is_75(console: Console) -> None:
-    """At once, or after the wait; with --json the 202 body."""
     body = aileron_json(*SEND, home=console.home, code=75)
     assert set(body) == {
         "status", "approval_id", "review_url", "message", "audit_id", "expires_at", "waits_for",
@@ -295,7 +284,6 @@ class Run:
 
 
 def waiting_approval(attended: Attended) -> str:
-    """Return the id of the approval that waits."""
     attended.until(
         lambda: any(v["state"] == "pending" and v["digest"] for v in attended.views.values())
     )
@@ -335,7 +323,6 @@ def test_a_run_ends_with_0_76_or_1_as_person_and_service_say(
 
 
 def test_a_run_that_expires_is_76(home: Path, attend: Attend) -> None:
-    """Nobody answered in time."""
     (home / "config.toml").write_text("[approval]\nexpires_seconds = 1\n")
     attend()
     code, out, _ = Run(home).end()
@@ -344,7 +331,6 @@ def test_a_run_that_expires_is_76(home: Path, attend: Attend) -> None:
 
 
 def test_a_console_that_goes_away_meanwhile_is_69(attended: Attended) -> None:
-    """One sentence, below the one that said what it waited for."""
     run = Run(attended.home)
     waiting_approval(attended)
     attended.end(signal.SIGKILL)
@@ -373,7 +359,6 @@ def test_an_interrupt_is_130_and_the_approval_stays(attended: Attended) -> None:
 
 
 def test_connectors_are_installed_and_listed(tmp_path: Path) -> None:
-    """By their hash; not accepted until a person does."""
     home = empty(tmp_path)
     installed = aileron_json(
         "connector", "install", str(EXAMPLES / "connectors" / "mail-drafts"), home=home
@@ -388,7 +373,6 @@ def test_connectors_are_installed_and_listed(tmp_path: Path) -> None:
 
 
 def test_the_audit_is_read_with_and_without_a_console(console: Console) -> None:
-    """list, show, verify: the agreed fields; the same after the console's end."""
     ran = aileron_json("action", "run", "list-drafts", home=console.home)["audit_id"]
     pending = aileron_json(*SEND, home=console.home, code=75)
     for running in (True, False):
@@ -455,7 +439,6 @@ def test_a_reader_that_goes_away_is_no_fault_of_ours(console: Console) -> None:
               "act-20260101T000000-0123456789ABCDEF", "act-20260101T000000-0123456789abcdef\n"], 2),
 )  # fmt: skip
 def test_opening_takes_an_approvals_id_and_nothing_else(console: Console, bad: str) -> None:
-    """Anything else is a usage error, and no browser is started."""
     marker = console.home.parent / "started"
     done = aileron(
         "open", "approval", bad, home=console.home, code=2, env={"BROWSER": f"touch {marker}"}
@@ -465,7 +448,6 @@ def test_opening_takes_an_approvals_id_and_nothing_else(console: Console, bad: s
 
 
 def test_opening_hands_the_browser_the_consoles_own_page(console: Console, tmp_path: Path) -> None:
-    """As one argument, built from the checked address."""
     seen = tmp_path / "seen"
     browser = program(tmp_path / "browser", f'#!/bin/sh\nprintf "%s\\n" "$#" "$1" > {seen}\n')
     approval = "act-20260101T000000-0123456789abcdef"
@@ -477,7 +459,6 @@ def test_opening_hands_the_browser_the_consoles_own_page(console: Console, tmp_p
 
 
 def test_colour_is_only_for_a_terminal_and_can_be_switched_off(home: Path) -> None:
-    """A pipe gets none; a terminal gets none with --no-color or NO_COLOR."""
     (home / "actions" / "broken.md").write_text("+++\nname = \n+++\n")
     assert "\x1b" not in aileron("action", "list", home=home, code=1).stdout
     words = ("action", "list")

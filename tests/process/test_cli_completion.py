@@ -34,12 +34,10 @@ def completions(home: Path, words: str, *, shell: str = "bash") -> list[str]:
 
 
 def bash_words(home: Path, words: str) -> list[str]:
-    """Return the words that bash is offered."""
     return [line.removeprefix("plain,") for line in completions(home, words)]
 
 
 def test_commands_and_options_are_offered(tmp_path: Path) -> None:
-    """From the tree itself, without a home."""
     home = tmp_path / "none"
     assert {"console", "serve", "status", "action", "audit", "logs"} <= set(
         bash_words(home, "aileron ")
@@ -56,7 +54,6 @@ def test_commands_and_options_are_offered(tmp_path: Path) -> None:
      "aileron status --home "],
 )  # fmt: skip
 def test_files_and_folders_are_left_to_the_shell(tmp_path: Path, words: str) -> None:
-    """Where a command takes a path."""
     kind = "file" if "action" in words else "dir"
     assert completions(tmp_path, words) == [f"{kind},"]
 
@@ -88,7 +85,6 @@ def test_names_and_ids_come_from_the_home_with_and_without_a_console(console: Co
 
 
 def test_an_answered_approval_is_no_longer_offered(attended: Attended) -> None:
-    """`open approval` is for what waits."""
     token = attended.session()["token"]
     approval = attended.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
     attended.ready(approval)

@@ -45,7 +45,6 @@ def test_a_console_opens_in_a_pane_of_its_own_and_shows_the_session(folder: Path
 
 
 def test_a_console_that_runs_is_used(folder: Path) -> None:
-    """No second one is opened."""
     console = Console(folder / "home")
     tmux = in_tmux(folder)
     try:
@@ -57,7 +56,6 @@ def test_a_console_that_runs_is_used(folder: Path) -> None:
 
 
 def test_a_console_that_cannot_start_is_reported(folder: Path) -> None:
-    """Its pane is gone, so the launcher says what to do."""
     (folder / "home" / "of-another-program").write_text("")
     with contextlib.closing(in_tmux(folder)) as tmux:
         tmux.until("Run `aileron console` to see why")
@@ -65,7 +63,6 @@ def test_a_console_that_cannot_start_is_reported(folder: Path) -> None:
 
 
 def test_without_tmux_there_is_a_sentence_how(folder: Path) -> None:
-    """69, and nothing was made."""
     (folder / "home").rmdir()
     env = {**pane_environment(folder), "TMUX": ""}
     done = aileron("launch", "codex", "--console", home=folder / "home", code=69, env=env)

@@ -140,7 +140,6 @@ def test_a_halted_run_survives_a_kill_at_every_step(
 def test_a_kill_while_a_halted_run_is_taken_up_changes_nothing(
     attend: Attend, mailbox: Mailbox, second: str
 ) -> None:
-    """The life after that asks the same."""
     console = attend(failpoint="after recheck.held#2")
     token = console.session()["token"]
     approval = ask_for_chain(console, token)

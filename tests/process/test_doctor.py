@@ -22,7 +22,6 @@ def test_the_doctor_names_what_is_not_contained(home: Path, serve: Serve) -> Non
 
 
 def test_a_missing_agent_fails_only_if_it_was_asked_for(home: Path, tmp_path: Path) -> None:
-    """Exit 0 unless something is broken."""
     nothing = {"PATH": f"/usr/bin{os.pathsep}/bin", "HOME": str(tmp_path)}
     done = aileron("doctor", "codex", home=home, code=1, env=nothing)
     assert "Codex is not installed. Run npm install -g @openai/codex." in done.stdout

@@ -30,7 +30,6 @@ AMPLE = 60.0
 
 
 def typed_lines() -> list[str]:
-    """Return every line of the page that is to be typed."""
     return [line[4:].rstrip() for line in PAGE.splitlines() if line.startswith("    ")]
 
 
@@ -86,7 +85,6 @@ def folder(folder: Path) -> Path:
 
 @pytest.fixture
 def panes(folder: Path) -> Iterator[tuple[Pane, ...]]:
-    """The console's terminal, and two more."""
     made = tuple(Pane(folder, f"t{number}") for number in range(3))
     yield made
     for pane in made:

@@ -42,7 +42,6 @@ def folder(folder: Path) -> Path:
 
 @pytest.fixture
 def two_panes(folder: Path) -> Iterator[tuple[Pane, Pane]]:
-    """The console's terminal, and another."""
     made = Pane(folder, "t0"), Pane(folder, "t1")
     yield made
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):

@@ -112,7 +112,6 @@ HOSTILE = {
 def test_a_hostile_connector_is_checked_installed_and_listed_as_marks(
     tmp_path: Path, home: Path, field: str
 ) -> None:
-    """Names, hosts, keys and values of a manifest."""
     text = HOSTILE[field]
     assert text != MANIFEST
     (tmp_path / "connector.wasm").write_bytes(SMALLEST)

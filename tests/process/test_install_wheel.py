@@ -29,7 +29,6 @@ def home(folder: Path) -> Path:
 def run_installed(
     installed: Installed, home: Path, *words: str, code: int = 0, **more: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of the wheel's programs in the home's own folder."""
     done = subprocess.run(
         [str(installed.bin / words[0]), *words[1:]],
         env=installed.environment(home, **more), cwd=home.parent, capture_output=True, text=True,
@@ -80,7 +79,6 @@ def test_the_wheel_holds_the_three_packages_with_their_data_and_nothing_else(whe
 
 
 def test_the_wheel_names_its_programs_licence_and_python(wheel: Path) -> None:
-    """What an installer reads."""
     with zipfile.ZipFile(wheel) as opened:
         (folder,) = {name.split("/")[0] for name in opened.namelist() if ".dist-info/" in name}
         facts = opened.read(f"{folder}/METADATA").decode()
@@ -110,7 +108,6 @@ def test_the_wheel_of_the_source_distribution_is_the_same(wheel: Path, tmp_path:
 def test_the_programs_run_from_the_wheel_and_not_from_the_checkout(
     installed: Installed, home: Path
 ) -> None:
-    """Every package that they import is in the environment."""
     text = run_installed(installed, home, "aileron", "version").stdout
     assert re.fullmatch(r"aileron \d+\.\d+\.\d+\S*\n", text)
     assert "aileron-mcp" in run_installed(installed, home, "aileron-mcp", "--help").stdout

@@ -37,7 +37,6 @@ def test_an_address_of_a_sessions_own_is_for_augment_mode_and_never_gets_a_key_o
 
 
 def test_what_means_nothing_with_augment_is_refused(home: Path) -> None:
-    """Before anything is started."""
     done = aileron("launch", "--sandbox=offline", "--augment", "python3", home=home, code=2)
     assert "--sandbox has no effect with --augment" in done.stderr
     done = aileron("launch", "--augment", "no-such-program-here", home=home, code=None)

@@ -17,10 +17,7 @@ from tests.support.variants import ALL
 
 BIN = Path(sys.executable).parent
 NOT_HERE = pytest.mark.skipif(not ALL, reason="takes a minute and a compiler: make test-all")
-LANGUAGES = [
-    pytest.param(
-        "python", marks=NOT_HERE
-    ),  # test_first_connector.py goes the same way at a terminal
+LANGUAGES = [  # what is made without one is built and called in test_first_connector.py
     pytest.param("zig", marks=NOT_HERE),
     pytest.param("go", marks=[NOT_HERE, pytest.mark.timeout(900)]),
     pytest.param("rust", marks=[NOT_HERE, pytest.mark.timeout(900)]),
@@ -125,7 +122,6 @@ def test_without_its_compiler_a_connector_is_made_and_its_build_says_what_to_ins
 
 
 def test_nothing_is_overwritten(folder: Path) -> None:
-    """Neither a folder nor a file; what is there stays as it is."""
     (folder / "there").mkdir()
     (folder / "there" / "manifest.toml").write_text("mine")
     (folder / "file").write_text("mine")

@@ -189,7 +189,6 @@ def test_without_a_browser_a_code_is_entered_on_another_device(folder: Path) -> 
 
 
 def test_what_needs_a_person_says_so(oauth_place: Place) -> None:
-    """Without a terminal, with --json, and with options that are another kind's."""
     done = aileron("binding", "setup", "scripted", "--json", home=oauth_place.home, code=2)
     assert "without --json" in done.stdout
     done = aileron("binding", "setup", "scripted", "--secret-fd", "0", home=oauth_place.home, code=2, stdin="x" * 20)  # fmt: skip

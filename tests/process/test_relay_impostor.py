@@ -197,7 +197,6 @@ def test_passing_the_question_on_to_the_real_console_proves_nothing(
     ],
 )
 def test_any_other_address_is_refused_with_the_forms_there_are(tmp_path: Path, url: str) -> None:
-    """Nothing but the named forms is ever connected to."""
     assert "AILERON_URL must be" in refused(tmp_path / "home", AILERON_URL=url, AILERON_TOKEN=TOKEN)
 
 
@@ -205,7 +204,6 @@ def test_any_other_address_is_refused_with_the_forms_there_are(tmp_path: Path, u
 def test_over_tls_the_certificate_is_the_pinned_one_or_nothing_is_sent(
     tmp_path: Path, right_pin: bool
 ) -> None:
-    """The pin decides, before the token leaves."""
     both = certificate(tmp_path, "x")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(both)

@@ -98,6 +98,5 @@ def test_the_one_file_needs_no_package_and_takes_none_from_the_environment(
 
 
 def test_a_place_where_the_one_file_cannot_be_written_is_a_sentence(home: Path) -> None:
-    """No traceback, and the exit code says that it failed."""
     done = aileron("mcp-relay", "--zip", str(home / "no" / "relay.pyz"), home=home, code=1)
     assert "relay.pyz" in done.stderr

@@ -97,7 +97,7 @@ async def test_list_changes_arrive_after_a_restart_in_the_new_era(killable: Proc
     assert "after_restart" in names
 
 
-@pytest.mark.parametrize("meta", [None, NEW])
+@pytest.mark.parametrize("meta", variants([NEW, None]))
 def test_a_call_that_may_have_run_is_never_repeated(
     killable: ProcessConsole, meta: dict[str, Any] | None
 ) -> None:
@@ -124,8 +124,9 @@ def hold_call(relay: RawRelay, console: ProcessConsole, id_: int = 1, **params: 
     eventually(lambda: console.control.state()["polls"] == before + 1, "the call is held")
 
 
-@pytest.mark.parametrize("meta", [None, NEW])
-@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize(
+    ("meta", "allowed"), variants([(NEW, True), (None, False), (NEW, False), (None, True)], 2)
+)
 def test_a_call_that_is_held_while_the_console_is_killed_gets_its_outcome(
     killable: ProcessConsole, meta: dict[str, Any] | None, allowed: bool
 ) -> None:
@@ -154,12 +155,10 @@ def test_a_call_that_is_held_while_the_console_is_killed_gets_its_outcome(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("era", [OLD_ERA, NEW_ERA])
+@pytest.mark.parametrize("era", variants([NEW_ERA, OLD_ERA]))
 async def test_the_official_client_gets_the_outcome_of_a_call_over_a_kill(
     killable: ProcessConsole, era: str
 ) -> None:
-    """It notices nothing of the restart."""
-
     def kill_and_approve() -> None:
         eventually(lambda: killable.control.state()["polls"] == 1, "the call is held")
         restart(killable)
@@ -229,7 +228,6 @@ def test_a_held_call_of_a_console_that_stays_away_names_its_approval(
 
 
 def test_a_call_that_no_console_took_is_said_to_be_safe_to_repeat(killable: ProcessConsole) -> None:
-    """And one that may have run is not."""
     relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN, AILERON_WAIT_SECONDS="2")
     relay.handshake()
     relay.send("tools/call", 1, name="stall", arguments={})
@@ -316,7 +314,6 @@ def test_a_console_that_stays_away_ends_the_relay(killable: ProcessConsole, aski
 
 
 def test_a_client_that_asked_for_no_progress_gets_none(killable: ProcessConsole) -> None:
-    """Nothing but the answer is written for it."""
     relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     relay.send("tools/call", 1, name="send_draft", arguments={})

@@ -33,7 +33,6 @@ def test_a_token_is_returned_once_and_kept_nowhere(serve: Serve, mailbox: Mailbo
 
 
 def test_arguments_and_previews_are_not_in_the_log(console: Console) -> None:
-    """Nor what a service said."""
     token = console.session()["token"]
     marker = "zebra-crossing-41"
     console.run("list-drafts", {"query": marker}, token)

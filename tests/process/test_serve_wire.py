@@ -28,7 +28,6 @@ def exchange(shared: Console, data: bytes, seconds: float = 10) -> bytes:
 
 
 def test_health_is_for_everybody(shared: Console) -> None:
-    """It says that it lives, and nothing else."""
     for local in (False, True):
         answer = shared.get("/v1/health", local=local)
         assert (answer.status, answer.json) == (200, {"status": "ok"})
@@ -36,7 +35,6 @@ def test_health_is_for_everybody(shared: Console) -> None:
 
 
 def test_the_document_is_served(shared: Console) -> None:
-    """To everybody, as OpenAPI 3.1."""
     assert shared.get("/v1/openapi.json").json["openapi"] == "3.1.0"
 
 
@@ -94,14 +92,11 @@ def test_only_json_is_read(shared: Console, token: str, media: str) -> None:
     ("body", "says"),
     [
         (b"{", "not JSON"),
-        (b"[]", "object"),
         (b"\xff\xfe{}", "not JSON"),
         (b'{"args": {"n": NaN}}', "NaN"),
         (b'{"args": {}, "args": {"query": "x"}}', "twice"),
-        (b'{"args": {"query": "a", "query": "b"}}', "twice"),
         (b'{"args": {}, "arg": 1}', "'arg'"),
         (b'{"args": ' + b"[" * 100_000, "not JSON"),
-        (b'{"args": {"n": ' + b"9" * 10_000 + b"}}", "not JSON"),
         (b"", "'args'"),
         (b'{"args": {}, "idempotency_key": 5}', "idempotency_key"),
         (b'{"args": {}, "idempotency_key": "' + b"k" * 129 + b'"}', "idempotency_key"),
@@ -111,7 +106,6 @@ def test_only_json_is_read(shared: Console, token: str, media: str) -> None:
 def test_a_body_that_is_not_of_the_form_is_refused(
     shared: Console, token: str, body: bytes, says: str
 ) -> None:
-    """With what is wrong, and 400."""
     answer = shared.request("POST", RUN, raw=body, token=token)
     assert answer.status == 400
     assert answer.error["class"] == "invalid_request"
@@ -136,38 +130,23 @@ def test_a_stated_length_is_refused_before_the_body_is_sent(shared: Console, tok
     assert exchange(shared, head.encode()).startswith(b"HTTP/1.1 413 ")
 
 
-def test_a_chunked_body_over_the_limit_is_refused(shared: Console, token: str) -> None:
-    """Without a stated length it is counted while it comes."""
-    connection = shared.connection()
-    chunks = (b'{"args": {"query": "' if n == 0 else b"x" * 65536 for n in range(40))
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # told before all was sent
-        connection.request("POST", RUN, chunks, headers, encode_chunked=True)
-    response = connection.getresponse()
-    assert response.status == 413
-    assert json.loads(response.read())["error"]["class"] == "payload_too_large"
-    connection.close()
-
-
-@pytest.mark.parametrize("size", [MIB + 1, 3 * MIB])
+@pytest.mark.parametrize("path", [RUN, "/mcp"])
 @pytest.mark.parametrize("stated", [True, False])
-def test_what_is_mounted_has_the_same_limit(
-    shared: Console, token: str, size: int, stated: bool
+def test_a_body_that_is_too_long_is_refused_while_it_comes(
+    shared: Console, token: str, path: str, stated: bool
 ) -> None:
-    """`/mcp` answers 413 too, in the one error body."""
+    """Without a stated length it is counted; what is mounted has the same limit, in the one error body."""
     headers = {
         "Authorization": f"Bearer {token}",
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
     }
     connection = shared.connection()
-    body = b'{"x": "' + b"x" * size
+    body = b'{"args": {"query": "' + b"x" * 3 * MIB
     pieces = (body[at : at + 65536] for at in range(0, len(body), 65536))
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        if stated:
-            connection.request("POST", "/mcp", body, headers)
-        else:
-            connection.request("POST", "/mcp", pieces, headers, encode_chunked=True)
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # told before all was sent
+        given = body if stated else pieces
+        connection.request("POST", path, given, headers, encode_chunked=not stated)
     response = connection.getresponse()
     assert response.status == 413
     assert json.loads(response.read())["error"]["class"] == "payload_too_large"
@@ -175,7 +154,6 @@ def test_what_is_mounted_has_the_same_limit(
 
 
 def test_a_chunked_body_within_the_limit_is_read(shared: Console, token: str) -> None:
-    """Chunked is not refused for its own sake."""
     connection = shared.connection()
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     parts = iter([b'{"args"', b": {}}"])
@@ -206,7 +184,6 @@ def test_a_head_without_an_end_is_cut_off(shared: Console) -> None:
 def test_what_is_no_route_is_404_in_the_one_error_body(
     shared: Console, token: str, path: str
 ) -> None:
-    """No redirect, no page, no hint."""
     for method in ("GET", "POST"):
         answer = shared.request(method, path, token=token)
         assert (answer.status, answer.error["class"]) in {(404, "not_found"), (405, "invalid_request")}  # fmt: skip
@@ -229,7 +206,6 @@ def test_what_is_no_route_is_404_in_the_one_error_body(
 def test_another_method_is_405_and_says_which_is_answered(
     shared: Console, token: str, method: str, path: str, allowed: str
 ) -> None:
-    """In the one error body, with Allow."""
     answer = shared.request(method, path, token=token)
     assert answer.status == 405
     assert allowed in answer.headers["allow"]
@@ -251,14 +227,12 @@ def test_head_is_get_without_a_body_and_without_an_effect(shared: Console, token
 
 @pytest.mark.parametrize("wait", ["61", "-1", "1.5", "", "%D9%A3", "9" * 5000])
 def test_a_wait_that_is_not_0_to_60_is_refused(shared: Console, token: str, wait: str) -> None:
-    """400, never a fault of ours."""
     unknown = f"/v1/action-approvals/act-20260101T000000-{'0' * 16}/result?wait={wait}"
     answer = shared.get(unknown, token=token)
     assert answer.error["class"] == "invalid_request"
 
 
 def test_bytes_that_are_not_http_are_refused(shared: Console) -> None:
-    """And the console goes on."""
     for data in (b"\x16\x03\x01\x02\x00\x01" * 20, b"GET\r\n\r\n", b"\x00" * 100 + b"\r\n\r\n"):
         assert exchange(shared, data).startswith(b"HTTP/1.1 400 ")
     smuggle = b"POST /v1/health HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" % shared.port
@@ -282,7 +256,6 @@ def test_a_hostile_host_on_the_socket_breaks_nothing(shared: Console) -> None:
 def test_a_session_that_is_not_of_the_form_is_not_opened(
     shared: Console, change: dict[str, Any]
 ) -> None:
-    """400 names the key."""
     body = {"agent": "a", "cwd": "/", **change}
     answer = shared.post("/v1/sessions", body, local=True)
     assert answer.status == 400
@@ -294,7 +267,6 @@ def test_a_session_that_is_not_of_the_form_is_not_opened(
 def test_ops_of_a_connector_are_for_launched_sessions_and_accepted_connectors(
     shared: Console,
 ) -> None:
-    """What nobody accepted stops the opening."""
     body: dict[str, Any] = {"agent": "a", "cwd": "/"}
     asked = ["mail-drafts.list_drafts"]
     relay = shared.post("/v1/sessions", {**body, "plugin_tools": asked}, local=True)
@@ -306,7 +278,6 @@ def test_ops_of_a_connector_are_for_launched_sessions_and_accepted_connectors(
 
 
 def test_actions_are_listed_as_agreed(shared: Console, token: str) -> None:
-    """Names, tools, schemas; and one of them by its name."""
     answer = shared.get("/v1/actions", token=token).json
     assert [item["name"] for item in answer["items"]] == ["get-draft", "list-drafts", "send-draft"]
     assert [item["gated"] for item in answer["items"]] == [False, False, True]
@@ -318,7 +289,6 @@ def test_actions_are_listed_as_agreed(shared: Console, token: str) -> None:
 
 
 def test_the_page_of_an_approval_is_one_page_for_every_id(shared: Console, token: str) -> None:
-    """It shows nothing, decides nothing, and is not kept."""
     pending = shared.run("send-draft", {"draft_id": DRAFT}, token).json
     known = shared.get(pending["review_url"].removeprefix(shared.url))
     unknown = shared.get(f"/review/{APPROVAL}")

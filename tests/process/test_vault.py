@@ -269,6 +269,7 @@ def test_a_wrong_or_useless_passphrase_ends_the_start(home: Path) -> None:
 # At a terminal
 
 
+@pytest.mark.real
 def test_the_passphrase_is_typed_unseen_and_twice(home: Path, serve: Serve) -> None:
     def ask(*words: str) -> Pty:
         return Pty([*CLI, "vault", *words, "--home", str(home)])
@@ -308,21 +309,3 @@ def test_without_a_terminal_or_a_console_it_says_what_to_do(home: Path) -> None:
     for command in ("unlock", "lock", "change-passphrase"):
         assert "aileron console" in aileron("vault", command, home=home, code=69).stderr
     assert aileron_json("vault", "status", home=home)["state"] == "locked"
-
-
-def test_a_damaged_vault_is_said_where_it_is_looked_at(home: Path, serve: Serve) -> None:
-    make_vault(home, PHRASE)
-    console = serve()
-    assert console.unlock(PHRASE).status == 200
-    # It writes the previous file as well.
-    assert console.ask("ChangePassphrase", old=PHRASE, new=OTHER).status == 204
-    console.end()
-    (home / "vault.json").write_text("{")
-    assert "vault.json is damaged. vault.json.previous" in (
-        aileron("vault", "status", home=home).stdout
-    )
-    console.start()
-    answer = console.unlock(OTHER).json["VaultUnlocked"]
-    assert "vault.json.previous" in answer["problem"]
-    recorded = [each for each in console.records() if each["event"] == "vault.unlocked"]
-    assert "vault.json.previous" in json.dumps(recorded[-1])

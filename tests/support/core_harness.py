@@ -514,7 +514,6 @@ class Core:
         return await records(self.app, event)
 
     async def until_record(self, event: str, count: int = 1) -> list[dict[str, Any]]:
-        """Return the bodies of *event* once there are *count* of them."""
         async with asyncio.timeout(PATIENCE):
             while len(found := await self.records(event)) < count:
                 self._heard.clear()
@@ -523,7 +522,6 @@ class Core:
         return found
 
     async def another_session(self) -> Session:
-        """Open a second agent's session."""
         return (await open_session(self.app)).session
 
 

@@ -106,7 +106,6 @@ PRINT = "(call $print (i32.const 1) (i32.const {at}) (i32.const {total}))"
 def install_guest(
     store: ConnectorStore, engine: WasmEngine, module: bytes, manifest: bytes
 ) -> WasmConnector:
-    """Install a module with its manifest."""
     entry = store.install_bytes(module, manifest)
     return WasmConnector(
         identity=entry.identity, manifest=entry.manifest, store=store, engine=engine
@@ -121,13 +120,11 @@ def call(connector: WasmConnector, op: str = "x", **kwargs: Any) -> OpResult:
 
 
 def failed(result: OpResult) -> Failure:
-    """Return how an op ended that had to fail."""
     assert result.failure is not None, result.output
     return result.failure
 
 
 def output(result: OpResult) -> Any:
-    """Return what an op returned that had to succeed."""
     assert result.failure is None, result.failure
     return result.output
 

@@ -33,7 +33,6 @@ def build_wheel(source: Path, folder: Path) -> Path:
 
 
 def build_sdist(source: Path, folder: Path) -> Path:
-    """Build the source distribution of *source* and return it."""
     python = Path(sys.executable)
     if find_spec("hatchling") is None:
         python = new_environment(folder / "builder")

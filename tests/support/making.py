@@ -20,7 +20,6 @@ def program(path: Path, text: str = "#!/bin/sh\n", mode: int = 0o755) -> Path:
 
 
 def huge(path: Path, megabytes: int) -> None:
-    """Make a file of that apparent size, and the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         file.truncate(megabytes << 20)

@@ -181,12 +181,10 @@ class Person:
         return result_body(row)
 
     async def approve(self) -> None:
-        """Say yes to whatever waits."""
         for view in self._waiting():
             await self._app.approvals.approve(view.approval_id, view.digest)
 
     async def deny(self, reason: str) -> None:
-        """Say no to whatever waits."""
         for view in self._waiting():
             await self._app.approvals.deny(view.approval_id, reason)
 
@@ -421,7 +419,6 @@ class RawRelay:
         return self.answer_of(id_)
 
     def answer_of(self, *ids: Any) -> dict[str, Any]:
-        """Return the next answer to any of *ids*."""
         return self.read_until(lambda m: m.get("id") in ids and "method" not in m)
 
     def initialize(self, version: str = "2025-11-25", client: str = "a-test") -> dict[str, Any]:
@@ -440,7 +437,6 @@ class RawRelay:
         return answer
 
     def end(self) -> tuple[int, str]:
-        """Close stdin; return the exit code and what was said on stderr."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         return self.outcome()

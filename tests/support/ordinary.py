@@ -162,7 +162,6 @@ def become() -> None:
 
 
 def main() -> None:
-    """Become the ordinary user, then the program."""
     become()
     os.execvp(sys.argv[1], sys.argv[1:])
 

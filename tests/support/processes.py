@@ -18,12 +18,10 @@ def _stats() -> Iterator[tuple[int, str, int]]:
 
 
 def alive() -> set[int]:
-    """Return every process that has not ended."""
     return {pid for pid, state, _ in _stats() if state not in "ZX"}
 
 
 def states(*pids: int) -> set[str]:
-    """Return the states of those of *pids* that are there."""
     return {state for pid, state, _ in _stats() if pid in pids}
 
 

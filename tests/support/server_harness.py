@@ -244,16 +244,13 @@ class Console:
         return answer.json
 
     def ask(self, intent: str, /, **fields: Any) -> Answer:
-        """Send an intent over the home's socket, as commands do."""
         return self.post("/v1/intents", {intent: fields}, local=True)
 
     def unlock(self, phrase: str) -> Answer:
-        """Unlock the vault, as the command does."""
         return self.ask("UnlockVault", passphrase=phrase)
 
     @property
     def vault(self) -> str:
-        """The state of the vault."""
         return self.ask("ReadVault").json["VaultStatus"]["state"]
 
     def run(self, action: str, args: Any, token: str, **more: Any) -> Answer:
@@ -275,12 +272,10 @@ class Console:
             connection.close()
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the bodies of the audit, oldest first."""
         found = query(self.home, "SELECT body FROM audit ORDER BY seq")
         return [json.loads(body) for (body,) in found]
 
     def rows(self, columns: str = "state") -> list[tuple[Any, ...]]:
-        """Return columns of the runs, oldest first."""
         return query(self.home, f"SELECT {columns} FROM runs ORDER BY run_id")
 
 
@@ -397,7 +392,7 @@ def aileron_json(*arguments: str, **more: Any) -> dict[str, Any]:
     return content
 
 
-def on_a_terminal(*words: str | bytes, home: Path, keys: bytes = b"", **env: str) -> bytes:
+def on_a_terminal(*words: str | bytes, home: Path, **env: str) -> bytes:
     """Run a command with a terminal for all three streams; return what the terminal was sent."""
     ours, theirs = pty.openpty()
     command = [*CLI, *map(os.fsdecode, words), "--home", str(home)]
@@ -406,8 +401,6 @@ def on_a_terminal(*words: str | bytes, home: Path, keys: bytes = b"", **env: str
     with forked(command, **streams, env={**kept, **env}) as process:
         os.close(theirs)
         found = b""
-        if keys:
-            os.write(ours, keys)
         with contextlib.suppress(OSError):  # EIO: the other end is closed
             while select.select([ours], [], [], 60)[0] and (data := os.read(ours, 65536)):
                 found += data

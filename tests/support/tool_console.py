@@ -5,7 +5,6 @@ import json
 import queue
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -156,11 +155,3 @@ def tool_console(home: Path) -> Iterator[ToolConsole]:
         server.shutdown()
         server.server_close()
         lock.release()
-
-
-def until(true: Any, seconds: float = SECONDS) -> None:
-    """Return once *true* returns something that is."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

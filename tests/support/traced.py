@@ -32,7 +32,6 @@ class Traced:
 
     @property
     def text(self) -> str:
-        """Everything of every span."""
         return "\n".join(json.dumps(json.loads(span.to_json())) for span in self.spans)
 
     def named(self, name: str) -> ReadableSpan:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.builtin_worker import Worker, WorkerError
 from tests.support.command_sandbox import Sandbox, sandboxed_worker
-from tests.support.tool_console import until
+from tests.support.processes import eventually
 
 needs_sandbox = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("bwrap") is None, reason="needs bubblewrap"
@@ -82,7 +82,7 @@ def test_commands_run_side_by_side_and_end_when_told_or_in_time(sandbox: Sandbox
     """Each ends alone, with what it had printed, and everything that it started."""
     stopped = sandbox.worker.send("run", command=f"echo began; sleep {MARK} & sleep {MARK}")
     late = sandbox.worker.send("run", command=f"echo began; sleep {MARK}", timeout_ms=300)
-    until(lambda: len(processes_of()) == 3)
+    eventually(lambda: len(processes_of()) == 3)
     assert sandbox.prints("echo quick") == "quick\n"
     ended = sandbox.worker.answer(late)
     assert (ended["timed_out"], ended["stdout"], ended["signal"]) == (True, "began\n", "SIGKILL")
@@ -115,7 +115,7 @@ def test_nothing_outlives_the_worker(killed: str) -> None:
     """Whatever ends: the launcher closes its pipe, or either process is killed."""
     with sandboxed_worker() as box:
         box.worker.send("run", command=ORPHANS + f"sleep {MARK}")
-        until(lambda: len(processes_of()) >= 5)
+        eventually(lambda: len(processes_of()) >= 5)
         process = box.worker.process
         if killed == "worker":
             (worker,) = _workers(box)
@@ -124,8 +124,8 @@ def test_nothing_outlives_the_worker(killed: str) -> None:
             process.kill()
         else:
             process.stdin.close()
-        until(lambda: processes_of() == [])
-        until(lambda: process.poll() is not None)
+        eventually(lambda: processes_of() == [])
+        eventually(lambda: process.poll() is not None)
 
 
 def _workers(sandbox: Sandbox) -> list[int]:
@@ -246,12 +246,12 @@ def test_no_plain_command_runs_where_the_project_was(unsandboxed: Worker, tmp_pa
 def test_nothing_outlives_a_plain_worker(killed: str, tmp_path: Path) -> None:
     with Worker("commands", tmp_path) as worker:
         worker.send("run", command=ORPHANS + f"sleep {MARK}")
-        until(lambda: len(processes_of()) >= 5)
+        eventually(lambda: len(processes_of()) >= 5)
         if killed == "worker":
             worker.process.kill()
         else:
             worker.process.stdin.close()
-        until(lambda: processes_of() == [])
+        eventually(lambda: processes_of() == [])
 
 
 def test_what_is_asked_wrongly_is_said(unsandboxed: Worker) -> None:

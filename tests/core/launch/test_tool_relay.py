@@ -12,7 +12,8 @@ from aileron_core.connectors.builtin.worker import frames
 from aileron_core.errors import Unavailable
 from aileron_core.launch.tools.relay import ToolRelay
 from aileron_core.launch.tools.worker import ToolWorker
-from tests.support.tool_console import SECONDS, SESSION, ToolConsole, tool_console, until
+from tests.support.processes import eventually
+from tests.support.tool_console import SECONDS, SESSION, ToolConsole, tool_console
 
 WORKER = """
 import importlib.util, os, sys, threading, time
@@ -116,7 +117,7 @@ def test_they_end_with_the_session(peer: ToolConsole, tool_relay: ToolRelay) -> 
     pids = [peer.ask(kind, "pid")["result"]["pid"] for kind in ("files", "commands")]
     peer.gone = True
     peer.break_stream()
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ from aileron_core.launch.prepare import LaunchRequest
 from aileron_core.launch.tools.relay import frozen
 from aileron_core.launch.tools.sandboxes import tool_networks
 from tests.support.ordinary import AS_ORDINARY, OWNS, give, ordinary_folder
-from tests.support.tool_console import ToolConsole, tool_console, until
+from tests.support.processes import eventually
+from tests.support.tool_console import ToolConsole, tool_console
 
 CHILD = Path(__file__).with_name("launch_with_tools.py")
 AGENT = "#!/bin/sh\ndate +%s.%N > started\nuntil [ -e go ]; do sleep 0.05; done\n"
@@ -106,18 +107,18 @@ def launched(sandbox: str) -> Iterator[Launched]:
                 stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
             try:
-                until(lambda: console.attached.is_set() or process.poll() is not None)
+                eventually(lambda: console.attached.is_set() or process.poll() is not None)
                 assert process.poll() is None, process.communicate()[1]
                 attached = time.time()
-                until((folder / "project" / "started").exists)
-                until((folder / "project" / "started").read_text)
+                eventually((folder / "project" / "started").exists)
+                eventually((folder / "project" / "started").read_text)
                 assert attached < float((folder / "project" / "started").read_text()) + 0.05
                 yield Launched(folder, console, process)
             finally:
                 process.kill()
                 process.communicate(timeout=30)
                 launch = Launched(folder, console, process)
-                until(lambda: not launch.pids())  # however it ends, nothing of it stays
+                eventually(lambda: not launch.pids())  # however it ends, nothing of it stays
 
 
 def dry_run(folder: Path, *words: str) -> str:
@@ -199,7 +200,7 @@ def test_git_goes_on_in_a_repository_that_a_command_makes(sandboxed: Launched) -
     script = "git init -q sub; cd sub; git commit -qm one --allow-empty; until [ -e ../hidden ]; do sleep 0.02; done"
     command = f"{script}; git commit -qm two --allow-empty"
     sandboxed.console.send("commands", {"id": 902, "op": "run", "args": {"command": command}})
-    until(
+    eventually(
         lambda: {each.name for each in (sandboxed.project / "sub" / ".git").glob("*")} == {README}
     )
     hidden.touch()
@@ -212,7 +213,7 @@ def test_a_command_runs_until_the_launcher_is_gone(sandboxed: Launched) -> None:
     """It is killed at the end of these tests, and all processes are looked for then."""
     command = f"sleep 999; : {sandboxed.project}"
     sandboxed.console.send("commands", {"id": 901, "op": "run", "args": {"command": command}})
-    until(lambda: sandboxed.pids("sleep 999"))
+    eventually(lambda: sandboxed.pids("sleep 999"))
 
 
 def test_without_a_sandbox_the_workers_are_processes_with_nothing_of_aileron() -> None:

@@ -171,6 +171,7 @@ async def test_a_head_that_does_not_end_ends_its_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first on a connection, and one behind an answer; bytes do not put it off."""
+    assert http_protocol._HEAD_SECONDS == 10
     monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.3)
 
     async with passing() as gateway, asyncio.timeout(PATIENCE):

@@ -76,7 +76,6 @@ class Client:
     """What the program's own tool wrote down."""
 
     def ask(self, question: str, *answers: Sequence[Text | Call]) -> None:
-        """Ask the program; *answers* are what its model will say."""
         self.model.answers += answers
         assert self.process.stdin is not None
         self.process.stdin.write(question + "\n")
@@ -115,14 +114,12 @@ class Client:
         return [json.dumps(each) for each in items]
 
     def end(self) -> None:
-        """Say that there are no more questions."""
         assert self.process.stdin is not None
         self.process.stdin.write(self.goodbye)
         self.process.stdin.close()
         assert self.process.wait(60) == 0, self.stderr.read_text()
 
     def close(self) -> None:
-        """End it however it is."""
         self.process.kill()
         for stream in (self.process.stdin, self.process.stdout):
             assert stream is not None
@@ -151,7 +148,6 @@ class Room:
         reads: Callable[[Client], str] = _read_json,
         goodbye: str = "",
     ) -> Client:
-        """Start *words*, a program of ours or another one, in augment mode."""
         self.model.script = ScriptedModel()
         if words[0].endswith(".py"):
             words = (sys.executable, str(PROGRAMS / words[0]), *words[1:])

@@ -368,7 +368,6 @@ class Play(Watched):
         self.until(lambda: text in self.text, text)
 
     def tick(self) -> None:
-        """Do what is done once a second."""
         self.model.tick(self.clock.monotonic())
         self.settled()
 
@@ -444,7 +443,6 @@ class Play(Watched):
             self.clock.advance(0.1)
 
     def paste(self, text: str) -> None:
-        """Paste *text* in brackets."""
         at, model = self.clock.monotonic(), self.model
         dropped = model.drops_paste(at)
         model.arming.on_paste(at)
@@ -458,7 +456,6 @@ class Play(Watched):
         self.settled()
 
     def click_row(self, row: int, pane: str) -> None:
-        """Click *row* of the list *pane*."""
         self.page.click_row(row, pane)
         self.settled()
 

@@ -106,7 +106,6 @@ class FixtureCore:
         self._records = list(start.records)
 
     def answer(self, intent: Intent) -> list[CoreEvent]:
-        """Do what *intent* asks; return the events that follow."""
         match intent:
             case Approve() | Deny() | RefreshPreview() | RefetchPreview() | Acknowledge():
                 return self._decide(intent)
@@ -458,7 +457,6 @@ class RecordingPort:
         return self._first()
 
     def connect(self, sink: Callable[[CoreEvent], None]) -> Snapshot:
-        """Subscribe without a thread: events go over where `deliver` is called."""
         self._sink = sink
         return self._first()
 

@@ -32,7 +32,6 @@ HOME = AccountView(name="api_key/mail/home", account="ana@home.example")
 def start(
     *views: ApprovalView, held: tuple[NotAcceptedView, ...] = (), **changes: object
 ) -> Snapshot:
-    """Return a snapshot with exactly *views*."""
     return replace(snapshot(NOW), approvals=views, not_accepted=held, **changes)
 
 
@@ -117,7 +116,6 @@ def differing(found: str) -> ReadBack:
 
 
 def record(seq: int, event: str = "run.started", **changes: object) -> RecordView:
-    """Return the record number *seq*, of a run of its own."""
     view = RecordView(
         seq=seq,
         at=NOW,

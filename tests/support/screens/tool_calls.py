@@ -24,7 +24,6 @@ NOTES = "# Notes\nTotals ignore the count.\n"
 
 
 def edit(now: float) -> ApprovalView:
-    """Return a change of a file that waits."""
     diff, added, removed = unified_diff(BEFORE, AFTER, "totals.py")
     found: dict[str, Json] = {
         "path": "totals.py", "exists": True, "diff": diff, "added": added, "removed": removed,
@@ -38,7 +37,6 @@ def edit(now: float) -> ApprovalView:
 
 
 def command(now: float) -> ApprovalView:
-    """Return a command that was rehearsed and waits."""
     args: dict[str, Json] = {
         "command": "mv notes.md old/ && sed -i 's/0.4/0.5/' VERSION && cat VERSION"
     }

@@ -39,7 +39,6 @@ class Watched:
 
     @property
     def row(self) -> str:
-        """The selected row of a list."""
         return next(line for line in self.lines if line.startswith("▌"))
 
     @property
@@ -48,7 +47,6 @@ class Watched:
 
     @property
     def waiting(self) -> list[str]:
-        """The keys of the rows of the waiting list."""
         return [item.key for item in self.model.queue.items]
 
     @property
@@ -62,5 +60,4 @@ class Watched:
         return arming.seconds_until_armed(version, self.clock.monotonic()) is not None
 
     def asked(self, *kinds: type[T]) -> list[T]:
-        """Return what was asked of the core so far, of these kinds."""
         return [each for each in self.port.intents if isinstance(each, kinds)]

@@ -21,7 +21,6 @@ notes: list[str] = []
 
 
 def own_note(text: str) -> str:
-    """Write a note down."""
     notes.append(text)
     return f"noted: {text}"
 
