@@ -35,7 +35,7 @@ _REAL = (
             "accepting", "canaries", "console_pane", "console_plain", "console_start", "console_stderr",
             "crash", "crash_halted", "demo", "first_account", "first_connector", "hostile_console",
             "many_kills", "memory", "oauth", "pager", "random_keys", "readme", "relay_restart",
-            "serve_life", "suites", "terminal_background",
+            "terminal_background",
         )
     ),
 )  # fmt: skip
@@ -44,8 +44,9 @@ runs in its own time and is tried once."""
 _NOT_REAL = tuple(
     f"tests/agents/test_{name}.py"
     for name in (
-        "as_root", "checks", "contained", "contained_ordinary", "doctor", "gateway", "host_network",
-        "no_credentials", "places", "settings", "shared_files",
+        "agent_run", "as_root", "checks", "contained", "contained_git", "contained_ordinary", "doctor",
+        "gateway", "hidden_repositories", "host_network", "no_credentials", "places", "settings",
+        "shared_files", "tools",
     )
 )  # fmt: skip
 """One short program after another in a sandbox."""

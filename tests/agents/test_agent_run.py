@@ -1,23 +1,22 @@
 """`aileron run`: a model on the real wire, its calls through the gate, a person who answers."""
 
 import contextlib
-import http.server
+import dataclasses
 import json
 import os
 import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.agents.agents_bench import CLI, KEYS, Bench, CallTool, Say, bench_of, silent
 from tests.agents.llm import Conversation
-from tests.agents.test_model_keys import ENDING, KEY, bench_with_keys
 from tests.support.core_harness import DRAFT
 from tests.support.forked import forked
+from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.processes import eventually
 from tests.support.terminal import Pty
 
@@ -26,7 +25,6 @@ MODELS = ["gpt-test", "claude-test"]
 
 
 def sends_what_it_lists(conversation: Conversation) -> Say | CallTool:
-    """List the drafts, send one of them, say what came of it."""
     steps = [
         CallTool(name="list_drafts", args={}),
         CallTool(name="send_draft", args={"draft_id": DRAFT}),
@@ -51,7 +49,6 @@ def start_run(
 
 
 def end(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
-    """Return its standard output and error, once it has ended with *code*."""
     out, err = process.communicate(timeout=60)
     assert process.returncode == code, (out, err)
     assert "Traceback" not in err
@@ -90,34 +87,18 @@ def test_a_prompt_is_answered_by_calls_through_the_gate(model: str) -> None:
         assert bench.events().count("session.ended") == 1
 
 
-def test_a_key_in_the_vault_is_used_and_never_seen_here(tmp_path: Path) -> None:
-    """The process sends a placeholder; the provider gets the key."""
-    with bench_with_keys(lambda _: Say(text="Hello."), tmp_path) as bench:
-        out, _ = end(start_run(bench, "--model", "gpt-test", "Hello?"))
-        assert out == "Hello.\n"
-        (seen,) = bench.llm.seen
-        assert seen.headers["authorization"] == f"Bearer {KEY}"
-        assert ENDING.encode() not in seen.raw
-
-
-def test_a_denial_reaches_the_model_with_its_reason() -> None:
+@pytest.mark.real
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_takes_back_what_waits_and_ctrl_c_says_what_had_run(number: int) -> None:
+    """A later yes would send a mail that nobody waits for."""
     with bench_of(sends_what_it_lists) as bench:
         process = start_run(bench, "--model", "gpt-test", "Send the mail.")
         approval = bench.asked()
-        bench.console.tell(deny=approval, reason="Not today")
-        end(process)
-        assert 'A person denied this. Their reason: "Not today".' in bench.llm.results[1]
-        assert bench.mailbox.state()["sent"] == []
-
-
-def test_ctrl_c_takes_back_what_waits_and_says_what_had_run() -> None:
-    with bench_of(sends_what_it_lists) as bench:
-        process = start_run(bench, "--model", "gpt-test", "Send the mail.")
-        approval = bench.asked()
-        process.send_signal(signal.SIGINT)
-        _, err = end(process, 130)
+        process.send_signal(number)
+        _, err = end(process, 128 + number)
         assert bench.console.state(approval, "withdrawn")
-        assert called(err) == [["list-drafts:", "completed"], ["send-draft:", "withdrawn"]]
+        if number == signal.SIGINT:
+            assert called(err) == [["list-drafts:", "completed"], ["send-draft:", "withdrawn"]]
         assert bench.mailbox.state()["sent"] == []
 
 
@@ -127,20 +108,11 @@ def called(err: str) -> list[list[str]]:
     return [line.split(" (")[0].split()[1:] for line in lines if line.startswith("aileron:   ")]
 
 
-def test_a_program_that_is_ended_leaves_nothing_to_approve() -> None:
-    """A later yes would send a mail that nobody waits for."""
-    with bench_of(sends_what_it_lists) as bench:
-        process = start_run(bench, "--model", "gpt-test", "Send the mail.")
-        approval = bench.asked()
-        process.terminate()
-        end(process, 128 + signal.SIGTERM)
-        assert bench.console.state(approval, "withdrawn")
-
-
+@pytest.mark.real
 def test_a_hangup_does_not_end_what_nohup_started(bench: Bench) -> None:
     """It was started that way so as to outlive its terminal."""
     hung_up = threading.Event()
-    with _Model(says_chunks("Hello."), before=lambda _: hung_up.wait(30)) as model:
+    with model_of(says_chunks("Hello."), before=lambda _: hung_up.wait(30)) as model:
         words = ("--model", "local", "--base-url", model.url, "Hello?")
         process = start_run(bench, *words, through=("nohup",))
         eventually(lambda: bool(model.asked))
@@ -149,6 +121,7 @@ def test_a_hangup_does_not_end_what_nohup_started(bench: Bench) -> None:
         assert end(process)[0] == "Hello.\n"
 
 
+@pytest.mark.real
 def test_ctrl_c_before_the_console_has_answered_leaves_nothing_to_approve() -> None:
     """The console reads the model's call and that nobody waits for it any more at once."""
 
@@ -159,7 +132,7 @@ def test_ctrl_c_before_the_console_has_answered_leaves_nothing_to_approve() -> N
     send = tool_calls(("send_draft", json.dumps({"draft_id": DRAFT})))
     listed = tool_calls(("list_drafts", "{}"))
     # A console of its own: it stands still meanwhile.
-    with bench_of(silent) as bench, _Model(listed, send, before=stop_the_console) as model:
+    with bench_of(silent) as bench, model_of(listed, send, before=stop_the_console) as model:
         process = start_run(bench, "--model", "local", "--base-url", model.url, "Send it.")
         eventually(lambda: len(model.asked) == 2)
         process.send_signal(signal.SIGINT)
@@ -170,6 +143,7 @@ def test_ctrl_c_before_the_console_has_answered_leaves_nothing_to_approve() -> N
         assert all(bench.console.state(each["approval_id"], "withdrawn") for each in asked)
 
 
+@pytest.mark.real
 def test_a_conversation_goes_on_after_ctrl_c_and_ends_with_ctrl_d() -> None:
     """The next prompt's request says where it was stopped, and what had come of the calls."""
     asked: list[Conversation] = []
@@ -201,49 +175,37 @@ def test_a_conversation_goes_on_after_ctrl_c_and_ends_with_ctrl_d() -> None:
         assert bench.llm.seen[-1].body["tools"] == bench.llm.seen[0].body["tools"]
 
 
+@dataclasses.dataclass
 class _Model:
-    """A server of the Chat Completions API that gives the answers it was told to, one after the other."""
+    """A server of the Chat Completions API, and what it was asked."""
 
-    def __init__(
-        self,
-        *answers: Any,
-        status: int = 200,
-        media: str = "text/event-stream",
-        coding: str = "identity",
-        before: Callable[[int], object] = lambda _: None,
-    ) -> None:
-        self.asked: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        left = list(answers)
-        model = self
+    url: str = ""
+    asked: list[dict[str, Any]] = dataclasses.field(default_factory=list[dict[str, Any]])
+    headers: list[dict[str, str]] = dataclasses.field(default_factory=list[dict[str, str]])
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                model.asked.append(json.loads(body))
-                model.headers.append({k.lower(): v for k, v in self.headers.items()})
-                before(len(model.asked))
-                answer = left.pop(0) if len(left) > 1 else left[0]
-                data = answer if isinstance(answer, bytes) else _streamed(answer)
-                self.send_response(status)
-                self.send_header("Content-Type", media)
-                self.send_header("Content-Encoding", coding)
-                self.end_headers()
-                self.wfile.write(data)
 
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                """Say nothing."""
+@contextlib.contextmanager
+def model_of(
+    *answers: Any,
+    status: int = 200,
+    media: str = "text/event-stream",
+    coding: str = "identity",
+    before: Callable[[int], object] = lambda _: None,
+) -> Iterator[_Model]:
+    """Serve one that gives these answers, one after the other, the last again and again."""
+    model, left = _Model(), [*answers]
 
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+    def answer(request: HttpRequest, body: bytes) -> None:
+        model.asked.append(json.loads(body))
+        model.headers.append({name.lower(): text for name, text in request.headers.items()})
+        before(len(model.asked))
+        said = left.pop(0) if len(left) > 1 else left[0]
+        data = said if isinstance(said, bytes) else _streamed(said)
+        reply(request, status, data, {"Content-Type": media, "Content-Encoding": coding})
 
-    def __enter__(self) -> "_Model":
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    with http_server(answer) as server:
+        model.url = f"http://127.0.0.1:{server.server_port}/v1"
+        yield model
 
 
 def _streamed(chunks: Sequence[Mapping[str, Any]]) -> bytes:
@@ -262,7 +224,6 @@ def says_chunks(text: str, finish: str = "stop") -> list[dict[str, Any]]:
 
 
 def tool_calls(*asked: tuple[str, str]) -> list[dict[str, Any]]:
-    """Return an answer that calls several functions at once."""
     found = [
         {"index": n, "id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": args}}
         for n, (name, args) in enumerate(asked)
@@ -282,7 +243,7 @@ def test_several_calls_of_one_turn_are_each_answered(bench: Bench) -> None:
     asked = tool_calls(
         ("get_draft", '{"id": "r-0"}'), ("nope", "{}"), ("list_drafts", "{"), ("list_drafts", "")
     )
-    with _Model(asked, says_chunks("Done.")) as model:
+    with model_of(asked, says_chunks("Done.")) as model:
         out, err = ask_agent(bench, model)
     assert out == "Done.\n"
     replies = [each for each in model.asked[1]["messages"] if each["role"] == "tool"]
@@ -294,7 +255,7 @@ def test_several_calls_of_one_turn_are_each_answered(bench: Bench) -> None:
 
 
 def test_calls_without_end_are_an_error_and_what_ran_is_said(bench: Bench) -> None:
-    with _Model(tool_calls(("list_drafts", "{}"))) as model:
+    with model_of(tool_calls(("list_drafts", "{}"))) as model:
         _, err = ask_agent(bench, model, "Go.", code=1)
         assert "the model was asked 32 times for it" in err
         assert called(err) == [["list-drafts:", "completed"]] * 32
@@ -311,7 +272,7 @@ def test_calls_without_end_are_an_error_and_what_ran_is_said(bench: Bench) -> No
 def test_a_call_of_an_answer_that_was_cut_off_is_not_made(bench: Bench, finish: str) -> None:
     """Its arguments may lack what the model was about to write."""
     cut = [*tool_calls(("list_drafts", ""))[:1], {"finish": finish}]
-    with _Model(cut) as model:
+    with model_of(cut) as model:
         out, err = ask_agent(bench, model, "--json", "Go.")
     assert (json.loads(out)["calls"], json.loads(out)["stop"]) == ([], finish)
     assert err == ""
@@ -319,7 +280,7 @@ def test_a_call_of_an_answer_that_was_cut_off_is_not_made(bench: Bench, finish: 
 
 def test_a_text_that_was_cut_off_is_said_to_be(bench: Bench) -> None:
     for finish in ("length", "content_filter"):
-        with _Model(says_chunks("Half", finish=finish)) as model:
+        with model_of(says_chunks("Half", finish=finish)) as model:
             said = ask_agent(bench, model)
         assert said == ("Half\n", f"aileron: The answer was cut off ({finish}).\n")
 
@@ -342,13 +303,13 @@ NO_ANSWERS: list[tuple[Any, dict[str, Any], str]] = [
 def test_what_is_no_answer_of_a_model_is_an_error_that_says_what_it_is(bench: Bench) -> None:
     for answer, more, words in NO_ANSWERS:
         given: dict[str, Any] = {"media": "application/json"} | more
-        with _Model(answer, **given) as model:
+        with model_of(answer, **given) as model:
             assert words in ask_agent(bench, model, code=1)[1]
         assert model.headers[0]["accept-encoding"] == "identity"
 
 
 def test_a_server_that_is_not_there_is_named(bench: Bench) -> None:
-    with _Model(says_chunks("")) as model:
+    with model_of(says_chunks("")) as model:
         pass
     host, _, port = model.url[7:-3].partition(":")
     assert f"{host} cannot be reached on port {port}" in ask_agent(bench, model, code=1)[1]
@@ -358,7 +319,7 @@ def test_a_terminal_obeys_nothing_that_a_model_says(bench: Bench) -> None:
     """In pieces too, and where there is no end of a word."""
     pieces = ["One \x1b]0;", "title\x07 two\r", "\n", "\u202eevil ", "x" * 500, "\tend\n"]
     answer = [*({"delta": {"content": piece}} for piece in pieces), {"finish": "stop"}]
-    with _Model(answer) as model:
+    with model_of(answer) as model:
         out, _ = ask_agent(bench, model)
     assert out.startswith("One ‹ESC›]0;title‹BEL› two\n‹RLO›evil ")
     assert out.endswith(f"{'x' * 500}    end\n")
@@ -366,7 +327,7 @@ def test_a_terminal_obeys_nothing_that_a_model_says(bench: Bench) -> None:
 
 
 def test_one_object_in_json(bench: Bench) -> None:
-    with _Model(tool_calls(("list_drafts", "{}")), says_chunks("Two drafts.")) as model:
+    with model_of(tool_calls(("list_drafts", "{}")), says_chunks("Two drafts.")) as model:
         out, err = ask_agent(bench, model, "--json", "Go.")
     assert err == ""
     said = json.loads(out)
@@ -382,7 +343,7 @@ SECRET = "canary-key"
 def test_a_key_comes_from_a_variable_and_goes_to_that_server_alone(bench: Bench) -> None:
     """A word that asks for calls to be told goes no further than the console: who knows it could invent some."""
     words = ("--key-variable", "MY_KEY", "Hello?")
-    with _Model(says_chunks("Hello.")) as model:
+    with model_of(says_chunks("Hello.")) as model:
         assert "MY_KEY is not set" in ask_agent(bench, model, *words, code=2)[1]
         assert ask_agent(bench, model, *words, env={"MY_KEY": SECRET})[0] == "Hello.\n"
         (sent,) = model.headers
@@ -391,7 +352,7 @@ def test_a_key_comes_from_a_variable_and_goes_to_that_server_alone(bench: Bench)
 
 
 def test_a_key_that_cannot_be_sent_is_not_quoted(bench: Bench) -> None:
-    with _Model(says_chunks("Hello.")) as model:
+    with model_of(says_chunks("Hello.")) as model:
         for end_, words in (("\r", ("--json",)), (" ", ()), ("\n", ()), ("é", ())):
             words = ("--key-variable", "MY_KEY", *words, "Hi")
             said = "".join(ask_agent(bench, model, *words, code=2, env={"MY_KEY": SECRET + end_}))
@@ -408,7 +369,7 @@ def test_the_system_prompt_is_a_file_and_the_prompt_may_come_on_standard_input(
     bench: Bench,
 ) -> None:
     (bench.project / "system.txt").write_text("Be brief.")
-    with _Model(says_chunks("Yes.")) as model:
+    with model_of(says_chunks("Yes.")) as model:
         process = start_run(
             bench, "--model", "local", "--base-url", model.url, "--system", "system.txt",
             stdin=subprocess.PIPE,

@@ -64,6 +64,7 @@ def test_it_arrives_while_the_agent_runs_and_the_rest_at_its_end(bench: Bench) -
     assert session_folders(bench) == []
 
 
+@pytest.mark.real
 def test_after_a_kill_the_console_brings_it_back_and_the_next_launch_tells(bench: Bench) -> None:
     """SIGKILL of the launcher: nothing of it runs any more; its session's end is what starts that."""
     env = committing_agent(bench, "echo 3 > st; git add st; touch up; exec sleep 600")

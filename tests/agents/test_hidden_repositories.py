@@ -112,6 +112,7 @@ def test_a_repository_under_another_name(bench: Bench) -> None:
     assert (bench.project / "x.git" / "refs" / "heads" / "other").exists()
 
 
+@pytest.mark.real
 def test_a_folder_that_can_be_entered_and_not_listed(bench: Bench) -> None:
     """Git needs no more, and looks through a project do: the folder is opened to be looked through."""
     with armed_launch(bench, "cp -r sub closed; chmod 0300 closed") as running:
@@ -138,6 +139,7 @@ def test_a_file_that_leads_to_where_it_is_kept(bench: Bench) -> None:
     looks(bench, "tree")
 
 
+@pytest.mark.real
 def test_after_a_kill_of_the_launcher_it_is_put_back(bench: Bench) -> None:
     """SIGKILL while repositories are hidden: the console puts them back, the next launch says so."""
     with armed_launch(bench, "git init -q --bare x.git", "exec sleep 600") as running:

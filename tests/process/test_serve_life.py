@@ -34,7 +34,6 @@ from tests.support.variants import variants
 
 
 def test_daemon_json_says_where_it_is_and_no_secret(console: Console) -> None:
-    """Exactly the agreed fields, for this user alone."""
     file = console.home / "daemon.json"
     content = json.loads(file.read_text())
     assert set(content) == {"version", "url", "socket", "pid", "started_at"}
@@ -117,6 +116,7 @@ def test_an_effect_in_flight_does_not_keep_it_for_long(
     assert attended.get(path, token=token).json["status"] == "unknown"
 
 
+@pytest.mark.real
 def test_the_first_port_is_taken_again(home: Path, serve: Serve) -> None:
     """The person's choice; over a stop and over a kill; not while another has it, and again once it is free."""
     first = quiet_port()
@@ -167,7 +167,6 @@ def test_a_home_with_a_long_path_has_a_socket_too(
 def test_a_home_that_cannot_be_used_is_a_sentence(
     home: Path, file: str, content: str, says: str
 ) -> None:
-    """Never a traceback, and nothing keeps the home locked."""
     (home / file).write_text(content)
     done = aileron("serve", home=home, code=1)
     assert says in done.stderr
@@ -179,12 +178,10 @@ def test_a_home_that_cannot_be_used_is_a_sentence(
     "route", ["x", "a:1=0.0.0.0:1", "a:1=127.0.0.1", "a:1=evil.example:1", "a:1=127.0.0.1:99999"]
 )
 def test_a_route_to_anywhere_else_is_a_usage_error(home: Path, route: str) -> None:
-    """`--route` leads to this machine alone."""
     assert "--route" in aileron("serve", "--route", route, home=home, code=2).stderr
 
 
 def test_it_says_at_start_what_it_accepted_and_where_it_leads(console: Console) -> None:
-    """On screen, and in the audit."""
     started = console.records()[0]
     assert started["event"] == "console.started"
     assert started["accept_installed"] is True
@@ -206,7 +203,6 @@ def test_it_says_at_start_what_it_accepted_and_where_it_leads(console: Console) 
 
 
 def test_a_long_poll_waits_as_long_as_it_was_told(attended: Attended) -> None:
-    """And no longer than the end."""
     token = attended.session()["token"]
     approval = attended.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
     path = f"/v1/action-approvals/{approval}/result?wait="

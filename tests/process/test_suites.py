@@ -24,7 +24,6 @@ ALL = GATED + READS + FIRST
 
 @pytest.fixture
 def home(home: Path) -> Path:
-    """A home with the connector alone."""
     for file in (home / "actions").iterdir():
         file.unlink()
     return home
@@ -44,6 +43,7 @@ class Unaccepted(Plain):
         super().start(*more)
 
 
+@pytest.mark.real
 def test_without_a_screen_the_list_is_printed_whole_and_answered(
     home: Path, mailbox: Mailbox, tmp_path: Path
 ) -> None:
