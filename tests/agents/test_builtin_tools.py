@@ -14,6 +14,7 @@ import pytest
 from tests.agents.agents_bench import Bench
 from tests.agents.at_terminal import Terminal
 from tests.support.processes import eventually, running_with
+from tests.support.variants import variants
 
 AGENT = Path(__file__).parent / "mcp_agent.py"
 
@@ -21,7 +22,6 @@ AGENT = Path(__file__).parent / "mcp_agent.py"
 def launched_calling(
     bench: Bench, *made: tuple[str, dict[str, Any]], options: tuple[str, ...] = ()
 ) -> Any:
-    """Launch an agent that makes these calls; a context manager of what runs."""
     env = bench.stand_in(f"#!/usr/bin/env python3\n{AGENT.read_text()}")
     return bench.launched("codex", json.dumps(made), options=options, env=env)
 
@@ -123,8 +123,13 @@ def kill_console(bench: Bench, _terminal: Terminal) -> None:
     bench.console.process.kill()
 
 
-@pytest.mark.parametrize("options", [(), ("--no-sandbox",)], ids=["contained", "not contained"])
-@pytest.mark.parametrize("ends", [press_ctrl_c, kill_launcher, kill_console])
+_ENDS = (press_ctrl_c, kill_launcher, kill_console)
+
+
+@pytest.mark.parametrize(
+    ("ends", "options"),
+    variants([(ends, options) for options in ((), ("--no-sandbox",)) for ends in _ENDS], 4),
+)
 def test_nothing_of_a_running_command_outlives(
     bench: Bench, ends: Callable[[Bench, Terminal], None], options: tuple[str, ...]
 ) -> None:

@@ -18,7 +18,7 @@ from tests.support.making import program
 from tests.support.ordinary import AS_ORDINARY
 from tests.support.processes import eventually, running_with, states
 from tests.support.server_harness import ROOT
-from tests.support.variants import ALL
+from tests.support.variants import ALL, variants
 
 pytestmark = pytest.mark.timeout(300)
 LAUNCH = """
@@ -78,7 +78,6 @@ class AgentAtShell:
         self.shell.run(f"{command}{' &' if background else ''}")
 
     def shows(self, flags: dict[str, str]) -> None:
-        """Wait until the terminal is in these modes."""
         eventually(lambda: self.shell.flags(*flags) == flags)
 
 
@@ -92,7 +91,7 @@ def agent_at_shell(name: str) -> Iterator[AgentAtShell]:
             found.shell.close()
 
 
-@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize("name", variants(SHELLS))
 def test_ctrl_z_gives_the_terminal_back_and_fg_goes_on(name: str) -> None:
     """The shell has its prompt and its modes; the agent's screen is there again afterwards.
 
@@ -175,7 +174,6 @@ def shell_at_work(
 
 
 def launch_agent(bench: Bench, at: Shell, agent: str, *options: str) -> int:
-    """Launch, and return the launcher's process id once it runs."""
     command = (*CLI[len(AS_ORDINARY) :], "launch", agent, "--home", str(bench.console.home))
     at.run(shell(*command, *options))
     found: list[int] = []

@@ -29,10 +29,15 @@ def test_a_line_comes_before_anything_heavy_is_imported(home: Path) -> None:
 
 
 def test_the_line_is_gone_before_the_screen_and_after_a_refusal(home: Path) -> None:
-    """It says nothing once something else does."""
+    """It says nothing once something else does.
+
+    Port and socket are taken before the screen is drawn: a request may wait, it is not refused.
+    """
     command = [*CLI, "console", "--home", str(home)]
     with contextlib.closing(Pty(command)) as first:
-        first.until(lambda: SCREEN in first.raw, "the screen")
+        first.shows("not accepted")
+        assert Home(home).socket.exists()
+        assert aileron_json("status", home=home)["running"] is True
         text = f"aileron: opening {home} ..."
         assert f"{text}\r{' ' * len(text)}\r".encode() in first.raw.partition(SCREEN)[0]
         second = Pty(command)
@@ -50,14 +55,6 @@ def test_neither_a_reader_of_lines_nor_a_file_gets_the_line(home: Path) -> None:
     done = aileron("console", home=home, code=None)
     assert "needs a terminal" in done.stderr
     assert "opening" not in done.stdout + done.stderr
-
-
-def test_agents_are_served_although_the_screen_was_drawn_first(home: Path) -> None:
-    """Port and socket are taken before the screen: a request may wait, it is not refused."""
-    with contextlib.closing(Pty([*CLI, "console", "--home", str(home)])) as pty:
-        pty.shows("not accepted")
-        assert Home(home).socket.exists()
-        assert aileron_json("status", home=home)["running"] is True
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -85,7 +82,6 @@ def _wakes_within(seconds: float, service: "subprocess.Popen[bytes]") -> int:
 
 
 def _wakes(pid: int) -> int:
-    """Return how often the threads of *pid* went to sleep."""
     found = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         for line in (task / "status").read_text().splitlines():

@@ -4,7 +4,6 @@ import contextlib
 import http.client
 import signal
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -317,7 +316,6 @@ def test_every_other_end_survives_a_kill_before_and_after_it(
 def test_a_kill_during_the_recovery_changes_nothing(
     attend: Attend, mailbox: Mailbox, first: str, second: str, then: str
 ) -> None:
-    """The life after that finds the same."""
     attended = attend(failpoint=first)
     token = attended.session()["token"]
     answer = ask_send(attended, token)
@@ -335,24 +333,5 @@ def test_a_kill_during_the_recovery_changes_nothing(
         is_over(attended, mailbox, token, approval, "unknown", 0)
     else:
         waits_and_can_be_approved(attended, mailbox, token, approval, NOTES["approved"])
-    attended.end()
-    audit_holds(attended)
-
-
-@pytest.mark.parametrize(
-    "failpoint", variants(["after approval.expired", "before approval.expired"])
-)
-def test_a_deadline_holds_over_a_kill(
-    attend: Attend, home: Path, mailbox: Mailbox, failpoint: str
-) -> None:
-    """It stands on the row: the next life ends the run as expired too."""
-    (home / "config.toml").write_text("[approval]\nexpires_seconds = 1\n")
-    attended = attend(failpoint=failpoint)
-    token = attended.session()["token"]
-    ask_send(attended, token)  # its answer may come too late for a second's deadline
-    dies(attended)
-    ((approval,),) = attended.rows("approval_id")
-    attended.start()
-    is_over(attended, mailbox, token, approval, "expired", 0)
     attended.end()
     audit_holds(attended)

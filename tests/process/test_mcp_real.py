@@ -1,20 +1,13 @@
-"""The official MCP client, at the real console and through the real relay, in both protocol eras.
+"""The home that a relay is told of, by its option."""
 
-The same promises are proven in detail against a small server in tests/core/mcp; here nothing is
-small: gate, WASM, mail service, SQLite, and a person in the console.
-"""
-
-import contextlib
 import subprocess
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from tests.process.test_accepting import NEW, OLD, RELAY, relay_of
+from tests.process.test_accepting import NEW, RELAY
 from tests.support.server_harness import Attended
 
 
@@ -34,38 +27,3 @@ def test_a_home_is_named_once_and_by_its_option(words: list[str]) -> None:
     done = subprocess.run([RELAY, *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("Usage: aileron-mcp [--home DIR ")
-
-
-@pytest.mark.parametrize("era", [OLD, NEW])
-async def test_the_tool_list_changes_when_an_accepted_file_does(
-    attended: Attended, era: str
-) -> None:
-    """A changed file counts no more within a second: its tool goes, and the client is told."""
-    list_changed = anyio.Event()
-
-    async def on_message(message: Any) -> None:
-        if "list_changed" in str(getattr(message, "method", "")):
-            list_changed.set()
-
-    agent = relay_of(attended.home, AILERON_AGENT="test")
-    async with Client(
-        agent, mode=era, read_timeout_seconds=60, message_handler=on_message
-    ) as client:
-        before = {tool.name for tool in (await client.list_tools()).tools}
-        assert "list_drafts" in before
-        async with contextlib.AsyncExitStack() as stack:
-            if era == NEW:
-                listening = await stack.enter_async_context(client.listen(tools_list_changed=True))
-            path = attended.home / "actions" / "list-drafts.md"
-            path.write_bytes(path.read_bytes() + b"\nchanged\n")
-            with anyio.fail_after(60):
-                if era == NEW:
-                    async for _ in listening:
-                        break
-                else:
-                    await list_changed.wait()
-        after = {tool.name for tool in (await client.list_tools()).tools}
-        late = await client.call_tool("list_drafts", {})  # by an agent that has not looked again
-    assert before - after == {"list_drafts"}
-    assert late.is_error
-    assert late.structured_content["error"]["class"] == "conflict"

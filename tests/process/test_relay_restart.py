@@ -27,7 +27,6 @@ PREFIX = "io.modelcontextprotocol/"
 
 @pytest.fixture
 def killable(tmp_path: Path) -> Iterator[ProcessConsole]:
-    """A console that holds a gated call for longer than any test takes."""
     running = ProcessConsole(tmp_path / "home", hold_seconds=1000)
     yield running
     if running.process.poll() is None:
@@ -118,7 +117,6 @@ def test_a_call_that_may_have_run_is_never_repeated(
 
 
 def hold_call(relay: RawRelay, console: ProcessConsole, id_: int = 1, **params: Any) -> None:
-    """Make a gated call, and wait until the console holds it."""
     before = console.control.state()["polls"]
     relay.send("tools/call", id_, name="send_draft", **{"arguments": {}} | params)
     eventually(lambda: console.control.state()["polls"] == before + 1, "the call is held")
