@@ -132,7 +132,6 @@ class Bench:
         env: Mapping[str, str] | None = None,
         code: int | None = 0,
     ) -> "Ended":
-        """Launch *agent*, and wait for its end, which is with *code*."""
         with self.launched(agent, *args, options=options, env=env) as running:
             return running.end(code)
 
@@ -267,7 +266,6 @@ class Running:
             self._watch.join()
 
     def end(self, code: int | None = 0) -> Ended:
-        """Wait for its own end, which is with *code*, or with any."""
         output, _ = self.process.communicate(timeout=_SECONDS)
         self.stop()
         assert code in (None, self.process.returncode), output
@@ -319,7 +317,6 @@ def bench_of(script: Script, **settings: Any) -> Iterator[Bench]:
 
 
 def silent(_: Conversation) -> Say:
-    """Be a model that has nothing to say."""
     return Say(text="nothing")
 
 

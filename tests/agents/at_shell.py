@@ -55,7 +55,6 @@ class Shell:
         self.at_prompt()
 
     def run(self, command: str) -> None:
-        """Type *command* at a cleared prompt."""
         self.tmux.press("C-l")
         self.at_prompt(alone=True)
         self.tmux.type(command)

@@ -23,7 +23,6 @@ class Terminal:
         self.start()
 
     def start(self) -> None:
-        """Open a terminal and launch in it; once more after `close`."""
         self.master, slave = pty.openpty()
         self.resize(24, 80)
         self.process = forked(
@@ -73,7 +72,6 @@ class Terminal:
         return not termios.tcgetattr(self.slave)[3] & termios.ICANON
 
     def unread(self) -> bytes:
-        """What a shell would now read from its terminal."""
         settings = termios.tcgetattr(self.slave)
         settings[3] &= ~termios.ICANON
         settings[6][termios.VMIN] = settings[6][termios.VTIME] = 0

@@ -115,7 +115,6 @@ class ScriptedLlm:
 
     @property
     def url(self) -> str:
-        """`http://127.0.0.1:PORT`, or with TLS `https://localhost:PORT`."""
         root = "http://127.0.0.1" if self.tls is None else "https://localhost"
         return f"{root}:{self._server.server_port}"
 
@@ -275,7 +274,6 @@ def _text_of(content: Any) -> str:
 
 
 def offered_tools(seen: ModelRequest) -> frozenset[str]:
-    """Return the full names of the tools that a request offers the model."""
     return frozenset(_conversation(seen).tools)
 
 
@@ -318,7 +316,6 @@ def _conversation(seen: ModelRequest) -> Conversation:
 
 
 def _given(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the tools of a request, wherever it has them."""
     items = body.get("input")
     given = list(body.get("tools") or [])
     for item in items if isinstance(items, list) else []:

@@ -30,7 +30,6 @@ CHECK = "#!/bin/sh\necho refused by a check of yours\nexit 2\n"
 
 
 def names_hook(bench: Bench, *commands: str) -> None:
-    """Have the person's own settings of Codex name *commands* as checks."""
     hooks = "".join(
         f"[[hooks.PreToolUse.hooks]]\ntype = 'command'\ncommand = {json.dumps(each)}\n"
         for each in commands

@@ -48,7 +48,6 @@ _PLANTED = {
 
 
 def run_as_person(bench: Bench, home: Path, *words: str) -> str:
-    """Run an agent as a person does, with another home."""
     home.mkdir(exist_ok=True)
     done = subprocess.run(
         [*AS_ORDINARY, *words], cwd=bench.project, capture_output=True, text=True, check=True,

@@ -28,7 +28,6 @@ DATABASES = ("goose", "opencode")
 
 
 def exported(bench: Bench, agent: str, name: str) -> Path:
-    """Have a person take the newest conversation out; return its file."""
     out = bench.folder / name
     done = bench.aileron("launch", agent, "--export-session", str(out))
     assert "may contain turns that never happened" in done.stdout

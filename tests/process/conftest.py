@@ -36,7 +36,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """A virtual environment that holds it."""
     return Installed(tmp_path_factory.mktemp("environment") / "venv", wheel)
 
 
@@ -48,7 +47,6 @@ def home(furnished: Path, folder: Path) -> Path:
 
 @pytest.fixture
 def serve(home: Path) -> Iterator[Serve]:
-    """Start `aileron serve` on the test's home; ended with the test."""
     with ExitStack() as ending:
         yield lambda *given, **more: ending.enter_context(closing(Console(home, *given, **more)))
 
@@ -77,7 +75,6 @@ def attend(home: Path, mailbox: Mailbox) -> Iterator[Attend]:
 
 @pytest.fixture
 def sit(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., ScreenConsole]]:
-    """Start the real console on a terminal; ended with the test."""
     with ExitStack() as ending:
         yield lambda **more: ending.enter_context(closing(ScreenConsole(home, mailbox, **more)))
 

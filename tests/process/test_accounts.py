@@ -171,7 +171,6 @@ def test_what_cannot_be_bound_says_why_before_it_asks(home: Path, unlocked: Cons
 
 
 def furnish_plain(home: Path) -> str:
-    """Install a connector that nobody accepts, and return its hash."""
     module, manifest = ConnectorStore(home).read(ConnectorStore(home).list()[0].identity.hash)
     other = manifest.replace(b"tests/scripted", b"tests/other")
     return ConnectorStore(home).install_bytes(module, other).identity.hash

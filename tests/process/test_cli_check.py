@@ -15,7 +15,6 @@ LENIENT = STRICT.replace(b'type = "string"', b'type = "String"')
 
 @pytest.fixture
 def absent(tmp_path: Path) -> Path:
-    """A home that is not there; checking needs none and makes none."""
     return tmp_path / "home"
 
 

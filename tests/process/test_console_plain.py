@@ -35,7 +35,6 @@ class Plain(ScreenConsole):
 
     @property
     def output(self) -> str:
-        """Everything that was written so far, as lines, without the bell."""
         return self.pty.raw.decode(errors="ignore").replace("\r\n", "\n").replace("\a", "")
 
     def read_until(self, text: str) -> str:
@@ -45,7 +44,6 @@ class Plain(ScreenConsole):
         return self.output[begin : self.mark]
 
     def asked(self) -> str:
-        """Wait for the next question; return what stands before it."""
         return self.read_until(ASKS)
 
     def answer(self, text: str) -> None:

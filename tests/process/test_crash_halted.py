@@ -31,7 +31,6 @@ ASKED = {"find": "done", "send": "asked"}
 
 @pytest.fixture(autouse=True)
 def furnished_with_a_chain(home: Path) -> None:
-    """An action whose second step sends what its first one finds."""
     text = (home / "actions" / "send-draft.md").read_text(encoding="utf-8")
     head, _, rest = text.partition("[[execute]]")
     block, _, tail = rest.partition("[approval]")
@@ -65,7 +64,6 @@ def is_asked_again(console: Attended, approval: str) -> bool:
 
 
 def found_draft(mailbox: Mailbox) -> int:
-    """Return how often the first step ran."""
     return sum(each["path"].endswith("/drafts") for each in mailbox.state()["requests"])
 
 

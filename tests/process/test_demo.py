@@ -43,7 +43,6 @@ class Demo:
 
     @property
     def home(self) -> Path:
-        """The home that it made for itself."""
         (found,) = self.folder.glob("aileron-demo-*/home")
         return found
 
@@ -61,7 +60,6 @@ class Demo:
         return self.terminal.press_at_rest(key, shows(*patterns))
 
     def sees(self, *patterns: str) -> str:
-        """Wait until all of *patterns* are on the screen, and return the screen."""
         return self.terminal.until(shows(*patterns))
 
     def quit(self) -> str:

@@ -64,7 +64,6 @@ class Pane:
         return self.terminal.until(re.compile(pattern, re.MULTILINE), patience=self._patience)
 
     def ends(self, code: int = 0) -> str:
-        """Wait for the end of the line that was typed, and return what it printed."""
         # A key too many may stand before it, and blanks behind.
         shown = self.sees(rf"exit-{self._line}=\d+ *$")
         assert f"exit-{self._line}={code}" in shown, shown
@@ -109,7 +108,6 @@ def approve(console: Pane) -> str:
 
 
 def status(pane: Pane) -> str:
-    """Return what `aileron status` says, once a call waits."""
     pane.types("aileron status")
     shown = pane.ends()
     return "" if "No calls are waiting" in shown else shown

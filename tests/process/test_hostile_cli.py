@@ -19,7 +19,6 @@ ARGUMENT = everything(2_400).replace("\x00", "").encode("utf-8", "surrogatepass"
 
 
 def safe(*words: str | bytes, home: Path) -> str:
-    """Run it as text and with `--json`, both on a terminal; return the text."""
     text = printed(on_a_terminal(*words, home=home), colour=True)
     assert "Traceback" not in text
     assert "An internal error of Aileron" not in text

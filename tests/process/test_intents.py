@@ -31,7 +31,6 @@ _EXAMPLES = settings(
 
 
 def frames(kind: type, words: list[str]) -> st.SearchStrategy[Any]:
-    """Return intents of *kind* that name what there is."""
     return values(kind, st.sampled_from(words)).map(to_frame)
 
 

@@ -22,13 +22,11 @@ DRAFTS = ("r-8842190447", "r-8842190312", "r-8842189950", "r-8842189771")
 
 @pytest.fixture
 def typescript() -> Iterator[TypeScript]:
-    """A Node process for the clients of one test."""
     with contextlib.closing(TypeScript()) as running:
         yield running
 
 
 def connect(typescript: TypeScript, console: Console, name: str, token: str | None = None) -> Any:
-    """Connect client *name*; return what it was told at its start."""
     package, _, way = name.partition("-")
     if way == "http":
         token = token or console.session()["token"]

@@ -34,7 +34,6 @@ def dumping(cores: Path, *command: str) -> tuple[str, ...]:
 
 @contextmanager
 def holding_secret(cores: Path) -> Iterator[subprocess.Popen[str]]:
-    """A program that holds the secret and does nothing about its memory."""
     command = dumping(cores, *AS_ORDINARY, sys.executable, "-I", "-c", HOLDING)
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as process:
         assert process.stdout is not None

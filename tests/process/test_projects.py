@@ -61,7 +61,6 @@ WRONG: tuple[dict[str, object], ...] = (
 
 
 def test_a_request_of_another_form_is_refused(shared: Console) -> None:
-    """Strict: one spelling of a folder, one of a digest."""
     for wrong in WRONG:
         assert shared.post("/v1/projects", {**ASKED, **wrong}, local=True).status == 400, wrong
     assert items(shared) == []

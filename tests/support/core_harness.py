@@ -237,7 +237,6 @@ def _short(seen: dict[str, str]) -> str:
 
 
 async def records(app: App, event: str | None = None) -> list[dict[str, Any]]:
-    """Return the audit's bodies in order, of one *event* or all."""
     found = await app.database.read(
         lambda c: c.execute("SELECT body FROM audit ORDER BY seq").fetchall()
     )
@@ -420,7 +419,6 @@ class Core:
         )
 
     async def approve(self, view: ApprovalView) -> None:
-        """Say yes to exactly what *view* shows."""
         await self.app.approvals.approve(view.approval_id, view.digest)
 
     async def run(self, view: ApprovalView) -> ApprovalView:
@@ -429,7 +427,6 @@ class Core:
         return await self.ended(view)
 
     async def ended(self, view: ApprovalView) -> ApprovalView:
-        """Return the view at its end."""
         return await self.view(view.approval_id, lambda v: v.ended_at is not None)
 
     async def read_back(self, view: ApprovalView) -> ReadBack:
@@ -445,13 +442,11 @@ class Core:
         return await self.app.approvals.wait_for_result(self.session.session_id, approval_id, 0)
 
     async def failure(self, view: ApprovalView) -> Failure:
-        """Return the failure that the session's agent reads of it."""
         found = (await self.result(view.approval_id)).failure
         assert found is not None
         return found
 
     def ready(self) -> list[str]:
-        """Return the names of the actions that an agent can call."""
         return [action.name for action in self.app.library.ready()]
 
     def live(self, view: ApprovalView) -> LiveRun:
@@ -469,7 +464,6 @@ class Core:
         return (await self.app.console.snapshot()).approvals
 
     async def opened(self, run_id: str) -> CallView:
-        """Return one call, read whole."""
         found = (await self.app.console.calls.read(run_id)).call
         assert found is not None
         return found
@@ -500,7 +494,6 @@ class Core:
         )
 
     def last(self, kind: type[_T]) -> _T:
-        """Return the newest event of *kind*."""
         return next(event for event in reversed(self.events) if isinstance(event, kind))
 
     async def back(self, view: ApprovalView) -> ApprovalView:

@@ -42,13 +42,11 @@ def wat(body: str, *, data: str = "", pages: int = 1, imports: str = "") -> str:
 
 
 def escaped(text: str | bytes) -> str:
-    """*text* as a WAT string literal, byte by byte."""
     raw = text.encode() if isinstance(text, str) else text
     return "".join(f"\\{byte:02x}" for byte in raw)
 
 
 def printing(said: str | bytes, *, fd: int = 1, then: str = "") -> str:
-    """A guest that prints what is *said* and then does *then*."""
     length = len(said.encode() if isinstance(said, str) else said)
     body = f"(call $print (i32.const {fd}) (i32.const 1024) (i32.const {length})) {then}"
     return wat(body, data=escaped(said), pages=1 + (1024 + length) // 65536)

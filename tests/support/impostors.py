@@ -42,7 +42,6 @@ class Listener:
                         connection.sendall(self._answer)
 
     def close(self) -> None:
-        """Listen no more, once who has come is heard."""
         while self._thread.is_alive() and select.select([self._sock], [], [], 0)[0]:
             time.sleep(0.01)
         with contextlib.suppress(OSError):

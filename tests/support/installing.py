@@ -23,7 +23,6 @@ def run_tool(*command: str | Path, **more: object) -> str:
 
 
 def build_wheel(source: Path, folder: Path) -> Path:
-    """Build the wheel of *source* as `pip install .` does, and return it."""
     isolated = () if find_spec("hatchling") is None else ("--no-build-isolation",)
     run_tool(
         sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", *isolated, "-w", folder, source
@@ -45,7 +44,6 @@ def build_sdist(source: Path, folder: Path) -> Path:
 
 
 def new_environment(folder: Path) -> Path:
-    """Make an empty virtual environment and return its Python."""
     run_tool(sys.executable, "-m", "venv", "--without-pip", folder)
     return folder / "bin" / "python"
 

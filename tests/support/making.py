@@ -12,7 +12,6 @@ from aileron_core.sessions import tool_calls
 
 
 def program(path: Path, text: str = "#!/bin/sh\n", mode: int = 0o755) -> Path:
-    """Write a program, and the folders above it; return *path*."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(mode)

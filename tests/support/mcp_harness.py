@@ -147,7 +147,6 @@ class Person:
                 self._forgotten[each.token_hash] = each
 
     async def state(self) -> dict[str, Any]:
-        """Return what this life of the core has seen."""
         runs = await self._app.database.read(
             lambda c: c.execute(
                 "SELECT session_id, action, approval_id FROM runs WHERE requested_at >= ? ORDER BY rowid",
@@ -192,7 +191,6 @@ class Person:
         return [view for view in self._app.publisher.approvals() if view.ended_at is None]
 
     async def add_action(self, name: str) -> None:
-        """Accept one more action."""
         text = _action(self._installed, name, gated=False)
         (self._app.home.actions / f"{name}.md").write_text(text, encoding="utf-8")
         await self._app.library.load()

@@ -149,7 +149,6 @@ def _open_a_view() -> None:
 
 
 def become() -> None:
-    """Become the ordinary user, as `AS_ORDINARY` says."""
     if folder := os.environ.get(OWNS):
         give(Path(folder))
     here = Path.cwd()

@@ -26,7 +26,6 @@ def states(*pids: int) -> set[str]:
 
 
 def with_descendants(pids: set[int]) -> set[int]:
-    """Return *pids* and all that they started, however far down."""
     parents = {pid: parent for pid, _, parent in _stats()}
     while more := {pid for pid, parent in parents.items() if parent in pids} - pids:
         pids = pids | more

@@ -52,7 +52,6 @@ def say_call(name: str, arguments: Json | str, id_: str = "call_1", *, cuts: int
 
 
 def sse(events: Events, *, end: str = "\n", names: bool = True) -> bytes:
-    """Return the bytes of a stream."""
     lines: list[str] = []
     for name, data in events:
         if name and names:
@@ -330,5 +329,4 @@ STREAM = {
 
 
 def stream(name: str, turn: Turn, **options: Any) -> bytes:
-    """Return the bytes of *turn* streamed in the format *name*."""
     return sse(STREAM[name](turn), **options)

@@ -16,8 +16,9 @@ from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.store import ConnectorStore
 from tests.support.guests import requesting
 from tests.support.http_service import HttpRequest, http_server, reply
+from tests.support.tls_service import Request
 
-__all__ = ["Answer", "ScriptedService", "Seen", "furnish_guest", "scripted_service"]
+__all__ = ["Answer", "ScriptedService", "furnish_guest", "scripted_service"]
 
 FQN = "local://tests/scripted"
 
@@ -72,16 +73,6 @@ render = { "Done" = "done" }
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One request that reached the service."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """What is answered at a path."""
 
@@ -94,23 +85,22 @@ class ScriptedService:
     """An HTTP service that notes what reaches it. Each `Host` may have a status of its own, each path an answer."""
 
     port: int
-    seen: list[Seen] = field(default_factory=list[Seen])
+    seen: list[Request] = field(default_factory=list[Request])
     statuses: dict[str, int] = field(default_factory=dict[str, int])
     answers: dict[str, Answer] = field(default_factory=dict[str, Answer])
     """By path; status 0 hangs up."""
 
     def route(self, *hosts: str) -> tuple[Route, ...]:
-        """Return routes of `host:port` entries to it."""
         return tuple(Route(host=host, address="127.0.0.1", port=self.port) for host in hosts)
 
 
 @contextmanager
 def scripted_service() -> Iterator[ScriptedService]:
-    """Run one on a port of the loopback."""
     service = ScriptedService(0)
 
     def answer(request: HttpRequest, body: bytes) -> None:
-        service.seen.append(Seen(request.command, request.path, dict(request.headers), body))
+        method, path, headers = request.command, request.path, dict(request.headers)
+        service.seen.append(Request(method=method, path=path, headers=headers, body=body))
         status = service.statuses.get(request.headers["Host"], 200)
         said = service.answers.get(request.path) or Answer(status)
         if said.status:

@@ -153,7 +153,6 @@ class Console:
         self.start(*first)
 
     def start(self, *more: str) -> None:
-        """Start it (again), with *more* options for this life alone."""
         with self.stderr.open("ab") as stderr:
             self.process = forked(
                 [*self._command, *more],
@@ -238,7 +237,6 @@ class Console:
         return self.request("POST", path, body, **more)
 
     def session(self, **more: Any) -> dict[str, Any]:
-        """Open a session as a launcher would; return what it was told."""
         answer = self.post("/v1/sessions", {"agent": "test", "cwd": "/tmp", **more}, local=True)
         assert answer.status == 201, answer.raw
         return answer.json
@@ -384,7 +382,6 @@ def completed(
 
 
 def aileron_json(*arguments: str, **more: Any) -> dict[str, Any]:
-    """Run it with `--json`; return the one object that it prints."""
     done = aileron(*arguments, "--json", **more)
     assert done.stderr == ""
     content = json.loads(done.stdout)

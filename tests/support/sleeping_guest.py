@@ -55,7 +55,6 @@ def long_action(
     inputs: str = "",
     idempotent: bool = True,
 ) -> Path:
-    """Write an action over `work` into *home*; return its file."""
     folder = home / "actions"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{name}.md"

@@ -76,11 +76,9 @@ class Cells:
         return "\n".join(self.lines)
 
     def row(self, y: int) -> list[str]:
-        """The cells of row *y*."""
         return self._rows[y]
 
     def style(self, x: int, y: int) -> str:
-        """The colours that the cell was drawn in."""
         return self._styles[y][x]
 
     def feed(self, text: str) -> None:
@@ -197,7 +195,6 @@ class Pty:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, packed)
 
     def resize(self, size: tuple[int, int]) -> None:
-        """Give the terminal another size, as dragging its window does."""
         self.cells = Cells(*size, width_of=self.cells.width_of, strangers=self.cells.strangers)
         self._answered = 0
         self._resize(size)
@@ -251,7 +248,6 @@ class Pty:
         os.write(self.master, keys)
 
     def answer(self, prompt: str, text: str) -> None:
-        """Type *text* and Enter at *prompt*."""
         self.shows(prompt)
         self.type(text.encode() + b"\n")
 
@@ -284,7 +280,6 @@ class Pty:
         raise AssertionError(f"never came: {what}\n{self.cells.text}")
 
     def ended(self) -> int:
-        """Read to the end of the program and return its code."""
         deadline = monotonic() + PATIENCE
         while self.process.poll() is None:
             assert monotonic() < deadline, self.cells.text
@@ -294,7 +289,6 @@ class Pty:
         return self.process.wait()
 
     def close(self) -> None:
-        """End the program, whatever it does."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()

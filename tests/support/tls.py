@@ -32,7 +32,6 @@ class Authority:
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     def context(self, host: str) -> ssl.SSLContext:
-        """Return the context of a server that is *host*."""
         if host not in self._contexts:
             key = ec.generate_private_key(ec.SECP256R1())
             path = self._folder / f"{host}.pem"

@@ -53,7 +53,6 @@ class TlsService:
 
     @property
     def place(self) -> str:
-        """Its `host:port`, as a manifest lists it."""
         return f"{self.host}:{self.port}"
 
     def client(self, routes: Sequence[Route], clock: Clock) -> OutgoingClient:

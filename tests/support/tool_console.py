@@ -39,7 +39,6 @@ class ToolConsole:
         self._calls.put(f"data: {text}\n\n".encode())
 
     def ask(self, worker: str, op: str, **args: Any) -> dict[str, Any]:
-        """Ask, and return the next answer, which is that to this."""
         self._number += 1
         self.send(worker, {"id": self._number, "op": op, "args": args})
         by, frame = self.results.get(timeout=SECONDS)

@@ -82,7 +82,6 @@ class Client:
         self.process.stdin.flush()
 
     def answer(self) -> str:
-        """Return what the program made of it, once it says so."""
         text = self.reads(self)
         assert self.model.answers == []
         return text
