@@ -13,8 +13,8 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.home.layout import Home
 from aileron_core.storage.database import Database
-from tests.core.adversary.test_under_the_vaults_key import PASSPHRASE, protected_home, unlock
-from tests.support.core_harness import DRAFT, Core, Mailbox, install_examples
+from tests.core.adversary.test_under_the_vaults_key import PASSPHRASE, unlock
+from tests.support.core_harness import DRAFT, Core, Start, change_rows
 from tests.support.frozen_clock import FrozenClock
 from tests.support.server_harness import aileron
 
@@ -32,11 +32,9 @@ async def shown_json(home: Path, id_: str) -> dict[str, Any]:
 
 
 async def test_a_call_is_shown_whole_and_later_when_it_was_deleted(
-    home: Path, mailbox: Mailbox
+    start: Start, home: Path, clock: FrozenClock
 ) -> None:
-    install_examples(home)
-    clock = FrozenClock()
-    async with Core.open(home, mailbox, clock=clock) as core:
+    async with start() as core:
         free = await core.call("get-draft", {"id": DRAFT})
         run = free.row.run_id
         text = await printed_of(home, run)
@@ -88,8 +86,7 @@ async def test_a_decided_call_has_who_when_the_words_and_the_reason_as_shown_tex
 ) -> None:
     """What a person or a service wrote is drawn as marks, each line right of the bar."""
     approved, denied = await core.ask(), await core.ask("r-8842190312")
-    await core.approve(approved)
-    await core.ended(approved)
+    await core.run(approved)
     await core.app.approvals.deny(denied.approval_id, HOSTILE)
     failed = await core.call("get-draft", {"id": HOSTILE})
     call = await shown_json(home, approved.approval_id)
@@ -109,31 +106,25 @@ async def test_a_decided_call_has_who_when_the_words_and_the_reason_as_shown_tex
     )
 
 
-async def test_a_row_that_another_program_changed_is_said_to_be(
-    home: Path, mailbox: Mailbox
-) -> None:
-    install_examples(home)
-    async with Core.open(home, mailbox) as core:
+async def test_a_row_that_another_program_changed_is_said_to_be(start: Start, home: Path) -> None:
+    async with start() as core:
         run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
-    with closing(sqlite3.connect(home / "aileron.db")) as database:
-        database.execute('UPDATE runs SET args = \'{"id":"another"}\'')
-        database.commit()
+    change_rows(home, 'UPDATE runs SET args = \'{"id":"another"}\'')
     assert "Another program changed this call" in await printed_of(home, run)
     assert (await shown_json(home, run))["edited"] is True
 
 
+@pytest.mark.usefixtures("protected")
 async def test_a_sealed_call_is_shown_with_the_passphrase_and_named_without_it(
-    home: Path, mailbox: Mailbox, tmp_path: Path
+    start: Start, home: Path, tmp_path: Path, clock: FrozenClock
 ) -> None:
     """Beside a running console too, whose vault stays locked."""
-    clock = FrozenClock()
-    await protected_home(home)
-    async with Core.open(home, mailbox, accept=False, clock=clock) as core:
+    async with start() as core:
         await unlock(core)
         run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
         clock.advance(61)
         await core.app.contents.sweep()
-    async with Core.open(home, mailbox, accept=False, clock=clock) as core:
+    async with start() as core:
         closed = await shown_json(home, run)
         assert (closed["sealed"], closed["arguments"], closed["output"]) == (True, None, None)
         text = await printed_of(home, run)

@@ -234,7 +234,6 @@ def test_lines_of_another_program_are_shown_for_what_they_are(
 def test_a_home_without_a_log_is_no_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It says so; nothing is made."""
     assert "is empty" in read_log(tmp_path / "none", capsys)
     assert json.loads(read_log(tmp_path / "none", capsys, json=True)) == {"items": []}
     assert not (tmp_path / "none").exists()

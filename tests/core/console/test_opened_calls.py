@@ -6,19 +6,7 @@ import pytest
 
 from aileron_core.console_port.events import CallRead
 from aileron_core.console_port.intents import Deny, ReadCall
-from aileron_core.console_port.view_models import CallView
 from tests.support.core_harness import DRAFT, Core, Start, change_rows
-
-
-async def read_call(core: Core, run_id: str) -> CallView | None:
-    await core.do(ReadCall(run_id=run_id))
-    return core.last(CallRead).call
-
-
-async def ask_and_approve(core: Core) -> str:
-    view = await core.ask()
-    await core.approve(view)
-    return (await core.ended(view)).run_id
 
 
 async def evicted(core: Core, run_id: str) -> None:
@@ -31,12 +19,12 @@ async def evicted(core: Core, run_id: str) -> None:
 async def test_a_decided_call_is_read_after_a_restart(start: Start) -> None:
     """Arguments, result, who, when, the words and the records; nothing of what was shown."""
     async with start() as core:
-        run_id = await ask_and_approve(core)
-        before = await read_call(core, run_id)
+        run_id = (await core.run(await core.ask())).run_id
+        before = await core.opened(run_id)
         assert before.approval.preview.status == "ready"
     async with start() as core:
         await evicted(core, run_id)
-        call = await read_call(core, run_id)
+        call = await core.opened(run_id)
     view = call.approval
     assert (view.state, view.decided_by, view.agent) == ("completed", "person", "claude")
     assert [field.value for field in view.arguments] == [DRAFT]
@@ -61,15 +49,15 @@ async def test_a_denial_is_read_with_its_reason_and_a_call_that_asked_nobody_too
         await core.do(Deny(approval_id=view.approval_id, reason="wrong list"))
         free = await core.call("get-draft", {"id": DRAFT})
     async with start() as core:
-        denied = await read_call(core, view.run_id)
-        ran = await read_call(core, free.row.run_id)
-        nothing = await read_call(core, "run-00000000000000000000000000")
+        denied = await core.opened(view.run_id)
+        ran = await core.opened(free.row.run_id)
+        await core.do(ReadCall(run_id="run-00000000000000000000000000"))
+        assert core.last(CallRead).call is None
     assert (denied.approval.state, denied.approval.reason) == ("denied", "wrong list")
     assert denied.gated
     assert not ran.gated
     assert ran.approval.approval_id == ""
     assert "Q3 numbers" in ran.result[0].value
-    assert nothing is None
 
 
 @pytest.mark.parametrize(
@@ -84,10 +72,10 @@ async def test_a_row_that_another_program_changed_is_shown_as_such(
     core: Core, home: Path, edit: str
 ) -> None:
     """The record of its end has hashes of its arguments and its result."""
-    run_id = await ask_and_approve(core)
+    run_id = (await core.run(await core.ask())).run_id
     await evicted(core, run_id)
-    sound = await read_call(core, run_id)
+    sound = await core.opened(run_id)
     assert not sound.edited
     change_rows(home, f"UPDATE runs SET {edit}")
-    call = await read_call(core, run_id)
+    call = await core.opened(run_id)
     assert call.edited

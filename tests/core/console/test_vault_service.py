@@ -6,7 +6,6 @@ import pytest
 
 from aileron_core.console_port.events import (
     CoreEvent,
-    Recorded,
     VaultRefused,
     VaultStatus,
     VaultUnlocked,
@@ -30,7 +29,6 @@ from tests.support.core_harness import (
     Mailbox,
     Start,
     hold_answers,
-    install_examples,
     open_session,
 )
 from tests.support.frozen_clock import FrozenClock
@@ -38,24 +36,14 @@ from tests.support.frozen_clock import FrozenClock
 PHRASE, OTHER = "canary-phrase-c41d", "canary-other-77aa"
 
 
-@pytest.fixture
-def library() -> None:
-    """Nothing: what most of these tests are about is the vault alone."""
-
-
 async def last_told(core: Core, kind: type[CoreEvent], state: str | None = None) -> CoreEvent:
     """Return the newest event of *kind* (of a vault in *state*)."""
-    return await core.until(
-        lambda: next(
-            (
-                event
-                for event in reversed(core.events)
-                if isinstance(event, kind)
-                and (state is None or getattr(event, "state", "") == state)
-            ),
-            None,
-        )
-    )
+
+    def told() -> list[CoreEvent]:
+        found = [event for event in core.events if isinstance(event, kind)]
+        return [each for each in found if state in (None, getattr(each, "state", ""))]
+
+    return (await core.until(told))[-1]
 
 
 async def test_the_screen_learns_of_the_vault_and_unlocks_it(core: Core) -> None:
@@ -137,14 +125,7 @@ async def test_it_is_locked_when_nobody_uses_it(core: Core, clock: FrozenClock) 
     assert core.app.vault.state == "unlocked"
     clock.advance(60)
     await last_told(core, VaultStatus, "locked")
-    await core.until(
-        lambda: [
-            event
-            for event in core.events
-            if isinstance(event, Recorded) and event.record.event == "vault.locked"
-        ]
-    )
-    record = (await core.records("vault.locked"))[-1]
+    record = (await core.until_record("vault.locked"))[-1]
     assert record["actor"] == "aileron"
     assert "60 minutes" in record["summary"]
 
@@ -159,42 +140,38 @@ async def test_it_is_not_locked_by_itself_with_0_minutes(core: Core, clock: Froz
 
 @pytest.mark.core(settings=lock_settings(1))
 async def test_it_is_not_locked_in_the_middle_of_a_run(
-    start: Start, home: Path, mailbox: Mailbox, clock: FrozenClock
+    core: Core, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
-    install_examples(home)
-    async with start() as core:
-        await core.app.vault_service.create(Secret(PHRASE), way="console")
-        view = await core.ask()
-        with hold_answers(mailbox, "POST send") as reached:
-            await core.approve(view)
-            await reached()
-            clock.advance(61)
-            await core.app.vault_service.lock_if_idle()
-            assert core.app.vault.state == "unlocked"
-        await core.ended(view)
+    await core.app.vault_service.create(Secret(PHRASE), way="console")
+    view = await core.ask()
+    with hold_answers(mailbox, "POST send") as reached:
+        await core.approve(view)
+        await reached()
         clock.advance(61)
         await core.app.vault_service.lock_if_idle()
-        assert core.app.vault.state == "locked"
+        assert core.app.vault.state == "unlocked"
+    await core.ended(view)
+    clock.advance(61)
+    await core.app.vault_service.lock_if_idle()
+    assert core.app.vault.state == "locked"
 
 
 @pytest.mark.core(settings=lock_settings(1))
 async def test_runs_put_it_off_for_ten_minutes_and_no_longer(
-    start: Start, home: Path, mailbox: Mailbox, clock: FrozenClock
+    core: Core, mailbox: Mailbox, clock: FrozenClock
 ) -> None:
     """An agent that begins one before another ends does not keep the vault unlocked for ever."""
-    install_examples(home)
-    async with start() as core:
-        await core.app.vault_service.create(Secret(PHRASE), way="console")
-        view = await core.ask()
-        with hold_answers(mailbox, "POST send") as reached:
-            await core.approve(view)
-            await reached()
-            clock.advance(60 + 599)
-            await core.app.vault_service.lock_if_idle()
-            assert core.app.vault.state == "unlocked"
-            clock.advance(1)
-            await core.app.vault_service.lock_if_idle()
-            assert core.app.vault.state == "locked"
+    await core.app.vault_service.create(Secret(PHRASE), way="console")
+    view = await core.ask()
+    with hold_answers(mailbox, "POST send") as reached:
+        await core.approve(view)
+        await reached()
+        clock.advance(60 + 599)
+        await core.app.vault_service.lock_if_idle()
+        assert core.app.vault.state == "unlocked"
+        clock.advance(1)
+        await core.app.vault_service.lock_if_idle()
+        assert core.app.vault.state == "locked"
 
 
 @pytest.mark.core(settings=lock_settings(1))
@@ -223,10 +200,7 @@ async def test_it_is_not_locked_while_a_session_uses_a_key_from_it(
         assert core.app.vault.state == "locked"
 
 
-async def test_what_was_shown_is_sealed_while_locked_and_read_after_a_restart(
-    start: Start, home: Path
-) -> None:
-    install_examples(home)
+async def test_what_was_shown_is_sealed_while_locked_and_read_after_a_restart(start: Start) -> None:
     async with start() as core:
         await core.app.vault_service.create(Secret(PHRASE), way="console")
         await core.app.vault_service.lock()

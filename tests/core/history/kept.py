@@ -6,9 +6,6 @@ from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
-from aileron_core.console_port.events import CallRead
-from aileron_core.console_port.intents import ReadCall
-from aileron_core.console_port.view_models import CallView
 from tests.support.core_harness import Core, Mailbox
 from tests.support.frozen_clock import FrozenClock
 from tests.support.history_keys import DayKeys
@@ -47,10 +44,3 @@ class Kept:
 def bytes_of(home: Path) -> bytes:
     """Return what every file of the home holds: database, log of writes, log, exports, copies."""
     return b"".join(path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file())
-
-
-async def opened_call(core: Core, run_id: str) -> CallView:
-    await core.app.console.carry_out(ReadCall(run_id=run_id))
-    call = [event for event in core.events if isinstance(event, CallRead)][-1].call
-    assert call is not None
-    return call

@@ -11,7 +11,7 @@ from aileron_core.audit.read import verify_home
 from aileron_core.storage.open import open_reader
 from aileron_tui.cli.kept_call import read_call
 from tests.core.adversary.test_under_the_vaults_key import unlock
-from tests.core.history.kept import DAY, bytes_of, opened_call
+from tests.core.history.kept import DAY, bytes_of
 from tests.support.core_harness import Core, Mailbox
 from tests.support.frozen_clock import FrozenClock
 from tests.support.older_home import EXPECTED, write_older_home
@@ -56,13 +56,13 @@ async def test_what_it_sealed_is_moved_while_locked_opened_and_deleted_for_real(
     async with Core.open(old, mailbox, accept=False, clock=clock) as core:
         assert sealed_of(old, "sealed") == sealed
         for run_id in EXPECTED["calls"]:
-            call = await opened_call(core, run_id)
+            call = await core.opened(run_id)
             assert "Unlock the vault" in call.approval.sealed
             assert all("Unlock the vault" in each.problem for each in call.screens)
         await unlock(core)
         await core.app.vault_followed()  # what is in memory is read anew
         for run_id, expected in EXPECTED["calls"].items():
-            call = await opened_call(core, run_id)
+            call = await core.opened(run_id)
             fields = {field.label: field.value for field in call.approval.arguments}
             assert list(fields.values()) == list(expected["arguments"].values())
             assert (call.approval.reason, call.edited) == (expected["reason"] or "", False)
@@ -80,7 +80,7 @@ async def test_what_it_sealed_is_moved_while_locked_opened_and_deleted_for_real(
     clock.advance(32 * DAY)
     async with Core.open(old, mailbox, accept=False, clock=clock) as core:  # still locked
         for run_id in EXPECTED["calls"]:
-            call = await opened_call(core, run_id)
+            call = await core.opened(run_id)
             assert (call.approval.forgotten, call.screens) == (True, ())
         left = bytes_of(old)
         assert not [piece for each in sealed for piece in pieces(each) if piece in left]

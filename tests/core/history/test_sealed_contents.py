@@ -10,9 +10,9 @@ from aileron_core.console_port.intents import Acknowledge
 from aileron_core.console_port.view_models import CallView
 from aileron_core.history.sealing import SealLabel, day_of, seal
 from aileron_core.settings import Settings
-from tests.core.adversary.test_under_the_vaults_key import protected_home, unlock
-from tests.core.history.kept import DAY, Kept, bytes_of, opened_call
-from tests.support.core_harness import DRAFT, Core, Mailbox, run_on_request, writes
+from tests.core.adversary.test_under_the_vaults_key import unlock
+from tests.core.history.kept import DAY, Kept, bytes_of
+from tests.support.core_harness import DRAFT, Core, Start, run_on_request, writes
 from tests.support.frozen_clock import FrozenClock
 
 REASON = "because the salaries of 1984 are in it"
@@ -40,8 +40,7 @@ async def four_calls(core: Core) -> dict[str, str]:
     read = await core.call("get-draft", {"id": DRAFT}, key="read")
     failed = await core.call("get-draft", {"id": MISSING}, key="failed")
     sent, denied = await core.ask(), await core.ask("r-8842190312")
-    await core.approve(sent)
-    await core.ended(sent)
+    await core.run(sent)
     await core.app.approvals.deny(denied.approval_id, REASON)
     for view in (sent, denied):
         await core.app.approvals.mark_delivered(view.approval_id)
@@ -53,13 +52,12 @@ async def four_calls(core: Core) -> dict[str, str]:
     }
 
 
+@pytest.mark.usefixtures("protected")
 async def test_with_a_vault_nothing_of_an_ended_call_is_plain_text_in_any_file_of_the_home(
-    home: Path, mailbox: Mailbox
+    start: Start, home: Path, clock: FrozenClock
 ) -> None:
     """Arguments, results, failures, reasons: read after a restart once unlocked, and a sentence before that."""
-    clock = FrozenClock()
-    await protected_home(home)
-    async with Core.open(home, mailbox, accept=False, clock=clock) as core:
+    async with start() as core:
         await unlock(core)
         contained = await four_calls(core)
         for each in contained.values():
@@ -68,18 +66,18 @@ async def test_with_a_vault_nothing_of_an_ended_call_is_plain_text_in_any_file_o
         for each in (*contained.values(), "r-8842190312"):
             assert each.encode() not in bytes_of(home)
         for run_id, each in contained.items():
-            assert each in call_text(await opened_call(core, run_id))
+            assert each in call_text(await core.opened(run_id))
         assert (await core.app.audit.verify()).problems == ()
     assert not [each for each in contained.values() if each.encode() in bytes_of(home)]
-    async with Core.open(home, mailbox, accept=False, clock=clock) as core:
+    async with start() as core:
         for run_id in contained:
-            call = await opened_call(core, run_id)
+            call = await core.opened(run_id)
             assert (call.approval.arguments, call.result, call.edited) == ((), (), False)
             assert "Unlock the vault to read it" in call.approval.sealed
             assert not call.approval.forgotten
         await unlock(core)
         for run_id, each in contained.items():
-            call = await opened_call(core, run_id)
+            call = await core.opened(run_id)
             assert (each in call_text(call), call.approval.sealed, call.edited) == (True, "", False)
         assert (await core.app.audit.verify()).problems == ()
 
@@ -145,12 +143,11 @@ async def test_what_waits_for_a_person_is_not_sealed_before_they_took_note(kept:
         unknown = await core.ask()
         kept.mailbox.control(hang="send")
         run_on_request(kept.mailbox, "POST send", lambda: kept.clock.advance(2))
-        await core.approve(unknown)
-        assert (await core.ended(unknown)).state == "unknown"
+        assert (await core.run(unknown)).state == "unknown"
         await core.app.approvals.mark_delivered(unknown.approval_id)
         await sealed_later(core, kept.clock)
         assert kept.holds(DRAFT)
-        await core.app.console.carry_out(Acknowledge(call_id=unknown.approval_id, looked_at=None))
+        await core.do(Acknowledge(call_id=unknown.approval_id, looked_at=None))
         await sealed_later(core, kept.clock)
         assert not kept.holds(DRAFT)
 
@@ -166,13 +163,13 @@ async def test_it_is_deleted_in_its_time_and_no_old_copy_brings_it_back(
     async with kept.open() as core:
         await core.app.contents.forget_due()
         for run_id in contained:
-            call = await opened_call(core, run_id)
+            call = await core.opened(run_id)
             assert (call.approval.forgotten, call.approval.sealed) == (True, "")
         assert (await core.app.audit.verify()).problems == ()
     assert kept.count("sealed") == 0
     async with kept.open(home=tmp_path / "copy", clock=FrozenClock()) as core:
         for run_id in contained:
-            assert "was destroyed" in (await opened_call(core, run_id)).approval.sealed
+            assert "was destroyed" in (await core.opened(run_id)).approval.sealed
 
 
 @pytest.mark.parametrize(
@@ -193,7 +190,7 @@ async def test_what_another_program_changed_is_not_shown(kept: Kept, spoil: str,
         read = (await core.call("get-draft", {"id": DRAFT})).row.run_id
         await sealed_later(core, kept.clock)
         kept.edit(spoil, read)
-        call = await opened_call(core, read)
+        call = await core.opened(read)
         assert (call.approval.arguments, call.result) == ((), ())
         assert said in call.approval.sealed.replace("gone: another", "another")
         found = (await core.app.audit.verify()).problems
@@ -220,7 +217,7 @@ async def test_arguments_that_another_program_sealed_are_not_shown(kept: Kept) -
                 seal(forged, label, public),
                 row.run_id,
             )
-            call = await opened_call(core, row.run_id)
+            call = await core.opened(row.run_id)
             assert call.approval.arguments == ()
             assert "Another program changed it" in call.approval.sealed
 

@@ -11,9 +11,9 @@ from aileron_core.console_port.intents import Approve, Deny, ExportAudit
 from aileron_core.console_port.view_models import ApprovalView, DecidedScreenView
 from aileron_core.history.sealing import SealLabel, seal
 from aileron_core.settings import Settings
-from tests.core.adversary.test_under_the_vaults_key import protected_home, unlock
-from tests.core.history.kept import DAY, Kept, bytes_of, opened_call
-from tests.support.core_harness import DRAFT, Core, Mailbox
+from tests.core.adversary.test_under_the_vaults_key import unlock
+from tests.core.history.kept import DAY, Kept, bytes_of
+from tests.support.core_harness import DRAFT, Core, Start
 from tests.support.frozen_clock import FrozenClock
 
 TODAY = "2026-10-08"
@@ -26,7 +26,7 @@ async def decide_call(core: Core, *, approve: bool = True) -> str:
     """Decide a call as the console does, and return its run's id once that is over."""
     view = await core.ask()
     assert SHOWN in [field.value for field in view.preview.fields]
-    await core.app.console.carry_out(
+    await core.do(
         Approve(approval_id=view.approval_id, digest=view.digest)
         if approve
         else Deny(approval_id=view.approval_id, reason="wrong list")
@@ -37,7 +37,7 @@ async def decide_call(core: Core, *, approve: bool = True) -> str:
 
 
 async def screen(core: Core, run_id: str) -> DecidedScreenView:
-    (found,) = (await opened_call(core, run_id)).screens
+    (found,) = (await core.opened(run_id)).screens
     return found
 
 
@@ -77,11 +77,11 @@ async def test_what_was_shown_is_nowhere_in_the_homes_files(kept: Kept, has_keys
     """Neither while the console runs nor after it; without a key there is no row either."""
     async with kept.open(history_keys=kept.keys if has_keys else None) as core:
         run_id = await decide_call(core)
-        await core.app.console.carry_out(ExportAudit())
+        await core.do(ExportAudit())
         assert any((kept.home / "exports").iterdir())
         assert kept.holds(DRAFT), "what an agent sent is looked for as well"
         assert not kept.holds(SHOWN)
-        assert bool((await opened_call(core, run_id)).screens) is has_keys
+        assert bool((await core.opened(run_id)).screens) is has_keys
         assert bool(await core.records("history.sealed")) is has_keys
     assert not kept.holds(SHOWN)
     assert kept.count("sealed") == has_keys
@@ -110,7 +110,7 @@ async def test_a_row_that_was_changed_is_refused_with_a_sentence(
     async with kept.open() as core:
         run_id = await decide_call(core)
         kept.edit(f"UPDATE sealed {spoil}")
-        call = await opened_call(core, run_id)
+        call = await core.opened(run_id)
     (found,) = call.screens
     assert found.approval is None
     assert said in found.problem
@@ -133,9 +133,9 @@ async def test_a_row_moved_to_another_call_or_day_is_refused(kept: Kept) -> None
             first,
             second,
         )
-        for found in (await opened_call(core, first)).screens:
+        for found in (await core.opened(first)).screens:
             assert "moved here" in found.problem
-        assert (await opened_call(core, second)).screens == ()
+        assert (await core.opened(second)).screens == ()
 
 
 async def test_a_record_that_another_program_sealed_is_refused(kept: Kept) -> None:
@@ -171,7 +171,7 @@ async def test_a_day_is_erased_with_its_key_and_no_old_copy_brings_it_back(
         assert subject(await screen(core, run_id)) == [SHOWN], "30 days are kept"
         kept.clock.advance(DAY)
         await core.app.contents.forget_due()
-        assert (await opened_call(core, run_id)).screens == ()
+        assert (await core.opened(run_id)).screens == ()
         (record,) = await core.records("history.erased")
         assert record["days"] == [TODAY]
         assert (await core.app.audit.verify()).problems == ()
@@ -210,7 +210,7 @@ async def test_an_end_between_key_and_rows_leaves_what_nobody_can_read(kept: Kep
     kept.keys.ends_the_process = False
     async with kept.open() as core:
         await core.app.contents.forget_due()
-        assert (await opened_call(core, run_id)).screens == ()
+        assert (await core.opened(run_id)).screens == ()
     assert kept.count("sealed") == 0
 
 
@@ -262,23 +262,22 @@ async def test_what_was_not_on_screen_is_not_kept(kept: Kept) -> None:
     """A call denied as an equal of another was never looked at."""
     async with kept.open() as core:
         view = await core.ask()
-        await core.app.console.carry_out(Deny(approval_id=view.approval_id, on_screen=False))
-        assert (await opened_call(core, view.run_id)).screens == ()
+        await core.do(Deny(approval_id=view.approval_id, on_screen=False))
+        assert (await core.opened(view.run_id)).screens == ()
     assert kept.count("sealed") == 0
 
 
+@pytest.mark.usefixtures("protected")
 async def test_the_whole_screen_is_read_after_a_restart_and_an_unlock(
-    home: Path, mailbox: Mailbox
+    start: Start, home: Path, clock: FrozenClock
 ) -> None:
     """As it was, with every field; before the unlock a sentence says why not. A backup is erased with the key."""
-    clock = FrozenClock()
-    await protected_home(home)
-    async with Core.open(home, mailbox, accept=False, clock=clock) as core:
+    async with start() as core:
         await unlock(core)
         view = await core.ask()
-        await core.app.console.carry_out(Approve(approval_id=view.approval_id, digest=view.digest))
+        await core.do(Approve(approval_id=view.approval_id, digest=view.digest))
         await core.ended(view)
-    async with Core.open(home, mailbox, accept=False, clock=clock) as core:
+    async with start() as core:
         (locked,) = await core.app.screens.read(view.run_id)
         assert locked.approval is None
         assert "Unlock the vault" in locked.problem
@@ -290,13 +289,13 @@ async def test_the_whole_screen_is_read_after_a_restart_and_an_unlock(
     for name in files:
         shutil.copy(home / name, home.parent / f"backup-{name}")
     clock.advance(32 * DAY)
-    async with Core.open(home, mailbox, accept=False, clock=clock) as core:  # locked, for a month
+    async with start() as core:  # locked, for a month
         await core.app.contents.forget_due()
         assert len(await core.records("history.erased")) == 1
     for name in files:
         shutil.copy(home.parent / f"backup-{name}", home / name)
-    clock = FrozenClock()  # later, the rows of the backup would go at once
-    async with Core.open(home, mailbox, accept=False, clock=clock) as core:
+    # Later, the rows of the backup would go at once.
+    async with start(clock=FrozenClock()) as core:
         await unlock(core)
         (again,) = await core.app.screens.read(view.run_id)
         assert again.approval is None
