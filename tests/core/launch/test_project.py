@@ -29,7 +29,6 @@ def two_homes(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_a_project_beside_or_below_the_home_is_one(tmp_path: Path) -> None:
-    """Where people work."""
     home, own = two_homes(tmp_path)
     for project in (home / "src" / "a", tmp_path / "elsewhere", tmp_path / "people" / "you"):
         check_project(project, home, own)

@@ -135,7 +135,6 @@ def test_a_file_that_a_launch_takes_is_valid(
 
 
 def test_looks_language_and_model_may_be_set(project: Path) -> None:
-    """What a project may set, as a person is shown it."""
     with_settings(
         project,
         '[launch.codex]\nargs = ["--model=gpt-5"]\nenv = { NO_COLOR = "1", LC_ALL = "C" }\n',

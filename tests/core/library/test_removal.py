@@ -232,7 +232,6 @@ async def test_an_approval_of_what_was_removed_and_put_back_runs_nothing(
 async def test_a_row_in_the_database_alone_accepts_nothing(
     start: Start, home: Path, forgery: str
 ) -> None:
-    """An inserted or edited row is not an acceptance."""
     text = (home / "actions" / "get-draft.md").read_text(encoding="utf-8")
     async with start() as core:
         assert core.app.library.not_accepted() == ()

@@ -37,7 +37,6 @@ def approval_of(console: ThreadConsole, id_: str) -> dict[str, Any]:
 async def test_a_client_lists_the_actions_and_is_promised_list_changes(
     mcp_console: ThreadConsole, how: str, era: str
 ) -> None:
-    """Every action is a tool, and `listChanged` is true in every era."""
     async with official_client(mcp_console, how, era) as client:
         tools = (await client.list_tools()).tools
         if era == NEW:  # a pinned version asks nothing at connect; ask here what it would be told
@@ -55,7 +54,6 @@ async def test_a_client_lists_the_actions_and_is_promised_list_changes(
 async def test_an_ungated_call_runs_as_the_session_of_its_own_token(
     mcp_console: ThreadConsole, how: str, era: str
 ) -> None:
-    """The run is made in the name of the session that the request proved."""
     async with official_client(mcp_console, how, era) as client:
         result = await client.call_tool("read_inbox", {"text": "hello"})
     assert not result.is_error
@@ -67,7 +65,6 @@ async def test_an_ungated_call_runs_as_the_session_of_its_own_token(
 async def test_a_decision_during_the_hold_is_the_calls_result(
     patient_console: ThreadConsole, how: str, era: str
 ) -> None:
-    """The client sees progress while a person thinks, then what came of it."""
     seen: list[float] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -89,7 +86,6 @@ async def test_a_decision_during_the_hold_is_the_calls_result(
 async def test_a_decision_after_the_hold_is_found_by_its_id(
     mcp_console: ThreadConsole, how: str, era: str
 ) -> None:
-    """The hold ends with a pending message; the decision is fetched later and nothing is lost."""
     async with official_client(mcp_console, how, era) as client:
         pending = await client.call_tool("send_draft", {"text": f"later {how} {era}"})
         assert not pending.is_error
@@ -182,7 +178,6 @@ async def test_a_client_that_leaves_ends_the_hold_and_leaves_the_approval(
 async def test_an_old_era_client_hears_of_a_changed_tool_list(
     mcp_console: ThreadConsole, how: str
 ) -> None:
-    """The standing stream brings the notification, and the list has the new tool."""
     heard = anyio.Event()
 
     async def on_message(message: Any) -> None:
@@ -217,11 +212,10 @@ async def test_a_new_era_client_hears_of_a_changed_tool_list(
     assert f"newer_{how}" in names
 
 
-@WAYS
+@EACH_WAY
 async def test_a_request_can_be_withdrawn_while_it_waits_and_not_twice(
     mcp_console: ThreadConsole, how: str, era: str
 ) -> None:
-    """The agent may take back what it asked for; afterwards it is told that it is over."""
     async with official_client(mcp_console, how, era) as client:
         pending = await client.call_tool("send_draft", {"text": f"oops {how} {era}"})
         id_ = pending.structured_content["approval_id"]
@@ -238,7 +232,6 @@ async def test_a_request_can_be_withdrawn_while_it_waits_and_not_twice(
 async def test_calls_do_not_wait_for_a_held_one(
     patient_console: ThreadConsole, how: str, era: str
 ) -> None:
-    """While a person thinks, the agent's other calls go on."""
     async with (
         official_client(patient_console, how, era) as client,
         anyio.create_task_group() as group,
