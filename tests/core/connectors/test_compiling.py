@@ -147,7 +147,6 @@ async def test_a_large_module_is_compiled_by_a_child_that_gives_way(
 ) -> None:
     """More so where nobody waits for it; then it runs from its machine code, and no child is left."""
     connector = install_guest(store, apart, LARGE, LARGE_MANIFEST)
-
     preparing = asyncio.create_task(connector.prepare(background=background))
     assert await niceness_of_a_compiler() == min(19, os.getpriority(os.PRIO_PROCESS, 0) + niceness)
     assert not connector.prepared
@@ -183,7 +182,6 @@ async def test_closing_ends_what_is_being_compiled(
 ) -> None:
     engine = make_engine(separate_compiler=True)
     connector = install_guest(store, engine, LARGE, LARGE_MANIFEST)
-
     call = asyncio.create_task(connector.call("x", {}, limits=Limits()))
     await niceness_of_a_compiler()
     await asyncio.to_thread(engine.close)
@@ -196,7 +194,6 @@ async def test_a_call_that_is_given_up_leaves_the_compiling_to_the_next(
 ) -> None:
     """It goes on, and is done once."""
     connector = install_guest(store, apart, MEDIUM, LARGE_MANIFEST)
-
     first = asyncio.create_task(connector.call("x", {}, limits=Limits()))
     await asyncio.sleep(0)
     first.cancel()

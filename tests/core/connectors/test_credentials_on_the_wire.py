@@ -131,7 +131,6 @@ def test_it_follows_a_redirect_to_the_same_host_and_no_other(setting: Setting) -
     key = Key(hosts=(setting.place, setting.other))
     assert setting.run(setting.request("/same"), key=key).failure is None
     assert [headers.get("x-api-key") for headers in setting.seen] == [as_header(), as_header()]
-
     setting.service.seen.clear()
     setting.service.reply("/away", status=302, Location=f"https://{setting.other}/x")
     result = setting.run(setting.request("/away"), key=key)

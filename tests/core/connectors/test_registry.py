@@ -58,7 +58,6 @@ async def test_bytes_are_checked_before_every_run(
 ) -> None:
     """Also of a module that ran before and is in memory."""
     connector = guest(printing('{"output": 1}'))
-
     assert (await connector.call("x", {}, limits=Limits())).output == 1
     if damage == "remove":
         store.remove(connector.identity.hash)

@@ -573,7 +573,6 @@ async def test_a_revoked_login_says_what_to_do(desk: Desk) -> None:
     assert len(desk.server.grants) == 2
     assert desk.events == ["binding.created", "binding.stale"]
     assert desk.bindings.get(bound.name).is_stale
-
     async with desk.logged_in(replaces=bound.name) as (service, view):
         again = await service.finish(view.login_id, "")
     assert {**again.consented, "created_at": bound.created_at} == bound.consented

@@ -61,7 +61,6 @@ async def test_withdrawn_calls_keep_no_more_than_a_session_may(start: Start, hom
     """In the rows and in memory; each digest stays, the audit says what went, nothing is amiss."""
     assert GateSettings().argument_bytes == 16 * 2**20
     most = 200_000
-
     async with start() as core:
         core.app.gate.argument_quota.max_bytes = most
         rows = [await withdraw_call(core, number) for number in range(40)]

@@ -392,7 +392,6 @@ async def test_no_step_runs_where_a_later_one_would_be_denied(home: Path, mailbo
     )
     text = UPDATE_DRAFT.replace("[[execute]]", first, 1)
     install_examples(home, update_draft=text.replace('["update_draft"]', '["list_drafts"]'))
-
     async with Core.open(home, mailbox) as core:
         row = (await core.call("update-draft", {"id": DRAFT})).row
         assert row.failure.class_ == "capability_denied"

@@ -33,7 +33,6 @@ async def test_the_host_that_was_asked_is_named_and_not_the_first_of_the_manifes
 ) -> None:
     """In the preview's line, in the item after the run, and in the audit."""
     furnish_guest(home, [{"url": "https://z.example/x"}], TWO)
-
     async with start() as core:
         first, ready = await first_and_ready(core)
         assert first.preview.host == "one of 2 hosts"
@@ -55,7 +54,6 @@ async def test_a_refusal_is_blamed_on_the_host_that_refused(
     says = '{"error":{"class":"external_api_error","message":"too many"}}'
     both = [{"url": "https://a.example/x"}, {"url": "https://z.example/y"}]
     furnish_guest(home, both, TWO, says=says)
-
     service.statuses["z.example"] = 429
     async with start() as core:
         _, ready = await first_and_ready(core)
@@ -68,7 +66,6 @@ async def test_a_refusal_is_blamed_on_the_host_that_refused(
 async def test_no_host_is_named_where_none_was_asked(home: Path) -> None:
     """A connector that answers out of itself was not asked by anybody on a host's behalf."""
     furnish_guest(home, [], TWO)
-
     async with Core.open(home) as core:
         _, ready = await first_and_ready(core)
         assert (ready.preview.status, ready.preview.host) == ("ready", "")
@@ -79,7 +76,6 @@ async def test_a_call_of_one_region_reaches_that_region_alone(
 ) -> None:
     """What the item says before anything was asked is what the sandbox holds the call to."""
     furnish_guest(home, [{"url": "https://athena.us-east-1.amazonaws.com/"}], REGIONS, more=SIGNED)
-
     async with start() as core:
         first, here = await first_and_ready(core, {"region": "us-east-1"})
         assert first.preview.host == here.preview.host == "athena.us-east-1.amazonaws.com"
@@ -106,7 +102,6 @@ async def test_what_a_run_returned_leads_the_reading_to_no_host_that_was_not_nam
     lines = 'changes = { "Done" = "${args.region}" }\nread_back = { region = "${step.region}" }\n'
     text = act.read_text(encoding="utf-8").replace("render = {", f"{lines}render = {{")
     act.write_text(text, encoding="utf-8")
-
     async with start() as core:
         _, ready = await first_and_ready(core, {"region": "eu-west-1"})
         assert ready.hosts == (REGIONS[1],)

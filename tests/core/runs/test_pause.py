@@ -70,7 +70,6 @@ async def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(
 ) -> None:
     """25 s at most, then `unavailable`; its idempotency key stays free for another try."""
     assert PauseSwitch().hold_seconds == 25
-
     async with start() as core:
         core.app.pause.hold_seconds = 0.1
         await pause(core)

@@ -83,7 +83,6 @@ async def test_a_refused_query_is_offered_and_shown_once_a_person_accepted(
 ) -> None:
     """The first preview sends nothing and leaves a row; `t` on it, and the item shows its preview."""
     digest = furnish_guest(home, [QUERY], HOSTS)
-
     async with start(accept=False) as core:
         await accept_files(core)
         first = await core.ask_for("act", {})
@@ -114,7 +113,6 @@ async def test_a_mutation_is_never_offered(
 ) -> None:
     """Nothing of what a preview may not do can be accepted, and nothing of it reaches the service."""
     furnish_guest(home, [graphql_request("mutation { close }")], HOSTS)
-
     async with start() as core:
         view = await core.ask_for("act", {})
         assert "is not a read: its document is a mutation" in view.preview.reason
@@ -126,7 +124,6 @@ async def test_each_operation_of_aws_is_a_row_of_its_own(
 ) -> None:
     """Accepting one says nothing of the next; the acceptance of both is in what a yes covers."""
     furnish_guest(home, [athena("GetQueryExecution"), athena("GetSessionToken")], HOSTS)
-
     async with start(accept=False) as core:
         await accept_files(core)
         first = await core.ask_for("act", {})
@@ -170,7 +167,6 @@ async def test_withdrawn_it_reads_no_more_and_a_yes_that_covered_it_runs_nothing
 ) -> None:
     """The digest covers it: a recheck under other terms is something else than what was seen."""
     digest = furnish_guest(home, [QUERY], HOSTS)
-
     async with start() as core:
         view = await core.ask_for("act", {})
         before = posts(service)
@@ -193,7 +189,6 @@ async def test_other_bytes_of_the_connector_end_what_was_accepted(
     """Also where the first ones come back later."""
     first = furnish_guest(home, [request_], HOSTS)
     name = f"{REF} {read}"
-
     async with start(accept=False) as core:
         await accept_files(core)
         waiting = await core.ask_for("act", {})
@@ -219,7 +214,6 @@ async def test_other_bytes_of_the_connector_end_what_was_accepted(
 async def test_what_an_agent_could_choose_is_offered_sixteen_times_at_most(home: Path) -> None:
     """An argument may name the operation: rows of the list are not the agent's to fill."""
     furnish_guest(home, [QUERY], HOSTS)
-
     async with Core.open(home, accept=False) as core:
         await accept_files(core)
         (connector,) = core.app.library._files.connectors.values()
@@ -233,7 +227,6 @@ async def test_an_op_that_posts_what_nobody_can_check_is_offered_accepted_sent_a
 ) -> None:
     """Over TLS, as it is: nothing before, the very body after, and what a yes covers says so."""
     digest = furnish_guest(home, [READ], HOSTS)
-
     with tls_service(tmp_path) as service:
         async with Core.open(home, make_outgoing=service.client, accept=False) as core:
             await accept_files(core)
@@ -264,7 +257,6 @@ async def test_a_gated_action_that_is_accepted_later_ends_what_was_accepted_of_i
     digest = furnish_guest(home, [READ], HOSTS)
     see = home / "actions" / "see.md"
     later = home / "actions" / "later.md"
-
     async with start(accept=False) as core:
         view = await accept_read(core)
         text = see.read_text(encoding="utf-8").replace('"see"\nversion', '"later"\nversion')
@@ -291,7 +283,6 @@ async def test_without_the_declaration_that_an_op_is_idempotent_its_unchecked_re
 ) -> None:
     """The list says so; with it they count again."""
     furnish_guest(home, [READ], HOSTS)
-
     async with start(accept=False) as core:
         view = await accept_read(core)
         (see,) = [each for each in core.app.library.items() if each.name == "see"]
@@ -319,7 +310,6 @@ async def test_what_is_declared_of_other_bytes_of_the_connector_offers_nothing(
     of_first = see.read_text(encoding="utf-8")
     furnish_guest(home, [READ], HOSTS, version="2.0.0")
     see.write_text(of_first, encoding="utf-8")
-
     async with start() as core:
         assert (await core.ask_for("act", {})).preview.status == "unavailable"
         assert (service.seen, offers(core)) == ([], [])
@@ -330,7 +320,6 @@ async def test_an_offer_that_no_longer_counts_is_not_accepted(
 ) -> None:
     """The key may have been pressed for a row that is gone."""
     furnish_guest(home, [READ], HOSTS)
-
     async with start(accept=False) as core:
         await accept_files(core)
         await core.ask_for("act", {})

@@ -71,7 +71,6 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
 async def test_a_deadline_holds_over_a_restart(home: Path, mailbox: Mailbox) -> None:
     install_examples(home)
     clock = FrozenClock()
-
     options = {"clock": clock, "settings": Settings(expires_seconds=60)}
     async with Core.open(home, mailbox, **options) as core:  # type: ignore[arg-type]
         view = await core.ask()
@@ -265,7 +264,6 @@ async def test_a_call_that_waited_in_the_first_version_waits_on(start: Start, ho
     (home / "aileron.db").chmod(0o600)
     shutil.copy(HOMES / "schema-1.audit.head", home / "audit.head")
     clock = FrozenClock(asked_at + 60)
-
     async with start(clock=clock) as core:
         states = [view.state for view in await core.approvals()]
         assert states.count("pending") == 1

@@ -95,7 +95,6 @@ async def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
 ) -> None:
     """Each once, in order of arrival; one that was answered in between is left out."""
     monkeypatch.setattr(publisher, "APPROVALS_AT_ONCE", 50)
-
     async with App.open(Home(home), options()) as app:
         every = app.publisher.approvals()
         snapshot = await app.console.snapshot()

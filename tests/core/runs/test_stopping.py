@@ -48,7 +48,6 @@ def sleeper(home: Path) -> None:
 async def test_a_stopped_run_ends_in_the_middle_of_a_sleep(home: Path) -> None:
     """The connector sleeps for a minute; nothing was sent, so the run has failed."""
     sleeper(home)
-
     async with Core.open(home) as core:
         called = asyncio.create_task(core.call("long-work", {}))
         live = await begun(core, "long-work")
@@ -88,7 +87,6 @@ async def test_a_stopped_run_whose_request_waits_for_an_answer_has_an_unknown_ou
 async def test_stopping_one_run_leaves_another_of_the_same_connector_alone(home: Path) -> None:
     sleeper(home)
     long_action(home, install_sleeper(home, seconds=60), name="other-work", limits=LIMITS)
-
     async with Core.open(home) as core:
         calls = [asyncio.create_task(core.call(name, {})) for name in ("long-work", "other-work")]
         stopped, other = [await begun(core, name) for name in ("long-work", "other-work")]
@@ -126,7 +124,6 @@ async def test_a_stop_that_cannot_be_recorded_still_stops(
 ) -> None:
     """Stopping permits nothing, so it does not wait for the disk; the person is told."""
     sleeper(home)
-
     async with Core.open(home) as core:
         called = asyncio.create_task(core.call("long-work", {}))
         live = await begun(core, "long-work")
@@ -181,7 +178,6 @@ async def test_an_approved_call_says_which_run_it_waits_for_and_begins_once_that
     long_action(home, hash_, limits=LIMITS)
     gated = '[approval]\nrequired = true\neffect = "run"\n'
     long_action(home, hash_, name="gated-work", approval=gated, limits=LIMITS)
-
     async with Core.open(home) as core:
         called = asyncio.create_task(core.call("long-work", {}))
         first = await begun(core, "long-work")

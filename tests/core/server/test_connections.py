@@ -100,7 +100,6 @@ async def test_a_session_that_takes_all_its_places_ends_no_connection_of_another
 ) -> None:
     """What is beyond goes, of its own; a silent one of another session's stays, and a request goes on."""
     monkeypatch.setattr("aileron_core.server.http_protocol._MAX_SESSION", 5)
-
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         token = gateway.session.token
         silent, uploading = await gateway.client(), await gateway.client()
@@ -127,7 +126,6 @@ async def test_an_answer_whose_request_is_not_whole_is_the_last_on_its_connectio
 ) -> None:
     """It says so, it can be read, and what goes on to come is no reason to stay."""
     monkeypatch.setattr(http_protocol, "_LINGER_SECONDS", 0.3)
-
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         client = await gateway.client("wrong")
         client.writer.write(half_said(client, kind))
@@ -173,7 +171,6 @@ async def test_a_head_that_does_not_end_ends_its_connection(
     """The first on a connection, and one behind an answer; bytes do not put it off."""
     assert http_protocol._HEAD_SECONDS == 10
     monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.3)
-
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         for earlier in (False, True):
             client = await gateway.client()
@@ -189,7 +186,6 @@ async def test_a_sessions_slow_body_ends_its_connection_and_a_stream_through_the
     """What the routes take is small and soon there; a model's request may come as it is spoken."""
     for name in ("_HEAD_SECONDS", "_BODY_SECONDS", "_SESSION_BODY_SECONDS"):
         monkeypatch.setattr(http_protocol, name, 0.3)
-
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         streaming = await gateway.client()
         await streaming.send(b"POST", b"/v1/responses", b"Transfer-Encoding: chunked")
@@ -211,7 +207,6 @@ async def test_a_body_that_stops_ends_its_connection_and_one_that_goes_on_lives(
 ) -> None:
     """What is kept until it is whole has to come; what the gateway passes on at once may pause."""
     monkeypatch.setattr(http_protocol, "PROGRESS_SECONDS", 1.0, raising=False)
-
     async with passing() as gateway, asyncio.timeout(30):
         head = (
             b"POST /v1/actions/x/run HTTP/1.1\r\nHost: %b\r\nAuthorization: Bearer %b\r\n"
@@ -254,7 +249,6 @@ async def test_the_same_holds_on_unix_sockets(
     """A session's own, where it takes the session's places, and the home's."""
     monkeypatch.setattr("aileron_core.server.http_protocol._MAX_SESSION", 20)
     monkeypatch.setattr("aileron_core.server.http_protocol._MAX_PERSON", 20)
-
     async with passing() as gateway, asyncio.timeout(PATIENCE):
         own = gateway.session.session.session_id
         servers = [

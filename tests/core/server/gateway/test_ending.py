@@ -187,7 +187,6 @@ async def test_a_kept_connection_that_died_is_replaced_for_what_only_reads() -> 
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
     gateway_connections = [0] * 100
-
     async with passing(answering) as gateway:
         client = await gateway.client()
         for method in (b"GET", b"HEAD", b"GET", b"GET"):
@@ -202,7 +201,6 @@ async def test_a_kept_connection_that_died_is_replaced_for_what_only_reads() -> 
 async def test_a_kept_connection_is_closed_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """30 s at most; here sooner."""
     monkeypatch.setattr(client_module, "_IDLE_SECONDS", 0.05)
-
     async with passing() as gateway:
         client = await gateway.client()
         await client.ask(b"GET", b"/v1/models")

@@ -110,7 +110,6 @@ async def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.Mo
     """At 256 requests, after a while, and for a session that has ended at once."""
     monkeypatch.setattr(traffic_module, "_BATCH", 5)
     monkeypatch.setattr(app_module, "_SWEEP_SECONDS", 1000.0)
-
     async with passing(echo_body) as gateway:
         client = await gateway.client()
         for _ in range(5):
@@ -142,7 +141,6 @@ async def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
     monkeypatch.setattr(app_module, "_SWEEP_SECONDS", 1000.0)
     monkeypatch.setattr(traffic_module, "_MAX_UNRECORDED", 3)
     monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 1000.0)
-
     async with passing(echo_body) as gateway:
         client = await gateway.client()
         for _ in range(3):
@@ -232,7 +230,6 @@ async def test_a_gateway_token_planted_in_the_database_opens_nothing_in_the_next
     """A row is no authority; its session's record vouches for the token's hash."""
     home = Home(tmp_path / "home")
     mine = new_token()
-
     home.path.mkdir(mode=0o700)
     async with App.open(home, AppOptions()) as app:
         opened = await open_session(app)
