@@ -165,9 +165,7 @@ async def test_a_link_out_of_the_project_is_asked_with_its_target_and_only_that_
             assert closed.row.state == "denied", path
 
 
-async def test_what_is_no_text_is_shown_as_it_is_and_as_it_would_be(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_what_is_no_text_is_shown_as_it_is_and_would_be(home: Path, tmp_path: Path) -> None:
     """Nobody could tell otherwise what a yes does away with."""
     png, large = b"\x89PNG\r\n\x1a\n\0", "x\n" * (1 << 19) + "y\n"
     (tmp_path / "a").write_bytes(png)
@@ -214,9 +212,7 @@ async def test_reads_go_on_while_an_approved_command_runs(home: Path, tmp_path: 
         assert read.row.state == "completed"
 
 
-async def test_a_stream_that_ends_late_takes_nothing_from_the_next_one(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_a_stream_that_ends_late_takes_none_of_the_next(home: Path, tmp_path: Path) -> None:
     """A launcher may be back before the console has noticed that it was away."""
     (tmp_path / "file").write_text("x")
     async with Core.open(home) as core, Tools(core, tmp_path).attached() as tools:

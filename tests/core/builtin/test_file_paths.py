@@ -70,9 +70,7 @@ def exchanging(project: Path, outside: Path) -> Iterator[None]:
 @LINUX
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("prefix", [(), (sys.executable, "-I", "-c", WITHOUT_OPENAT2)])
-def test_no_exchange_of_a_file_for_a_link_leads_out(
-    tmp_path: Path, prefix: tuple[str, ...]
-) -> None:
+def test_no_exchange_of_file_and_link_leads_out(tmp_path: Path, prefix: tuple[str, ...]) -> None:
     """A check of the real path and then an open let more than a quarter of the reads out."""
     project, outside = tmp_path / "project", tmp_path / "outside"
     for folder, text in ((project / "folder", "inside\n"), (outside, "secret\n")):
@@ -209,9 +207,7 @@ def test_a_path_that_leaves_the_project_is_refused_with_its_target(
     assert not (outside / "new").exists()
 
 
-def test_a_write_through_a_link_changes_what_it_leads_to(
-    worker: Worker, shared_project: Path
-) -> None:
+def test_a_write_through_a_link_changes_its_target(worker: Worker, shared_project: Path) -> None:
     written = worker.call("write", file_path="to_nothing", content="new\n")
     assert (written["path"], written["created"]) == ("src/new.py", True)
     assert (shared_project / "to_nothing").is_symlink()

@@ -238,9 +238,7 @@ def test_undo_leaves_what_somebody_changed_since(
     assert (file.read_text() if existed else file.exists()) == ("old\n" if existed else False)
 
 
-def test_the_oldest_undo_goes_when_there_are_too_many(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_too_many_undos_the_oldest_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_writes, "UNDO_BYTES", 20)
     writes = FileWrites(Project(tmp_path))
     undos: list[str] = []

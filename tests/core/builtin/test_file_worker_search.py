@@ -146,9 +146,7 @@ def test_an_endless_pattern_is_ended(tmp_path: Path) -> None:
         assert worker.refused("grep", pattern="(").class_ == "invalid_arguments"
 
 
-def test_what_rules_hide_in_the_project_a_search_from_above_it_does_not_find_either(
-    tmp_path: Path,
-) -> None:
+def test_what_rules_hide_in_the_project_no_search_from_above_finds(tmp_path: Path) -> None:
     """Rules name it from the project's top; a person allowed the search of a folder that holds the project."""
     project = tmp_path / "project"
     for name in ("private/hidden", "shown"):

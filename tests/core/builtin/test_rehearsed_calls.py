@@ -139,9 +139,7 @@ async def test_what_it_does_not_cover_is_asked_with_the_same_rehearsal(
 
 
 @pytest.mark.parametrize("class_", ["conflict", "not_found"])
-async def test_a_commit_that_conflicts_runs_nothing_and_says_to_call_again(
-    home: Path, class_: str
-) -> None:
+async def test_a_conflict_runs_nothing_and_says_to_call_again(home: Path, class_: str) -> None:
     async with rehearsing(home, BUILD) as (core, session, workers):
         workers.answers["commit"] = {"class": class_, "message": "x differs. Nothing was changed."}
         row = await bash(core, session)

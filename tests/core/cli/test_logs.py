@@ -116,9 +116,7 @@ def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_lines_that_a_full_disk_takes_are_counted(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_lost_lines_are_counted(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Nothing of them reaches the terminal, and the next line that can be written says how many."""
     log = LogFile(tmp_path / "aileron.log", max_bytes=10_000_000, keep=1)
     real = os.dup(log.stream.fileno())
@@ -231,9 +229,7 @@ def test_lines_of_another_program_are_shown_for_what_they_are(
     assert [set(item) for item in items] == [{"line"}, {"line"}, {"level", "x"}]
 
 
-def test_a_home_without_a_log_is_no_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_home_without_log_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "is empty" in read_log(tmp_path / "none", capsys)
     assert json.loads(read_log(tmp_path / "none", capsys, json=True)) == {"items": []}
     assert not (tmp_path / "none").exists()

@@ -76,9 +76,7 @@ def test_a_module_that_takes_too_long_is_refused() -> None:
     assert time.monotonic() - began < 20
 
 
-def test_install_checked_installs_nothing_that_would_not_run(
-    tmp_path: Path, store: ConnectorStore
-) -> None:
+def test_install_checked_installs_only_what_runs(tmp_path: Path, store: ConnectorStore) -> None:
     """Everything that is wrong is told as by a check, and the store stays empty."""
     (tmp_path / "manifest.toml").write_text(MANIFEST, encoding="utf-8")
     (tmp_path / "connector.wasm").write_bytes(bytes(wasmtime.wat2wasm(WRONG)))
@@ -177,9 +175,7 @@ async def test_no_call_waits_for_the_module_of_another(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-async def test_closing_ends_what_is_being_compiled(
-    store: ConnectorStore, make_engine: MakeEngine
-) -> None:
+async def test_closing_ends_compilations(store: ConnectorStore, make_engine: MakeEngine) -> None:
     engine = make_engine(separate_compiler=True)
     connector = install_guest(store, engine, LARGE, LARGE_MANIFEST)
     call = asyncio.create_task(connector.call("x", {}, limits=Limits()))
@@ -254,9 +250,7 @@ def test_no_other_program_can_write_into_what_a_compiler_returns() -> None:
     assert set(tried) <= {os.strerror(errno.ENXIO), os.strerror(errno.EACCES)}
 
 
-def test_a_fault_of_ours_while_compiling_is_an_error_that_every_caller_knows(
-    make_engine: MakeEngine,
-) -> None:
+def test_our_fault_while_compiling_is_an_error_to_each_caller(make_engine: MakeEngine) -> None:
     """A preview that waits for it would else be fetched for ever."""
 
     def broken() -> bytes:

@@ -86,9 +86,7 @@ def test_the_world_of_a_program_is_its_name_a_clock_and_chance(stranger: WasmCon
 
 
 @pytest.mark.parametrize("body", [b"", bytes(range(256)), b"\x00" * 5, b"x" * (15 * MIB)])
-def test_an_answer_arrives_byte_for_byte(
-    stranger: WasmConnector, service: Any, body: bytes
-) -> None:
+def test_answers_arrive_byte_for_byte(stranger: WasmConnector, service: Any, body: bytes) -> None:
     """Through a redirect, binary or large, into memory that grows for it."""
     service.reply("/old", status=302, Location="/new")
     service.reply("/new", body)
@@ -101,9 +99,7 @@ def test_an_answer_arrives_byte_for_byte(
     assert [path for _, path, *_ in service.seen] == ["/old", "/new"]
 
 
-def test_what_the_program_sends_arrives_byte_for_byte(
-    stranger: WasmConnector, service: Any
-) -> None:
+def test_what_it_sends_arrives_byte_for_byte(stranger: WasmConnector, service: Any) -> None:
     """A header with several values stays one line; text is UTF-8 in header and body."""
     service.reply("/x")
     call(stranger, "get", args={"url": "https://api.example/x", "method": "PUT"})

@@ -120,9 +120,7 @@ def test_a_route_opens_no_kind_that_the_manifest_does_not_declare(
         '{"url": "file:///etc/passwd"}',
     ],
 )
-def test_a_malformed_request_is_the_connectors_fault(
-    call_guest: Ask, service: Any, text: str
-) -> None:
+def test_a_bad_request_is_the_connectors_fault(call_guest: Ask, service: Any, text: str) -> None:
     service.reply("/")
     result = call_guest(text)
     assert failed(result).class_ == "connector_runtime_error"

@@ -204,9 +204,7 @@ def test_two_headers_of_encodings_hide_nothing(by_key: Attempt) -> None:
     assert "compressed" in failed(result).message
 
 
-def test_the_place_that_a_request_was_sent_on_to_cannot_send_it_back_with_it(
-    by_key: Attempt,
-) -> None:
+def test_where_a_request_was_sent_on_to_cannot_send_it_back_with_it(by_key: Attempt) -> None:
     """Otherwise a second host of the manifest would choose the path that the key is sent to."""
     service, place, other = by_key.service, by_key.place, by_key.other
     service.reply("/x", status=307, Location=f"https://{other}/second")

@@ -67,9 +67,7 @@ def test_memory_beyond_the_limit_is_told_apart(guest: Guest) -> None:
     assert failed(result).details == {"limit": "memory", "configured": "4 MiB"}
 
 
-def test_what_starts_too_large_or_says_that_it_is_out_of_memory_failed_for_memory(
-    guest: Guest,
-) -> None:
+def test_what_starts_too_large_or_says_it_is_out_of_memory_failed_for_memory(guest: Guest) -> None:
     """Refused before its first instruction; Go says so on stderr and exits with 2."""
     large = call(guest(wat("", pages=200)), limits=Limits(memory_mib=4))
     said = printing(
@@ -187,9 +185,7 @@ async def test_closing_the_engine_stops_guests_and_leaves_no_thread(
     assert ours == []
 
 
-def test_closing_the_engine_leaves_nothing_in_wasmtimes_table(
-    make_engine: MakeEngine, guest: Guest
-) -> None:
+def test_closing_leaves_nothing_in_wasmtimes_table(make_engine: MakeEngine, guest: Guest) -> None:
     """Host functions are handles in a table of the package; ours are gone."""
     gc.collect()  # what earlier tests left to the collector is not ours to count
     before = len(FUNCTIONS.handles)
@@ -210,9 +206,7 @@ def test_a_call_on_a_closed_engine_is_an_answer(make_engine: MakeEngine, guest: 
     assert failed(call(connector)).class_ == "unavailable"
 
 
-def test_what_a_guest_logs_holds_no_argument(
-    guest: Guest, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_guests_log_holds_no_argument(guest: Guest, caplog: pytest.LogCaptureFixture) -> None:
     """Log lines come at DEBUG, with arguments struck out and control characters visible."""
     line = "token=s3cret-arg\x1b[31m"
     body = f"(call $log (i32.const 1024) (i32.const 4) (i32.const 1028) (i32.const {len(line)}))"
@@ -270,9 +264,7 @@ def test_a_start_section_that_spins_is_stopped_and_one_that_traps_is_reported(gu
         '(table (export "_start") 1 funcref)',
     ],
 )
-def test_something_else_under_the_name_of_start_is_reported_and_not_run(
-    guest: Guest, start: str
-) -> None:
+def test_something_else_named_start_is_reported_and_not_run(guest: Guest, start: str) -> None:
     """Never an exception of the host, whatever types it has."""
     text = f'(module (memory (export "memory") 1) {start})'
     failure = failed(call(guest(text)))
@@ -303,9 +295,7 @@ def test_many_exports_cost_nothing(guest: Guest) -> None:
     assert time.process_time() - began < 1
 
 
-def test_a_crash_is_described_in_the_hosts_words_and_not_in_names_that_the_guest_chose(
-    guest: Guest,
-) -> None:
+def test_a_crash_is_told_in_the_hosts_words_and_not_in_the_guests_names(guest: Guest) -> None:
     """Functions can be named like anything, a report of another end included."""
     name = "x\\0a\\0aCaused by:\\0a    exit with invalid exit status outside of [0..126)"
     text = wat("(call $evil)").replace("(func $print", f'(func $evil (@name "{name}") unreachable) (func $print', 1)  # fmt: skip

@@ -41,9 +41,7 @@ def test_nothing_of_a_message_is_hidden(drafts: WasmConnector) -> None:
     assert "attachmentId" not in repr(first)
 
 
-def test_a_text_that_gmail_sends_separately_is_no_preview(
-    drafts: WasmConnector, mailbox: Any
-) -> None:
+def test_a_text_that_gmail_sends_apart_is_no_preview(drafts: WasmConnector, mailbox: Any) -> None:
     """Better none than one without the text; an edit must not lose it either."""
     mailbox.control(change={"id": NUMBERS, "body": "x" * (4 * 1024 * 1024 + 1)})
     shown = call(drafts, "get_draft", args={"id": NUMBERS}, read_only=True)
@@ -79,9 +77,7 @@ def test_lists_go_page_by_page(drafts: WasmConnector) -> None:
     assert "drafts" not in output(call(drafts, "list_drafts", args={"query": "&q=q3"}))
 
 
-def test_an_update_keeps_what_it_was_not_told_to_change(
-    drafts: WasmConnector, mailbox: Any
-) -> None:
+def test_an_update_keeps_what_it_is_not_told_to_change(drafts: WasmConnector, mailbox: Any) -> None:
     """Subject and Bcc change, with letters beyond ASCII; text and recipients stay."""
     (before,) = [d for d in mailbox.state()["drafts"] if d["id"] == GERMAN]
     subject = "Rückfrage – „Angebot“ vom zweiten Oktober, Übergabe und Prüfung 日本語" * 3
@@ -122,9 +118,7 @@ def test_an_id_stays_one_path_segment(drafts: WasmConnector, mailbox: Any) -> No
     assert mailbox.state()["requests"] == [{"method": "GET", "path": path}]
 
 
-def test_trouble_at_the_service_is_reported_with_its_words(
-    drafts: WasmConnector, mailbox: Any
-) -> None:
+def test_trouble_at_the_service_is_told_in_its_words(drafts: WasmConnector, mailbox: Any) -> None:
     """And once it is over, the op works."""
     mailbox.control(fail={"op": "get", "status": 503, "times": 1})
     result = call(drafts, "get_draft", args={"id": NUMBERS})

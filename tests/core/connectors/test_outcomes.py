@@ -90,9 +90,7 @@ def test_a_guest_that_prints_nothing_is_judged_by_its_exit_code(guest: Guest, co
 
 
 @pytest.mark.parametrize("number", [2**53 + 1, -(2**63), 10**40])
-def test_integers_keep_every_digit_on_their_way_in_and_out(
-    guest: Guest, echo: str, number: int
-) -> None:
+def test_integers_keep_every_digit_both_ways(guest: Guest, echo: str, number: int) -> None:
     """Connectors may go through float64; Aileron never does."""
     args = {"n": number, "deep": [{"n": -number}]}
     assert output(call(guest(echo), args=args)) == {"op": "x", "args": args}
@@ -113,9 +111,7 @@ def test_a_long_complaint_is_reported_by_its_beginning_and_its_end(guest: Guest)
 
 
 @pytest.mark.parametrize("value", ["1,", '"k":1,', '"\\"",'], ids=["int", "key", "quote"])
-def test_a_million_small_values_are_refused_before_they_are_parsed(
-    guest: Guest, value: str
-) -> None:
+def test_a_million_small_values_are_refused_before_parsing(guest: Guest, value: str) -> None:
     """Parsing 8 MiB of them stops every other thread for a second, and costs 40 times their size."""
     failure = failed(call(guest(filling("", value, 7_000_000, "", PRINT))))
     assert failure.class_ == "resource_limit_exceeded"

@@ -91,9 +91,7 @@ def send(open_client: OutgoingClient, service_place: str, sender: Sender) -> Sen
     return to_service
 
 
-def test_a_listed_host_answers(
-    send: Send, service: Any, sender: Sender, service_place: str
-) -> None:
+def test_listed_hosts_answer(send: Send, service: Any, sender: Sender, service_place: str) -> None:
     """Name in the Host header, the guest's own headers, the body as it came."""
     service.reply("/x", b"\x00\xff", status=418)
     headers = {"X-Mine": "1", "Host": "evil", "Cookie": "c"}
@@ -368,9 +366,7 @@ def test_a_name_that_hangs_holds_up_no_other_name(
         release.set()
 
 
-def test_a_name_that_does_not_exist_is_a_network_error(
-    open_client: OutgoingClient, sender: Sender
-) -> None:
+def test_an_unknown_name_is_a_network_error(open_client: OutgoingClient, sender: Sender) -> None:
     """Named by host, without the rest of the URL."""
     with pytest.raises(NetworkError) as caught:
         sender.send(open_client, "http://no.example/s3cret?q=s3cret", ["no.example:80"])

@@ -128,9 +128,7 @@ async def test_no_request_over_a_socket_can_claim_anything(core: Core, url: str)
     assert "forged" not in str(await core.records())
 
 
-async def test_a_client_that_hangs_up_has_stopped_waiting_and_heard_nothing(
-    core: Core, url: str
-) -> None:
+async def test_who_hangs_up_has_stopped_waiting_and_heard_nothing(core: Core, url: str) -> None:
     """Since it hung up; what ends later is not delivered to it, so an equal call is attached."""
     view = await core.ask()
     waiters = core.app.publisher.waiters
@@ -148,9 +146,7 @@ async def test_a_client_that_hangs_up_has_stopped_waiting_and_heard_nothing(
     assert (await core.call()).attached  # nobody was told, so nobody asks anew
 
 
-async def test_an_end_that_comes_as_the_client_hangs_up_is_not_taken_for_delivered(
-    core: Core,
-) -> None:
+async def test_an_end_that_comes_as_the_client_hangs_up_was_not_delivered(core: Core) -> None:
     """An equal call is attached while the end is undelivered; nobody read that answer."""
     view = await core.ask()
     gone = asyncio.Event()
@@ -166,9 +162,7 @@ async def test_an_end_that_comes_as_the_client_hangs_up_is_not_taken_for_deliver
     assert await core.records("run.delivered") == []
 
 
-async def test_a_held_tool_call_that_ends_undecided_has_stopped_waiting(
-    core: Core, url: str
-) -> None:
+async def test_a_held_call_that_ends_undecided_has_stopped_waiting(core: Core, url: str) -> None:
     """The agent got its pending message; asking for the status is waiting again."""
     async with agent_client(core, url, "legacy") as client:
         loop = asyncio.get_running_loop()

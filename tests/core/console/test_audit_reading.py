@@ -27,9 +27,7 @@ async def verify(core: Core) -> AuditVerified:
     return core.last(AuditVerified)
 
 
-async def test_pages_follow_each_other_to_the_first_record_without_gap_or_repetition(
-    core: Core,
-) -> None:
+async def test_pages_lead_to_the_first_record_without_gap_or_repetition(core: Core) -> None:
     """The newest first, each page oldest first, and how many records there are in all."""
     everything = await core.records()
     seen: list[int] = []
@@ -75,9 +73,7 @@ async def test_a_whole_audit_is_verified_and_an_edited_one_is_named(core: Core, 
     assert "konsole" in json.dumps(core.events[-1].body)  # type: ignore[union-attr]
 
 
-async def test_an_audit_that_somebody_rewrote_is_not_reported_record_by_record(
-    core: Core, home: Path
-) -> None:
+async def test_a_rewritten_audit_is_not_reported_record_by_record(core: Core, home: Path) -> None:
     """An event stays small: two hundred problems, then how many there are besides."""
     for _ in range(300):
         await core.app.records.record_by_person(AuditEvent.CONSOLE_PAUSED, "Something")
@@ -132,9 +128,7 @@ async def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alon
         assert path.read_text() == "kept"
 
 
-async def test_a_copy_that_cannot_be_written_says_so_and_leaves_nothing(
-    core: Core, home: Path
-) -> None:
+async def test_a_copy_that_cannot_be_made_says_so_and_leaves_none(core: Core, home: Path) -> None:
     """A spoilt database leaves no half of a copy behind; a file in the way is named."""
     (home / "exports").write_text("in the way")
     with pytest.raises(Unavailable, match="exports"):

@@ -33,9 +33,7 @@ async def accept_by_name(core: Core, name: str) -> None:
     await core.do(Accept(kind=found.kind, name=name, digest=found.digest))
 
 
-async def test_what_a_person_withdraws_is_gone_for_agents_at_once_and_comes_back(
-    start: Start,
-) -> None:
+async def test_what_is_withdrawn_is_gone_for_agents_at_once_and_comes_back(start: Start) -> None:
     """Recorded, published at once, and undone by accepting it again."""
     async with start() as core:
         assert core.ready() == ["get-draft", "list-drafts", "send-draft"]
@@ -109,9 +107,7 @@ async def test_an_approval_of_what_was_withdrawn_runs_nothing(
 
 
 @pytest.mark.parametrize("moment", ["withdrawn", "accepted in another form", "removed"])
-async def test_a_row_that_is_put_back_takes_nothing_in(
-    start: Start, home: Path, moment: str
-) -> None:
+async def test_a_row_put_back_takes_nothing_in(start: Start, home: Path, moment: str) -> None:
     """The newest record of a name counts, not a row that names an older one."""
     path = home / "actions" / "get-draft.md"
     earlier = path.read_text(encoding="utf-8")

@@ -41,9 +41,7 @@ async def test_a_decided_call_is_read_after_a_restart(start: Start) -> None:
     assert not view.forgotten
 
 
-async def test_a_denial_is_read_with_its_reason_and_a_call_that_asked_nobody_too(
-    start: Start,
-) -> None:
+async def test_a_denial_is_read_with_its_reason_and_so_is_an_ungated_call(start: Start) -> None:
     async with start() as core:
         view = await core.ask()
         await core.do(Deny(approval_id=view.approval_id, reason="wrong list"))

@@ -72,9 +72,7 @@ async def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unkn
     assert record["run"] == view.run_id
 
 
-async def test_calls_that_wait_for_a_turn_do_not_begin_after_the_stop(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_no_waiting_call_begins_after_the_stop(core: Core, mailbox: Mailbox) -> None:
     """Eight of a session run at once; those behind them are refused, not a row, not a request."""
     mailbox.control(delay_seconds={"get": 20})
     calls = [calling(core, "get-draft", {"id": DRAFT}) for _ in range(10)]

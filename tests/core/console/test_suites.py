@@ -200,9 +200,7 @@ async def test_a_list_accepts_nothing(start: Start, few: Path) -> None:
         assert core.app.library.ready() == ()
 
 
-def test_a_later_add_of_the_same_files_takes_the_place_of_the_earlier_list(
-    few: Path, tmp_path: Path
-) -> None:
+def test_a_later_add_of_the_same_files_replaces_the_list(few: Path, tmp_path: Path) -> None:
     """They are one item still; one file more of another add makes no second one."""
     (before,) = read_suites(few / "suites")
     add(few, tmp_path / "suite")
@@ -214,9 +212,7 @@ def test_a_later_add_of_the_same_files_takes_the_place_of_the_earlier_list(
     assert read_suites(few / "suites") == (after,)
 
 
-def test_two_files_of_one_name_in_one_add_are_not_put_over_each_other(
-    home: Path, tmp_path: Path
-) -> None:
+def test_two_files_of_one_name_in_one_add_overwrite_nothing(home: Path, tmp_path: Path) -> None:
     """The first is added, the second is named with the first; equal ones are one."""
     Home(home).prepare()
     text = (Path(__file__).parents[3] / "examples" / "actions" / "get-draft.md").read_text()

@@ -97,9 +97,7 @@ async def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_whi
     assert waiters._waits == {}
 
 
-async def test_an_agent_that_got_its_answer_did_not_stop_waiting(
-    core: Core, clock: FrozenClock
-) -> None:
+async def test_who_got_an_answer_did_not_stop_waiting(core: Core, clock: FrozenClock) -> None:
     """The end of a held call that brought the answer is no going away."""
     approval_id, waiters = await ask_with_claims(core), core.app.publisher.waiters
     with waiters.waiting(approval_id):
@@ -109,9 +107,7 @@ async def test_an_agent_that_got_its_answer_did_not_stop_waiting(
     assert core.views(approval_id)[-1].stopped_waiting_at is None
 
 
-async def test_a_session_says_how_many_of_its_calls_wait_and_run(
-    start: Start, mailbox: Mailbox
-) -> None:
+async def test_a_session_says_how_many_calls_wait_and_run(start: Start, mailbox: Mailbox) -> None:
     """Sessions are counted as they come and end, over a restart too, and told without being asked."""
     async with start() as core:
         mine = core.session.session_id

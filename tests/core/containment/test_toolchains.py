@@ -65,9 +65,7 @@ def owner(tmp_path: Path) -> Person:
     return Person(tmp_path)
 
 
-def test_toolchains_and_programs_run_and_what_lies_beside_them_does_not_exist(
-    owner: Person,
-) -> None:
+def test_toolchains_and_programs_run_and_what_lies_beside_does_not_exist(owner: Person) -> None:
     """By the table: the parts of each toolchain, and programs with what they need; no credential, no cache."""
     home = owner.home
     node = program(

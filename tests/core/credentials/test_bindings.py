@@ -203,9 +203,7 @@ async def test_a_revoked_account_is_gone_from_every_file(
     vault.lock()
 
 
-async def test_what_cannot_be_recorded_is_not_bound(
-    bindings: BindingService, noted: Records
-) -> None:
+async def test_what_is_not_recorded_is_not_bound(bindings: BindingService, noted: Records) -> None:
     noted.full = True
     with pytest.raises(StorageUnavailable):
         await bindings.bind(USER, account_key())

@@ -236,9 +236,7 @@ async def test_a_known_issuer_is_compared_whole(desk: Desk) -> None:
         "code=%ff&state={state}",
     ],
 )
-async def test_a_request_without_the_right_state_does_not_end_the_login(
-    desk: Desk, query: str
-) -> None:
+async def test_requests_without_the_right_state_do_not_end_a_login(desk: Desk, query: str) -> None:
     """Any program or page can send one; of a parameter that comes twice, two readers could see two answers."""
     async with desk.authorizing() as (service, view):
         asked = parse_qs(urlsplit(view.url).query)

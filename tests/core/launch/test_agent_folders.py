@@ -65,9 +65,7 @@ def test_nothing_is_copied_in_through_a_link_that_an_agent_could_have_made(tmp_p
 
 
 @pytest.mark.parametrize("absolute", [True, False])
-def test_a_folder_that_the_person_keeps_elsewhere_is_copied_in(
-    tmp_path: Path, absolute: bool
-) -> None:
+def test_a_folder_that_is_kept_elsewhere_is_copied_in(tmp_path: Path, absolute: bool) -> None:
     """By a link in the home itself, where no agent can put one; nothing comes back, and that is told."""
     person, own = homes(tmp_path)
     (person / "dotfiles").mkdir()
@@ -142,9 +140,7 @@ def test_what_is_not_copied_may_be_as_large_as_it_likes(tmp_path: Path) -> None:
     assert files_in(own) == {".codex/auth.json"}
 
 
-def test_settings_may_not_be_huge_and_that_is_said_before_anything_is_copied(
-    tmp_path: Path,
-) -> None:
+def test_huge_settings_are_refused_before_anything_is_copied(tmp_path: Path) -> None:
     """A sentence instead of a minute of copying; a dry run and `doctor` say it too."""
     person, _ = homes(tmp_path)
     huge(person / ".codex/skills/a/model.bin", 65)

@@ -167,9 +167,7 @@ def test_a_terminal_that_obeys_programs_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_git_that_enters_any_repository_is_named_with_the_setting_that_ends_it(
-    tmp_path: Path,
-) -> None:
+def test_git_that_enters_any_repository_is_named_with_what_ends_it(tmp_path: Path) -> None:
     """Once that is set, nothing is left to say."""
     env = {"HOME": str(tmp_path)}
     (found,) = check_git(env)
@@ -182,9 +180,7 @@ def test_git_that_enters_any_repository_is_named_with_the_setting_that_ends_it(
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 @pytest.mark.parametrize(("setting", "level"), [("on", "warning"), ("off", "ok")])
-def test_tmux_is_asked_whether_it_passes_sequences_on(
-    tmp_path: Path, setting: str, level: str
-) -> None:
+def test_tmux_is_asked_if_it_passes_sequences_on(tmp_path: Path, setting: str, level: str) -> None:
     """Of the server around this terminal, whatever its settings file says."""
     socket = tmp_path / "s"
     tmux = ("tmux", "-S", str(socket), "-f", "/dev/null")

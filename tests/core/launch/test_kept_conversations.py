@@ -151,9 +151,7 @@ PLANTED = {
 
 
 @BOTH
-def test_a_conversation_and_nothing_else_reaches_the_next_launch(
-    agent: str, tmp_path: Path
-) -> None:
+def test_conversations_and_nothing_else_reach_the_next_launch(agent: str, tmp_path: Path) -> None:
     """No permission, server, recipe, login, mode, trigger or other table: those are the agent's own, empty."""
     place = Place(tmp_path, agent)
     with place.launch() as database:
@@ -313,9 +311,7 @@ with place.kept.lent_to("1-killed"):
 
 
 @BOTH
-def test_the_conversation_of_a_killed_launcher_is_kept_by_the_next(
-    agent: str, tmp_path: Path
-) -> None:
+def test_a_killed_launchers_conversation_is_kept_by_the_next(agent: str, tmp_path: Path) -> None:
     """With what was still in the write-ahead log; while that launcher runs, another leaves its database alone."""
     code = LAUNCHER.format(path=sys.path, home=str(tmp_path), agent=agent)
     process = subprocess.Popen(

@@ -134,9 +134,7 @@ def test_what_is_refused_says_why(
                 checker.check(LaunchPaths(**{how: (path,)}), LaunchPaths(), ())
 
 
-def test_a_folder_of_credentials_is_read_only_where_it_was_typed_by_name(
-    checker: PathChecker,
-) -> None:
+def test_a_folder_of_credentials_is_read_only_where_typed_by_name(checker: PathChecker) -> None:
     """For one launch, and the launch says so; a line of config.toml would be forgotten."""
     found = typed_paths(checker, read="~/.aws")
     assert [each.path for each in found.mounts] == [checker.home / ".aws"]

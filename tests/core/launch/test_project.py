@@ -126,9 +126,7 @@ def test_a_changed_file_names_what_it_asks_for_more(project: Path, tmp_path: Pat
     assert '+ args = ["--verbose", "--model=opus"]' in drawn
 
 
-def test_settings_of_the_agents_own_files_are_compared_as_well(
-    project: Path, tmp_path: Path
-) -> None:
+def test_settings_of_the_agents_own_files_are_compared_too(project: Path, tmp_path: Path) -> None:
     """A file that did not count before is new in all its lines; one that asks for nothing any more is named."""
     old = settings_in(project, OLD)
     keep_settings(tmp_path, old)

@@ -118,9 +118,7 @@ def test_what_a_launch_would_refuse_is_found_without_one(
         read_project_settings(project, AGENTS["pi"])
 
 
-def test_a_file_that_a_launch_takes_is_valid(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_launch_takes_is_valid(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = with_settings(project, "[mcp_proxy]\nintercept_builtins = true\n") / "aileron.toml"
     context = CommandContext(home=project / "home", json=False, color=False)
     assert validate_project(context, path) == EXIT.DONE
@@ -187,9 +185,7 @@ BYPASSES = {
 @pytest.mark.parametrize(
     ("agent", "word"), [(a, w) for a, words in BYPASSES.items() for w in words]
 )
-def test_no_argument_that_takes_the_sandbox_or_the_launch_settings_away(
-    agent: str, word: str
-) -> None:
+def test_no_argument_that_takes_sandbox_or_launch_settings_away(agent: str, word: str) -> None:
     """No args on the module's deny list, in any spelling that the agent would take."""
     assert [*denied_arguments(["--verbose", word, word], AGENTS[agent].denied_args)] == [word, word]
 

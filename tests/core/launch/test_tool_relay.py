@@ -84,9 +84,7 @@ def test_calls_and_answers_pass_and_nothing_that_a_worker_makes_up(
     assert pid["pid"] == pid["group"] != os.getpgrp()  # no key of the terminal reaches it
 
 
-def test_a_call_is_ended_alone_and_with_its_console(
-    peer: ToolConsole, tool_relay: ToolRelay
-) -> None:
+def test_a_call_ends_alone_and_with_its_console(peer: ToolConsole, tool_relay: ToolRelay) -> None:
     """A number of the next console's means another call: it gets no answer to one that it did not make."""
     for number in (901, 902):
         peer.send("commands", {"id": number, "op": "wait", "args": {}})

@@ -72,9 +72,7 @@ async def test_a_changed_file_stands_beside_what_was_accepted(
     assert [each.kind for each in view.before.wider] == ["asks_no_more"]
 
 
-async def test_copies_are_private_and_go_with_what_they_were_kept_for(
-    core: Core, home: Path
-) -> None:
+async def test_copies_are_private_and_go_with_what_they_are_for(core: Core, home: Path) -> None:
     """One for each accepted action file; replaced, withdrawn and removed ones are deleted."""
     files = sorted((home / "actions").glob("*.md"))
     assert kept_copies(home) == {digest(path) for path in files}

@@ -172,9 +172,7 @@ async def test_a_removed_file_is_gone_and_one_under_another_name_is_not_accepted
         await core.call("list-drafts", {})
 
 
-async def test_an_unreadable_folder_holds_everything_back_and_nothing_up(
-    core: Core, home: Path
-) -> None:
+async def test_an_unreadable_folder_holds_all_back_and_nothing_up(core: Core, home: Path) -> None:
     """No action is offered from memory while nobody can say whether its file still exists."""
     folder, library = home / "actions", core.app.library
     folder.rename(home / "aside")

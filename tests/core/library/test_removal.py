@@ -161,9 +161,7 @@ async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
         assert "aileron.db" not in {each.file for each in core.app.library.problems_and_alarms()}
 
 
-async def test_what_was_removed_while_locked_is_signed_as_gone_once_unlocked(
-    core: Core, home: Path
-) -> None:
+async def test_a_removal_while_locked_is_signed_once_unlocked(core: Core, home: Path) -> None:
     """Else whoever rewrites the record of it brought the acceptance back."""
     await protect_and_lock(core)
     draft_file(home).unlink()
@@ -204,9 +202,7 @@ async def test_a_file_that_is_saved_as_it_was_was_not_removed(
     assert await core.records("library.removed") == []
 
 
-async def test_an_approval_of_what_was_removed_and_put_back_runs_nothing(
-    core: Core, home: Path
-) -> None:
+async def test_a_yes_to_what_was_removed_and_put_back_runs_nothing(core: Core, home: Path) -> None:
     """What was accepted when the person looked counts no more when they say yes."""
     path = home / "actions" / "send-draft.md"
     kept = beside(home, path)

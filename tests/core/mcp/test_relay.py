@@ -58,9 +58,7 @@ def test_bad_lines_are_answered_and_do_not_end_the_relay(relay: RawRelay) -> Non
     assert relay.answer(9)["result"]["tools"]
 
 
-def test_what_the_console_refuses_comes_back_with_the_requests_own_id(
-    mcp_console: ThreadConsole,
-) -> None:
+def test_what_is_refused_comes_back_with_the_requests_own_id(mcp_console: ThreadConsole) -> None:
     """The server answers some mistakes without an id; the client still learns which request it was."""
     relay = RawRelay(mcp_console.home, AILERON_TOKEN=TOKEN)
     relay.send("tools/list", "too early")
@@ -100,9 +98,7 @@ def test_a_message_over_four_mebibytes_is_refused_by_its_id(relay: RawRelay) -> 
     assert relay.answer(6)["result"] == {}
 
 
-def test_large_arguments_and_results_pass_whole(
-    relay: RawRelay, mcp_console: ThreadConsole
-) -> None:
+def test_big_arguments_and_results_pass_whole(relay: RawRelay, mcp_console: ThreadConsole) -> None:
     """Almost a megabyte each way, which is all that the console takes, with every kind of character."""
     text = "é\u2028\n\x00\U0001f600" * 30_000
     relay.send("tools/call", 1, name="read_inbox", arguments={"text": text})
@@ -110,9 +106,7 @@ def test_large_arguments_and_results_pass_whole(
     assert result["structuredContent"]["output"]["args"]["text"] == text
 
 
-def test_an_id_that_is_in_use_is_refused_and_the_first_request_goes_on(
-    patient_console: ThreadConsole,
-) -> None:
+def test_an_id_in_use_is_refused_and_the_first_one_goes_on(patient_console: ThreadConsole) -> None:
     """Two answers with one id would be a riddle."""
     relay = RawRelay(patient_console.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
@@ -218,9 +212,7 @@ def test_a_session_is_named_by_what_its_client_calls_itself(mcp_console: ThreadC
     assert relay.end() == (0, "")
 
 
-def test_a_given_token_that_opens_nothing_is_an_error_with_the_next_step(
-    mcp_console: ThreadConsole,
-) -> None:
+def test_a_given_token_that_opens_nothing_is_an_error(mcp_console: ThreadConsole) -> None:
     """The relay does not slip into a session of its own when it was given one."""
     before = len(mcp_console.control.state()["opened"])
     relay = RawRelay(mcp_console.home, AILERON_TOKEN="of-an-ended-session")

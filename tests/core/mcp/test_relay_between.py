@@ -98,9 +98,7 @@ def test_a_new_console_hears_that_the_client_is_ready_though_the_old_one_is_stil
     )
 
 
-def test_an_id_that_is_used_again_at_once_stays_the_new_requests(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_id_used_again_at_once_stays_the_new_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread of the one that was answered clears up after the next one came."""
     ours = Relay({})
     message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -136,9 +134,7 @@ def test_a_token_file_that_is_read_while_it_is_written_is_read_again(tmp_path: P
     assert ours._require_token() == "second"
 
 
-def test_who_never_finishes_the_handshake_of_tls_holds_nobody_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_who_never_finishes_the_handshake_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is believed before the certificate was seen, so nobody is waited for either."""
     monkeypatch.setattr(console_finder, "CONNECT_SECONDS", 0.05)
     ours, theirs = socket.socketpair()

@@ -261,9 +261,7 @@ async def test_a_call_whose_account_is_gone_when_its_turn_comes_waits(
     assert place.keys == [CANARY]
 
 
-async def test_an_account_bound_while_a_call_is_written_is_not_overlooked(
-    core: Core, place: Place
-) -> None:
+async def test_an_account_bound_while_a_call_is_written_counts(core: Core, place: Place) -> None:
     """The call was found to have none, and its row is not written yet."""
     await core.app.bindings.revoke((await bind(core, "home")).name)
     await core.until(lambda: core.app.accounts._unverified() is None)

@@ -13,9 +13,7 @@ from tests.support.core_harness import PASSPHRASE, Core
 __all__ = ["place", "start"]
 
 
-async def test_an_account_is_bound_and_the_call_that_waited_goes_on(
-    core: Core, place: Place
-) -> None:
+async def test_an_account_is_bound_and_a_call_that_waited_goes_on(core: Core, place: Place) -> None:
     """Its secret is overwritten in the intent, and in no event."""
     core.app.vault.create(Secret(PASSPHRASE))
     view = await waiting(core, "see")
@@ -69,9 +67,7 @@ async def test_an_account_is_revoked_and_its_calls_wait(core: Core) -> None:
     )
 
 
-async def test_a_call_names_the_command_for_an_account_that_does_not_count(
-    core: Core, tmp_path: Path
-) -> None:
+async def test_a_call_names_the_command_for_what_does_not_count(core: Core, tmp_path: Path) -> None:
     """Of an account that there is, that binds it again, not one that makes another."""
     bound = await bind(core)
     changed = {**bound.to_metadata(), "connector_hash": "sha256:" + "0" * 64}

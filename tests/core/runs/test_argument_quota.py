@@ -110,9 +110,7 @@ async def test_what_a_person_decided_and_what_waits_is_kept_and_more_is_refused(
 
 
 @pytest.mark.actions(change_draft=GATED, update_draft=UPDATE_DRAFT)
-async def test_withdrawn_calls_go_before_ungated_ones_and_these_before_a_refusal(
-    core: Core,
-) -> None:
+async def test_withdrawn_calls_go_before_ungated_and_these_before_a_refusal(core: Core) -> None:
     """An agent that only reads is never stopped by what its earlier calls were."""
     core.app.gate.argument_quota.max_bytes = 100_000
     free = (await core.call("update-draft", big("free", 30_000))).row

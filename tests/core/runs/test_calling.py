@@ -29,9 +29,7 @@ from tests.support.frozen_clock import FrozenClock
 SEEDS = ["r-8842190447", "r-8842190312", "r-8842189950", "r-8842189771", "r-8842188204"]
 
 
-async def test_an_ungated_action_runs_to_its_end_and_a_gated_one_waits(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_an_ungated_action_runs_and_a_gated_one_waits(core: Core, mailbox: Mailbox) -> None:
     done = (await core.call("get-draft", {"id": DRAFT})).row
     assert (done.state, done.approval_id) == ("completed", None)
     assert done.output["output"] == done.output["steps"]["get"]  # type: ignore[index]
@@ -120,9 +118,7 @@ async def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(sta
         assert (again.row.run_id, again.row.state) == (first.row.run_id, "denied")
 
 
-async def test_a_call_that_is_sent_again_is_told_its_end_whatever_would_refuse_it_now(
-    core: Core,
-) -> None:
+async def test_a_call_sent_again_is_told_its_end_whatever_would_refuse_it_now(core: Core) -> None:
     """The relay sends calls again after a restart; "nothing ran" would have an agent repeat what ran."""
     first = await core.call("get-draft", {"id": DRAFT}, key="k")
     await core.call("send-draft", {"draft_id": DRAFT}, key="s")

@@ -229,9 +229,7 @@ async def test_a_change_that_is_shown_otherwise_is_covered_by_another_digest(hom
     assert len(set(digests)) == 3
 
 
-async def test_a_refresh_that_finds_a_difference_needs_a_new_yes(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_refresh_that_finds_a_change_needs_a_new_yes(core: Core, mailbox: Mailbox) -> None:
     """Refresh disarms approve in the same way; without a difference it shows no drift."""
     view = await core.ask()
     await core.app.approvals.refresh(view.approval_id)
@@ -257,9 +255,7 @@ async def test_an_unavailable_preview_can_still_be_approved_if_it_stays_so(
     assert (await core.run(view)).state == "completed"
 
 
-async def test_a_preview_that_has_come_or_gone_counts_as_changed(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_preview_that_came_or_went_counts_as_changed(core: Core, mailbox: Mailbox) -> None:
     """Nothing is sent on a yes that was given blind, or to what can be seen no more."""
     mailbox.control(fail={"op": "get", "status": 503, "times": 1})
     view = await core.ask()

@@ -121,9 +121,7 @@ async def test_a_changed_result_or_key_is_named(start: Start, home: Path, edit: 
 
 
 @pytest.mark.usefixtures("protected")
-async def test_the_preview_is_in_no_file_and_neither_is_a_hash_of_it(
-    start: Start, home: Path
-) -> None:
+async def test_the_preview_is_in_no_file_and_neither_is_its_hash(start: Start, home: Path) -> None:
     """The digest covers it with a secret nonce; after a restart it is fetched anew, and not compared."""
     async with start() as core:
         await unlock(core)

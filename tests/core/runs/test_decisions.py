@@ -22,9 +22,7 @@ def told_outcome(caught: pytest.ExceptionInfo[Conflict]) -> object:
     return caught.value.details.get("outcome")
 
 
-async def test_the_second_answer_is_refused_and_names_the_first(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_second_answer_is_refused_and_names_the_first(core: Core, mailbox: Mailbox) -> None:
     """At most one decision wins; the next gets Conflict and the first one's outcome."""
     view = await core.ask()
     await core.app.approvals.deny(view.approval_id, "not now")

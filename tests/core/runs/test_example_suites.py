@@ -93,9 +93,7 @@ async def test_a_comment_shows_what_it_lands_on_and_is_read_back(core: Core, hub
     assert TOKEN not in repr(core.events)
 
 
-async def test_a_comment_is_not_made_on_an_issue_that_changed_since(
-    core: Core, hub: GitHub
-) -> None:
+async def test_no_comment_is_made_on_an_issue_that_changed_since(core: Core, hub: GitHub) -> None:
     """Somebody answers between the look and the yes: the person is asked again."""
     view = await ask_of_suite(core, "github-comment", **ISSUE, body="Fixed.")
     hub.comment(1, "It is not fixed at all")
@@ -181,9 +179,7 @@ def google(home: Path, tmp_path: Path, mailbox: Mailbox) -> Iterator[Google]:
         yield running
 
 
-async def test_gmail_is_bound_by_a_login_and_sends_and_edits_drafts(
-    home: Path, google: Google
-) -> None:
+async def test_gmail_is_bound_by_login_sends_and_edits_drafts(home: Path, google: Google) -> None:
     """With the person's own client at Google's own addresses; no token is in an answer or a record."""
     async with Core.open(home, make_outgoing=google.server.service.client) as core:
         core.app.vault.create(Secret(PASSPHRASE))
@@ -225,9 +221,7 @@ async def test_gmail_is_bound_by_a_login_and_sends_and_edits_drafts(
         assert CANARY not in repr(await core.records())
 
 
-async def test_gmail_without_a_client_id_says_where_it_comes_from(
-    home: Path, google: Google
-) -> None:
+async def test_gmail_without_client_id_says_where_it_comes_from(home: Path, google: Google) -> None:
     async with Core.open(home, make_outgoing=google.server.service.client) as core:
         core.app.vault.create(Secret(PASSPHRASE))
         user = find_user(core.app.library.accepted_connectors(), "gmail")

@@ -124,9 +124,7 @@ async def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_as
 
 
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
-async def test_a_yes_to_the_first_question_is_none_to_the_second(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_yes_to_one_question_is_none_to_the_second(core: Core, mailbox: Mailbox) -> None:
     """Approving covers exactly one digest; the old one decides nothing any more."""
     first = await asked(core, "chain")
     await core.approve(first)
@@ -256,9 +254,7 @@ CHANGES_THEN_READS = (
 
 
 @pytest.mark.actions(chain=chain("chain", *CHANGES_THEN_READS))
-async def test_every_step_stands_in_the_item_though_none_needs_what_another_returns(
-    start: Start,
-) -> None:
+async def test_every_step_stands_in_the_item_though_none_needs_another(start: Start) -> None:
     """One yes runs them all: each with its own arguments, and before it at the file's acceptance."""
     async with start(accept=False) as core:
         (steps,) = (each.steps for each in core.app.library.not_accepted() if each.name == "chain")

@@ -88,9 +88,7 @@ async def test_a_yes_to_one_account_is_none_to_another_of_the_same_name(
     assert place.keys.count("canary-of-mallory") == 1  # its own preview, no effect
 
 
-async def test_a_yes_is_none_to_another_login_under_the_same_label(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_a_yes_is_none_to_another_login_of_the_same_label(home: Path, tmp_path: Path) -> None:
     """Authorized again at a provider that does not say whose login it is."""
     need = (
         '[capabilities.credential]\nkind = "oauth2"\n[capabilities.credential.oauth2]\n'
@@ -297,9 +295,7 @@ async def test_twenty_calls_wait_and_each_ends_in_its_own_way_over_restarts(plac
         assert set(place.keys) == {CANARY}
 
 
-async def test_the_emergency_stop_denies_what_waits_for_an_account(
-    core: Core, place: Place
-) -> None:
+async def test_a_stop_denies_what_waits_for_an_account(core: Core, place: Place) -> None:
     """Gated or not; unlocking the vault afterwards runs nothing."""
     await bind(core)
     core.app.vault.lock()
@@ -322,9 +318,7 @@ async def test_the_emergency_stop_denies_what_waits_for_an_account(
         ("basic", {"user": "ana\n"}),
     ],
 )
-def test_what_cannot_stand_in_a_header_is_refused_when_it_is_entered(
-    kind: str, parts: dict[str, Any]
-) -> None:
+def test_what_no_header_can_hold_is_refused_when_entered(kind: str, parts: dict[str, Any]) -> None:
     asked = BindAccount(connector_hash="", identity="", account="", secret=Secret(CANARY))
     with pytest.raises(InvalidRequest) as refused:
         stored_secret(replace(asked, **parts), kind)

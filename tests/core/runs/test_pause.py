@@ -119,9 +119,7 @@ async def test_what_was_approved_before_the_pause_comes_back_and_does_not_run(
 
 
 @pytest.mark.actions(update_draft=UPDATE_DRAFT)
-async def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_no_call_that_waits_begins_in_a_pause(core: Core, mailbox: Mailbox) -> None:
     """It had passed the door before; the connector is let go while calls are held."""
     view = await core.ask()
     with hold_answers(mailbox, "POST send") as reached:

@@ -78,9 +78,7 @@ async def test_a_person_sees_that_the_connector_is_prepared_and_the_preview_coun
 
 
 @pytest.mark.actions(update_draft=UPDATE_DRAFT)
-async def test_calls_of_other_connectors_do_not_wait_in_the_lane_of_one_that_is_prepared(
-    core: Core,
-) -> None:
+async def test_calls_of_other_connectors_do_not_wait_for_one_that_is_prepared(core: Core) -> None:
     """The same session goes on: four previews and eight calls at once were all it had."""
     real = dict(core.app.library._files.connectors)
     compiling = put_in(core)

@@ -108,9 +108,7 @@ async def test_a_refused_query_is_offered_and_shown_once_a_person_accepted(
         assert (await core.ask_for("act", {})).preview.accepted_reads == ((GRAPHQL, "person"),)
 
 
-async def test_a_mutation_is_never_offered(
-    start: Start, service: ScriptedService, home: Path
-) -> None:
+async def test_no_mutation_is_offered(start: Start, service: ScriptedService, home: Path) -> None:
     """Nothing of what a preview may not do can be accepted, and nothing of it reaches the service."""
     furnish_guest(home, [graphql_request("mutation { close }")], HOSTS)
     async with start() as core:

@@ -61,9 +61,7 @@ async def outcomes(core: Core) -> list[dict[str, Any]]:
     return [record for record in await core.records() if record["event"] in OUTCOMES]
 
 
-async def test_a_change_is_read_back_once_and_found_to_be_there(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_change_is_read_back_once_and_found_there(core: Core, mailbox: Mailbox) -> None:
     """After the agent has its answer, which says nothing of it; the outcome is on record, no content."""
     end = await ended_call(core)
     answer = await core.result(end.approval_id)
@@ -230,9 +228,7 @@ async def test_what_was_created_is_read_back_by_what_the_run_returned(
         assert writes(mailbox)[-1] == last
 
 
-async def test_a_difference_keeps_its_call_until_a_person_saw_it(
-    start: Start, mailbox: Mailbox
-) -> None:
+async def test_a_difference_keeps_its_call_until_seen(start: Start, mailbox: Mailbox) -> None:
     """However old it is; then it is deleted as any other."""
     clock = FrozenClock(time())
     query = "SELECT args IS NOT NULL, output IS NOT NULL FROM runs"

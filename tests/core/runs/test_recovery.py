@@ -179,9 +179,7 @@ async def test_spoilt_records_keep_no_console_from_starting(
 
 
 @pytest.mark.parametrize("damage", ["cut", "rewritten", "no head"])
-async def test_a_cut_is_still_named_after_the_next_start(
-    start: Start, home: Path, damage: str
-) -> None:
+async def test_a_cut_is_named_after_another_start(start: Start, home: Path, damage: str) -> None:
     """Regression: the first record of the next life overwrote the head that knew."""
     async with start() as core:
         assert await core.records("audit.cut") == []

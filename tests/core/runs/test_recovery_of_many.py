@@ -150,9 +150,7 @@ async def test_what_is_answered_before_it_was_taken_up_stays_answered(home: Path
     assert audit_problems(home) == []
 
 
-async def test_a_console_that_stops_while_it_takes_them_up_loses_none(
-    start: Start, home: Path
-) -> None:
+async def test_a_console_that_stops_meanwhile_loses_none(start: Start, home: Path) -> None:
     async with App.open(Home(home), options()):
         pass
     async with App.open(Home(home), options()) as app:

@@ -149,9 +149,7 @@ async def test_a_person_is_told_which_account_a_401_is_about_and_the_agent_is_no
             assert bound.name not in told
 
 
-async def test_a_401_for_a_login_that_was_renewed_names_the_account_too(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_a_401_for_a_renewed_login_names_the_account_too(home: Path, tmp_path: Path) -> None:
     """The tokens are new, and the service may say 401 again: whose they are stands with it."""
     with authorization_server(tmp_path) as server:
         server.refresh_tokens.add("a-refresh-token")

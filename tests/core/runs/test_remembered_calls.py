@@ -30,9 +30,7 @@ def covered(core: Core, view: ApprovalView) -> RememberedCall | None:
     return covers(view.session_id, view.action, view.args_sha256, place="")
 
 
-async def test_it_covers_equal_calls_of_that_session_until_it_ends(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_it_covers_equal_calls_until_the_session_ends(core: Core, mailbox: Mailbox) -> None:
     view = await core.ask()
     assert view.can_be_remembered
     found = partial(core.app.approvals.remembered.covers, place="")

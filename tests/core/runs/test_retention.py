@@ -169,9 +169,7 @@ async def test_what_waits_for_a_person_and_what_is_not_over_keeps_everything(
 
 
 @pytest.mark.core(settings=Settings(history_days=2))
-async def test_old_copies_go_while_the_console_runs(
-    core: Core, home: Path, clock: FrozenClock
-) -> None:
+async def test_old_copies_go_while_it_runs(core: Core, home: Path, clock: FrozenClock) -> None:
     old, new, other = (home / "backups" / n for n in ("schema-1-a.db", "schema-1-b.db", "mine.db"))
     old.parent.mkdir(exist_ok=True)
     for path, days in ((old, 3), (new, 1), (other, 9)):

@@ -32,9 +32,7 @@ async def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(
 
 
 @pytest.mark.actions(send_draft=REPEATABLE)
-async def test_a_repeat_of_an_idempotent_step_is_preceded_by_a_recheck(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_an_idempotent_step_is_repeated_after_a_recheck(core: Core, mailbox: Mailbox) -> None:
     view = await core.ask()
     mailbox.control(fail={"op": "send", "status": 503, "times": 1})
     assert (await core.run(view)).state == "completed"
@@ -57,9 +55,7 @@ async def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(
     assert mailbox.state()["sent"] == []
 
 
-async def test_a_step_that_is_not_idempotent_is_never_repeated(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_a_step_that_is_not_idempotent_is_not_repeated(core: Core, mailbox: Mailbox) -> None:
     """Only a step declared idempotent is repeated; whether a 503 took effect, nobody knows."""
     view = await core.ask()
     mailbox.control(fail={"op": "send", "status": 503, "times": 1})

@@ -386,9 +386,7 @@ async def test_what_cannot_be_compared_is_settled_by_no_look(
         assert (seen.is_settled, seen.awaits_acknowledgement) == (False, True)
 
 
-async def test_a_value_that_was_there_before_settles_nothing(
-    start: Start, mailbox: Mailbox
-) -> None:
+async def test_a_value_that_was_there_settles_nothing(start: Start, mailbox: Mailbox) -> None:
     """The service would hold the same whether the call took effect or not."""
     mailbox.control(change={"id": DRAFT, "to": NEW})
     async with start() as core:

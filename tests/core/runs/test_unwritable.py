@@ -27,9 +27,7 @@ def writable(core: Core, *, yes: bool) -> None:
     core.app.database._connection.execute(f"PRAGMA query_only={'OFF' if yes else 'ON'}")
 
 
-async def test_no_run_begins_while_the_audit_cannot_be_written(
-    core: Core, mailbox: Mailbox
-) -> None:
+async def test_no_run_begins_while_no_audit_can_be_written(core: Core, mailbox: Mailbox) -> None:
     """An audit record that cannot be written stops the run; the console is told."""
     writable(core, yes=False)
     for action, args in (("get-draft", {"id": DRAFT}), ("send-draft", {"draft_id": DRAFT})):

@@ -165,9 +165,7 @@ async def test_pipelined_requests_are_answered_before_one_that_is_not_whole() ->
         assert await client.reader.read() == b""
 
 
-async def test_a_head_that_does_not_end_ends_its_connection(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_head_without_end_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first on a connection, and one behind an answer; bytes do not put it off."""
     assert http_protocol._HEAD_SECONDS == 10
     monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.3)
@@ -243,9 +241,7 @@ async def test_a_client_that_sends_no_more_is_gone() -> None:
             await asyncio.sleep(0)
 
 
-async def test_the_same_holds_on_unix_sockets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_same_on_unix_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A session's own, where it takes the session's places, and the home's."""
     monkeypatch.setattr("aileron_core.server.http_protocol._MAX_SESSION", 20)
     monkeypatch.setattr("aileron_core.server.http_protocol._MAX_PERSON", 20)

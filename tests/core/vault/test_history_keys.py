@@ -47,9 +47,7 @@ def test_without_a_vault_there_are_no_keys(tmp_path: Path) -> None:
     assert not (tmp_path / "history-keys.json").exists()
 
 
-def test_a_destroyed_key_is_gone_for_good_while_locked_too(
-    tmp_path: Path, new_vault: Vault
-) -> None:
+def test_a_destroyed_key_is_gone_for_good_locked_too(tmp_path: Path, new_vault: Vault) -> None:
     """The bytes of the file that had it are overwritten: whoever still holds that file reads zeros."""
     keys = VaultHistoryKeys(new_vault, tmp_path)
     keys.public_key(DAY), keys.public_key(LATER)
@@ -135,9 +133,7 @@ def test_what_was_sealed_while_locked_is_opened_beside_what_was_sealed_after(
     assert "sealed_private" not in (tmp_path / "history-keys.json").read_text()
 
 
-def test_a_damaged_file_is_an_error_and_is_not_overwritten(
-    tmp_path: Path, new_vault: Vault
-) -> None:
+def test_a_damaged_file_is_an_error_and_not_overwritten(tmp_path: Path, new_vault: Vault) -> None:
     file = tmp_path / "history-keys.json"
     file.write_text("[]")
     keys = VaultHistoryKeys(new_vault, tmp_path)

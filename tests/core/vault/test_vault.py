@@ -260,9 +260,7 @@ def test_an_attempt_counts_before_it_is_made(tmp_path: Path, written_vault: Vaul
     assert vault_in(tmp_path).failed_attempts.count == 1
 
 
-def test_a_clock_that_was_set_back_makes_nobody_wait_longer(
-    tmp_path: Path, written_vault: Vault
-) -> None:
+def test_a_clock_set_back_makes_nobody_wait_longer(tmp_path: Path, written_vault: Vault) -> None:
     written_vault.lock()
     clock = FrozenClock()
     clock.advance(86400)
@@ -297,9 +295,7 @@ def test_a_damaged_file_loses_nothing(tmp_path: Path, written_vault: Vault, cut:
     assert "vault.json is missing" in unlocked_in(tmp_path).problem
 
 
-def test_with_both_files_damaged_nothing_is_overwritten(
-    tmp_path: Path, written_vault: Vault
-) -> None:
+def test_with_both_files_damaged_none_is_overwritten(tmp_path: Path, written_vault: Vault) -> None:
     for name in ("vault.json", "vault.json.previous"):
         (tmp_path / name).write_text("{")
     again = vault_in(tmp_path)

@@ -468,9 +468,7 @@ def test_nothing_is_renamed_through_a_link(repo: Bench, monkeypatch: pytest.Monk
     assert (repo.project / "was" / ".git.disarmed").is_dir()
 
 
-def test_a_folder_of_a_larger_repository_cannot_become_one_while_the_agent_runs(
-    repo: Bench,
-) -> None:
+def test_a_folder_of_a_larger_repository_cannot_become_one_while_an_agent_runs(repo: Bench) -> None:
     """The person's `git status` there is about the repository above, and nothing stays behind."""
     service = repo.project / "service"
     service.mkdir()

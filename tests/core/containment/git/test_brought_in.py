@@ -340,9 +340,7 @@ def test_only_branches_and_tags_are_imported(cloned: Bench) -> None:
     assert "7 refs of the agent's, for example refs/aileron/ses-1/heads/main, did not" in reported
 
 
-def test_more_refs_than_can_be_named_are_counted_with_the_command_that_lists_them(
-    repo: Bench,
-) -> None:
+def test_more_refs_than_are_named_are_counted_with_the_command_that_lists_them(repo: Bench) -> None:
     """Told eight of 1,500 by the last part of their names, nobody could find the others."""
     agent = repo.begin()
     agent.does(

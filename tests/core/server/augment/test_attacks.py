@@ -263,9 +263,7 @@ async def test_a_session_with_unfinished_bodies_has_no_other_one_refused(
     assert len(model.requests) == 1
 
 
-async def test_a_body_that_stops_ends_and_is_kept_no_longer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_bodies_that_stop_end_and_are_kept_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its memory is others' too; the agent is told why."""
     monkeypatch.setattr(exchange_module, "PROGRESS_SECONDS", 0.3, raising=False)
     async with augmenting(ScriptedModel()) as made, asyncio.timeout(20):
@@ -346,9 +344,7 @@ async def test_a_hang_up_while_earlier_calls_are_awaited_loses_none_of_them() ->
         assert '"two"' in told
 
 
-async def test_what_ran_is_kept_in_the_moment_of_the_hang_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_ran_is_kept_in_the_moment_of_a_hang_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The equal request may have come with it, and be read in the same turn of the event loop."""
     model = ScriptedModel([Call("send_draft", {"text": "x"})])
     left = ClientAnswer.client_gone

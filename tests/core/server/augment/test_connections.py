@@ -76,9 +76,7 @@ async def test_an_agent_that_does_not_read_makes_its_model_wait_and_nobody_else(
 
 @EACH_WIRE
 @STREAMED
-async def test_an_agent_of_http_1_0_gets_a_body_without_chunks_and_its_end(
-    wire: str, stream: bool
-) -> None:
+async def test_http_1_0_gets_a_body_without_chunks_and_its_end(wire: str, stream: bool) -> None:
     """It cannot read chunks: a stream ends with the connection."""
     model = ScriptedModel([Text("I look. "), Call("read_inbox", {})], [Text("It says hello.")])
     async with augmenting(model) as made:

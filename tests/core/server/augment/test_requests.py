@@ -28,9 +28,7 @@ from tests.support.echoes import install_connectors
 
 @EACH_WIRE
 @pytest.mark.parametrize("stream", [False, True])
-async def test_names_that_meet_are_told_apart_towards_the_model_and_back(
-    wire: str, stream: bool
-) -> None:
+async def test_names_that_meet_are_told_apart_both_ways(wire: str, stream: bool) -> None:
     """The agent's own tool keeps its name, unless it begins with our prefix; then only the model sees another."""
     model = ScriptedModel(
         [Call("read_inbox", {}, "c-1"), Call("agent_aileron_x", {}, "c-2")],
@@ -298,9 +296,7 @@ async def test_where_a_history_is_cut_the_model_is_told_what_ran(wire: str) -> N
         assert "secret" not in told
 
 
-async def test_the_vaults_key_is_in_each_request_and_in_nothing_that_comes_back(
-    tmp_path: Path,
-) -> None:
+async def test_the_vaults_key_is_in_each_request_and_in_no_answer(tmp_path: Path) -> None:
     """A model that says the key, in a call and in its text, is masked before anybody reads it."""
     said = VAULT_KEY.decode()
     model = ScriptedModel([Text(f"{said}."), Call("nothing_of_ours", {"k": said})])

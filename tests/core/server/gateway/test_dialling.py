@@ -59,9 +59,7 @@ async def answer_refused(gateway: Gateway) -> tuple[bytes, str]:
     "address",
     ["127.0.0.1", "10.1.2.3", "fd00:ec2::254", "::ffff:169.254.169.254", "64:ff9b::7f00:1"],
 )
-async def test_a_providers_own_name_never_leads_to_this_machine_or_its_network(
-    address: str,
-) -> None:
+async def test_no_providers_name_leads_to_this_machine_or_its_network(address: str) -> None:
     """DNS answers are checked; one bad one among good ones refuses them all."""
     names = Names("203.0.114.7", address)
     async with passing(settings=GatewaySettings(), dialer=dialling(names)) as gateway:
@@ -206,9 +204,7 @@ def certificates(folder: Path, name: str) -> tuple[ssl.SSLContext, str]:
     return context, str(authority.file)
 
 
-async def test_an_https_upstream_is_verified_by_its_name_and_a_ca_of_ones_own(
-    tmp_path: Path,
-) -> None:
+async def test_an_https_upstream_is_verified_by_name_and_a_ca_of_ones_own(tmp_path: Path) -> None:
     """`[gateway] ca_file`; without it, or under another name, nothing is sent."""
     context, ca = certificates(tmp_path, "models.example")
     async with Upstream(ssl=context).listening() as upstream:

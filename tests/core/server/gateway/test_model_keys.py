@@ -191,9 +191,7 @@ async def test_elsewhere_a_request_with_the_placeholder_is_refused(tmp_path: Pat
         assert made.upstream.raw == b""
 
 
-async def test_only_the_sessions_own_placeholder_and_its_own_providers_count(
-    tmp_path: Path,
-) -> None:
+async def test_only_a_sessions_own_placeholder_and_its_own_providers_count(tmp_path: Path) -> None:
     """Another session's, its other tokens and a key of one's own are forwarded as they are."""
     async with keyed(tmp_path, providers=("openai",)) as made:
         client = await made.client()
@@ -372,9 +370,7 @@ async def test_model_traffic_waits_for_the_vault_where_config_requires_it(tmp_pa
                 assert made.waits
 
 
-async def test_a_websocket_ends_when_the_vault_is_locked_where_config_requires_it(
-    tmp_path: Path,
-) -> None:
+async def test_a_websocket_ends_when_the_vault_locks_where_config_says_so(tmp_path: Path) -> None:
     """Each frame in it may be another request; one without a key of the vault as well."""
     for required in (True, False):
         (tmp_path / str(required)).mkdir()

@@ -55,9 +55,7 @@ def test_the_path_says_whose_api_it_is_and_else_a_header_does(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_error_of_ours_has_the_shape_and_a_status_of_the_provider(
-    kind: GatewayErrorKind,
-) -> None:
+def test_our_errors_have_the_shape_and_a_status_of_the_provider(kind: GatewayErrorKind) -> None:
     """The fields that the official clients read."""
     fault = GatewayError(kind, "Why.")
     status, body = error_body("anthropic", fault)
@@ -161,9 +159,7 @@ async def over(
         server.close()
 
 
-async def test_a_sessions_own_socket_passes_that_sessions_token_and_no_other(
-    tmp_path: Path,
-) -> None:
+async def test_a_sessions_own_socket_passes_its_token_and_no_other(tmp_path: Path) -> None:
     """The socket is that session; once it has ended, its token is nobody's."""
     async with passing() as gateway:
         mine = gateway.session
