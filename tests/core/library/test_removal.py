@@ -243,12 +243,13 @@ async def test_a_row_in_the_database_alone_accepts_nothing(
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "../config.toml", "../actions/get-draft.md", "no-such.md", "x\0.md"]
 )
-async def test_a_name_of_no_file_removes_nothing_and_ends_nothing(home: Path, name: str) -> None:
+async def test_a_name_of_no_file_removes_nothing_and_ends_nothing(
+    start: Start, home: Path, name: str
+) -> None:
     """Nor does the hash of an action: only the file's own name in its folder leads to it."""
-    install_examples(home)
     before = {each: each.read_bytes() for each in home.rglob("*") if each.is_file()}
     digest = hashlib.sha256(draft_file(home).read_bytes()).hexdigest()
-    async with Core.open(home) as core:
+    async with start() as core:
         for kind, each in (("action", name), ("action", digest), ("connector", name)):
             with pytest.raises(NotFound):
                 await core.app.console.answer(RemoveFile(kind=kind, file=each), "command line")
@@ -258,15 +259,14 @@ async def test_a_name_of_no_file_removes_nothing_and_ends_nothing(home: Path, na
 
 
 async def test_what_cannot_be_removed_is_accepted_no_more(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its acceptance ends first: what is left after a failure waits for a person."""
-    install_examples(home)
 
     def unlink(path: Path) -> None:
         raise PermissionError(1, "not permitted", path)
 
-    async with Core.open(home, accept=False) as core:
+    async with start(accept=False) as core:
         await core.app.library.accept_all()
         monkeypatch.setattr(Path, "unlink", unlink)
         remove = RemoveFile(kind="action", file="get-draft.md")
