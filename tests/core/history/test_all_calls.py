@@ -100,8 +100,8 @@ async def test_1200_calls_are_read_page_by_page_after_a_restart_and_found_by_the
         assert [len(page.calls) for page in read if page.calls] == [1]
         assert sum(page.searched for page in read) == 1200
         assert max(page.searched for page in read) == 200, "or agents would wait for it"
-        down = [page.searched_to for page in read if page.searched_to is not None]
-        assert down == sorted(down, reverse=True)
+        down = [page.searched_to or 0 for page in read if page.searched]
+        assert down == sorted({*down}, reverse=True)
 
 
 async def test_a_filter_that_finds_nothing_says_how_far_it_has_looked(
@@ -158,10 +158,11 @@ async def test_what_happened_beside_calls_comes_with_them_and_none_is_left_out(
     start: Start, clock: FrozenClock
 ) -> None:
     async with start() as core:
-        for _ in range(5):
+        for number in range(6):
             clock.advance(10)
             await core.call("get-draft", {"id": DRAFT})
-            await core.another_session()
+            if number % 3 == 0:
+                await core.another_session()
         query = HistoryQuery(lifecycle=True)
         ((whole,),) = [await pages(core, query)]
         for limit in (1, 2, 3):
@@ -174,7 +175,7 @@ async def test_what_happened_beside_calls_comes_with_them_and_none_is_left_out(
                 after = [each.at for each in later.records]
                 after += [each.approval.requested_at for each in later.calls]
                 assert min(times, default=1e12) >= max(after, default=0) - 0.001
-    assert len(whole.calls) == 5
+    assert len(whole.calls) == 6
     assert "session.opened" in {each.event for each in whole.records}
 
 
