@@ -130,8 +130,15 @@ ATTACKS = [
 ]
 
 
-@pytest.mark.parametrize("migrated", [False, True])
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize(
+    ("attack", "migrated"),
+    [
+        (attack, migrated)
+        for attack in ATTACKS
+        for migrated in (False, True)
+        if migrated or " pins " not in attack  # before the migration there is no row
+    ],
+)
 @pytest.mark.usefixtures("older")
 async def test_nothing_that_was_not_signed_is_accepted(
     home: Path, attack: str, migrated: bool
@@ -139,8 +146,6 @@ async def test_nothing_that_was_not_signed_is_accepted(
     """Whether the row was touched before the first unlock or the bytes of the home before the migration."""
     if migrated:
         migrate(home / "aileron.db")
-    elif "pins" in attack:
-        pytest.skip("there is no row before the migration")
     if "digest" in attack:
         (home / "config.toml").write_text(ITS_OWN, encoding="utf-8")
     change_rows(home, attack)
