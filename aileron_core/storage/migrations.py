@@ -149,11 +149,12 @@ MIGRATIONS: tuple[Migration, ...] = (
         # As the newest record has it. The vault's HMAC is over the digest alone until it is unlocked.
         statements=(
             (
-                "INSERT OR IGNORE INTO pins(kind, name, digest, taken_at, taken_by, last_record) "
+                "INSERT OR IGNORE INTO pins(kind, name, digest, taken_at, taken_by, last_record) "  # noqa: S608
                 "SELECT part, IIF(part = 'policy', 'policy.toml', 'config.toml'), digest, "
                 "COALESCE(ROUND((julianday(at) - 2440587.5) * 86400.0, 3), 0.0), 'person', MAX(seq) FROM ("
                 "SELECT seq, at, json_extract(body, '$.kind') part, json_extract(body, '$.digest') digest "
-                "FROM audit WHERE run IS NULL AND event IN ('library.accepted', 'library.authenticated') "
+                "FROM audit WHERE run IS NULL "
+                f"AND event IN ('{AuditEvent.LIBRARY_ACCEPTED}', '{AuditEvent.LIBRARY_AUTHENTICATED}') "
                 "AND CASE WHEN json_valid(body) THEN json_type(body, '$.digest') = 'text' END) "
                 "WHERE part IN ('settings', 'policy') GROUP BY part"
             ),
