@@ -253,7 +253,7 @@ SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
     "no call yet": (NOTHING, ("2",), ("No records yet.", " P pause   : commands")),
     "a call of the past": (
         with_a_past(),
-        ("2", "j", "enter"),
+        ("2", "enter"),
         ("? unknown", "OUTCOME  unknown at 14:01:10, took 10 s", "Decided     │ 14:01:10  you",
          "WHAT WAS SHOWN  as fetched at 14:00:50"),
     ),
@@ -269,7 +269,7 @@ SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
         ("h",),
         ("OUTCOME  denied at 13:53:40", "Reason      │ not to the board", "│ Not kept: what was shown"),
     ),
-    "a record that is missing": (missing_record(), ("3",), ("  30    ", "✗ no such record")),
+    "a record that is missing": (missing_record(), ("3",), ("\n  30 ", "✗ no such record")),
     "a filtered audit": (
         snapshot(NOW), ("3", "/", *"agent:claude", "enter"), ("match agent:claude",),
     ),
@@ -325,7 +325,7 @@ SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
         around(),
         ("5",),
         ("▲ Aileron reads in models' answers which tools they call (gateway.inspect)",
-         "▲ 1 went around the gate", "codex           ● ▲ went around",
+         "▲ 1 went around the gate", "● ▲ went around",
          "▲ 14:01:55 the model called apply_patch, which does not go through the gate"),
     ),
     "the tools of a session": (
