@@ -31,7 +31,7 @@ def outcome_plot(hours: Sequence[HourOfCalls], width: int) -> Line:
 
 
 def _plot(hours: Sequence[HourOfCalls]) -> Line:
-    plotted = [
+    plotted: list[tuple[str, Role, list[int]]] = [
         (name, role, [sum(n for state, n in hour.outcomes if state in states) for hour in hours])
         for name, role, states in _KINDS
     ]

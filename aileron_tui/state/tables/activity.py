@@ -165,6 +165,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         """Where to read on."""
         self.history_read = False
         """Everything there is was read, as far as the filter lets it through."""
+        self._waits_for_key = False
         self._newest_unread = self._reads_newest = False
         """Of a call that came meanwhile the records alone are known; the newest rows are to be read for that."""
         self._reached = inf
@@ -235,6 +236,8 @@ class ActivityTable(KeyedTable[ActivityEntry]):
 
     def next_read(self, now: float, *, beside: bool = False) -> ReadHistory | CountCalls | None:
         """Return what is to be asked of the core now: one reading at a time."""
+        if self._waits_for_key:
+            return None
         if self._count_from is not None and now >= self._count_from:
             self._count_from = None
             self._reads_newest, self._newest_unread = self._newest_unread, False
@@ -252,11 +255,13 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         self.counts, self._count_from = event, event.until + 60.0
 
     def on_refused(self) -> None:
-        """What was asked for could not be done: a key asks again."""
-        if self._asked is not None:
-            self._asked, self.history_read = None, True
-        if self._count_from is None:
-            self._count_from = inf
+        """What was asked for could not be done: the next key asks again."""
+        if self._asked is not None or self._count_from is None:
+            self._asked, self._count_from, self._waits_for_key = None, 0.0, True
+
+    def filter_again(self, now: float) -> None:
+        super().filter_again(now)
+        self._waits_for_key = False
 
     def add_page(self, event: HistoryRead, now: float) -> None:
         """Take what was read, if it is what is still wanted."""

@@ -11,6 +11,7 @@ from aileron_core.console_port.view_models import (
     HistoryCursor,
     HistoryQuery,
     HourOfCalls,
+    RecordView,
 )
 from aileron_tui.draw.columns import Column, Columns
 from aileron_tui.draw.foreign_text import foreign_text
@@ -29,7 +30,7 @@ def kept(number: int, **changes: object) -> HistoryCall:
     """Return a denied call, *number* minutes old."""
     view = replace(
         denied(number), run_id=f"run-{number:04}", requested_at=NOW - 60 * number, **changes
-    )  # pyright: ignore[reportArgumentType]
+    )
     return HistoryCall(approval=view)
 
 
@@ -56,6 +57,7 @@ class _Table:
         asked: ReadHistory,
         *calls: HistoryCall,
         then: HistoryCursor | None = None,
+        records: tuple[RecordView, ...] = (),
         **told: int,
     ) -> None:
         told = {"searched": len(calls), "total": 300, **told}
@@ -65,7 +67,7 @@ class _Table:
                 query=asked.query,
                 start=asked.start,
                 calls=calls,
-                records=(),
+                records=records,
                 then=then,
                 searched_to=at,
                 **told,
@@ -141,25 +143,14 @@ def test_what_is_no_call_is_shown_after_a_key_and_read_too() -> None:
     opened = record(9, "session.opened", run_id=None, action=None)
     asked = shown.asked()
     shown.answer(asked, kept(1))
-    shown.tell(replace(_history(asked), records=(opened,)))
     assert len(shown.table) == 1
     shown.table.toggle_lifecycle(NOW)
-    assert shown.asked().query.lifecycle
-    shown.tell(HistoryRead(**{**_told(HistoryQuery(lifecycle=True)), "records": (opened,)}))
+    asked = shown.asked()
+    assert asked.query.lifecycle
+    shown.answer(asked, records=(opened,))
     assert "session.opened" in shown.drawn.rows[0]
     shown.table.toggle_lifecycle(NOW)
     assert len(shown.table) == 1
-
-
-def _told(query: HistoryQuery) -> dict[str, object]:
-    return {
-        "query": query, "start": None, "calls": (), "records": (), "then": None,
-        "searched": 0, "searched_to": None, "total": 1,
-    }  # fmt: skip
-
-
-def _history(asked: ReadHistory) -> HistoryRead:
-    return HistoryRead(**_told(asked.query))  # pyright: ignore[reportArgumentType]
 
 
 def test_a_call_that_came_meanwhile_is_read_too_and_the_list_goes_on_where_it_was() -> None:
@@ -184,6 +175,9 @@ def test_a_refused_reading_is_not_asked_for_again_and_again() -> None:
     shown.asked()
     shown.table.on_refused()
     assert shown.table.next_read(NOW) is None
+    shown.table.filter_again(NOW)
+    assert shown.table.next_read(NOW) == CountCalls()
+    assert shown.asked().start is None
 
 
 def test_the_hours_are_counted_by_the_core_and_plotted_by_outcome() -> None:
