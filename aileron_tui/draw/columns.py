@@ -1,5 +1,6 @@
 """Lists as columns: what stands in each, and how wide each is in a list of some width."""
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -55,17 +56,20 @@ class Columns(Generic[T]):
 
     def __init__(self, *columns: Column[T]) -> None:
         self._columns = columns
+        self._unmeasured: deque[T] = deque(maxlen=1_000)
         self._needed = [len(each.title) + _GAP for each in columns]
 
-    def measure(self, items: Iterable[T], now: float) -> None:
-        """Make room for *items*. Room is never taken back: rows must not shift while one reads."""
-        for item in items:
-            for at, each in enumerate(self._columns):
-                needed = cell_width(each.cell(item, Row(now, "text"))) + _GAP
-                self._needed[at] = max(self._needed[at], needed)
+    def measure(self, items: Iterable[T], *, instead: bool = False) -> None:
+        """Make room for *items* at the next drawing, *instead* of those that were not drawn yet.
 
-    def titles(self, width: int) -> Line:
-        named = "".join(f"{each.title:<{size}}"[:size] for each, size in self._sizes(width))
+        It is never taken back: rows must not shift while one reads.
+        """
+        if instead:
+            self._unmeasured.clear()
+        self._unmeasured.extend(items)
+
+    def titles(self, width: int, now: float) -> Line:
+        named = "".join(f"{each.title:<{size}}"[:size] for each, size in self._sizes(width, now))
         return truncate(line(" ", " ", Piece(named.rstrip(), "muted")), width - 1)
 
     def row(self, item: T, width: int, now: float, *, selected: bool) -> Line:
@@ -73,15 +77,20 @@ class Columns(Generic[T]):
         drawn = Row(now, "summary" if selected else "text")
         parts: list[Piece] = [edge(selected), Piece(" ")]
         blanks = 0
-        for each, size in self._sizes(width):
+        for each, size in self._sizes(width, now):
             cut = truncate_start if each.keeps_end else truncate
             shown = cut(each.cell(item, drawn), size - _GAP)
             parts += [Piece(" " * blanks), *shown]
             blanks = size - cell_width(shown)
         return truncate(line(*parts), width - 1)
 
-    def _sizes(self, width: int) -> list[tuple[Column[T], int]]:
+    def _sizes(self, width: int, now: float) -> list[tuple[Column[T], int]]:
         """Return the columns of a list of *width*, and what each gets."""
+        while self._unmeasured:
+            item, drawn = self._unmeasured.popleft(), Row(now, "text")
+            for at, each in enumerate(self._columns):
+                needed = cell_width(each.cell(item, drawn)) + _GAP
+                self._needed[at] = max(self._needed[at], needed)
         shown = [at for at, each in enumerate(self._columns) if width >= each.min_width]
         columns = [self._columns[at] for at in shown]
         sizes = _fit(

@@ -217,13 +217,13 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         self._newest_unread |= record.run_id is not None and entry.view is None
         if record not in entry.records:
             entry.add(record)
-        self.columns.measure((entry,), record.at)
+        self.columns.measure((entry,))
 
     def _show(self, entry: ActivityEntry, view: ApprovalView) -> None:
         entry.show(view)
-        self.columns.measure((entry,), entry.at)
+        self.columns.measure((entry,))
 
-    def measure(self, items: Sequence[ActivityEntry], now: float) -> None:
+    def measure(self, items: Sequence[ActivityEntry]) -> None:
         """Only what came in was not measured yet."""
 
     def _reorder(self, now: float) -> None:

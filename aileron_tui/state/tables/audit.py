@@ -64,7 +64,7 @@ class AuditTable(Table[RecordView]):
             Column("action", lambda e, _: foreign_text(e.action or ""), 22, 12, 100),
             Column("what", lambda e, row: foreign_text(e.summary, row.role), 0, 24),
         )
-        self.columns.measure(records, 0)
+        self.columns.measure(records)
         self._pages = RecordPages(records)
         self._alone: str | None = None
         """The record that is shown itself, in place of its call."""
@@ -79,11 +79,11 @@ class AuditTable(Table[RecordView]):
     # What comes in
 
     def add(self, record: RecordView, now: float) -> None:
-        self.columns.measure((record,), now)
+        self.columns.measure((record,))
         self._pages.add(record, now)
 
     def add_page(self, event: RecordsRead, now: float) -> None:
-        self.columns.measure(event.records, now)
+        self.columns.measure(event.records)
         self._pages.add_page(event, now)
 
     def add_body(self, event: RecordRead) -> None:

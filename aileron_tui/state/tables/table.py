@@ -91,7 +91,7 @@ class Table(ABC, Generic[T]):
 
     def header(self, width: int, now: float) -> tuple[Line, ...]:
         """Return the two lines above the rows: what they are, and the names of the columns."""
-        return (truncate(self.summary(now, width), width - 1), self.columns.titles(width))
+        return (truncate(self.summary(now, width), width - 1), self.columns.titles(width, now))
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
         """Return row *number*."""
@@ -192,7 +192,7 @@ class KeyedTable(Table[T]):
         """Take the rows, whole. Where the selected one is gone, its neighbour is selected."""
         row = self.index
         self._items = items
-        self.measure(items, now)
+        self.measure(items)
         self._apply_filter(now)
         self._keep_cursor(row)
         if self._selected is None and self.following is None:
@@ -203,9 +203,9 @@ class KeyedTable(Table[T]):
         """Return whether the filter lets *item* through."""
         return self.parsed_filter.query.matches(self.fields_of(item), now)
 
-    def measure(self, items: Sequence[T], now: float) -> None:
+    def measure(self, items: Sequence[T]) -> None:
         """Make room for *items*, all that there are."""
-        self.columns.measure(items, now)
+        self.columns.measure(items, instead=True)
 
     def set_filter(self, parsed: ParsedFilter, now: float) -> None:
         if self._selected is None:

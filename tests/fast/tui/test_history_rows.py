@@ -214,14 +214,14 @@ def test_no_column_is_cut_beside_blanks_of_another(width: int) -> None:
         Column("two", lambda e, _: foreign_text(e[1]), 40, 4),
         Column("three", lambda e, _: foreign_text(e[2]), 0, 8),
     )
-    columns.measure(rows, NOW)
+    columns.measure(rows)
     drawn = [plain_text(columns.row(each, width, NOW, selected=False)) for each in rows]
     assert all(cell_width(columns.row(each, width, NOW, selected=False)) < width for each in rows)
     if width >= 18 + 21 + 30 + 4 + 3:
         assert not any("…" in each for each in drawn)
     else:
         assert max(len(each.rstrip()) for each in drawn) == width - 1, "every cell is used"
-    columns.measure([("e" * 500, "", "")], NOW)
+    columns.measure([("e" * 500, "", "")])
     assert "b" * 6 in plain_text(columns.row(rows[0], width, NOW, selected=False))
 
 
