@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 # Three workers a core of the machines that run this, and one for what waits for real terminals and agents.
-WORKERS := 6
+WORKERS := 4
 REAL_WORKERS := 2
 # Its bytecode is kept: without, each worker compiles every module and rewrites every assert anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,7 +25,7 @@ setup:  ## make .venv with everything that tests and checks need
 node: setup  ## fetch the official TypeScript MCP client and conformance suite (npm) for the tests
 	@$(BIN)/python .ci/node.py
 
-test: node  ## run the whole suite (about 20 minutes on 2 cores)
+test: node  ## run the whole suite (about 15 minutes on 2 cores)
 	$(PYTEST) -m "not real"
 	$(REAL) tests/agents tests/process tests/screen
 
