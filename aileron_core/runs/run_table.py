@@ -9,7 +9,7 @@ from aileron_core.audit.events import OUTCOME_CLOSED, AuditEvent
 from aileron_core.runs.model import COLUMNS, RunRecord
 from aileron_core.runs.transitions import FINAL, OPEN, RunState
 from aileron_core.storage.database import Tx
-from aileron_core.storage.schema import OF_SCREENS
+from aileron_core.storage.schema import OF_SCREENS, READABLE
 
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM runs"  # noqa: S608 - our own column names
 _VALUES = f"INTO runs({', '.join(COLUMNS)}) VALUES({', '.join('?' * len(COLUMNS))})"
@@ -186,8 +186,6 @@ def calls_by_action(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT action, count(*) FROM runs GROUP BY action"))
 
 
-_READABLE = "args IS NOT NULL OR output IS NOT NULL OR failure IS NOT NULL OR reason IS NOT NULL OR note != ''"
-"""Whether a row has content in plain text: word for word the condition of the index `runs_readable`."""
 _NOT_FOR_A_PERSON = f"(state != ? OR {_CLOSED}) AND ({_RECORDED} OR NOT {_RECORDED})"
 """Whether nobody has to look at it any more, with `_NOT_FOR_A_PERSON_PARAMETERS`.
 
@@ -210,7 +208,7 @@ def forget_contents_before(tx: Tx, moment: float, answered: float = 0.0) -> list
     """
     due = (
         "(ended_at < ? OR (ended_at < ? AND (delivered = 1 OR gated = 0))) "
-        f"AND ({_READABLE} OR sealed_day IS NOT NULL) AND {_NOT_FOR_A_PERSON}"
+        f"AND ({READABLE} OR sealed_day IS NOT NULL) AND {_NOT_FOR_A_PERSON}"
     )
     query = f"SELECT run_id FROM runs WHERE {due}"  # noqa: S608 - constants of this module
     parameters = (moment, answered, *_NOT_FOR_A_PERSON_PARAMETERS)
@@ -239,7 +237,7 @@ def sealable(
     """
     sizes = connection.execute(
         "SELECT run_id, COALESCE(LENGTH(args), 0) + COALESCE(LENGTH(output), 0) FROM runs "  # noqa: S608 - constants of this module
-        f"WHERE ended_at < ? AND ({_READABLE}) AND {_NOT_FOR_A_PERSON} AND (delivered = 1 OR gated = 0 OR NOT "
+        f"WHERE ended_at < ? AND ({READABLE}) AND {_NOT_FOR_A_PERSON} AND (delivered = 1 OR gated = 0 OR NOT "
         "EXISTS (SELECT 1 FROM sessions WHERE session_id = runs.session_id AND ended_at IS NULL)) "
         "ORDER BY ended_at LIMIT ?",
         (before, *_NOT_FOR_A_PERSON_PARAMETERS, max_runs),

@@ -32,7 +32,7 @@ from aileron_core.storage.open import (
     schema_version,
     set_version,
 )
-from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
+from aileron_core.storage.schema import READABLE, SCHEMA, SCHEMA_VERSION
 
 KEEP_COPIES_DAYS = 30
 """How long the copy stays: it holds arguments, and those are kept so long."""
@@ -164,9 +164,6 @@ MIGRATIONS: tuple[Migration, ...] = (
 """In order: the first goes from schema 1 to 2. As many as `SCHEMA_VERSION` is above 1."""
 
 
-_LAST_PLAIN_SCHEMA = 4
-
-
 def schema_of(version: int) -> frozenset[str]:
     """Return the statements of schema *version*, as SQLite itself has them after the steps to it."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as scratch:
@@ -296,7 +293,19 @@ def forget_copies(folder: Path, before: float) -> None:
 
 
 def forget_plain_copies(folder: Path) -> None:
-    """Remove the copies of schemas that had no sealed contents: what calls contained is plain text there."""
-    for copy in folder.glob(f"schema-[1-{_LAST_PLAIN_SCHEMA}]-*.db"):
+    """Remove the copies that have what calls contained in plain text, and those that are damaged."""
+    for copy in folder.glob("schema-*.db"):
         with suppress(OSError):
-            copy.unlink()
+            if not copy.is_file() or _is_plain(copy):
+                copy.unlink()
+
+
+def _is_plain(copy: Path) -> bool:
+    # Schemas without the index sealed nothing. A view that another program wrote, to keep us busy, has none.
+    query = f"SELECT 1 FROM runs INDEXED BY runs_readable WHERE {READABLE} LIMIT 1"  # noqa: S608 - our own constant
+    try:
+        with closing(open_reader(copy, immutable=True)) as connection:
+            return connection.execute(query).fetchone() is not None
+    except (sqlite3.Error, HomeError) as error:
+        # Too many open files, say, do not cost a backup.
+        return getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_CANTOPEN

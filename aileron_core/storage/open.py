@@ -28,12 +28,13 @@ _STATISTICS = frozenset(
 """What ANALYZE puts into a schema, word for word as SQLite writes it."""
 
 
-def open_reader(path: Path, *, timeout: float = 5.0) -> sqlite3.Connection:
+def open_reader(path: Path, *, timeout: float = 5.0, immutable: bool = False) -> sqlite3.Connection:
     """Open *path* for reading only; works beside a running console and without one.
 
     Args:
         path: the database, of this schema or an older one.
         timeout: seconds to wait for another program's lock.
+        immutable: nobody writes it; locks and logs beside it are not looked at.
 
     Raises:
         HomeError: there is no database, or a newer Aileron wrote it.
@@ -42,7 +43,7 @@ def open_reader(path: Path, *, timeout: float = 5.0) -> sqlite3.Connection:
     if not path.exists():
         raise HomeError(f"There is no database at {path}. Start `aileron console` first.")
     connection = sqlite3.connect(
-        f"file:{quote(str(path))}?mode=ro",
+        f"file:{quote(str(path))}?mode=ro{'&immutable=1' if immutable else ''}",
         uri=True,
         isolation_level=None,
         check_same_thread=False,

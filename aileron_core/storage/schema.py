@@ -38,10 +38,9 @@ _PINS = (
     "kind TEXT NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL, taken_at REAL NOT NULL, "
     "taken_by TEXT NOT NULL, last_record INTEGER NOT NULL, PRIMARY KEY (kind, name)) STRICT"
 )
-_RUNS_READABLE = (
-    "CREATE INDEX runs_readable ON runs(ended_at) WHERE args IS NOT NULL OR output IS NOT NULL "
-    "OR failure IS NOT NULL OR reason IS NOT NULL OR note != ''"
-)
+READABLE = "args IS NOT NULL OR output IS NOT NULL OR failure IS NOT NULL OR reason IS NOT NULL OR note != ''"
+"""Whether a row of `runs` has content in plain text."""
+_RUNS_READABLE = f"CREATE INDEX runs_readable ON runs(ended_at) WHERE {READABLE}"
 _SEALED = (
     "CREATE TABLE sealed ("
     "run_id TEXT NOT NULL, part TEXT NOT NULL, at REAL NOT NULL, day TEXT NOT NULL, "

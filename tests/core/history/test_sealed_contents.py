@@ -1,6 +1,9 @@
 """What calls contained: on disk only sealed once nobody awaits it any more, and read with its day's key."""
 
+import os
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,10 @@ from tests.support.frozen_clock import FrozenClock
 REASON = "because the salaries of 1984 are in it"
 MISSING = "no-draft-of-winston"
 RESULT = "Q3 numbers"
+ENDLESS = (
+    "WITH RECURSIVE n(args) AS (SELECT NULL UNION ALL SELECT NULL FROM n) "
+    "SELECT args, args output, args failure, args reason, '' note FROM n"
+)
 
 
 async def sealed_later(core: Core, clock: FrozenClock) -> None:
@@ -236,15 +243,32 @@ async def test_without_a_key_and_with_no_days_nothing_is_sealed(kept: Kept, days
 
 
 async def test_a_copy_from_before_goes_once_everything_is_sealed(kept: Kept) -> None:
-    """It has calls in plain text. One of a later schema stays its 30 days."""
+    """It has calls in plain text, as one has that cannot be read. One in which all is sealed stays its 30 days."""
     copies = kept.home / "backups"
     copies.mkdir()
+
+    def copied(name: str) -> Path:
+        with (
+            closing(sqlite3.connect(kept.home / "aileron.db")) as source,
+            closing(sqlite3.connect(copies / name)) as target,
+        ):
+            source.backup(target)
+        return copies / name
+
     async with kept.open() as core:
         await core.call("get-draft", {"id": DRAFT})
-        for name in ("schema-4-a.db", "schema-5-a.db", "mine.db"):
+        assert RESULT.encode() in copied("schema-5-plain.db").read_bytes()
+        for name in ("schema-4-a.db", "schema-5-damaged.db", "mine.db"):
             (copies / name).write_bytes(RESULT.encode())
+        with closing(sqlite3.connect(copies / "schema-5-view.db")) as view:
+            view.execute(f"CREATE VIEW runs AS {ENDLESS}")
+        os.mkfifo(copies / "schema-6-pipe.db")
         await sealed_later(core, kept.clock)
-        assert {path.name for path in copies.iterdir()} == {"schema-5-a.db", "mine.db"}
+        assert {path.name for path in copies.iterdir()} == {"mine.db"}
+        copied("schema-6-sealed.db")
+        kept.clock.advance(61)
+        await core.app.contents.sweep()
+        assert {path.name for path in copies.iterdir()} == {"schema-6-sealed.db", "mine.db"}
 
 
 async def test_many_calls_are_sealed_a_few_at_a_time(kept: Kept) -> None:
