@@ -26,7 +26,7 @@ _MAX_CONTENT_BYTES = 512 * 1024 * 1024
 """Of that of a call's arguments or result: the database has held it before."""
 _STEP = 1024
 _KEY, _NONCE, _TAG, _LENGTH = 32, 12, 16, 4
-_IS_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+IS_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 """What else a row may say is not asked for: another program may have written it."""
 _LABEL = b"aileron history: what was shown, version 1"
 
@@ -169,7 +169,7 @@ def unseal_with_day(sealed: bytes, label: SealLabel, keys: HistoryKeys) -> dict[
     Raises:
         CannotUnseal: those are locked, destroyed or out of reach, or as `unseal` says.
     """
-    if not _IS_DAY.fullmatch(label.day):
+    if not IS_DAY.fullmatch(label.day):
         raise _spoilt(label)
     try:
         found = keys.private_keys(label.day)

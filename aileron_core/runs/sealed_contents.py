@@ -12,6 +12,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.history.sealing import (
+    IS_DAY,
     CannotUnseal,
     HistoryKeys,
     SealLabel,
@@ -220,12 +221,15 @@ class SealedContents:
                 await asyncio.to_thread(self.keys.destroy, day)
                 destroyed.add(day)
             except OSError as error:  # its rows stay: they have it tried again
-                _log.error("the key of %s was not destroyed: %s", day, type(error).__name__)
+                _log.error("the key of %a was not destroyed: %s", day, type(error).__name__)
                 failed.add(day)
         await self.database.write(lambda tx: self._erase(tx, before, destroyed, failed))
 
     def _erase(self, tx: Tx, before: str, destroyed: set[str], kept: set[str]) -> None:
-        if days := sorted(destroyed.union(run_table.forget_screens_before(tx, before, kept))):
+        kept = {*filter(IS_DAY.fullmatch, kept)}
+        if found := destroyed.union(run_table.forget_screens_before(tx, before, kept)):
+            # What is no day, another program wrote: it may be any bytes.
+            days = sorted(filter(IS_DAY.fullmatch, found))
             tx.erases = True
             tx.record(
                 AuditRecord(

@@ -242,6 +242,22 @@ async def test_no_edit_of_the_rows_saves_a_key(kept: Kept, edited: str) -> None:
         assert kept.count("sealed") == 0
 
 
+async def test_what_is_no_day_is_erased_too_and_the_home_still_opens(kept: Kept) -> None:
+    """Another program may have written any bytes as a day, to the rows and to the file of the keys."""
+    kept.keys.public_key("19\ud8000-01-01")
+    kept.keys.refuses_to_destroy = True
+    async with kept.open() as core:
+        await decide_call(core)
+        kept.edit("UPDATE sealed SET day = CAST(x'3180' AS TEXT)")
+    kept.keys.refuses_to_destroy = False
+    kept.clock.advance(31 * DAY)
+    async with kept.open() as core:
+        (record,) = await core.records("history.erased")
+        assert record["days"] == [TODAY]
+        assert (await core.app.audit.verify()).problems == ()
+    assert kept.count("sealed") == len(kept.keys.days()) == 0
+
+
 async def test_no_days_keep_nothing(kept: Kept) -> None:
     """What was kept before goes at once, and nothing new comes."""
     async with kept.open() as core:
