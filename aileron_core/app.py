@@ -42,7 +42,7 @@ from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.history.sealing import HistoryKeys
 from aileron_core.home.layout import Home, HomeLock
 from aileron_core.library import removal
-from aileron_core.library.acceptance import load_records, named, removals
+from aileron_core.library.acceptance import load_recorded, named, removals
 from aileron_core.library.accepted_settings import POLICY, AcceptedSettings, PolicyInForce
 from aileron_core.library.authenticated_records import AuthenticatedRecords
 from aileron_core.library.home_library import HomeLibrary
@@ -784,7 +784,7 @@ async def remove_file(home: Home, kind: FileKind, name: str) -> None:
         database, contradiction = await _take(home, closing)
         if contradiction:
             await ConsoleRecords(database, clock).record(AuditEvent.AUDIT_CUT, contradiction)
-        accepted = await database.read(load_records)
+        accepted = await database.read(load_recorded)
         for record in removals(named(accepted, kind, name), accepted, clock.now()).values():
             await database.write(lambda tx, record=record: tx.record(record))
         await asyncio.to_thread(removal.remove, home.path, kind, name)

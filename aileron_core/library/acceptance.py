@@ -154,11 +154,19 @@ def load_records(connection: sqlite3.Connection) -> list[AcceptanceRecord]:
 
     A row that another program inserted, or put back after it was withdrawn or removed, accepts nothing.
     """
-    newest = _newest(connection)
+    accepted = {(each.key, each.digest) for each in load_recorded(connection)}
+    return [each for each in load_rows(connection) if (each.key, each.digest) in accepted]
+
+
+def load_recorded(connection: sqlite3.Connection) -> list[AcceptanceRecord]:
+    """Return what the newest record of each name accepts, whether there is a row of it now or not.
+
+    Who accepted it, and when, is only in the row.
+    """
     return [
-        each
-        for each in load_rows(connection)
-        if (latest := newest.get(each.key)) and latest[0] in _ACCEPTED and latest[1] == each.digest
+        AcceptanceRecord(kind=kind, name=name, digest=digest, accepted_at=0, accepted_by="")
+        for (kind, name), (event, digest, _) in _newest(connection).items()
+        if event in _ACCEPTED
     ]
 
 

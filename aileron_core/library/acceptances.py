@@ -135,6 +135,10 @@ class Acceptances:
         if record.kind == "preview":  # so that it can be accepted again
             self._offers[record.name] = record.digest
 
+    async def load_recorded(self) -> Collection[AcceptanceRecord]:
+        """Return what a removal ends, which counts now or would if its row or the HMAC were put back."""
+        return await self._stored.load_recorded()
+
     async def remove(self, removed: Collection[AcceptanceRecord]) -> None:
         """Record that the files of *removed* were removed: they are not accepted if they come back.
 
@@ -142,8 +146,8 @@ class Acceptances:
             StorageUnavailable: it could not be written.
         """
         if removed:
-            now = self._clock.now()
-            await self._stored.remove(acceptance.removals(removed, self.records.values(), now))
+            recorded, now = await self.load_recorded(), self._clock.now()
+            await self._stored.remove(acceptance.removals(removed, recorded, now))
 
     def _withdrawn_with(
         self, ended: Iterable[AcceptanceRecord]

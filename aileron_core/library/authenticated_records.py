@@ -6,7 +6,7 @@ can be verified: the records are listed, and calls wait.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -14,7 +14,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
-from aileron_core.errors import StorageUnavailable, VaultDamaged, VaultLocked
+from aileron_core.errors import Conflict, StorageUnavailable, VaultDamaged, VaultLocked
 from aileron_core.library import acceptance
 from aileron_core.library.acceptance import KINDS, AcceptanceRecord, RecordKey, SetName
 from aileron_core.storage.database import Database, Tx
@@ -132,17 +132,22 @@ class AuthenticatedRecords:
         """Whether nothing of it may be relied upon before the vault is unlocked."""
         return not self._loaded or self._vault.state == "locked"
 
-    async def remove(self, removed: Mapping[AcceptanceRecord, AuditRecord]) -> None:
-        """Have *removed* be accepted no more, also while the vault is locked.
+    async def load_recorded(self) -> Collection[AcceptanceRecord]:
+        """Return what counts, and what would if another program put its row or the HMAC back."""
+        recorded = self._mine(await self._database.read(acceptance.load_recorded))
+        return (_by_key(recorded) | self._records).values()
 
-        Their records say so alone then: the set is signed without them once it is unlocked.
+    async def remove(self, removed: Mapping[AcceptanceRecord, AuditRecord]) -> None:
+        """Have *removed* be accepted no more, also while the vault is locked or nothing counts.
+
+        Their records say so alone then: the set is signed without them once it verifies.
 
         Raises:
             StorageUnavailable: it could not be written.
         """
         try:
             await self.change(delete=removed)
-        except VaultLocked:
+        except (VaultLocked, Conflict):
 
             def unit(tx: Tx) -> None:
                 for record in removed.values():
@@ -220,6 +225,7 @@ class AuthenticatedRecords:
 
         Raises:
             VaultLocked: there is a vault, and it is locked. Nothing changed.
+            Conflict: nothing counts that could be deleted. Nothing changed.
             StorageUnavailable: it could not be written.
         """
         async with self._changing:
@@ -228,6 +234,8 @@ class AuthenticatedRecords:
                     "The vault is locked, and its key protects what is accepted. Unlock it first. "
                     "Nothing changed."
                 )
+            if not (save or self._records):  # signing the empty set would delete the other rows
+                raise Conflict(f"Nothing of {self._noun} counts. Nothing changed.")
 
             def unit(tx: Tx) -> None:
                 for each, record in delete.items():

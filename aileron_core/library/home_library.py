@@ -327,8 +327,8 @@ class HomeLibrary:
 
     async def _end_removed(self, *, rejudge: bool) -> None:
         """Record what was removed; it is no longer accepted, even if the same bytes come back."""
-        records = tuple(self._accepted.records.values())
-        gone = await asyncio.to_thread(removal.find_removed, self._folder.parent, records)
+        recorded = await self._accepted.load_recorded()
+        gone = await asyncio.to_thread(removal.find_removed, self._folder.parent, recorded)
         await self._end(gone, rejudge=rejudge)
 
     async def remove(self, kind: FileKind, name: str) -> None:
@@ -343,7 +343,8 @@ class HomeLibrary:
             HomeError: it could not be removed, and is not accepted any more.
         """
         async with self._reading:
-            await self._end(named(self._accepted.records.values(), kind, name), rejudge=False)
+            recorded = await self._accepted.load_recorded()
+            await self._end(named(recorded, kind, name), rejudge=False)
             try:
                 await asyncio.to_thread(removal.remove, self._folder.parent, kind, name)
             finally:

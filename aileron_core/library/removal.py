@@ -63,6 +63,6 @@ def _is_missing(path: Path) -> bool:
         path.lstat()
     except FileNotFoundError:
         return True
-    except OSError:
+    except (OSError, ValueError):  # or no name that a file could have
         return False
     return False

@@ -173,6 +173,42 @@ async def test_a_removal_while_locked_is_signed_once_unlocked(core: Core, home: 
     assert rows == [("list-drafts.md",), ("send-draft.md",)]
 
 
+@pytest.mark.parametrize("way", ["by hand", "by a command", "by a command that finds no console"])
+@pytest.mark.parametrize("row", ["kept", "deleted as well"])
+async def test_what_is_removed_after_an_alarm_counts_no_more_once_the_hmac_is_back(
+    start: Start, home: Path, protected: None, way: str, row: str
+) -> None:
+    """The set is not signed anew meanwhile: what was not removed counts again."""
+    path = draft_file(home)
+    kept = beside(home, path)
+    older = shutil.copy(home / "aileron.db", home.parent / "older.db")
+    change_rows(home, "DELETE FROM meta WHERE key = 'hmac of accepted files'")
+    if row != "kept":
+        change_rows(home, "DELETE FROM pins WHERE name = 'get-draft.md'")
+    async with start() as core:
+        await unlock(core)
+        assert core.ready() == []
+        if way == "by hand":
+            path.unlink()
+            await core.app.library.poll()
+        elif way == "by a command":
+            await core.do(RemoveFile(kind="action", file=path.name))
+    if path.exists():
+        context = CommandContext(home=home, json=False, color=False)
+        assert await asyncio.to_thread(remove_action, context, "get-draft") == 0
+    kept.rename(path)
+    put_back = (
+        f"INSERT OR IGNORE INTO {each} SELECT * FROM older.{each}" for each in ("meta", "pins")
+    )
+    change_rows(home, f"ATTACH '{older}' AS older", *put_back)
+    async with start() as core:
+        await unlock(core)
+        assert "list-drafts" in core.ready()
+        assert "get-draft" not in core.ready()
+        (record,) = await core.records("library.removed")
+        assert record["name"] == "get-draft.md"
+
+
 def rename_over(path: Path) -> None:
     new = path.with_name(".new")
     new.write_bytes(path.read_bytes())

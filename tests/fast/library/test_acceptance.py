@@ -2,10 +2,12 @@
 
 import json
 import sqlite3
+from pathlib import Path
 
 import pytest
 
-from aileron_core.library.acceptance import load_records, load_withdrawn
+from aileron_core.library.acceptance import AcceptanceRecord, load_records, load_withdrawn
+from aileron_core.library.removal import find_removed
 
 
 def database(*events: tuple[str, str], digest: str = "d1") -> sqlite3.Connection:
@@ -41,3 +43,11 @@ def test_records_count_under_their_present_and_their_older_names(accepted: str, 
 )
 def test_a_row_without_such_a_record_accepts_nothing(events: list[tuple[str, str]]) -> None:
     assert load_records(database(*events)) == []
+
+
+def test_a_name_that_no_file_can_have_is_not_gone(tmp_path: Path) -> None:
+    """Another program may have put it on record; nor does it stop the looking."""
+    record = AcceptanceRecord(
+        kind="action", name="x\0.md", digest="d1", accepted_at=0, accepted_by=""
+    )
+    assert find_removed(tmp_path, [record]) == []
