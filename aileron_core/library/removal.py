@@ -24,16 +24,17 @@ def remove(home: Path, kind: FileKind, name: str) -> None:
         if not ConnectorStore(home).remove(name):
             raise NotFound(f"No connector {name} is installed in {home}.")
         return
-    # Found by its name in the folder, so that a name leads nowhere else.
-    found = [each for each in (home / "actions").glob("*.md") if each.name == name]
-    if not found:
-        raise NotFound(f"There is no file {name[:200]!r} in {home / 'actions'}.")
+    folder = home / "actions"
+    missing = NotFound(f"There is no file {name[:200]!r} in {folder}.")
     try:
-        found[0].unlink()
+        # Found by its name in the folder, so that a name leads nowhere else.
+        if not name.endswith(".md") or name not in {each.name for each in folder.iterdir()}:
+            raise missing
+        (folder / name).unlink(missing_ok=True)
     except FileNotFoundError:
-        pass
+        raise missing from None
     except OSError as error:
-        raise HomeError(f"{found[0]} could not be removed: {error.strerror}.") from error
+        raise HomeError(f"{folder / name} could not be removed: {error.strerror}.") from error
 
 
 def find_removed(home: Path, accepted: Iterable[AcceptanceRecord]) -> Sequence[AcceptanceRecord]:

@@ -2,10 +2,13 @@
 
 import asyncio
 import hashlib
+import os
 import shutil
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -292,18 +295,23 @@ async def test_a_name_of_no_file_removes_nothing_and_ends_nothing(
     assert await core.records("library.removed") == []
 
 
+@pytest.mark.parametrize("refused", [["unlink"], ["listdir", "scandir"]])
 async def test_what_cannot_be_removed_is_accepted_no_more(
-    core: Core, home: Path, monkeypatch: pytest.MonkeyPatch
+    core: Core, home: Path, monkeypatch: pytest.MonkeyPatch, refused: list[str]
 ) -> None:
     """Its acceptance ends first: what is left after a failure waits for a person."""
 
-    def unlink(path: Path) -> None:
-        raise PermissionError(1, "not permitted", path)
+    def refuse(real: Callable[..., Any], path: Any = ".", **more: Any) -> Any:
+        if str(path).startswith(str(home / "actions")):
+            raise PermissionError(1, "not permitted", path)
+        return real(path, **more)
 
-    monkeypatch.setattr(Path, "unlink", unlink)
+    for each in refused:
+        monkeypatch.setattr(os, each, partial(refuse, getattr(os, each)))
     remove = RemoveFile(kind="action", file="get-draft.md")
     with pytest.raises(HomeError, match="could not be removed"):
         await core.app.console.answer(remove, "command line")
     monkeypatch.undo()
+    await core.app.library.poll()
     assert item_states(core)["get-draft"] == "held_back"
     assert draft_file(home).exists()
