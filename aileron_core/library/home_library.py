@@ -318,12 +318,15 @@ class HomeLibrary:
 
     async def _rescan(self) -> None:
         async with self._reading:  # one that began earlier must not end later, with older files
-            await self._end_removed(rejudge=self._files.stamps is not None)
-            suites = self._files.suites
-            if await self._files.read():
-                await self._judge()
-            elif self._files.suites != suites:
-                self._changed()
+            await self._read_again()
+
+    async def _read_again(self) -> None:
+        await self._end_removed(rejudge=self._files.stamps is not None)
+        suites = self._files.suites
+        if await self._files.read():
+            await self._judge()
+        elif self._files.suites != suites:
+            self._changed()
 
     async def _end_removed(self, *, rejudge: bool) -> None:
         """Record what was removed; it is no longer accepted, even if the same bytes come back."""
@@ -443,14 +446,15 @@ class HomeLibrary:
             await self._settings_files[kind].accept(digest)
             self._changed()
             return
-        await self._rescan()
-        named = [view for view in self.not_accepted() if (view.kind, view.name) == (kind, name)]
-        if not named:
-            raise Conflict(f"{name} is no longer waiting to be accepted. Nothing changed.")
-        for view in named:
-            if view.digest == digest and _shows(view, run_seconds):
-                await self._accept(_keys_of(view), by)
-                return
+        async with self._reading:  # not what is being removed
+            await self._read_again()
+            named = [view for view in self.not_accepted() if (view.kind, view.name) == (kind, name)]
+            if not named:
+                raise Conflict(f"{name} is no longer waiting to be accepted. Nothing changed.")
+            for view in named:
+                if view.digest == digest and _shows(view, run_seconds):
+                    await self._accept(_keys_of(view), by)
+                    return
         raise Conflict(
             f"{name} changed while you were reviewing it. Nothing was accepted; review it again."
         )
@@ -474,15 +478,16 @@ class HomeLibrary:
         Raises:
             Conflict: some of them have changed or are gone; the others were accepted.
         """
-        await self._rescan()
-        waiting = {
-            (view.file, view.digest): view
-            for view in self.not_accepted()
-            if view.kind == "action" and _shows(view, (run_seconds or {}).get(view.file, 0))
-        }
-        found = [key for each in files if each in waiting for key in _keys_of(waiting[each])]
-        if found:
-            await self._accept(found, by)
+        async with self._reading:  # not what is being removed
+            await self._read_again()
+            waiting = {
+                (view.file, view.digest): view
+                for view in self.not_accepted()
+                if view.kind == "action" and _shows(view, (run_seconds or {}).get(view.file, 0))
+            }
+            found = [key for each in files if each in waiting for key in _keys_of(waiting[each])]
+            if found:
+                await self._accept(found, by)
         await self._files.delete_suite(suite_id)
         self._changed()
         if gone := [file for file, digest in files if (file, digest) not in waiting]:

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port.intents import Accept, RemoveFile
+from aileron_core.console_port.intents import Accept, AcceptSuite, RemoveFile
 from aileron_core.errors import Conflict, HomeError, NotFound
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
@@ -315,3 +315,36 @@ async def test_what_cannot_be_removed_is_accepted_no_more(
     await core.app.library.poll()
     assert item_states(core)["get-draft"] == "held_back"
     assert draft_file(home).exists()
+
+
+@pytest.mark.parametrize("together", [False, True])
+async def test_a_yes_ends_with_a_removal_that_comes_before_it_is_recorded(
+    start: Start, home: Path, monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    """Else it was recorded for a file that is gone, and counted once that is back."""
+    path = draft_file(home)
+    kept = beside(home, path)
+    async with start(accept=False) as core:
+        library = core.app.library
+        (view,) = [each for each in library.not_accepted() if each.file == path.name]
+        keep = library._keep
+        removing: list[asyncio.Task[None]] = []
+
+        async def remove_meanwhile(digests: Collection[str]) -> None:
+            remove = core.do(RemoveFile(kind="action", file=path.name))
+            removing.append(asyncio.create_task(remove))
+            if not library._reading.locked():
+                await removing[0]
+            await keep(digests)
+
+        monkeypatch.setattr(library, "_keep", remove_meanwhile)
+        files = ((view.file, view.digest),)
+        await core.do(
+            AcceptSuite(suite_id="none", files=files)
+            if together
+            else Accept(kind="action", name=view.name, digest=view.digest)
+        )
+        await removing[0]
+        kept.rename(path)
+        await library.poll()
+        assert item_states(core)["get-draft"] == "held_back"
