@@ -27,16 +27,17 @@ BANNER_ROWS = 3
 NAMED_AGENTS = 4
 """More agents than these are counted in the top bar."""
 _Agents = Literal["named", "counted", "left out"]
-_SHORTER: tuple[tuple[int, int, _Agents], ...] = (
-    (2, 2, "named"),
-    (2, 2, "counted"),
-    (2, 1, "counted"),
-    (2, 0, "counted"),
-    (1, 0, "counted"),
-    (1, 0, "left out"),
-    (0, 0, "left out"),
+_SHORTER: tuple[tuple[int, int, int, _Agents], ...] = (
+    (2, 2, 2, "named"),
+    (2, 2, 2, "counted"),
+    (2, 1, 2, "counted"),
+    (2, 0, 2, "counted"),
+    (1, 0, 1, "counted"),
+    (1, 0, 1, "left out"),
+    (0, 0, 1, "left out"),
+    (0, 0, 0, "left out"),
 )
-"""Ever shorter forms of the top bar: words for files not accepted, words for problems, form of the agents."""
+"""Ever shorter forms of the top bar: words for files not accepted, for problems, for the vault, form of the agents."""
 
 
 def top_bar(
@@ -57,11 +58,11 @@ def top_bar(
 
     *vault_locked*: there is a vault, and it is locked; *vault_waited_for*: a call or a session waits for that.
     Where there is no room for all of it, names of agents go first, then words for which a sign
-    stands, then the agents, then names of views from the last on.
+    stands, then the agents, then names of views from the last on, then the word for a locked vault.
     """
     clock = line(Piece(clock_minutes(now), "muted"), " ")
     sides: list[Line] = []
-    for of_files, of_problems, agents in _SHORTER:
+    for of_files, of_problems, of_vault, agents in _SHORTER:
         exceptions = _exceptions(
             view, not_accepted, problems, registry, of_files=of_files, of_problems=of_problems
         )
@@ -70,14 +71,16 @@ def top_bar(
             exceptions = (Piece(text, "attn"), Piece("  "), *exceptions)
         if vault_locked:
             role: Role = "attn" if vault_waited_for else "muted"
-            exceptions = (*exceptions, Piece(words.vault.TOP_BAR[of_files], role), Piece("  "))
+            exceptions = (*exceptions, Piece(words.vault.TOP_BAR[of_vault], role), Piece("  "))
         sides.append((*exceptions, *_agents(sessions, agents), *clock))
-    # A view keeps its name while a shorter form of the rest makes room for it.
-    for named in range(len(words.views.VIEWS), 0, -1):
-        left = _views(view, waiting, registry, named)
-        for right in sides:
-            if cell_width(left) + cell_width(right) < width:
-                return justify(left, right, width)
+    # A view keeps its name while a shorter form of the rest makes room for it; the vault's sign, which counts
+    # nothing, keeps its word before that.
+    for forms in (sides[:-1], sides[-1:]):
+        for named in range(len(words.views.VIEWS), 0, -1):
+            left = _views(view, waiting, registry, named)
+            for right in forms:
+                if cell_width(left) + cell_width(right) < width:
+                    return justify(left, right, width)
     return justify(_views(view, waiting, registry, 1), sides[-1], width)
 
 

@@ -15,6 +15,7 @@ from aileron_core.console_port.view_models import (
     StepView,
 )
 from aileron_core.errors import Problem
+from aileron_tui.draw.bars import top_bar
 from aileron_tui.draw.blocks import GUTTER, lay_out
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.file_page import file_blocks
@@ -68,6 +69,19 @@ def test_a_call_that_waits_says_for_what_and_what_to_do(
 def test_the_top_bar_names_a_locked_vault_and_no_other(state: Any) -> None:
     drawn = Drawn(start(short(), vault=VaultStatus(state=state, entries=0)))
     assert ("vault locked" in drawn.top_bar) is (state == "locked")
+
+
+@pytest.mark.parametrize(("not_accepted", "problems"), [(0, 0), (1, 0), (12, 3)])
+def test_the_sign_of_a_locked_vault_keeps_its_word_at_80_columns(
+    not_accepted: int, problems: int
+) -> None:
+    """It counts nothing: alone it says nothing. Names of views go before it."""
+    drawn = top_bar(
+        view="waiting", waiting=7, not_accepted=not_accepted, problems=problems, sessions=(),
+        now=NOW, width=80, vault_locked=True, registry=DEFAULT_REGISTRY,
+    )  # fmt: skip
+    assert "  ◇ locked  " in plain_text(drawn)
+    assert "2 Activity  3 " in plain_text(drawn)
 
 
 @LAYOUTS
