@@ -4,15 +4,17 @@ from collections.abc import Sequence
 
 from aileron_core.console_port.view_models import HourOfCalls
 from aileron_tui import words
-from aileron_tui.draw.text import Line, Piece, Role, cell_width
+from aileron_tui.draw.text import Line, Piece, Role, cell_width, truncate
 
 HOURS = 12
 """Hours that are plotted."""
 _BARS = "▁▂▃▄▅▆▇█"
 _KINDS: tuple[tuple[str, Role, frozenset[str]], ...] = (
     ("done", "ok", frozenset({"completed", "settled"})),
-    ("denied", "danger", frozenset({"denied", "refused"})),
-    ("failed", "danger", frozenset({"failed", "unknown"})),
+    ("denied", "danger", frozenset({"denied"})),
+    ("failed", "danger", frozenset({"failed"})),
+    ("unknown", "attn", frozenset({"unknown"})),
+    ("refused", "danger", frozenset({"refused"})),
     ("not run", "muted", frozenset({"expired", "withdrawn"})),
 )
 
@@ -20,14 +22,15 @@ _KINDS: tuple[tuple[str, Role, frozenset[str]], ...] = (
 def outcome_plot(hours: Sequence[HourOfCalls], width: int) -> Line:
     """Return a bar for each of *hours*, the newest last, for each kind of outcome that there is, and how many there are.
 
-    Fewer hours where there is no room; nothing where no call ended. All bars have one scale, and a call
-    that is alone is seen.
+    Fewer hours where there is no room, one alone is cut; nothing where no call ended. All bars have one
+    scale, and a call that is alone is seen.
     """
+    drawn: Line = ()
     for first in range(len(hours)):
         drawn = _plot(hours[first:])
         if cell_width(drawn) < width:
             return drawn
-    return ()
+    return truncate(drawn, width - 1)
 
 
 def _plot(hours: Sequence[HourOfCalls]) -> Line:

@@ -201,6 +201,12 @@ def test_the_hours_are_counted_by_the_core_and_plotted_by_outcome() -> None:
     assert narrow.startswith(" last 4 h  done")
     assert cell_width(outcome_plot(hours, 40)) < 40
     assert outcome_plot((HourOfCalls(began_at=NOW),), 80) == ()
+    every = ("completed", "denied", "failed", "unknown", "refused", "expired")
+    hour = HourOfCalls(began_at=NOW, outcomes=tuple((each, 1) for each in every))
+    names = ("done", "denied", "failed", "unknown", "refused", "not run")
+    drawn = plain_text(outcome_plot((hour,), 120))
+    assert all(f"  {each} █ 1" in drawn for each in names), "what is not known did not fail"
+    assert plain_text(outcome_plot((hour,), 70)) == f"{drawn[:67]}…", "a cut is seen"
     assert shown.table.next_read(NOW + 59) != CountCalls()
     assert shown.table.next_read(NOW + 61) == CountCalls()
 
