@@ -246,7 +246,7 @@ def test_one_row_for_each_call_with_what_became_of_it() -> None:
         in text
     )
     for each in (
-        "last 12 h  done ···········█ 4  denied ···········▄ 2  failed ···········▄ 2",
+        "last 12 h  done ···········█ 4  denied ···········▄ 2  unknown ···········▄ 2",
         "✓ done",
         "? unknown",
         "✗ denied",
