@@ -13,7 +13,7 @@ from aileron_core.home.layout import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.completing import newest_ids
-from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, local_time
+from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean, local_time
 from aileron_tui.cli.process import Given
 from aileron_tui.words.panels import counted
 
@@ -33,6 +33,8 @@ def list_audit(
 ) -> int:
     """Print the newest records that are *wanted* (`HistoryQuery`), the oldest first, and how much was not searched."""
     query, sealed, deleted = HistoryQuery(**wanted), 0, 0
+    if unseal and not query.words:
+        raise CliError(EXIT.USAGE, "--unseal needs --grep.")
     since = "" if query.since is None else rfc3339(query.since)
     with ExitStack() as stack:
         connection = stack.enter_context(closing(open_reader(Home(context.home).database)))

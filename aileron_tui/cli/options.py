@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from aileron_core.clock import SystemClock
+from aileron_core.clock import SystemClock, rfc3339
 from aileron_core.errors import AileronError, InvalidRequest
 from aileron_core.home.layout import DEFAULT_HOME
 from aileron_core.text import escape
@@ -208,14 +208,17 @@ class Since(click.ParamType[float]):
         ago = re.fullmatch(r"(\d{1,6})([smhd])", value)
         try:
             if ago is not None:
-                return SystemClock().now() - int(ago[1]) * _SECONDS[ago[2]]
-            return datetime.fromisoformat(value).timestamp()
+                moment = SystemClock().now() - int(ago[1]) * _SECONDS[ago[2]]
+            else:
+                moment = datetime.fromisoformat(value).timestamp()
+            rfc3339(moment)  # records have their times so: not every moment can be written
         except (ValueError, OverflowError, OSError):
             self.fail(
                 f"{value!r} is neither a time like 12h or 7d nor one like 2026-07-14T09:30.",
                 param,
                 ctx,
             )
+        return moment
 
 
 class OneOf(click.Choice[str]):

@@ -80,5 +80,17 @@ async def test_sealed_calls_are_searched_with_the_passphrase_alone_and_counted_w
         assert (gone["items"], gone["sealed"], gone["deleted"]) == ([], 0, 1)
 
 
+@pytest.mark.parametrize("time", ["999999d", "9999-12-31T23:59:59-12:00"])
+def test_a_time_that_no_record_can_have_is_refused_as_one(home: Path, time: str) -> None:
+    """It ended with an internal error."""
+    refused = aileron("audit", "list", "--since", time, home=home, code=2)
+    assert "is neither a time like 12h" in refused.stderr
+
+
+def test_nothing_is_unsealed_without_words_to_look_for(home: Path) -> None:
+    refused = aileron("audit", "list", "--unseal", "--agent", "claude", home=home, code=2)
+    assert refused.stderr.endswith("--unseal needs --grep.\n")
+
+
 def test_every_outcome_can_be_asked_for() -> None:
     assert {*OUTCOMES} == {*get_args(ShownState), "settled", "refused"} - {"new"}
