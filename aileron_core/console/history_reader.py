@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from statistics import median
 from typing import Any, Final
 
@@ -159,26 +160,29 @@ class HistoryReader:
 def _part(
     connection: sqlite3.Connection, query: HistoryQuery, start: HistoryCursor, most: int
 ) -> _Part:
-    """Read the calls and the records of no call that come next, both down to the same moment."""
+    """Read the calls that come next, and the records of no call down to the same moment."""
     before, first = start.run_id, "" if query.since is None else first_run_id(query.since)
     if query.until is not None:
         before = min(before, first_run_id(query.until))
-    records, seq, reached = _records(connection, query, start.seq, most)
-    if reached is not None:
-        first = max(first, first_run_id(reached))
-    (total,) = connection.execute("SELECT COUNT(*) FROM runs").fetchone()
-    rows, looked = run_table.calls_before(
-        connection, before, first, _wanted(connection, query), most=most, most_bytes=_MOST_BYTES
+    read = partial(
+        run_table.calls_before,
+        connection,
+        before,
+        wanted=_wanted(connection, query),
+        most=most,
+        most_bytes=_MOST_BYTES,
     )
-    if looked.more:  # older records come with the calls beside them
-        reached = looked.at or 0.0
-        records = [each for each in records if each.at >= reached]
-        seq = records[-1].seq if records else start.seq
+    (total,) = connection.execute("SELECT COUNT(*) FROM runs").fetchone()
+    rows, looked = read(first)
+    down_to = looked.at or 0.0 if looked.more else 0.0  # older records come with the calls beside
+    records, seq, reached = _records(connection, query, start.seq, most, down_to)
+    if reached is not None:  # there are so many that older calls come with those beside them
+        rows, looked = read(max(first, first_run_id(reached)))
     then = HistoryCursor(run_id=min(before, looked.down_to), seq=seq)
     return _Part(
         rows=rows,
         records=tuple(records),
-        then=None if reached is None else then,
+        then=then if looked.more or reached is not None else None,
         searched=looked.count,
         searched_to=looked.at,
         total=total,
@@ -215,24 +219,27 @@ def _action_names(action: str) -> str:
 
 
 def _records(
-    connection: sqlite3.Connection, query: HistoryQuery, before: int, most: int
+    connection: sqlite3.Connection, query: HistoryQuery, before: int, most: int, down_to: float
 ) -> tuple[list[RecordView], int, float | None]:
-    """Return the records of no call that match, newest first; then number and time of the last one looked at.
+    """Return the records of no call that match, newest first, up to the first one of before *down_to*.
 
-    No time where none follows.
+    Then the number of the last one looked at, and its time if that are as many as one reading has.
     """
     found: list[RecordView] = []
     if query.outcomes and _REFUSED not in query.outcomes:
         return found, before, None
     event = None if query.lifecycle and not query.outcomes else AuditEvent.CALL_REFUSED
-    for number, record in enumerate(records_of_no_call(connection, before, event), 1):
-        if query.since is not None and record.at < query.since:
-            break
+    oldest = max(down_to, query.since or 0.0)
+    # All after the first older one are read later: the clock may have stepped back. A damaged one has no time.
+    all_ = records_of_no_call(connection, before, event)
+    records = takewhile(lambda each: not each.at or each.at >= oldest, all_)
+    for number, record in enumerate(records, 1):
+        before = record.seq
         if _record_matches(record, query):
             found.append(record)
         if len(found) >= most or number >= _MOST_RECORDS:
-            return found, record.seq, record.at
-    return found, 0, None
+            return found, before, record.at
+    return found, before, None
 
 
 def _record_matches(record: RecordView, query: HistoryQuery) -> bool:

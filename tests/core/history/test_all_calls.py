@@ -1,14 +1,17 @@
 """The history of all calls: page by page from the newest to the first, with what each was about, also after a restart."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import rfc3339
+from aileron_core.console import history_reader, view_mapping
 from aileron_core.console_port.events import CallsCounted, HistoryRead
 from aileron_core.console_port.intents import Approve, CountCalls, Deny, ReadHistory
 from aileron_core.console_port.view_models import HistoryCall, HistoryQuery, RecordView
@@ -177,6 +180,35 @@ async def test_what_happened_beside_calls_comes_with_them_and_none_is_left_out(
                 assert min(times, default=1e12) >= max(after, default=0) - 0.001
     assert len(whole.calls) == 6
     assert "session.opened" in {each.event for each in whole.records}
+
+
+async def test_no_record_is_left_out_where_the_clock_stepped_back_and_none_is_parsed_for_every_page(
+    start: Start, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[int] = []
+
+    def counted_records(*given: Any) -> Iterator[RecordView]:
+        for each in view_mapping.records_of_no_call(*given):
+            parsed.append(each.seq)
+            yield each
+
+    monkeypatch.setattr(history_reader, "records_of_no_call", counted_records)
+    async with start() as core:
+        for number in range(8):
+            clock.step(-45 if number == 4 else 10)
+            await core.call("get-draft", {"id": DRAFT})
+            await core.another_session()
+        ((whole,),) = [await pages(core, HistoryQuery(lifecycle=True))]
+        for limit in (1, 2, 3):
+            read = await pages(core, HistoryQuery(lifecycle=True), limit)
+            assert [each for page in read for each in page.records] == [*whole.records]
+            assert [each for page in read for each in page.calls] == [*whole.calls]
+        parsed.clear()
+        read = await pages(core, HistoryQuery(words=("no-such",), lifecycle=True), 1)
+    assert len(read) > len(whole.calls) == 8
+    assert len(parsed) <= len(whole.records) + len(read), (
+        "those of every page were, again and again"
+    )
 
 
 async def test_what_a_decided_call_was_about_is_read_again_once_the_vault_is_unlocked(
