@@ -134,6 +134,8 @@ class AuthenticatedRecords:
 
     async def load_recorded(self) -> Collection[AcceptanceRecord]:
         """Return what counts, and what would if another program put its row or the HMAC back."""
+        if not self.problem:  # asked twice a second: the audit is read only where it says more
+            return self._records.values()
         recorded = self._mine(await self._database.read(acceptance.load_recorded))
         return (_by_key(recorded) | self._records).values()
 
