@@ -1,11 +1,13 @@
 """Lists as columns: what stands in each, and how wide each is in a list of some width."""
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
+from aileron_tui.draw.foreign_text import render_foreign, rendered_lines
 from aileron_tui.draw.text import (
     Line,
     Piece,
@@ -21,6 +23,7 @@ T = TypeVar("T")
 
 _GAP = 2
 """Blank cells behind each column."""
+_BLANKS = re.compile(r"(  +)")
 _EDGE = 3
 """Cells of a row beside its columns: the sign of the selected one, and the blank at its end."""
 DETAIL_ROWS = 3
@@ -49,6 +52,22 @@ class Column(Generic[T]):
     """It is shown in lists from this width on."""
     keeps_end: bool = False
     """It is cut at its start."""
+    outside: bool = False
+    """Names from outside stand in it: it gets twice its size at most."""
+
+    def draw(self, item: T, row: Row) -> Line:
+        """Return what stands in it of *item*. A run of blanks from outside is a mark: it would pass for our gap."""
+        pieces: list[Piece] = []
+        for piece in self.cell(item, row):
+            if not piece.foreign or " " * _GAP not in piece.text:
+                pieces.append(piece)
+                continue
+            for number, part in enumerate(_BLANKS.split(piece.text)):
+                if number % 2:
+                    pieces += rendered_lines(render_foreign(part, end=True))[0]
+                elif part:
+                    pieces.append(replace(piece, text=part))
+        return tuple(pieces)
 
 
 class Columns(Generic[T]):
@@ -79,7 +98,7 @@ class Columns(Generic[T]):
         blanks = 0
         for each, size in self._sizes(width, now):
             cut = truncate_start if each.keeps_end else truncate
-            shown = cut(each.cell(item, drawn), size - _GAP)
+            shown = cut(each.draw(item, drawn), size - _GAP)
             parts += [Piece(" " * blanks), *shown]
             blanks = size - cell_width(shown)
         return truncate(line(*parts), width - 1)
@@ -89,7 +108,9 @@ class Columns(Generic[T]):
         while self._unmeasured:
             item, drawn = self._unmeasured.popleft(), Row(now, "text")
             for at, each in enumerate(self._columns):
-                needed = cell_width(each.cell(item, drawn)) + _GAP
+                needed = cell_width(each.draw(item, drawn)) + _GAP
+                if each.outside:
+                    needed = min(needed, 2 * each.size)
                 self._needed[at] = max(self._needed[at], needed)
         shown = [at for at, each in enumerate(self._columns) if width >= each.min_width]
         columns = [self._columns[at] for at in shown]
@@ -107,6 +128,7 @@ def _fit(
     needed: tuple[int, ...], usual: tuple[int, ...], least: tuple[int, ...], room: int
 ) -> tuple[int, ...]:
     """Return the sizes of columns in *room* cells."""
+    needed = tuple(min(each, room) for each in needed)  # below, one cell is cut at a time
     sizes = [max(pair) for pair in zip(needed, usual, strict=True)]
     from_right = range(len(sizes) - 1, -1, -1)
 

@@ -143,8 +143,8 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         super().__init__(
             Column("time", lambda e, row: line(Piece(_time(e.at, row.now), "muted")), 10),
             Column("state", lambda e, _: _state(e), 12),
-            Column("agent", lambda e, _: foreign_text(e.agent, "muted"), 11, 8, 100),
-            Column("action", _action, 22, 17),
+            Column("agent", lambda e, _: brief(e.agent, "muted"), 11, 8, 82, outside=True),
+            Column("action", _action, 22, 17, outside=True),
             Column("what", lambda e, _: e.what, 34, 18, 78),
             Column("why", lambda e, row: self._why(e, row.now), 0, 20),
         )

@@ -19,7 +19,7 @@ from aileron_core.console_port.view_models import RecordView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import Column, edge
-from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
+from aileron_tui.draw.foreign_text import brief, foreign_text, render_foreign, rendered_lines
 from aileron_tui.draw.rows import detail_part
 from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import clock_seconds, day
@@ -60,9 +60,9 @@ class AuditTable(Table[RecordView]):
             Column("time", lambda e, _: line(Piece(clock_seconds(e.at), "muted")), 10),
             Column("event", lambda e, _: _event(e), 21, 16),
             Column("by", lambda e, _: line(_by(e)), 9),
-            Column("agent", lambda e, _: foreign_text(e.agent, "muted"), 12, 8, 100),
-            Column("action", lambda e, _: foreign_text(e.action or ""), 22, 12, 100),
-            Column("what", lambda e, row: foreign_text(e.summary, row.role), 0, 24),
+            Column("agent", lambda e, _: brief(e.agent, "muted"), 12, 8, 100, outside=True),
+            Column("action", lambda e, _: brief(e.action or ""), 22, 12, 100, outside=True),
+            Column("what", lambda e, row: brief(e.summary, row.role), 0, 24),
         )
         self.columns.measure(records)
         self._pages = RecordPages(records)

@@ -27,7 +27,7 @@ class SessionsTable(KeyedTable[SessionView]):
 
     def __init__(self, sessions: Sequence[SessionView], now: float) -> None:
         super().__init__(
-            Column("agent", lambda e, row: _agent(e, row.role), 16, 12),
+            Column("agent", lambda e, row: _agent(e, row.role), 16, 12, outside=True),
             Column("status", lambda e, _: _status_of(e), 17, 15),
             Column("contained", lambda e, _: _contained(e, short=True), 12),
             Column("waiting", lambda e, _: _count(e.waiting), 9),

@@ -1,5 +1,6 @@
 """View 2 over every call that is kept: read on as the cursor goes down, looked for by the core, folded, counted."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -16,8 +17,9 @@ from aileron_core.console_port.view_models import (
 from aileron_tui.draw.columns import Column, Columns
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.outcome_plot import outcome_plot
-from aileron_tui.draw.text import cell_width, plain_text
+from aileron_tui.draw.text import Piece, cell_width, plain_text
 from aileron_tui.state.apply_event import apply_event
+from aileron_tui.state.tables.audit import AuditTable
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import record_views
 from tests.support.screens.play import Play
@@ -231,6 +233,35 @@ def test_no_column_is_cut_beside_blanks_of_another(width: int) -> None:
     assert "b" * 6 in plain_text(columns.row(rows[0], width, NOW, selected=False))
 
 
+def test_a_name_from_outside_cannot_pass_for_our_columns_nor_take_their_room() -> None:
+    """The gap between ours is blanks: a run of them in a name is a mark."""
+    forged = "codex  gmail.list_drafts   To jonas@northwind.example   you, 4 s"
+    columns = Columns[str](
+        Column("agent", lambda e, _: foreign_text(e), 12, 8, outside=True),
+        Column("what", lambda e, _: (Piece("ours"),), 0, 8),
+    )
+    columns.measure([forged])
+    row = columns.row(forged, 120, NOW, selected=False)
+    assert plain_text(row).strip() == "codex‹2 blanks›gmail.…  ours"
+    assert Piece("‹2 blanks›", "mark") in row
+    assert plain_text(columns.titles(120, NOW)).rstrip() == f"  {'agent':<24}what"
+
+
+def test_a_row_of_a_million_characters_is_laid_out_at_once() -> None:
+    """Another program may have written it into the database: no key may wait for it."""
+    columns = Columns[str](
+        Column("event", lambda e, _: (Piece(e),), 21, 16),
+        Column("what", lambda e, _: (Piece(e),), 0, 24),
+    )
+    columns.measure(["x" * 1_000_000])
+    began = time.process_time()
+    assert cell_width(columns.titles(80, NOW)) < 80
+    assert time.process_time() - began < 1
+    huge = record(1, summary="x" * 1_000_000)
+    table = AuditTable((huge,))
+    assert cell_width(table.columns.row(huge, 10_000, NOW, selected=False)) < 500
+
+
 @pytest.mark.parametrize(("key", "page"), [("2", "HISTORY"), ("3", "WHAT"), ("5", "SEEN")])
 def test_from_150_columns_on_the_page_of_the_row_stands_beside_the_list(
     key: str, page: str
@@ -239,6 +270,8 @@ def test_from_150_columns_on_the_page_of_the_row_stands_beside_the_list(
     play = Play(start(short(), records=record_views(NOW)), size=(150, 40), answers=True)
     play.go(key, page)
     assert any(line.startswith("▌") for line in play.lines)
+    titles = next(line for line in play.lines if " time " in line or " status " in line)
+    assert key == "3" or "agent" in titles.split(), "who did it is in the list"
     asked: list[Intent] = list(play.port.intents)
     if key == "5":
         play.press_rested("x")
