@@ -3,7 +3,6 @@
 import asyncio
 import hmac
 import logging
-import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -714,8 +713,8 @@ class App:
                     await job()
                 except StorageUnavailable as error:
                     self.storage.report_failure(error.message)
-                except (AileronError, OSError, sqlite3.Error) as error:
-                    _log.error("housekeeping failed with %s", type(error).__name__)
+                except Exception as error:  # noqa: BLE001 - no job may end the others
+                    _log.error("housekeeping failed: %s", tasks.type_and_places(error))
 
     async def _end(self) -> None:
         """Stop what goes on, and record it; the vault is locked last, since what ends may use it."""

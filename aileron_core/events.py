@@ -5,9 +5,10 @@ that a broken front end never stops the gate.
 """
 
 import logging
-import traceback
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+from aileron_core import tasks
 
 E = TypeVar("E")
 _log = logging.getLogger(__name__)
@@ -34,10 +35,5 @@ class EventBus(Generic[E]):
             try:
                 listener(event)
             except Exception as error:  # noqa: BLE001 - a listener may not stop the core
-                # Where, but not what it says: that may have a secret in it.
-                places = (
-                    f"{at.filename}:{at.lineno}" for at in traceback.extract_tb(error.__traceback__)
-                )
-                name = type(error).__name__
-                _log.error("a listener failed with %s and was dropped: %s", name, ", ".join(places))
+                _log.error("a listener was dropped: %s", tasks.type_and_places(error))
                 self._listeners.remove(listener)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -28,6 +29,12 @@ async def uninterrupted(work: Coroutine[Any, Any, _T], *, name: str) -> _T:
     _alive.add(task)
     task.add_done_callback(_alive.discard)
     return await asyncio.shield(task)
+
+
+def type_and_places(error: Exception) -> str:
+    """Return what *error* is and where it came by, but not what it says: that may have a secret in it."""
+    places = (f"{at.filename}:{at.lineno}" for at in traceback.extract_tb(error.__traceback__))
+    return f"{type(error).__name__} at {', '.join(places)}"
 
 
 def _ended(task: asyncio.Task[Any]) -> None:

@@ -1,17 +1,24 @@
 """What cannot be put on record does not happen, and what has happened is put on record later."""
 
+import asyncio
 import json
 import resource
+from collections.abc import Callable
 from pathlib import Path
+from typing import Never
 
 import pytest
 
+from aileron_core import app
+from aileron_core.console.records import StorageMonitor
 from aileron_core.console_port.events import StorageHealth
 from aileron_core.errors import StorageUnavailable
 from aileron_core.server.sockets import bind_tcp, bind_unix
+from aileron_core.sessions.service import SessionService
 from aileron_core.settings import Settings
 from tests.support.core_harness import (
     DRAFT,
+    PATIENCE,
     REPEATABLE,
     Core,
     Mailbox,
@@ -234,3 +241,24 @@ async def test_a_disk_that_takes_no_more_stops_runs_as_unavailable(
         resource.setrlimit(resource.RLIMIT_FSIZE, room)
     assert len(writes(mailbox)) == before
     assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
+
+
+async def test_a_job_of_the_housekeeping_that_fails_ends_no_other(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is tried again, and the log says where it failed, but not what the error says."""
+
+    def fails(error: Exception) -> Callable[[object], Never]:
+        def raises(_: object) -> Never:
+            raise error
+
+        return raises
+
+    monkeypatch.setattr(app, "_SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(SessionService, "sweep", fails(RuntimeError(DRAFT)))
+    monkeypatch.setattr(StorageMonitor, "probe", fails(KeyError(DRAFT)))
+    async with start(), asyncio.timeout(PATIENCE):
+        for name in ("RuntimeError", "KeyError"):
+            while caplog.text.count(f"housekeeping failed: {name} at {app.__file__}:") < 2:
+                await asyncio.sleep(0.005)
+    assert DRAFT not in caplog.text
