@@ -153,13 +153,14 @@ def list_records(
 ) -> list[dict[str, Any]]:
     """Return the newest *limit* records that are *wanted*, oldest first, with the fields of `audit list`.
 
-    None of before *since*, as records have times.
+    None of before *since*, as records have times. *wanted* is called with a record's whole body.
     """
     rows = connection.execute(
         "SELECT seq, body FROM audit WHERE COALESCE(at, '') >= ? ORDER BY seq DESC", (since,)
     )
-    listed = (_listed(seq, body) for seq, body in rows)
-    return [*islice(filter(wanted, listed), limit)][::-1]
+    parsed = ((seq, _parsed(body)) for seq, body in rows)
+    listed = (_listed(seq, body) for seq, body in parsed if wanted(body))
+    return [*islice(listed, limit)][::-1]
 
 
 def _parsed(body: object) -> dict[str, Any]:
@@ -171,9 +172,8 @@ def _parsed(body: object) -> dict[str, Any]:
     return cast("dict[str, Any]", content) if isinstance(content, dict) else {}
 
 
-def _listed(seq: int, body: object) -> dict[str, Any]:
-    fields = _parsed(body)
-    return {**{field: fields.get(field) for field in _FIELDS}, "seq": seq}
+def _listed(seq: int, body: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{field: body.get(field) for field in _FIELDS}, "seq": seq}
 
 
 def run_records(connection: sqlite3.Connection, run: str) -> list[dict[str, Any]]:

@@ -26,6 +26,8 @@ from aileron_core.sessions.model import Session
 from aileron_core.sessions.service import unknown_session
 from aileron_core.storage.database import Database
 
+_YEAR_10000 = 253_402_300_800.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCall:
@@ -102,9 +104,15 @@ class CallReader:
         return replace(stored, row=row, recorded=recorded), problem
 
     def past(self, stored: StoredCall) -> LiveRun:
-        """Return a run that is no longer in memory, as its row has it; nothing decides or runs it."""
+        """Return a run that is no longer in memory, as its row has it; nothing decides or runs it.
+
+        Without times that another program wrote and that no calendar has.
+        """
+        moments = ("requested_at", "expires_at", "decided_at", "ended_at")
+        wrong = [n for n in moments if not 0 <= (getattr(stored.row, n) or 0.0) < _YEAR_10000]
+        without: dict[str, Any] = {n: 0.0 if n == "requested_at" else None for n in wrong}
         return LiveRun(
-            row=stored.row,
+            row=replace(stored.row, **without),
             session=stored.session,
             resolved=self._resolved(stored.row),
             preview=PreviewResult(status="none"),

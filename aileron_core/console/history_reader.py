@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
+from math import isfinite
 from statistics import median
 from typing import Any, Final
 
@@ -109,7 +110,9 @@ class HistoryReader:
         run = calls.registry.get(row.run_id)
         edited = run is not None and bool(run.tampered_columns)
         if run is None:
-            stored = await calls.database.read(lambda c: stored_call(c, row, deletion=False))
+            # Only where something is left: that it was deleted takes long to find out.
+            left = row.output or row.failure or row.reason or row.note
+            stored = await calls.database.read(lambda c: stored_call(c, row, deletion=bool(left)))
             stored, problem = await calls.unsealed(stored)
             run, edited = calls.past(stored), not stored.recorded
         await asyncio.sleep(0)  # so that agents are answered in between
@@ -243,11 +246,12 @@ def _records(
 
 
 def _record_matches(record: RecordView, query: HistoryQuery) -> bool:
-    text = f"{record.agent} {record.action or ''} {record.event} {record.summary}".casefold()
+    actions = " ".join((record.action or "", *record.actions))
+    text = f"{record.agent} {actions} {record.event} {record.summary}".casefold()
     return (
         (query.until is None or record.at < query.until)
         and (not query.agents or has_any(record.agent, query.agents))
-        and (not query.actions or has_any(record.action or "", query.actions))
+        and (not query.actions or has_any(actions, query.actions))
         and all(word.casefold() in text for word in query.words)
     )
 
@@ -297,7 +301,9 @@ def _hour(
         outcomes[outcome] += 1
         free += not columns["gated"]
         if columns["decided_by"] == "person" and columns["decided_at"] is not None:
-            waits.append(columns["decided_at"] - columns["requested_at"])
+            wait = columns["decided_at"] - columns["requested_at"]
+            if isfinite(wait) and wait >= 0:  # else another program changed the row
+                waits.append(wait)
             approved += outcome != RunState.DENIED
     return HourOfCalls(
         began_at=at,

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from aileron_core.audit.events import OUTCOME_CLOSED, AuditEvent
@@ -134,10 +135,14 @@ def calls_before(
     )
     for values in rows:
         columns: dict[str, Any] = dict(zip(COLUMNS, values, strict=True))
-        count, before, at = count + 1, str(columns["run_id"]), float(columns["requested_at"])
+        count, before = count + 1, str(columns["run_id"])
+        at = columns["requested_at"] if isfinite(columns["requested_at"]) else at  # else edited
         if wanted(columns):
             found += _parsed([values])
             size += sum(len(columns[name] or "") for name in ("args", "output"))
+            if columns["sealed_day"] is not None:
+                sealed = "SELECT TOTAL(LENGTH(sealed)) FROM sealed WHERE run_id = CAST(? AS TEXT)"
+                size += connection.execute(sealed, (columns["run_id"],)).fetchone()[0]
             if len(found) >= most or size >= most_bytes:
                 return found, LookedAt(count, before, at, more=True)
     more = count == _MOST_LOOKED_AT

@@ -32,7 +32,7 @@ def list_audit(
     context: CommandContext, limit: int, *, unseal: bool, passphrase: Given, **wanted: Any
 ) -> int:
     """Print the newest records that are *wanted* (`HistoryQuery`), the oldest first, and how much was not searched."""
-    query, sealed, deleted = HistoryQuery(**wanted), 0, 0
+    query, sealed, deleted, edited = HistoryQuery(**wanted), 0, 0, 0
     if unseal and not query.words:
         raise CliError(EXIT.USAGE, "--unseal needs --grep.")
     since = "" if query.since is None else rfc3339(query.since)
@@ -47,8 +47,8 @@ def list_audit(
             keys = stack.enter_context(opened_history(context, passphrase)) if unseal else None
             choice = Choice(connection, query, keys)
             records = list_records(connection, limit=limit, since=since, wanted=choice.takes)
-            sealed, deleted = len(choice.sealed), len(choice.deleted)
-    context.show({"items": records, "sealed": sealed, "deleted": deleted})
+            sealed, deleted, edited = map(len, (choice.sealed, choice.deleted, choice.edited))
+    context.show({"items": records, "sealed": sealed, "deleted": deleted, "edited": edited})
     for record in records:
         of_run = f"  {record['run']}" if record["run"] else ""
         context.say(
@@ -60,6 +60,9 @@ def list_audit(
         context.say(f"What {counted(sealed, 'call')} contained is sealed, and {why}.")
     if deleted:
         context.say(f"What {counted(deleted, 'call')} contained is not kept any more.")
+    if edited:
+        what = f"What {counted(edited, 'call')} contained was not searched"
+        context.say(f"{what}: another program changed the database.")
     return EXIT.DONE
 
 

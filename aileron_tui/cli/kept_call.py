@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from aileron_core.actions.model import shown_name
 from aileron_core.audit.events import AuditEvent
@@ -70,21 +70,26 @@ class Choice:
         """Calls whose contents could not be opened."""
         self.deleted: set[str] = set()
         """Calls whose contents are not kept any more."""
+        self.edited: set[str] = set()
+        """Calls that another program changed: what they contained is not known."""
         self._agent = cache(self._read_agent)
         self._outcome = cache(self._read_outcome)
         self._contains = cache(self._read_contains)
 
     def takes(self, record: Mapping[str, Any]) -> bool:
         """Return whether *record* is printed; another program may have written it."""
-        session, run, action = (str(record[name] or "") for name in ("session", "run", "action"))
-        query, refused = self._query, record["event"] == AuditEvent.CALL_REFUSED
+        names = ("session", "run", "action", "summary")
+        session, run, action, summary = (str(record.get(name) or "") for name in names)
+        query, refused = self._query, record.get("event") == AuditEvent.CALL_REFUSED
         if query.agents and not has_any(self._agent(session), query.agents):
             return False
-        if query.actions and not has_any(f"{action} {shown_name(action)}", query.actions):
+        equal: Any = record.get("actions")  # of several refused calls
+        others = cast("dict[str, Json]", equal) if isinstance(equal, dict) else ()
+        actions = " ".join((action, shown_name(action), *others))
+        if query.actions and not has_any(actions, query.actions):
             return False
         if query.outcomes and ("refused" if refused else self._outcome(run)) not in query.outcomes:
             return False
-        summary = str(record["summary"])
         left = tuple(word for word in query.words if not has_any(summary, (word,)))
         return not left or bool(run and self._contains(run, left))
 
@@ -115,6 +120,10 @@ class Choice:
         except sqlite3.OperationalError:
             return False  # a home of an earlier version, as in `read_call`
         if row is None:
+            return False
+        left = bool(row.output or row.failure or row.reason or row.note)
+        if not matches_record(self._connection, row, deletion=left):
+            self.edited.add(run)
             return False
         contents = (row.args, (row.output or {}).get("output"), row.reason)
         texts = [_laid_out(each) for each in contents if each is not None]

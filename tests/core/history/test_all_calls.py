@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,18 @@ from tests.support.frozen_clock import FrozenClock
 
 SHOWN = "Q3 numbers"
 """The subject of the draft: fetched for the person, and in no argument or result of `send-draft`."""
+
+FORGED = (
+    """UPDATE runs SET args = NULL, content_key = NULL, output = '{"output":"FORGED invoice"}'"""
+)
+
+
+async def refuse(core: Core, *actions: str) -> None:
+    """Have a call of each refused: the first one has a record of its own, the others one together."""
+    for action in actions:
+        with pytest.raises(AileronError):
+            await core.call(action, {})
+    await core.app.gate.refused_calls.sweep(everything=True)
 
 
 async def pages(core: Core, query: HistoryQuery, limit: int = 200) -> list[HistoryRead]:
@@ -194,9 +207,11 @@ async def test_no_record_is_left_out_where_the_clock_stepped_back_and_none_is_pa
 
     monkeypatch.setattr(history_reader, "records_of_no_call", counted_records)
     async with start() as core:
-        for number in range(8):
-            clock.step(-45 if number == 4 else 10)
-            await core.call("get-draft", {"id": DRAFT})
+        for number in range(6):
+            clock.step(-55 if number == 5 else 10)
+            for _ in range(2):
+                clock.advance(1)
+                await core.call("get-draft", {"id": DRAFT})
             await core.another_session()
         ((whole,),) = [await pages(core, HistoryQuery(lifecycle=True))]
         for limit in (1, 2, 3):
@@ -205,7 +220,7 @@ async def test_no_record_is_left_out_where_the_clock_stepped_back_and_none_is_pa
             assert [each for page in read for each in page.calls] == [*whole.calls]
         parsed.clear()
         read = await pages(core, HistoryQuery(words=("no-such",), lifecycle=True), 1)
-    assert len(read) > len(whole.calls) == 8
+    assert len(read) > len(whole.calls) == 12
     assert len(parsed) <= len(whole.records) + len(read), (
         "those of every page were, again and again"
     )
@@ -264,6 +279,55 @@ async def test_a_call_whose_row_another_program_changed_says_so(kept: Kept) -> N
     async with kept.open() as core:
         (call,) = await calls(core)
     assert call.edited
+
+
+async def test_a_result_in_the_place_of_deleted_arguments_is_marked_as_edited(kept: Kept) -> None:
+    """The call's page said so; the list and its search did not."""
+    async with kept.open() as core:
+        await core.call("get-draft", {"id": DRAFT})
+    kept.edit(FORGED)
+    async with kept.open() as core:
+        (call,) = await calls(core, HistoryQuery(words=("forged",)))
+    assert call.edited
+
+
+async def test_refused_calls_of_several_actions_are_found_by_each(start: Start) -> None:
+    async with start() as core:
+        await refuse(core, "no-such", "that-one", "other-one")
+        for query in (HistoryQuery(actions=("that-",)), HistoryQuery(words=("OTHER-one",))):
+            (found,) = await records(core, query)
+            assert (found.action, found.count) == (None, 2)
+
+
+async def test_times_that_no_calendar_has_break_neither_list_nor_counts(kept: Kept) -> None:
+    async with kept.open() as core:
+        for _ in range(3):
+            view = await core.ask()
+            kept.clock.advance(10)
+            await core.do(Deny(approval_id=view.approval_id, reason=""))
+            await core.app.approvals.mark_delivered(view.approval_id)
+    first, second = "(SELECT MIN(run_id) FROM runs)", "(SELECT MAX(run_id) FROM runs)"
+    kept.edit(f"UPDATE runs SET decided_at = 9e999 WHERE run_id = {first}")
+    kept.edit(f"UPDATE runs SET requested_at = 9e999 WHERE run_id = {second}")
+    async with kept.open() as core:
+        (_, hour) = (await counted(core)).hours
+        assert (hour.calls, hour.median_wait) == (3, 10)
+        read = await pages(core, HistoryQuery(), 1)
+    found = [call for page in read for call in page.calls]
+    assert [call.edited for call in found] == [True, False, True]
+    assert all(isfinite(call.approval.requested_at) for call in found)
+    assert all(isfinite(page.searched_to or 0.0) for page in read)
+
+
+async def test_what_is_sealed_counts_for_the_size_of_a_reading(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_reader, "_MOST_BYTES", 100)
+    async with kept.open() as core:
+        for _ in range(2):
+            await core.call("get-draft", {"id": DRAFT})
+        await sealed_later(core, kept.clock)
+        assert [len(page.calls) for page in await pages(core, HistoryQuery())] == [1, 1, 0]
 
 
 async def test_the_last_hours_are_counted_from_the_store_after_a_restart(
