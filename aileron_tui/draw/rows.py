@@ -206,8 +206,10 @@ def _summary(view: ApprovalView, role: Role) -> Line:
 
 def call_summary(view: ApprovalView) -> Line:
     """Return the same of any call, or why it cannot be read."""
-    if view.sealed:
+    if view.sealed.endswith(words.views.UNLOCK_TO_READ):
         return (Piece(words.views.SEALED_ROW, "attn"),)
+    if view.sealed:
+        return brief(view.sealed, "attn")
     known = view.preview.gist or view.preview.fields or view.arguments
     if not known:
         return (Piece(words.views.NOT_KEPT_ROW, "muted"),) if view.forgotten else ()

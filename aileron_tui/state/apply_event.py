@@ -122,7 +122,8 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
         case IntentRefused():
             model.pending_intents.on_refused(event.call_id)
             model.audit.on_refused()
-            model.activity.on_refused()
+            if not event.call_id:  # no reading is about one call
+                model.activity.on_refused()
             model.refetched.pop(event.call_id, None)
             model.say(foreign_text(event.message, "attn"), at)
         case CoreLost():
@@ -139,6 +140,9 @@ def _vault(model: Model, event: VaultStatus | VaultRefused | VaultUnlocked, at: 
         case VaultStatus():
             if (model.vault.state, event.state) == ("unlocked", "locked"):
                 model.say(words.vault.locked_now(), at)
+            if (model.vault.state, event.state) == ("locked", "unlocked"):
+                model.activity.read_again()
+                model.opened_call.on_change(model.opened_call.run_id)
             model.vault = event
         case VaultUnlocked():
             opened = Piece(words.vault.opened(created=panel.creates), "ok")

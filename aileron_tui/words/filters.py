@@ -7,6 +7,7 @@ from aileron_core.text import escape
 
 NONE: Final = "No item matches "
 SHOW_ALL: Final = "  esc shows all"
+SEARCHING: Final = "Searching …"
 
 
 def bad_age(value: str) -> str:

@@ -86,7 +86,7 @@ ROWS = (
             else "the list already follows the newest row" if now.model.table and now.model.table.following
             else ""
         ),
-        do=lambda page: page.table.follow(),
+        do=lambda page: page.table.follow(page.clock.now()),
     ),
     _Key(
         "unfold", ("u",), "code points", DOCUMENT, "show the source, unfolded, with code points",

@@ -158,9 +158,14 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         """What is no call is shown: sessions, files, the console."""
         self._query: HistoryQuery | None = HistoryQuery()
         """What is looked for; None where no call can match the filter."""
-        self._found: set[str] = set()
-        """What the core found for the filter."""
+        self._found: dict[str, str] = {}
+        """What the core found for the filter, and its state then."""
         self._asked: ReadHistory | None = None
+        self._asked_at = 0.0
+        self._drops_answer = False
+        """What was asked is not wanted any more; the next reading waits for its answer all the same."""
+        self._known_at = inf
+        """When the newest was read last: what is older was read, or is read on the way down."""
         self._then: HistoryCursor | None = None
         """Where to read on."""
         self.history_read = False
@@ -249,26 +254,35 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             return None
         start, self._reads_newest = None if self._reads_newest else self._then, False
         self._asked = ReadHistory(query=self._query, start=start, limit=PAGE_SIZE)
+        self._asked_at, self._drops_answer = now, False
         return self._asked
 
     def on_counted(self, event: CallsCounted) -> None:
         self.counts, self._count_from = event, event.until + 60.0
 
     def on_refused(self) -> None:
-        """What was asked for could not be done: the next key asks again."""
+        """What was asked for could perhaps not be done: the next key asks again, unless the answer comes before."""
         if self._asked is not None or self._count_from is None:
-            self._asked, self._count_from, self._waits_for_key = None, 0.0, True
+            self._count_from, self._waits_for_key = self._count_from or 0.0, True
 
     def filter_again(self, now: float) -> None:
         super().filter_again(now)
-        self._waits_for_key = False
+        if self._waits_for_key:
+            self._asked, self._waits_for_key = None, False
 
     def add_page(self, event: HistoryRead, now: float) -> None:
         """Take what was read, if it is what is still wanted."""
         asked = self._asked
         if asked is None or (asked.query, asked.start) != (event.query, event.start):
-            return  # of an earlier filter
-        self._asked = None
+            return  # asked again meanwhile
+        self._asked, self._waits_for_key = None, False
+        if self._drops_answer:
+            return
+        if event.start is None:
+            reached = event.then is None or (event.searched_to or inf) <= self._known_at
+            if not reached:  # more came meanwhile than one reading has
+                self.read_again()
+            self._known_at = self._asked_at
         for call in event.calls:
             view = call.approval
             entry = self._entries.get(view.run_id)
@@ -283,37 +297,45 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             self._show(entry, view)
         for record in event.records:
             self._take(record)
-        self._found.update(each.approval.run_id for each in event.calls)
-        self._found.update(f"record {each.seq}" for each in event.records)
+        found = [each.approval.run_id for each in event.calls]
+        found += [f"record {each.seq}" for each in event.records]
+        self._found.update((e, self._entries[e].state) for e in found if e in self._entries)
         if event.start == self._then and not self.history_read:
             self._looked = _further(self._looked, event)
             self._reached = min(self._reached, event.searched_to or inf)
             self._then, self.history_read = event.then, event.then is None
         self._reorder(now)
 
-    def _restart(self) -> None:
+    def read_again(self) -> None:
         """Read from the newest on again."""
-        self._asked, self._then, self.history_read = None, None, False
+        self._drops_answer = self._asked is not None
+        self._then, self.history_read = None, False
         self._reached, self._pruned = inf, False
         self._looked = None
-        self._found.clear()
+
+    def _ask_for(self, query: HistoryQuery | None) -> None:
+        if query != self._query:
+            self._query = query
+            self._found.clear()
+            self.read_again()
 
     def toggle_lifecycle(self, now: float) -> None:
         """Show what is no call, or again calls alone."""
         self.lifecycle = not self.lifecycle
-        self._query = _history_query(self.parsed_filter.query, now, lifecycle=self.lifecycle)
-        self._restart()
+        self._ask_for(_history_query(self.parsed_filter.query, now, lifecycle=self.lifecycle))
         self._reorder(now)
 
     def set_filter(self, parsed: ParsedFilter, now: float) -> None:
-        query = _history_query(parsed.query, now, lifecycle=self.lifecycle)
-        if query != self._query:
-            self._query = query
-            self._restart()
+        self._ask_for(_history_query(parsed.query, now, lifecycle=self.lifecycle))
         super().set_filter(parsed, now)
 
     def matches(self, item: ActivityEntry, now: float) -> bool:
-        return item.key in self._found or super().matches(item, now)
+        query = self.parsed_filter.query
+        if (state := self._found.get(item.key)) is not None:
+            # The core knows more words, and names of states; what became of the call since then it did not.
+            changed = [each for each in query.fields if each[0] == "state" and item.state != state]
+            query = replace(query, words=(), fields=tuple(changed))
+        return query.matches(self.fields_of(item), now)
 
     # The cursor
 
@@ -321,8 +343,12 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     def following(self) -> bool | None:
         return self._follows
 
-    def follow(self) -> None:
-        self._follows, self._selected = True, None
+    def follow(self, now: float) -> None:
+        self._follows = True
+        for each in sorted(self._entries.values(), key=_place)[:-ROWS_KEPT]:
+            del self._entries[each.key]
+            self._pruned = True
+        self._reorder(now)
 
     def select(self, row: int) -> None:
         """Select *row*, and stop following unless it is the newest."""
@@ -335,7 +361,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         if self._follows:
             self._follows = False
             if self._pruned:
-                self._restart()
+                self.read_again()
             self._seen = max(map(_place, self._items), default=(0.0, 0))
             super().select(0)
 
@@ -445,6 +471,9 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         """Return how many rows were found, how far was looked for them, and what could not be read."""
         looked = self._looked
         if not self.filtered or looked is None or not looked.searched:
+            unread = self._query is not None and not (self.history_read or self._waits_for_key)
+            if self.filtered and unread and not (self.matching or self.parsed_filter.problems):
+                return (Piece(words.filters.SEARCHING, "muted"),)
             return super().filter_status()
         if self.history_read and not (self.matching or looked.sealed or looked.not_kept):
             return super().filter_status()

@@ -110,7 +110,7 @@ class AuditTable(Table[RecordView]):
     def following(self) -> bool | None:
         return self._selected is None
 
-    def follow(self) -> None:
+    def follow(self, now: float) -> None:
         self._selected = None
 
     def stop_following(self) -> None:

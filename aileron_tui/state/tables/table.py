@@ -149,7 +149,7 @@ class Table(ABC, Generic[T]):
     def set_viewport(self, top: int, height: int) -> None:
         """Note which rows stand in view: *height* from *top* on."""
 
-    def follow(self) -> None:
+    def follow(self, now: float) -> None:
         """Stay on the newest row."""
 
     def stop_following(self) -> None:

@@ -5,7 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port.events import CallsCounted, CoreEvent, HistoryRead
+from aileron_core.console_port.events import (
+    CallsCounted,
+    CoreEvent,
+    HistoryRead,
+    IntentRefused,
+    VaultStatus,
+)
 from aileron_core.console_port.intents import CountCalls, EndSession, Intent, ReadHistory
 from aileron_core.console_port.view_models import (
     HistoryCall,
@@ -19,6 +25,7 @@ from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.outcome_plot import outcome_plot
 from aileron_tui.draw.text import Piece, cell_width, plain_text
 from aileron_tui.state.apply_event import apply_event
+from aileron_tui.state.tables.activity import ROWS_KEPT
 from aileron_tui.state.tables.audit import AuditTable
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import record_views
@@ -101,16 +108,18 @@ def test_a_row_says_what_its_call_was_about_or_why_that_cannot_be_read() -> None
     shown.answer(
         shown.asked(),
         kept(1),
-        kept(2, sealed="The vault is locked.", **bare),
+        kept(2, sealed="It is sealed. Unlock the vault to read it.", **bare),
+        kept(5, sealed="It is gone: another program removed it.", **bare),
         kept(3, forgotten=True, **bare),
         edited,
     )
-    whole, sealed, gone, changed = shown.drawn.rows
+    whole, sealed, gone, changed, removed = shown.drawn.rows
     assert "┊ draft_id r-8842190447" in whole
     assert "not to the board" in whole
     assert "sealed until the vault is unlocked" in sealed
     assert "no longer kept" in gone
     assert "▲ changed by another program" in changed
+    assert "It is gone: another program" in removed
 
 
 def test_a_filter_asks_the_core_and_says_how_far_it_looked_and_what_it_could_not_read() -> None:
@@ -180,6 +189,87 @@ def test_a_refused_reading_is_not_asked_for_again_and_again() -> None:
     shown.table.filter_again(NOW)
     assert shown.table.next_read(NOW) == CountCalls()
     assert shown.asked().start is None
+
+
+def test_a_filter_that_is_typed_fast_asks_once_more_when_the_answer_before_it_came() -> None:
+    shown = _Table()
+    first = shown.asked()
+    for end in range(1, 8):
+        shown.model.set_filter("invoice"[:end], NOW)
+        assert shown.table.next_read(NOW) is None
+    assert shown.drawn.status.startswith("Searching …"), "nothing was looked at"
+    shown.answer(first, kept(1), then=OLDER)
+    assert len(shown.table) == 0
+    asked = shown.asked()
+    assert (asked.query.words, asked.start) == (("invoice",), None)
+    shown.answer(asked, kept(2))
+    assert len(shown.table) == 1
+
+
+def test_a_refusal_of_something_else_does_not_lose_the_page_under_way() -> None:
+    shown = _Table()
+    shown.tell(CallsCounted(until=NOW, hours=()))
+    asked = shown.asked()
+    shown.tell(IntentRefused(call_id="", message="It could not be written."))
+    shown.answer(asked, kept(1), then=OLDER)
+    assert len(shown.table) == 1
+    assert shown.asked().start == OLDER
+    shown.tell(IntentRefused(call_id="apr-1", message="It is decided."))
+    shown.table.filter_again(NOW)
+    assert shown.table.next_read(NOW) is None, "it is still under way"
+
+
+def test_what_was_sealed_is_read_again_once_the_vault_is_unlocked() -> None:
+    shown = _Table()
+    shown.tell(VaultStatus(state="locked"))
+    shown.model.set_filter("invoice", NOW)
+    bare = {"arguments": (), "new_values": (), "other_arguments": ()}
+    locked = kept(1, sealed="It is sealed. Unlock the vault to read it.", **bare)
+    shown.answer(shown.asked(), locked, sealed=1)
+    assert shown.table.next_read(NOW) is None
+    shown.tell(VaultStatus(state="unlocked"))
+    shown.answer(shown.asked(), kept(1))
+    assert "draft_id" in shown.drawn.rows[0]
+    assert "sealed" not in shown.drawn.status
+
+
+def test_calls_of_which_more_came_than_one_reading_has_are_read_too() -> None:
+    shown = _Table()
+    shown.model.set_filter("invoice", NOW)
+    shown.answer(shown.asked(), kept(20))
+    assert shown.table.next_read(NOW) is None
+    shown.tell(CallsCounted(until=NOW, hours=()))
+    shown.tell(recorded(101, "run.completed", run_id="run-new"))
+    later = NOW + 3600
+    assert isinstance(shown.table.next_read(later), CountCalls)
+    newest = shown.table.next_read(later)
+    assert isinstance(newest, ReadHistory)
+    shown.answer(newest, kept(-50), then=OLDER)
+    assert shown.asked().start == OLDER
+    shown.answer(replace(newest, start=OLDER), kept(-30), kept(20))
+    assert (len(shown.table), shown.table.history_read) == (3, True)
+
+
+def test_a_call_that_the_core_found_leaves_the_filter_once_its_state_is_another() -> None:
+    shown = _Table()
+    shown.model.set_filter("invoice state:waiting", NOW)
+    shown.answer(shown.asked(), kept(0, state="awaiting_vault"))
+    assert len(shown.table) == 1, "by words that the row has not"
+    shown.tell(recorded(101, "run.completed", run_id="run-0000"))
+    assert len(shown.table) == 0
+
+
+def test_who_follows_again_keeps_no_more_rows_than_before() -> None:
+    shown = _Table()
+    asked = shown.asked()
+    shown.answer(asked, *(kept(number) for number in range(10)), then=OLDER)
+    shown.table.select(5)
+    shown.answer(shown.asked(), *(kept(number) for number in range(10, ROWS_KEPT + 20)))
+    assert len(shown.table) == ROWS_KEPT + 20
+    shown.table.follow(NOW)
+    assert (len(shown.table), shown.table.run_id) == (ROWS_KEPT, "run-0000")
+    shown.table.select(1)
+    assert shown.asked().start is None, "the others are read again"
 
 
 def test_the_hours_are_counted_by_the_core_and_plotted_by_outcome() -> None:

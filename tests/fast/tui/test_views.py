@@ -273,7 +273,7 @@ def test_a_row_keeps_its_place_while_its_call_goes_on_and_f_follows_the_newest_a
     assert "● waiting" in drawn.rows[0]
     assert "✓ done" in drawn.rows[1]
     assert table.key == below
-    table.follow()
+    table.follow(NOW)
     assert table.index == 0
     assert "Newest first." in drawn.status
     assert "f follow" not in drawn.keys
