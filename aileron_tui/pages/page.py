@@ -64,7 +64,7 @@ class Page(ABC):
         self.panel = Asking(
             QUESTIONS, model, clock, submit, surface, on_filter=self._filter, on_search=self._search
         )
-        self.reader = DocumentReader(surface, model, clock, on_rest=self.draw_foot)
+        self.reader = DocumentReader(surface, model, clock, on_rest=self._on_rest)
         self.handoff = TextHandoff(model, self.reader, surface, say=self._say)
         self._decisions = Decisions(self, model, clock)
 
@@ -358,9 +358,19 @@ class Page(ABC):
         """Ask for the call that is shown whole, where that was not read yet or differs by now."""
         if not self.surface.is_current:
             return
-        self.model.turn_to_call()
-        if self.model.core_lost is None and (wanted := self.model.opened_call.next_read()):
+        model, table = self.model, self.model.table
+        model.turn_to_call()
+        if model.core_lost is not None:
+            return
+        beside = self.view != "waiting" and table is not None and not table.opened
+        if wanted := model.opened_call.next_read(self.clock.monotonic(), beside=beside):
             self.submit(wanted)
+
+    def _on_rest(self) -> None:
+        """What is drawn was in view for some time."""
+        if self.surface.is_ready:
+            self._read_call()
+        self.draw_foot()
 
     @property
     @abstractmethod

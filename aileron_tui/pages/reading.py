@@ -278,6 +278,8 @@ class DocumentReader:
         reading = self._model.reading
         if not reading.frozen and reading.unseen_rows() & frozenset(range(*self._in_view[1:])):
             waits.append(self._in_view_since + SEEN_SECONDS - at)
+        if rests_in := self._model.opened_call.rest_left(at):
+            waits.append(rests_in)
         if waits:
             self._surface.wake_in(max(min(waits), MIN_WAKE_SECONDS), self.look)
 

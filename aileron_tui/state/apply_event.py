@@ -124,6 +124,7 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
             model.audit.on_refused()
             if not event.call_id:  # no reading is about one call
                 model.activity.on_refused()
+                model.opened_call.on_refused()
             model.refetched.pop(event.call_id, None)
             model.say(foreign_text(event.message, "attn"), at)
         case CoreLost():

@@ -21,6 +21,8 @@ from aileron_tui.state.document_cache import (
 
 CallPage = tuple[tuple[Line, ...], Layout]
 """Head and document."""
+REST_SECONDS = 0.15
+"""So long the cursor rests on a row before the call beside it is read."""
 
 
 class OpenedCall:
@@ -30,6 +32,10 @@ class OpenedCall:
         self._screens = screens
         self._until = inf
         self._stale: bool = False
+        self._asked = ""
+        """Of which run the last reading is, until it is answered."""
+        self._rests_since: float | None = None
+        """Monotonic seconds; None while no rest is waited for."""
         self.reads = 0
         """How many answers came."""
         self.run_id: str = ""
@@ -43,7 +49,7 @@ class OpenedCall:
         if run_id != self.run_id:
             self.run_id = run_id
             self.call = None
-            self._stale = bool(run_id)
+            self._stale, self._rests_since = bool(run_id), None
 
     @property
     def screen(self) -> DecisionScreen | None:
@@ -64,14 +70,32 @@ class OpenedCall:
         kept = reversed(self.call.screens) if self.call is not None else ()
         return next((each for each in kept if each.at < self._until + RECORDED_SECONDS), None)
 
-    def next_read(self) -> ReadCall | None:
-        """Return what is to be asked of the core now."""
+    def next_read(self, at: float = 0.0, *, beside: bool = False) -> ReadCall | None:
+        """Return what is to be asked of the core at *at*, monotonic seconds.
+
+        *beside* a list only once the cursor rests there, and when the reading before it was answered.
+        """
         if not self._stale:
             return None
-        self._stale = False
+        if beside:
+            self._rests_since = at if self._rests_since is None else self._rests_since
+            if self._asked or self.rest_left(at):
+                return None
+        self._stale, self._asked = False, self.run_id
         return ReadCall(run_id=self.run_id)
 
+    def rest_left(self, at: float) -> float:
+        """Return for how long the cursor still has to rest, seconds."""
+        if not self._stale or self._rests_since is None:
+            return 0.0
+        return max(0.0, self._rests_since + REST_SECONDS - at)
+
+    def on_refused(self) -> None:
+        self._asked = ""
+
     def on_read(self, event: CallRead) -> None:
+        if event.run_id == self._asked:
+            self._asked = ""
         if event.run_id == self.run_id:
             self.call = event.call
             self.reads += 1

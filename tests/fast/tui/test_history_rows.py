@@ -12,7 +12,7 @@ from aileron_core.console_port.events import (
     IntentRefused,
     VaultStatus,
 )
-from aileron_core.console_port.intents import CountCalls, EndSession, Intent, ReadHistory
+from aileron_core.console_port.intents import CountCalls, EndSession, Intent, ReadCall, ReadHistory
 from aileron_core.console_port.view_models import (
     HistoryCall,
     HistoryCursor,
@@ -270,6 +270,25 @@ def test_who_follows_again_keeps_no_more_rows_than_before() -> None:
     assert (len(shown.table), shown.table.run_id) == (ROWS_KEPT, "run-0000")
     shown.table.select(1)
     assert shown.asked().start is None, "the others are read again"
+
+
+def test_beside_the_list_only_the_call_on_which_the_cursor_rests_is_read() -> None:
+    play = Play(start(short(), records=record_views(NOW)), size=(150, 40))
+    play.go("2", "HISTORY")
+    play.press("j", "k", "j")
+
+    def read() -> list[str]:
+        return [each.run_id for each in play.port.reads if isinstance(each, ReadCall)]
+
+    assert read() == []
+    play.port.deaf = True
+    play.passes(0.2)
+    assert read() == [play.model.activity.run_id]
+    play.press("k")
+    play.passes(0.2)
+    assert len(read()) == 1, "that is not answered yet"
+    play.press("enter")
+    assert read()[1:] == [play.model.activity.run_id]
 
 
 def test_the_hours_are_counted_by_the_core_and_plotted_by_outcome() -> None:
