@@ -308,7 +308,7 @@ async def test_times_that_no_calendar_has_break_neither_list_nor_counts(kept: Ke
             await core.app.approvals.mark_delivered(view.approval_id)
     first, second = "(SELECT MIN(run_id) FROM runs)", "(SELECT MAX(run_id) FROM runs)"
     kept.edit(f"UPDATE runs SET decided_at = 9e999 WHERE run_id = {first}")
-    kept.edit(f"UPDATE runs SET requested_at = 9e999 WHERE run_id = {second}")
+    kept.edit(f"UPDATE runs SET requested_at = 9e999, decided_at = NULL WHERE run_id = {second}")
     async with kept.open() as core:
         (_, hour) = (await counted(core)).hours
         assert (hour.calls, hour.median_wait) == (3, 10)
