@@ -15,7 +15,7 @@ from tests.support.processes import alive, with_descendants
 PATIENCE = 60.0
 ENDING = 10.0
 """Seconds that what ran in the panes has for its end."""
-REST = 0.45
+REST = 0.6
 """Seconds of a hand at rest: a key counts 400 ms after the item was drawn and after the last key."""
 TRIES = 5
 UNSEEN = "not seen yet"

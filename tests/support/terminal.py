@@ -257,7 +257,7 @@ class Pty:
         self.close()
         return self.cells.text
 
-    def press(self, key: bytes, done: Callable[[], bool], what: str, rest: float = 0.5) -> float:
+    def press(self, key: bytes, done: Callable[[], bool], what: str, rest: float = 0.7) -> float:
         """Press *key* after a rest until it is *done*, and return when it was pressed, by the monotonic clock.
 
         What a busy console reads at once is a burst: it is pressed again where the console says that it
