@@ -293,7 +293,7 @@ _SETTINGS = {
         ".gemini/settings.json": (
             '{"security": {"auth": {"selectedType": "gemini-api-key"}}, '
             '"privacy": {"usageStatisticsEnabled": false}}'
-        ),
+        )
     },
 }
 _PROMPTS = {

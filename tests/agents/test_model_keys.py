@@ -8,14 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.agents_bench import (
-    KEYS,
-    Bench,
-    Say,
-    ScriptedLlm,
-    sends_a_draft,
-    workbench,
-)
+from tests.agents.agents_bench import KEYS, Bench, Say, ScriptedLlm, sends_a_draft, workbench
 from tests.agents.llm import Conversation, Script
 from tests.agents.test_no_credentials import PHRASE, searched
 from tests.agents.test_real_agents import AGENTS

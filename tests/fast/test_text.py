@@ -95,11 +95,7 @@ def test_an_imitating_name_is_pointed_at_in_its_spellings() -> None:
     """The letter keeps its shape; the row below says what it really is."""
     rendered = render("see https://p\u0430ypal.com/i/881 now")
     assert span_kinds(rendered) == [
-        [
-            ("plain", "see https://p"),
-            ("lookalike", "\u0430"),
-            ("plain", "ypal.com/i/881 now"),
-        ]
+        [("plain", "see https://p"), ("lookalike", "\u0430"), ("plain", "ypal.com/i/881 now")]
     ]
     assert rendered.lookalikes == (
         Lookalike(written="pаypal.com", punycode="xn--pypal-4ve.com", resembles="paypal.com"),

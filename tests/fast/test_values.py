@@ -13,7 +13,7 @@ ALLOWED = {
     (
         "Look",
         "LookView",
-    ): "what the service answered, which stays in the core, and what is shown of it",
+    ): "what the service answered, which stays in the core, and what is shown of it"
 }
 """Values that may have the same fields, by name, and why."""
 

@@ -105,10 +105,7 @@ def main() -> None:
     home.prepare()
     log_to(home, LogSettings())
     core = core_thread(
-        home,
-        options.route,
-        accept_installed=options.accept_installed,
-        failpoint=fail,
+        home, options.route, accept_installed=options.accept_installed, failpoint=fail
     )
     app = core.start()
     say({"url": app.address.url})

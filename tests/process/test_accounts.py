@@ -69,10 +69,7 @@ def test_an_account_is_bound_listed_and_revoked(home: Path, unlocked: Console) -
     assert "No account is bound" in aileron("binding", "list", home=home).stdout
     assert [
         each["event"] for each in unlocked.records() if each["event"].startswith("binding.")
-    ] == [
-        "binding.created",
-        "binding.revoked",
-    ]
+    ] == ["binding.created", "binding.revoked"]
 
 
 def test_accounts_are_listed_without_a_console(home: Path, unlocked: Console) -> None:

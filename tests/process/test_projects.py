@@ -23,10 +23,7 @@ def test_what_was_accepted_is_on_record_and_outlives_a_restart(home: Path, serve
     console.end()
     console.start()
     found = [(each["agent"], each["path"], each["digest"]) for each in items(console)]
-    assert found == [
-        ("codex", "/srv/a project", "cd" * 32),
-        ("pi", "/srv/a project", DIGEST),
-    ]
+    assert found == [("codex", "/srv/a project", "cd" * 32), ("pi", "/srv/a project", DIGEST)]
     said = [each for each in console.records() if each.get("kind") == "project"]
     assert [each["digest"] for each in said] == [DIGEST, "cd" * 32, DIGEST]
     assert {each["event"] for each in said} == {"library.accepted"}

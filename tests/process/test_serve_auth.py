@@ -340,8 +340,7 @@ def test_after_a_restart_a_held_session_has_a_time_to_come_back(attended: Attend
     attended.start("--restart-grace", "4")
     with attended.hold(back["session_id"], token=back["token"]):
         eventually(
-            lambda: attended.get("/v1/actions", token=gone["token"]).status == 401,
-            "it has ended",
+            lambda: attended.get("/v1/actions", token=gone["token"]).status == 401, "it has ended"
         )
         assert time.monotonic() - begun > 3
         for other in (back, never):

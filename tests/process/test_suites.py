@@ -9,13 +9,7 @@ from mcp import Client
 from examples.mailbox.server import Mailbox
 from tests.process.test_accepting import NEW, OLD, relay_of
 from tests.process.test_console_plain import Plain
-from tests.support.server_harness import (
-    DRAFT,
-    ROOT,
-    Serve,
-    aileron,
-    aileron_json,
-)
+from tests.support.server_harness import DRAFT, ROOT, Serve, aileron, aileron_json
 from tests.support.suites import FIRST, GATED, READS, write_actions
 from tests.support.variants import variants
 

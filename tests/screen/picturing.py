@@ -19,11 +19,7 @@ _THEMES = {"": DARK, "light": LIGHT, "plain": PLAIN}
 
 
 def picture_of(
-    state: Snapshot | None = None,
-    looks: str = "120x36",
-    *,
-    answers: bool = False,
-    **options: Any,
+    state: Snapshot | None = None, looks: str = "120x36", *, answers: bool = False, **options: Any
 ) -> Callable[[Scenario], Callable[..., None]]:
     """Make a scenario a test that compares what it leaves on the screen with its stored picture.
 

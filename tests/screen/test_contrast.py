@@ -9,14 +9,7 @@ from textual.color import Color
 
 from aileron_tui.draw.text import ROLES
 from aileron_tui.styles.choosing import true_colour
-from aileron_tui.styles.tokens import (
-    CONSOLE_THEMES,
-    DARK,
-    LIGHT,
-    PLAIN,
-    ConsoleTheme,
-    variables,
-)
+from aileron_tui.styles.tokens import CONSOLE_THEMES, DARK, LIGHT, PLAIN, ConsoleTheme, variables
 
 READABLE = 4.5
 """WCAG 2.1, 1.4.3: the least for text of ordinary size."""

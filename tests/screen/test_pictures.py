@@ -6,12 +6,7 @@ What stands there in words is proven by plays. `docs/generate.py` takes the page
 from dataclasses import replace
 
 from aileron_core.console_port.account_views import AccountNeed, AccountView
-from aileron_core.console_port.events import (
-    ApprovalUpdated,
-    CoreLost,
-    Snapshot,
-    VaultStatus,
-)
+from aileron_core.console_port.events import ApprovalUpdated, CoreLost, Snapshot, VaultStatus
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.glyphs import Glyphs

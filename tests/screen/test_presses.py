@@ -225,9 +225,7 @@ async def test_each_press_does_what_it_was_aimed_at_or_says_why_not(seed: int) -
     assert refused > 20
 
 
-def test_a_key_in_a_pane_without_focus_says_why_and_works_once_it_has_the_focus(
-    play: Play,
-) -> None:
+def test_a_key_in_a_pane_without_focus_says_why_and_works_once_it_has_the_focus(play: Play) -> None:
     """The sentence goes with its cause."""
     play.focus(False)
     play.settled()

@@ -166,8 +166,7 @@ def test_equal_calls_are_summarized_by_how_they_were_answered() -> None:
 
 
 TEXT = st.text(
-    alphabet=st.characters(exclude_categories=()) | st.sampled_from("漢\x1b\u202e┃\n "),
-    max_size=90,
+    alphabet=st.characters(exclude_categories=()) | st.sampled_from("漢\x1b\u202e┃\n "), max_size=90
 )
 
 

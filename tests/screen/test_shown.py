@@ -13,12 +13,7 @@ from aileron_core.console_port.events import (
     Snapshot,
     StorageHealth,
 )
-from aileron_core.console_port.field_views import (
-    DriftView,
-    FieldChangeView,
-    FieldView,
-    PreviewView,
-)
+from aileron_core.console_port.field_views import DriftView, FieldChangeView, FieldView, PreviewView
 from aileron_core.console_port.view_models import ToolCallsView, WentAroundView
 from aileron_core.errors import Problem
 from tests.screen.bound_accounts import ENDED, LOGIN, UNLOCKED, accounts

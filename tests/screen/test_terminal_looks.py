@@ -52,8 +52,7 @@ COLOURS = {*range(30, 50), *range(90, 108)}
 
 
 @pytest.mark.parametrize(
-    ("config", "environment"),
-    [("", {"NO_COLOR": "1"}), ('[console]\ntheme = "plain"', {})],
+    ("config", "environment"), [("", {"NO_COLOR": "1"}), ('[console]\ntheme = "plain"', {})]
 )
 def test_without_colour_no_code_of_a_colour_is_written(
     tmp_path: Path, config: str, environment: dict[str, str]

@@ -24,9 +24,7 @@ ALONE = lost(approval_id="", decided_at=None, digest="", words=None)
 
 
 @pytest.mark.parametrize("view", [lost(), ALONE], ids=["approved", "asked nobody"])
-def test_one_key_looks_again_and_another_acknowledges_what_stands_there(
-    view: ApprovalView,
-) -> None:
+def test_one_key_looks_again_and_another_acknowledges_what_stands_there(view: ApprovalView) -> None:
     """Then the next call is selected; the report says that it stays on record."""
     play = Play(start(short(1), view), answers=True)
     play.press_rested("l")

@@ -369,10 +369,7 @@ def aileron(
 
 
 def completed(
-    *words: str,
-    env: Mapping[str, str] | None = None,
-    stdin: str = "",
-    cwd: Path | None = None,
+    *words: str, env: Mapping[str, str] | None = None, stdin: str = "", cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run `aileron` with these *words* alone to its end; it never prints a traceback."""
     command = [*CLI, *words]

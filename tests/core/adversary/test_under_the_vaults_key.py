@@ -130,13 +130,7 @@ async def test_changed_rows_accept_nothing_and_raise_one_alarm(
         with pytest.raises(Exception, match="not accepted"):
             await core.call("list-drafts", {})
         for view in core.app.library.not_accepted():
-            await core.do(
-                Accept(
-                    kind=view.kind,
-                    name=view.name,
-                    digest=view.digest,
-                )
-            )
+            await core.do(Accept(kind=view.kind, name=view.name, digest=view.digest))
         assert "list-drafts" in ready(core)
         assert not [each for each in alarms(core) if "what was accepted cannot" in each.lower()]
     async with start() as core:

@@ -4,12 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port.events import (
-    CoreEvent,
-    VaultRefused,
-    VaultStatus,
-    VaultUnlocked,
-)
+from aileron_core.console_port.events import CoreEvent, VaultRefused, VaultStatus, VaultUnlocked
 from aileron_core.console_port.intents import (
     CreateVault,
     Deny,
@@ -24,13 +19,7 @@ from aileron_core.settings import Settings, VaultSettings
 from aileron_core.vault.os_keyring import OsKeyring
 from aileron_core.vault.secret import Secret
 from tests.core.vault.test_keyring import MemoryKeyring
-from tests.support.core_harness import (
-    Core,
-    Mailbox,
-    Start,
-    hold_answers,
-    open_session,
-)
+from tests.support.core_harness import Core, Mailbox, Start, hold_answers, open_session
 from tests.support.frozen_clock import FrozenClock
 
 PHRASE, OTHER = "canary-phrase-c41d", "canary-other-77aa"

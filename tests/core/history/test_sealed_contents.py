@@ -186,10 +186,7 @@ async def test_it_is_deleted_in_its_time_and_no_old_copy_brings_it_back(
         ("UPDATE sealed SET sealed = x'00' WHERE run_id = ?", "cut"),
         ("UPDATE runs SET sealed_day = '../../day' WHERE run_id = ?", "cut"),
         ("UPDATE runs SET ended_at = ended_at + 1 WHERE run_id = ?", "moved here"),
-        (
-            "UPDATE sealed SET part = part || '2' WHERE run_id = ?",
-            "another program removed",
-        ),
+        ("UPDATE sealed SET part = part || '2' WHERE run_id = ?", "another program removed"),
     ],
 )
 async def test_what_another_program_changed_is_not_shown(kept: Kept, spoil: str, said: str) -> None:

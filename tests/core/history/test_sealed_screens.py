@@ -128,11 +128,7 @@ async def test_a_row_moved_to_another_call_or_day_is_refused(kept: Kept) -> None
         _, (tomorrow,) = kept.rows(query)
         kept.edit("UPDATE sealed SET day = ? WHERE run_id = ?", tomorrow, first)
         assert "moved here" in (await screen(core, first)).problem
-        kept.edit(
-            "UPDATE sealed SET run_id = ?, at = at + 0.5 WHERE run_id = ?",
-            first,
-            second,
-        )
+        kept.edit("UPDATE sealed SET run_id = ?, at = at + 0.5 WHERE run_id = ?", first, second)
         for found in (await core.opened(first)).screens:
             assert "moved here" in found.problem
         assert (await core.opened(second)).screens == ()
@@ -145,10 +141,7 @@ async def test_a_record_that_another_program_sealed_is_refused(kept: Kept) -> No
         real = await screen(core, run_id)
         label = SealLabel(day=TODAY, subject=real.approval.approval_id, kind="approved", at=real.at)
         public = kept.keys.public_key(TODAY)
-        kept.edit(
-            "UPDATE sealed SET sealed = ?",
-            seal(to_json(real.approval), label, public),
-        )
+        kept.edit("UPDATE sealed SET sealed = ?", seal(to_json(real.approval), label, public))
         forged = await screen(core, run_id)
         assert forged.approval is None
         assert "not the one that the audit names" in forged.problem

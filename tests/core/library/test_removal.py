@@ -21,13 +21,7 @@ from aileron_core.vault.secret import Secret
 from aileron_tui.cli.actions import remove_action
 from aileron_tui.cli.connectors import remove_connector
 from aileron_tui.cli.output import CommandContext
-from tests.support.core_harness import (
-    PASSPHRASE,
-    Core,
-    Start,
-    change_rows,
-    unlock,
-)
+from tests.support.core_harness import PASSPHRASE, Core, Start, change_rows, unlock
 
 CONNECTOR = "local://aileron/mail-drafts@0.1.0"
 Remove = Callable[[Path], None]

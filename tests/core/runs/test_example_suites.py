@@ -53,10 +53,7 @@ async def core(start: Start) -> AsyncIterator[Core]:
         running.app.vault.create(Secret(PASSPHRASE))
         user = find_user(running.app.library.accepted_connectors(), "github")
         asked = BindAccount(
-            connector_hash=user.identity.hash,
-            identity="work",
-            account="ana",
-            secret=Secret(TOKEN),
+            connector_hash=user.identity.hash, identity="work", account="ana", secret=Secret(TOKEN)
         )
         await running.app.bindings.bind(user, asked)
         yield running

@@ -226,11 +226,7 @@ def test_an_unknown_key_is_refused_wherever_it_stands(
     ("extra", "key", "message"),
     [
         ("inputs = { n = 9007199254740992 }\n", "execute[0].inputs.n", "beyond 2^53"),
-        (
-            "inputs = { n = [1, inf] }\n",
-            "execute[0].inputs.n[1]",
-            "not a number that JSON allows",
-        ),
+        ("inputs = { n = [1, inf] }\n", "execute[0].inputs.n[1]", "not a number that JSON allows"),
         ("inputs = { n = nan }\n", "execute[0].inputs.n", "not a number that JSON allows"),
         ("inputs = { n = 03:04:05 }\n", "execute[0].inputs.n", "time without a date"),
         ("inputs = { n = 2026-01-02T03:04:05 }\n", "execute[0].inputs.n", "without an offset"),

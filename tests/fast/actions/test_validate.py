@@ -205,11 +205,7 @@ EXTRA = [
     ("[limits]\nwall_seconds = 301\n", "limits.wall_seconds", "from 1 to 300"),
     ("[limits]\nwall_seconds = 0\n", "limits.wall_seconds", "from 1 to 300"),
     ("[limits]\nmemory_mib = 1025\n", "limits.memory_mib", "from 1 to 1024"),
-    (
-        SECOND_PIN,
-        "requires.connectors[1].name",
-        "is duplicated",
-    ),
+    (SECOND_PIN, "requires.connectors[1].name", "is duplicated"),
 ]
 
 

@@ -83,9 +83,7 @@ def test_a_sandbox_with_a_network_of_its_own_has_no_resolvers_socket(
     assert any(each.source == given for each in listed if given is not None) == offline
 
 
-def test_the_resolvers_settings_are_mounted_where_links_lead_out_of_etc(
-    tmp_path: Path,
-) -> None:
+def test_the_resolvers_settings_are_mounted_where_links_lead_out_of_etc(tmp_path: Path) -> None:
     """Nothing can be mounted over a link; in the sandbox it leads to what is mounted at its end."""
     etc, run = tmp_path / "etc", tmp_path / "run"
     etc.mkdir()

@@ -45,9 +45,7 @@ def test_every_agent_names_hosts_of_its_own() -> None:
         assert all(parse_entry(each) == f"{each}:443" for each in agent.hosts)
 
 
-def test_hosts_are_listed_in_the_persons_settings_and_never_in_a_projects(
-    tmp_path: Path,
-) -> None:
+def test_hosts_are_listed_in_the_persons_settings_and_never_in_a_projects(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('[launch]\nhosts = ["github.com:443", "pypi.org"]\n[launch.codex]\nargs = []\n')
     settings = load_settings(path)

@@ -183,13 +183,7 @@ def test_each_formats_own_request_is_as_documented() -> None:
     ]
     question = {"role": "user", "content": "hi"}
     assert made == [
-        {
-            "model": "m",
-            "max_tokens": 8192,
-            "stream": True,
-            "system": "s",
-            "messages": [question],
-        },
+        {"model": "m", "max_tokens": 8192, "stream": True, "system": "s", "messages": [question]},
         {
             "model": "m",
             "stream": True,

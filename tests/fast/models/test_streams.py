@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from aileron_core.models import FORMATS
 from aileron_core.models.format import Format, write_body
-from aileron_core.models.neutral import (
-    Answer,
-    CallBegun,
-    Event,
-    TextDelta,
-)
+from aileron_core.models.neutral import Answer, CallBegun, Event, TextDelta
 from aileron_core.models.sse import encode_event
 from tests.fast.models import sdk
 from tests.support.making import cut

@@ -68,10 +68,7 @@ def test_files_that_hold_secrets_are_denied_to_every_tool(path: str) -> None:
     for tool in TOOLS[:-1]:
         assert verdict(Facts(tool=tool, path=path)).decision == "deny"
     found = verdict(bash_facts("cat", path, named=(path,)))
-    assert (found.decision, found.text) == (
-        "deny",
-        f"files of this name may hold secrets: {path}",
-    )
+    assert (found.decision, found.text) == ("deny", f"files of this name may hold secrets: {path}")
     assert path not in found.reason  # which is on record for ever
 
 

@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json
 from aileron_core.hash_words import three_words, words_list
-from aileron_core.runs.digest import (
-    Consent,
-    ConsentStep,
-    consent_digest,
-    preview_digest,
-)
+from aileron_core.runs.digest import Consent, ConsentStep, consent_digest, preview_digest
 
 CONSENT = Consent(
     action="send-draft",

@@ -21,10 +21,7 @@ ACTION = Action(
         Input(name="draft_id", type="string", description="d"),
         Input(name="format", type="string", description="d", required=False),
     ),
-    steps=(
-        Step(id="a", connector=MAIL.fqn, op="send"),
-        Step(id="b", connector=DISK.fqn, op="log"),
-    ),
+    steps=(Step(id="a", connector=MAIL.fqn, op="send"), Step(id="b", connector=DISK.fqn, op="log")),
     approval=Approval(
         required=True,
         preview=Preview(

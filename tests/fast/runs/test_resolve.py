@@ -301,12 +301,7 @@ def test_arguments_are_shown_in_declared_order_then_by_name() -> None:
         FieldView(label="To", missing=True),
         FieldView(label="body", value="x", multiline=True),
         FieldView(label="n", value="1000000"),
-        FieldView(
-            label="files",
-            value='[\n  {\n    "a": 1\n  }\n]',
-            multiline=True,
-            shape="json",
-        ),
+        FieldView(label="files", value='[\n  {\n    "a": 1\n  }\n]', multiline=True, shape="json"),
         FieldView(label="b", value="true"),
         FieldView(label="z", value="1"),
     )

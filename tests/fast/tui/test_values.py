@@ -31,18 +31,12 @@ def value_rows(field: FieldView) -> list[str]:
         (FieldView(label="x", value="rm -rf x "), ["rm -rf x‹1 blank›"]),
         (FieldView(label="x", value="   "), ["‹3 blanks›"]),
         (FieldView(label="x", value="a\n  "), ["a", "‹2 blanks›"]),
-        (
-            FieldView(label="x", value="‹list of 2›\na"),
-            ["‹U+2039›list of 2‹U+203A›", "a"],
-        ),
+        (FieldView(label="x", value="‹list of 2›\na"), ["‹U+2039›list of 2‹U+203A›", "a"]),
         (
             FieldView(label="x", value="a\nb", count=2, spellings=("Bcc", "BCC")),
             ["‹2 values, under Bcc, BCC›", "a", "b"],
         ),
-        (
-            FieldView(label="x", value="a", spellings=("B›c",)),
-            ["‹found at B‹U+203A›c›", "a"],
-        ),
+        (FieldView(label="x", value="a", spellings=("B›c",)), ["‹found at B‹U+203A›c›", "a"]),
     ],
 )
 def test_a_value_is_drawn_as_what_it_is(field: FieldView, lines: list[str]) -> None:

@@ -142,10 +142,7 @@ class Room:
     folder: Path
 
     def launch(
-        self,
-        *words: str,
-        reads: Callable[[Client], str] = _read_json,
-        goodbye: str = "",
+        self, *words: str, reads: Callable[[Client], str] = _read_json, goodbye: str = ""
     ) -> Client:
         self.model.script = ScriptedModel()
         if words[0].endswith(".py"):

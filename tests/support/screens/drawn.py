@@ -9,11 +9,7 @@ from aileron_core.console_port.intents import Intent
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER, Layout
-from aileron_tui.draw.context import (
-    equal_calls_section,
-    recent_runs_section,
-    requester_section,
-)
+from aileron_tui.draw.context import equal_calls_section, recent_runs_section, requester_section
 from aileron_tui.draw.drift import full_preview_row
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.header import item_head
@@ -46,12 +42,7 @@ class Drawn:
     """
 
     def __init__(
-        self,
-        state: Snapshot,
-        *,
-        compact: bool = False,
-        seen: bool = True,
-        glyphs: Glyphs = _SIGNS,
+        self, state: Snapshot, *, compact: bool = False, seen: bool = True, glyphs: Glyphs = _SIGNS
     ) -> None:
         """*compact*: as in 80 columns. *seen*: every line was on screen for long enough."""
         self._glyphs = glyphs

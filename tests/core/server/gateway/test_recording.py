@@ -15,14 +15,7 @@ from aileron_core.errors import StorageUnavailable
 from aileron_core.home.layout import Home
 from aileron_core.ids import new_token, token_hash
 from aileron_core.sessions import traffic as traffic_module
-from tests.core.server.gateway.harness import (
-    Gateway,
-    Seen,
-    passing,
-    read_chunk,
-    read_head,
-    writes,
-)
+from tests.core.server.gateway.harness import Gateway, Seen, passing, read_chunk, read_head, writes
 from tests.support.core_harness import open_session, records
 
 CANARY = b"canary-7f3a91"
