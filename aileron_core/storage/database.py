@@ -25,6 +25,7 @@ from aileron_core.storage.open import LOCK_SECONDS, open_reader, open_writer
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 _BATCH = 256
+_LOG_RETRY_SECONDS = 1.0
 SIGNED_HEAD = "signed head"
 """The row of `meta` with the newest head that was signed with the vault's key."""
 
@@ -180,7 +181,7 @@ class Database:
         return int(self._connection.execute("PRAGMA schema_version").fetchone()[0])
 
     def _work(self) -> None:
-        while (first := self._jobs.get()) is not None:
+        while (first := self._next_job()) is not None:
             batch = [first]
             stopping = False
             while len(batch) < _BATCH:
@@ -196,6 +197,14 @@ class Database:
             if stopping:
                 break
         self._connection.close()
+
+    def _next_job(self) -> "_Job[Any] | None":
+        while self._log_holds_deleted:
+            try:
+                return self._jobs.get(timeout=_LOG_RETRY_SECONDS)
+            except queue.Empty:
+                self._empty_log()
+        return self._jobs.get()
 
     def _commit(self, batch: list[_Job[Any]]) -> None:
         head = self._head
@@ -242,7 +251,7 @@ class Database:
         return text
 
     def _empty_log(self) -> None:
-        """Fold the write-ahead log into the file and cut it; a busy reader leaves that to the next commit."""
+        """Fold the write-ahead log into the file and cut it; a busy reader leaves that for later."""
         try:
             # Writers must not wait for it; `connect` waits so long for other locks.
             self._connection.execute("PRAGMA busy_timeout = 0")

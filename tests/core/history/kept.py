@@ -1,5 +1,6 @@
 """A home whose decided and ended calls are sealed, and what its files hold."""
 
+import asyncio
 import sqlite3
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, closing
@@ -44,3 +45,9 @@ class Kept:
 def bytes_of(home: Path) -> bytes:
     """Return what every file of the home holds: database, log of writes, log, exports, copies."""
     return b"".join(path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file())
+
+
+async def log_emptied(core: Core) -> None:
+    """Wait until what was deleted has left the log too: who reads just then holds it up."""
+    while core.app.database._log_holds_deleted:
+        await asyncio.sleep(0.01)

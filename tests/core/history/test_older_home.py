@@ -11,7 +11,7 @@ from aileron_core.audit.read import verify_home
 from aileron_core.storage.open import open_reader
 from aileron_tui.cli.kept_call import read_call
 from tests.core.adversary.test_under_the_vaults_key import unlock
-from tests.core.history.kept import DAY, bytes_of
+from tests.core.history.kept import DAY, bytes_of, log_emptied
 from tests.support.core_harness import Core, Mailbox
 from tests.support.frozen_clock import FrozenClock
 from tests.support.older_home import EXPECTED, write_older_home
@@ -82,6 +82,7 @@ async def test_what_it_sealed_is_moved_while_locked_opened_and_deleted_for_real(
         for run_id in EXPECTED["calls"]:
             call = await core.opened(run_id)
             assert (call.approval.forgotten, call.screens) == (True, ())
+        await log_emptied(core)
         left = bytes_of(old)
         assert not [piece for each in sealed for piece in pieces(each) if piece in left]
         assert (await core.app.audit.verify()).problems == ()

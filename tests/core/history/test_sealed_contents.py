@@ -14,7 +14,7 @@ from aileron_core.console_port.view_models import CallView
 from aileron_core.history.sealing import SealLabel, day_of, seal
 from aileron_core.settings import Settings
 from tests.core.adversary.test_under_the_vaults_key import unlock
-from tests.core.history.kept import DAY, Kept, bytes_of
+from tests.core.history.kept import DAY, Kept, bytes_of, log_emptied
 from tests.support.core_harness import DRAFT, Core, Start, run_on_request, writes
 from tests.support.frozen_clock import FrozenClock
 
@@ -32,6 +32,7 @@ async def sealed_later(core: Core, clock: FrozenClock) -> None:
     clock.advance(61)
     while core.app.contents._swept_at < clock.now():
         await core.app.contents.sweep()
+    await log_emptied(core)
 
 
 def call_text(call: CallView) -> str:

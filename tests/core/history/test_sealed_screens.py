@@ -12,7 +12,7 @@ from aileron_core.console_port.view_models import ApprovalView, DecidedScreenVie
 from aileron_core.history.sealing import SealLabel, seal
 from aileron_core.settings import Settings
 from tests.core.adversary.test_under_the_vaults_key import unlock
-from tests.core.history.kept import DAY, Kept, bytes_of
+from tests.core.history.kept import DAY, Kept, bytes_of, log_emptied
 from tests.support.core_harness import DRAFT, Core, Start
 from tests.support.frozen_clock import FrozenClock
 
@@ -185,6 +185,7 @@ async def test_the_bytes_of_an_erased_day_are_overwritten(kept: Kept) -> None:
         assert kept.holds(piece)
         kept.clock.advance(31 * DAY)
         await core.app.contents.forget_due()
+        await log_emptied(core)
         assert not kept.holds(piece)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -217,3 +217,24 @@ async def test_a_read_cannot_write(tmp_path: Path) -> None:
     async with open_database(tmp_path / "a.db") as database:
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             await database.read(lambda c: c.execute("DELETE FROM meta"))
+
+
+async def test_a_log_that_a_reader_kept_from_being_emptied_is_emptied_once_it_has_read(
+    tmp_path: Path,
+) -> None:
+    """No commit may follow for hours: what was erased must not stay in a file meanwhile."""
+    path = tmp_path / "a.db"
+    async with open_database(path) as database:
+        with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            assert reader.execute("SELECT COUNT(*) FROM audit").fetchone() == (0,)
+            await database.write(erase)
+            assert database._log_holds_deleted
+        while path.with_name("a.db-wal").stat().st_size:
+            await asyncio.sleep(0.01)
+
+
+def erase(tx: Tx) -> None:
+    put_row(tx, "erased")
+    tx.record(put("erased"))
+    tx.erases = True
