@@ -101,7 +101,7 @@ class CallReader:
         if row is stored.row:
             return stored, problem
         recorded = await self.database.read(lambda c: matches_record(c, row))
-        return replace(stored, row=row, recorded=recorded), problem
+        return replace(stored, row=row, recorded=stored.recorded and recorded), problem
 
     def past(self, stored: StoredCall) -> LiveRun:
         """Return a run that is no longer in memory, as its row has it; nothing decides or runs it.

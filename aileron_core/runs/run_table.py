@@ -215,13 +215,17 @@ def forget_contents_before(tx: Tx, moment: float, answered: float = 0.0) -> list
         "(ended_at < ? OR (ended_at < ? AND (delivered = 1 OR gated = 0))) "
         f"AND ({READABLE} OR sealed_day IS NOT NULL) AND {_NOT_FOR_A_PERSON}"
     )
-    query = f"SELECT run_id FROM runs WHERE {due}"  # noqa: S608 - constants of this module
+    query = f"SELECT rowid, run_id FROM runs WHERE {due}"  # noqa: S608 - constants of this module
     parameters = (moment, answered, *_NOT_FOR_A_PERSON_PARAMETERS)
-    runs = [str(run_id) for (run_id,) in tx.execute(query, parameters)]
-    for run_id in runs:
-        tx.execute(f"{_EMPTY}, sealed_day = NULL WHERE run_id = ?", (run_id,))
-        tx.execute(f"DELETE FROM sealed WHERE run_id = ? AND NOT {OF_SCREENS}", (run_id,))  # noqa: S608 - our own constant
-    return runs
+    runs = {int(row): str(run_id) for row, run_id in tx.execute(query, parameters)}
+    for row in runs:
+        # By the row: an id that another program wrote may be no text that can be looked for.
+        tx.execute(
+            f"DELETE FROM sealed WHERE run_id = (SELECT run_id FROM runs WHERE rowid = ?) AND NOT {OF_SCREENS}",  # noqa: S608 - our own constant
+            (row,),
+        )
+        tx.execute(f"{_EMPTY}, sealed_day = NULL WHERE rowid = ?", (row,))
+    return list(runs.values())
 
 
 def forget_screens_before(tx: Tx, day: str, kept: Collection[str]) -> list[str]:

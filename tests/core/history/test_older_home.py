@@ -75,8 +75,8 @@ async def test_what_it_sealed_is_moved_while_locked_opened_and_deleted_for_real(
     held = bytes_of(old)
     assert all(any(piece in held for piece in pieces(each)) for each in sealed)
 
-    (copy,) = (old / "backups").iterdir()
-    os.utime(copy, (LEFT_AT, LEFT_AT))
+    for copy in (old / "backups").iterdir():  # gone already where there was time for that
+        os.utime(copy, (LEFT_AT, LEFT_AT))
     clock.advance(32 * DAY)
     async with Core.open(old, mailbox, accept=False, clock=clock) as core:  # still locked
         for run_id in EXPECTED["calls"]:

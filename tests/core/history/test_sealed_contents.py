@@ -202,6 +202,29 @@ async def test_what_another_program_changed_is_not_shown(kept: Kept, spoil: str,
         assert bool(found) == ("removed" in said)
 
 
+@pytest.mark.parametrize("locked", [True, False])
+async def test_plain_text_beside_what_is_sealed_counts_as_edited(kept: Kept, locked: bool) -> None:
+    """Sealing leaves none: another program wrote it."""
+    async with kept.open() as core:
+        read = (await core.call("get-draft", {"id": DRAFT})).row.run_id
+        await sealed_later(core, kept.clock)
+        kept.keys.locked = locked
+        assert not (await core.opened(read)).edited
+        kept.edit('UPDATE runs SET output = \'{"subject":"forged"}\' WHERE run_id = ?', read)
+        assert (await core.opened(read)).edited
+
+
+async def test_a_run_whose_id_is_no_text_any_more_is_deleted_too(kept: Kept) -> None:
+    async with kept.open() as core:
+        read = (await core.call("get-draft", {"id": DRAFT})).row.run_id
+        await core.call("get-draft", {"id": DRAFT}, key="intact")
+    kept.edit("UPDATE runs SET run_id = CAST(x'3180' AS TEXT) WHERE run_id = ?", read)
+    kept.clock.advance(32 * DAY)
+    async with kept.open() as core:
+        await core.app.contents.forget_due()
+        assert kept.rows("SELECT COUNT(args) + COUNT(output) FROM runs") == [(0,)]
+
+
 async def test_arguments_that_another_program_sealed_are_not_shown(kept: Kept) -> None:
     """The public key is no secret: what counts is the hash on record, which has a key that is sealed too."""
     async with kept.open() as core:
