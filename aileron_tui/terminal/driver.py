@@ -204,6 +204,16 @@ class ConsoleDriver(LinuxDriver):
             return super()._get_terminal_size()
         return (columns, rows) if columns and rows else super()._get_terminal_size()
 
+    def _sigcont_application(self, *arguments: Any) -> None:
+        """Set the terminal up anew, also where this process was stopped without being asked to suspend.
+
+        Textual would then start a second reader, which does not know for how long nobody read, and take
+        the terminal's modes of now for those from before the console. Keys typed meanwhile are dropped.
+        """
+        if self._auto_restart and not self._must_signal_resume:
+            self.suspend_application_mode()
+        super()._sigcont_application(*arguments)
+
     # Input, on the reader's thread
 
     def run_input_thread(self) -> None:

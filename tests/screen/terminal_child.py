@@ -3,9 +3,11 @@
     python -I terminal_child.py INTENTS CONTROL [ITEMS]
 
 Each intent becomes a line of the file INTENTS. Each line of the pipe CONTROL makes something happen:
-`arrive`, `drift`, `theme`, `fault`. ITEMS is how many short calls wait at the start.
+`arrive`, `drift`, `theme`, `fault`; at `stall` no thread runs from when the file `stalled` is there
+beside it until that is gone. ITEMS is how many short calls wait at the start.
 """
 
+import ctypes
 import os
 import sys
 import threading
@@ -77,6 +79,10 @@ def obey(app: AileronApp, port: FilePort, control: Path) -> None:
                     port.tell(ApprovalUpdated(view=replace(first, version=2, drift=drifted(now))))
                 case "theme":
                     app.call_from_thread(setattr, app, "theme", "aileron-light")
+                case "stall":  # one call, which keeps the interpreter's lock
+                    mark = control.with_name("stalled")
+                    wait = f"touch {mark}; while [ -e {mark} ]; do sleep 0.01; done"
+                    ctypes.PyDLL(None).system(wait.encode())
                 case _:
                     session = replace(start().sessions[0], agent=Unsayable("x"), connected=True)
                     port.tell(SessionsUpdated(sessions=(session,)))

@@ -3,6 +3,8 @@
 import os
 import signal
 import sys
+import termios
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,6 +12,7 @@ from time import monotonic, sleep
 
 import pytest
 
+from tests.support.processes import eventually
 from tests.support.terminal import Pty, stop_process
 from tests.support.variants import variants
 
@@ -71,6 +74,23 @@ class Person:
 
     def make(self, happen: str) -> None:
         self._control.write_text(f"{happen}\n")
+
+    @contextmanager
+    def stalled(self) -> Iterator[None]:
+        """No thread of the console runs meanwhile, as on a machine that is busy with something else."""
+        mark = self._control.with_name("stalled")
+        self.make("stall")
+        eventually(mark.exists)
+        try:
+            yield
+        finally:
+            mark.unlink()
+
+    @property
+    def threads(self) -> Counter[str]:
+        """How many threads of each name the console has."""
+        tasks = Path(f"/proc/{self.pty.process.pid}/task").glob("*/comm")
+        return Counter(each.read_text().strip() for each in tasks)
 
     def said(self, since: int, *sentences: str) -> bool:
         """Whether one of them was drawn since then: it stands there for some seconds only."""
@@ -324,11 +344,10 @@ def test_bytes_that_are_no_keys_leave_the_console_alive(sit_down: Sit, answers: 
 def test_a_key_that_was_read_late_decides_nothing(person: Person) -> None:
     """The console stood still: nobody knows when it was pressed, or on what."""
     person.rest()
-    stop_process(person.pty.process.pid)
     since = len(person.pty.raw)
-    person.type(b"a")
-    sleep(0.6)
-    person.pty.process.send_signal(signal.SIGCONT)
+    with person.stalled():
+        person.type(b"a")
+        sleep(0.6)
     person.pty.until(lambda: person.said(since, NOTHING), NOTHING)
     person.wait(SILENCE)
     assert person.decided == []
@@ -338,11 +357,29 @@ def test_a_key_that_was_read_late_decides_nothing(person: Person) -> None:
 def test_a_key_that_was_read_late_and_decides_nothing_is_not_lost(person: Person) -> None:
     """One press is enough to change the view, however busy the machine is."""
     person.rest()
-    stop_process(person.pty.process.pid)
-    person.type(b"2")
-    sleep(0.6)
-    person.pty.process.send_signal(signal.SIGCONT)
+    with person.stalled():
+        person.type(b"2")
+        sleep(0.6)
     person.pty.shows("Newest first")
+
+
+def test_what_is_typed_while_the_process_is_stopped_is_dropped(person: Person) -> None:
+    """SIGCONT leaves one reader, and the modes of the terminal from before the console come back."""
+    person.rest()
+    before = person.threads
+    for _ in range(3):
+        stop_process(person.pty.process.pid)
+        person.type(b"aq2")
+        sleep(0.6)
+        since = len(person.pty.raw)
+        person.pty.process.send_signal(signal.SIGCONT)
+        person.pty.until(lambda at=since: person.said(at, "\x1b[?1049h"), "the terminal set up")
+        person.rest()
+    assert (person.decided, person.threads) == ([], before)
+    person.press(b"q", lambda: person.pty.process.poll() is not None, "its end")
+    modes = termios.tcgetattr(person.pty.slave)[3]
+    assert modes & termios.ICANON
+    assert modes & termios.ECHO
 
 
 def test_a_fault_of_the_screen_ends_with_a_sentence_and_restores_the_terminal(
