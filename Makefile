@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN    := .venv/bin
-# Three workers a core of the machines that run this, and one for what waits for real terminals and agents.
+# Two workers a core of the machines that run this, and one for what waits for real terminals and agents.
 WORKERS := 4
 REAL_WORKERS := 2
 # Its bytecode is kept: without, each worker compiles every module and rewrites every assert anew.
@@ -26,6 +26,8 @@ node: setup  ## fetch the official TypeScript MCP client and conformance suite (
 	@$(BIN)/python .ci/node.py
 
 test: node  ## run the whole suite (about 15 minutes on 2 cores)
+	@for part in tests/core "tests/agents tests/fast tests/process tests/screen"; do \
+		$(BIN)/python -m pytest -q --collect-only $$part > /dev/null & done; wait # once, not in each worker
 	$(PYTEST) -m "not real"
 	$(REAL) tests/agents tests/process tests/screen
 

@@ -204,15 +204,20 @@ class ConsoleDriver(LinuxDriver):
             return super()._get_terminal_size()
         return (columns, rows) if columns and rows else super()._get_terminal_size()
 
-    def _sigcont_application(self, *arguments: Any) -> None:
+    def _sigcont_application(self, *_: object) -> None:
+        # Not here: what this signal interrupted may hold a lock that it would need.
+        self._loop.call_soon_threadsafe(self._set_up_again)
+
+    def _set_up_again(self) -> None:
         """Set the terminal up anew, also where this process was stopped without being asked to suspend.
 
         Textual would then start a second reader, which does not know for how long nobody read, and take
         the terminal's modes of now for those from before the console. Keys typed meanwhile are dropped.
         """
-        if self._auto_restart and not self._must_signal_resume:
-            self.suspend_application_mode()
-        super()._sigcont_application(*arguments)
+        if self._auto_restart:
+            if not self._must_signal_resume:
+                self.suspend_application_mode()
+            self.resume_application_mode()
 
     # Input, on the reader's thread
 
