@@ -19,6 +19,7 @@ from aileron_core.console.records import ConsoleRecords, StorageMonitor
 from aileron_core.console.vault_service import VaultService, Way
 from aileron_core.console.view_mapping import records_from
 from aileron_core.console_port.account_intents import AccountIntent, ModelKeyIntent
+from aileron_core.console_port.devices import ConfirmDevice, EndDevice, MakeLink
 from aileron_core.console_port.events import (
     CoreEvent,
     IntentRefused,
@@ -57,7 +58,7 @@ from aileron_core.console_port.intents import (
     WithdrawAcceptance,
 )
 from aileron_core.credentials.model_keys import ModelKeys
-from aileron_core.errors import AileronError, NotFound, StorageUnavailable
+from aileron_core.errors import AileronError, NotFound, StorageUnavailable, Unavailable
 from aileron_core.events import EventBus
 from aileron_core.hash_words import two_words
 from aileron_core.history.sealed_screens import SealedScreens
@@ -227,6 +228,8 @@ class ConsoleService:
                 self.events.publish(await self.emergency_stop.stop_everything())
             case EndSession() | AllowHost():
                 await self._about_a_session(intent)
+            case MakeLink() | ConfirmDevice() | EndDevice():
+                raise Unavailable("This console pairs no devices.")
             case ReadApprovals():
                 await self.publisher.publish_approvals_after(intent.requested_at, intent.run_id)
             case (

@@ -10,6 +10,7 @@ from aileron_core.console_port.account_views import (
     LoginUpdated,
     ModelKeysRead,
 )
+from aileron_core.console_port.devices import DevicesUpdated, DeviceView, LinkMade
 from aileron_core.console_port.view_models import (
     ApprovalView,
     CallView,
@@ -109,6 +110,7 @@ class Snapshot:
     """`config.toml` is known to be the person's: there is no vault, or it has verified with its key."""
     inspects_models: bool = False
     """With `[gateway] inspect`, the names of tools that models call are read; always shown."""
+    devices: tuple[DeviceView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +288,8 @@ CoreEvent: TypeAlias = (
     | AccountRefused
     | LoginUpdated
     | ModelKeysRead
+    | LinkMade
+    | DevicesUpdated
     | IntentRefused
     | CoreLost
 )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from aileron_core.console_port.account_intents import AccountIntent, ModelKeyIntent
+from aileron_core.console_port.devices import DeviceIntent
 from aileron_core.console_port.view_models import HistoryCursor, HistoryQuery
 from aileron_core.vault.secret import Secret
 
@@ -315,5 +316,6 @@ Intent: TypeAlias = (
     | CountCalls
     | VerifyAudit
     | ExportAudit
+    | DeviceIntent
     | CommandIntent
 )

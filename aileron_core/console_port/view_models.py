@@ -148,6 +148,10 @@ class ApprovalView:
 
     decided_at: float | None = None
     decided_by: str = ""
+    hand: str = ""
+    """With which a person decided it: `console`, `attached 2`, or a paired device's three words.
+
+    Empty where nobody decided it, or no record says."""
     reason: str = ""
     """What the person wrote on denying."""
     op_hosts: tuple[str, ...] = ()
