@@ -22,6 +22,7 @@ from aileron_core.console.account_commands import AccountCommands
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
 from aileron_core.console.call_reader import CallReader
+from aileron_core.console.device_service import DeviceService
 from aileron_core.console.head_signing import HeadSigning
 from aileron_core.console.history_reader import HistoryReader
 from aileron_core.console.publisher import EventPublisher
@@ -211,6 +212,10 @@ class _Base:
         own, usual = self.options.settings.vault, Settings().vault
         return self._in_force(own.lock_minutes, usual.lock_minutes)
 
+    def review_origins(self) -> tuple[str, ...]:
+        """Return `review.origins`, none before a person accepted them: a link would lead there."""
+        return self.options.settings.review_origins if self.accepted_settings.count else ()
+
     def rehearse(self) -> Rehearse:
         """Return `builtin.bash.rehearse`; not `never` before a person accepted it."""
         own = self.options.settings.rehearse
@@ -287,6 +292,14 @@ class _Reports:
         self.storage = StorageMonitor(base.events, self.records)
         self.address = ConsoleAddress(base.home, database, clock, self.records)
         self.audit = AuditReader(base.home, database, clock, base.signing)
+        self.devices = DeviceService(
+            clock=clock,
+            events=base.events,
+            records=self.records,
+            address=self.address,
+            sessions=base.sessions,
+            origins=base.review_origins,
+        )
 
 
 class _Files:
@@ -499,6 +512,7 @@ class _Commands:
             calls=calls,
             history=HistoryReader(calls=calls, clock=base.clock),
             undo=reports.undo,
+            devices=reports.devices,
             screens=base.screens,
             vault=reports.vault,
         )
@@ -542,6 +556,7 @@ class App:
         self.storage = reports.storage
         self.address = reports.address
         self.audit = reports.audit
+        self.devices = reports.devices
 
         files = _Files(base, self.publisher)
         self.connectors = files.connectors
@@ -703,6 +718,7 @@ class App:
             self.contents.forget_due,
             self.contents.sweep,
             self.vault_service.lock_if_idle,
+            self.devices.sweep,
             self._anchor_signed_head,
             self.storage.probe,
         )
@@ -730,6 +746,7 @@ class App:
             await self.tool_calls.sweep(everything=True)
             await self.gate.refused_calls.sweep(everything=True)
             await self.gate.record_repeats(everything=True)
+            await self.devices.end_all("the console stopped")
             await self.records.record_stop()
         with suppress(AileronError, OSError):
             await asyncio.to_thread(self.signing.anchor)

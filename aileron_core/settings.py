@@ -144,6 +144,8 @@ class Settings:
     """`host:port`, or `host` for port 443: what `--sandbox=hosts` reaches besides the agent's own hosts."""
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     vault: VaultSettings = field(default_factory=VaultSettings)
+    review_origins: tuple[str, ...] = ()
+    """Where a person's proxy serves the review page besides the console's own address: `https://name`, no path."""
     rehearse: Rehearse = "ask"
     """`[builtin.bash]`: which commands are rehearsed: those that a person is asked about, all, or none."""
     text: str = field(default="", compare=False, repr=False)
@@ -165,6 +167,7 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "history": frozenset({"days"}),
     "log": frozenset({"level", "max_mib", "keep"}),
     "notify": frozenset({"osc9", "command"}),
+    "review": frozenset({"origins"}),
     "vault": frozenset({"lock_minutes"}),
     "launch": frozenset({*AGENT_NAMES, "read", "write", "hide", "hosts"}),
     "gateway": frozenset(
@@ -179,12 +182,15 @@ MAX_HOSTS = 200
 """Entries of `launch.hosts` at most."""
 MAX_COMMAND = 64
 """Words of `notify.command` at most."""
+MAX_ORIGINS = 4
+"""Entries of `review.origins` at most."""
 ARM_MS_RANGE = (250, 10_000)
 LOCK_MINUTES_RANGE = (0, 24 * 60)
 MAX_HISTORY_DAYS = 3650
 _HOST = re.compile(
     r"(?=[^:]*[A-Za-z])[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?(?::[1-9]\d{0,4})?"
 )
+_ORIGIN = re.compile(r"https://[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::[1-9]\d{0,4})?")
 _LISTEN = re.compile(r"127\.0\.0\.1:(\d{1,5})")
 
 
@@ -309,6 +315,7 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
         vault=VaultSettings(
             lock_minutes=vault.whole_number("lock_minutes", 60, *LOCK_MINUTES_RANGE)
         ),
+        review_origins=_origins(_SettingsTable(path, "review", content, problems)),
         rehearse=_rehearse(_SettingsTable(path, "builtin", content, problems)),
         history_days=history.whole_number("days", 30, 0, MAX_HISTORY_DAYS),
     )
@@ -425,6 +432,20 @@ def _hosts(table: _SettingsTable) -> tuple[str, ...]:
         table.refuse(
             "hosts",
             f'must be a list of at most {MAX_HOSTS} names of hosts, such as ["github.com:443"]',
+        )
+        return ()
+    return tuple(found)
+
+
+def _origins(table: _SettingsTable) -> tuple[str, ...]:
+    found = table.value("origins", [])
+    valid = _are_words(found) and all(map(_ORIGIN.fullmatch, found)) and len(found) <= MAX_ORIGINS
+    # A browser leaves the usual port out, so one that names it would never be met.
+    if not valid or any(each.endswith(":443") for each in found):
+        table.refuse(
+            "origins",
+            f'must be a list of at most {MAX_ORIGINS} origins, such as ["https://box.example"]: '
+            "https, in lower case, without a path or the port 443",
         )
         return ()
     return tuple(found)

@@ -115,6 +115,12 @@ class AuditEvent(StrEnum):
     VAULT_REPLACED = "vault.replaced"
     """What was unlocked is an older copy of the vault than the record knows."""
 
+    DEVICE_PAIRED = "device.paired"
+    """A person compared its words and confirmed it: it may show what waits, and decide."""
+    DEVICE_REFUSED = "device.refused"
+    """It came with a right link, and was not confirmed."""
+    DEVICE_ENDED = "device.ended"
+
     CONSOLE_STARTED = "console.started"
     CONSOLE_STOPPED = "console.stopped"
     CONSOLE_PORT = "console.port"
@@ -188,6 +194,7 @@ _OF_PEOPLE = frozenset(
         AuditEvent.VAULT_PASSPHRASE_CHANGED,
         AuditEvent.VAULT_KEYRING_ALLOWED,
         AuditEvent.VAULT_KEYRING_FORGOTTEN,
+        AuditEvent.DEVICE_PAIRED,
         AuditEvent.CONSOLE_PAUSED,
         AuditEvent.CONSOLE_RESUMED,
         AuditEvent.CONSOLE_EVERYTHING_STOPPED,

@@ -13,6 +13,7 @@ from aileron_core.console.account_commands import AccountCommands
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
 from aileron_core.console.call_reader import CallReader
+from aileron_core.console.device_service import DeviceService
 from aileron_core.console.history_reader import HistoryReader
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords, StorageMonitor
@@ -58,7 +59,8 @@ from aileron_core.console_port.intents import (
     WithdrawAcceptance,
 )
 from aileron_core.credentials.model_keys import ModelKeys
-from aileron_core.errors import AileronError, NotFound, StorageUnavailable, Unavailable
+from aileron_core.devices.signed import CONSOLE, Hand
+from aileron_core.errors import AileronError, NotFound, StorageUnavailable
 from aileron_core.events import EventBus
 from aileron_core.hash_words import two_words
 from aileron_core.history.sealed_screens import SealedScreens
@@ -111,6 +113,7 @@ class ConsoleService:
     calls: CallReader
     history: HistoryReader
     undo: UndoService
+    devices: DeviceService
     screens: SealedScreens
     vault: VaultService
 
@@ -141,6 +144,7 @@ class ConsoleService:
             paused_at=self.pause.paused_since,
             vault=self.vault.status(),
             accounts=self.accounts.accounts(),
+            devices=self.devices.views(),
         )
 
     def status(self) -> dict[str, Any]:
@@ -225,11 +229,11 @@ class ConsoleService:
             case SetPause():
                 await self._set_pause(on=intent.paused)
             case StopEverything():
-                self.events.publish(await self.emergency_stop.stop_everything())
+                await self._stop_everything()
             case EndSession() | AllowHost():
                 await self._about_a_session(intent)
             case MakeLink() | ConfirmDevice() | EndDevice():
-                raise Unavailable("This console pairs no devices.")
+                await self.devices.carry_out(intent)
             case ReadApprovals():
                 await self.publisher.publish_approvals_after(intent.requested_at, intent.run_id)
             case (
@@ -282,7 +286,7 @@ class ConsoleService:
         approvals = self.approvals
         match intent:
             case Approve() | Deny():
-                await self._decide(intent)
+                await self.decide(intent)
             case RefreshPreview():
                 await approvals.refresh(intent.approval_id)
             case RefetchPreview():
@@ -298,8 +302,12 @@ class ConsoleService:
             case StopRun():
                 await approvals.stop(intent.run_id)
 
-    async def _decide(self, intent: Approve | Deny) -> None:
-        """Approve or deny, then keep what was shown."""
+    async def decide(self, intent: Approve | Deny, hand: Hand = CONSOLE) -> None:
+        """Approve or deny with *hand*, then keep what was shown.
+
+        Raises:
+            AileronError: nothing was decided; the message is written for the person.
+        """
         run, at = self.registry.by_approval(intent.approval_id), self.clock.now()
         on_screen = isinstance(intent, Approve) or intent.on_screen
         shown = self.publisher.view(run) if run is not None and on_screen else None
@@ -309,9 +317,10 @@ class ConsoleService:
                 intent.digest,
                 unseen_lines=intent.unseen_lines,
                 remember=intent.remember,
+                hand=hand,
             )
         else:
-            await self.approvals.deny(intent.approval_id, intent.reason)
+            await self.approvals.deny(intent.approval_id, intent.reason, hand)
         if shown is None or (isinstance(intent, Approve) and shown.digest != intent.digest):
             return
         try:
@@ -390,6 +399,13 @@ class ConsoleService:
             raise StorageUnavailable(
                 f"All calls are on hold, but that could not be recorded: {error.message}"
             ) from error
+
+    async def _stop_everything(self) -> None:
+        """Stop what runs and waits, whatever becomes of the record that devices ended, which they do first."""
+        try:
+            await self.devices.end_all("a person stopped everything", by="person")
+        finally:
+            self.events.publish(await self.emergency_stop.stop_everything())
 
     async def _about_a_session(self, intent: EndSession | AllowHost) -> None:
         if isinstance(intent, AllowHost):

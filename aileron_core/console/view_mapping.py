@@ -120,6 +120,7 @@ def approval_view(
         awaits_acknowledgement=run.awaits_acknowledgement,
         decided_at=row.decided_at,
         decided_by=row.decided_by or "",
+        hand=run.hand if row.decided_by == "person" else "",
         reason=row.reason or "",
         outcome=_outcome(run),
         ended_at=row.ended_at,

@@ -1,9 +1,9 @@
 """A person's other devices on the port: how one is paired, confirmed and ended, and how it is shown."""
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-DeviceKind: TypeAlias = Literal["page", "console"]
+from aileron_core.devices import DeviceKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,8 @@ class LinkMade:
     """The review page's address with the link's secret behind `#`: for a browser alone, never a log."""
     expires_at: float
     """Epoch seconds."""
+    elsewhere: str = field(default="", repr=False)
+    """The same at the first of `[review] origins`, for a device that is not on this machine; empty without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from aileron_core import tasks
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
+from aileron_core.devices.signed import CONSOLE, Hand
 from aileron_core.errors import AileronError, Conflict, NotFound, StorageUnavailable
 from aileron_core.runs import run_table
 from aileron_core.runs.approved import ApprovedRunner
@@ -47,7 +48,13 @@ class ApprovalService:
     remembered: RememberedCalls
 
     async def approve(
-        self, approval_id: str, digest: str, *, unseen_lines: int = 0, remember: bool = False
+        self,
+        approval_id: str,
+        digest: str,
+        *,
+        unseen_lines: int = 0,
+        remember: bool = False,
+        hand: Hand = CONSOLE,
     ) -> None:
         """Take a person's yes to exactly *digest*, durably, and carry it out in the background.
 
@@ -88,7 +95,9 @@ class ApprovalService:
             details: dict[str, Json] = {
                 "unseen_lines": unseen_lines,
                 "preview": run.preview.status,
+                **hand.details(),
             }
+            run.hand = hand.name
             at = self.clock.now()
             try:
                 await self.store.transition(
@@ -120,7 +129,7 @@ class ApprovalService:
             self.remembered.forget(run.row.session_id, run.row.action, run.args_sha256)
             self.accounts_may_have_changed()
 
-    async def deny(self, approval_id: str, reason: str) -> None:
+    async def deny(self, approval_id: str, reason: str, hand: Hand = CONSOLE) -> None:
         """Take a person's no; during a recheck it wins.
 
         Raises:
@@ -130,11 +139,13 @@ class ApprovalService:
         run = self._live_run(approval_id)
         async with run.lock:
             self._require_open(run)
+            run.hand = hand.name
             await self._end(
                 run,
                 RunEvent.DENY,
                 AuditEvent.APPROVAL_DENIED,
                 f"A person denied {run.row.action_name}",
+                hand.details(),
                 reason=self._reason(reason),
                 decided_at=self.clock.now(),
                 decided_by="person",
@@ -282,10 +293,16 @@ class ApprovalService:
         )
 
     async def _end(
-        self, run: LiveRun, event: RunEvent, audit_event: AuditEvent, summary: str, **changes: Any
+        self,
+        run: LiveRun,
+        event: RunEvent,
+        audit_event: AuditEvent,
+        summary: str,
+        details: dict[str, Json] | None = None,
+        **changes: Any,
     ) -> None:
         await self.store.transition(
-            run, event, audit_event, summary, ended_at=self.clock.now(), **changes
+            run, event, audit_event, summary, details, ended_at=self.clock.now(), **changes
         )
         self.registry.mark_finished(run)
 
@@ -304,11 +321,11 @@ class ApprovalService:
 
     def _require_waiting(self, run: LiveRun) -> None:
         if not run.is_waiting:
-            raise _too_late(run.row)
+            raise _too_late(run.row, run.hand)
 
     def _require_open(self, run: LiveRun) -> None:
         if run.row.state not in UNDECIDED:
-            raise _too_late(run.row)
+            raise _too_late(run.row, run.hand)
 
     async def _stored(self, session_id: str, approval_id: str) -> RunRecord:
         row = await self.database.read(
@@ -320,10 +337,13 @@ class ApprovalService:
         return row
 
 
-def _too_late(row: RunRecord) -> Conflict:
+def _too_late(row: RunRecord, hand: str = "") -> Conflict:
+    """Return the refusal of an answer to *row*; *hand*: with what a person answered it before."""
     outcome = str(row.state)
     what = "was answered" if row.state in FINAL or row.state is RunState.CHECKING else "has begun"
+    whose = " in the console" if hand == CONSOLE.name else f" by {hand}" if hand else ""
+    whose = whose if row.decided_by == "person" else ""
     return Conflict(
-        f"{row.approval_id} {what} already: {outcome}. Nothing changed.",
+        f"{row.approval_id} {what} already{whose}: {outcome}. Nothing changed.",
         details={"outcome": outcome},
     )

@@ -137,6 +137,8 @@ class LiveRun:
     """By FQN, the binding that a person picked for this call."""
     undo: str = ""
     """How what it did is taken back (`OpResult.undo`), until `runs.undo` has it."""
+    hand: str = ""
+    """With what a person answered it last (`Hand.name`); empty where none did, or no record says."""
     recorded_rule: str = ""
     """Of a run of an earlier process: what its record says that the rules said."""
     claims: tuple[tuple[str, str], ...] = ()

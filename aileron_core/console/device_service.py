@@ -1,0 +1,205 @@
+"""Pairing, confirming and ending devices: on record, and published to front ends."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from aileron_core.audit.events import Actor, AuditEvent
+from aileron_core.clock import Clock
+from aileron_core.console.address import ConsoleAddress
+from aileron_core.console.records import ConsoleRecords
+from aileron_core.console_port.devices import (
+    ConfirmDevice,
+    DeviceIntent,
+    DevicesUpdated,
+    DeviceView,
+    EndDevice,
+    LinkMade,
+    MakeLink,
+)
+from aileron_core.console_port.events import CoreEvent
+from aileron_core.devices.pairing import LINK_SECONDS, Device, Pairings, Program
+from aileron_core.errors import AileronError, Forbidden, NotFound
+from aileron_core.events import EventBus
+from aileron_core.sessions.processes import is_ancestor, pids_at, read_process
+from aileron_core.sessions.registry import SessionRegistry
+
+_log = logging.getLogger(__name__)
+Address: TypeAlias = tuple[str, int]
+_OF_A_SESSION: Final = "A program of an agent's session tried to pair a device"
+
+
+class DeviceService:
+    """The devices of this console, and what a person does with them.
+
+    Args:
+        origins: where the review page is served besides the console's own address (`[review] origins`).
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        events: EventBus[CoreEvent],
+        records: ConsoleRecords,
+        address: ConsoleAddress,
+        sessions: SessionRegistry,
+        origins: Callable[[], Sequence[str]],
+    ) -> None:
+        self._clock = clock
+        self._events = events
+        self._records = records
+        self._address = address
+        self._sessions = sessions
+        self._origins = origins
+        self.pairings = Pairings(clock=clock, changed=self._changed)
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Every origin that the review page may have."""
+        return (self._address.url, *self._origins())
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The Host headers of requests for the review page."""
+        elsewhere = (each.removeprefix("https://") for each in self._origins())
+        return self._address.hosts.union(elsewhere)
+
+    # A person's intents
+
+    async def carry_out(self, intent: DeviceIntent) -> None:
+        """Carry out *intent*, of a person at a console.
+
+        Raises:
+            AileronError: it did nothing; the message is written for the person.
+        """
+        match intent:
+            case MakeLink():
+                self._make_link()
+            case ConfirmDevice():
+                device = self.pairings.require_words(intent.device_id, intent.words)
+                summary = f"A person confirmed a device: {device.name}"
+                await self._record(AuditEvent.DEVICE_PAIRED, summary, device)
+                self.pairings.confirm(device)
+            case EndDevice():
+                device = self.pairings.end(intent.device_id)
+                if device is None:
+                    raise NotFound("That device is gone already. Nothing changed.")
+                await self._record_end(device, "a person ended it", by="person")
+
+    def _make_link(self) -> None:
+        fragment = f"/review#{self.pairings.make_link()}"
+        elsewhere = next(iter(self._origins()), "")
+        self._events.publish(
+            LinkMade(
+                url=self._address.url + fragment,
+                elsewhere=elsewhere and elsewhere + fragment,
+                expires_at=self._clock.now() + LINK_SECONDS,
+            )
+        )
+
+    # What a device does
+
+    async def redeem(
+        self, secret: str, commitment: bytes, client: Address | None, server: Address | None
+    ) -> Device:
+        """Use a link up for a device whose request came from *client*.
+
+        Raises:
+            Forbidden: no such link waits, or it is a program of a session: then the link is used up.
+            Conflict: there are as many devices as there may be.
+            StorageUnavailable: a refusal could not be recorded.
+        """
+        self.pairings.require_link(secret)
+        pids = frozenset[int]()
+        if client is not None and server is not None:
+            pids = await asyncio.to_thread(pids_at, client, server)
+        if any(self._is_of_a_session(pid) for pid in pids):
+            self.pairings.use_up(secret)
+            extra = {"pids": sorted(pids)}
+            await self._records.record(
+                AuditEvent.DEVICE_REFUSED, _OF_A_SESSION, by="aileron", extra=extra
+            )
+            raise Forbidden("A program of an agent's session cannot pair a device.")
+        return self.pairings.redeem(secret, commitment, _program(pids))
+
+    def _is_of_a_session(self, pid: int) -> bool:
+        owners = (session.pid for session in self._sessions.all())
+        return any(owner is not None and is_ancestor(owner, pid) for owner in owners)
+
+    async def reveal(self, device_id: str, point: bytes, random: bytes) -> Device:
+        """Take the key that a device committed to.
+
+        Raises:
+            Unauthorized: there is no such device, or this is not its key: then the pairing is over.
+        """
+        before = self.pairings.devices()
+        try:
+            return self.pairings.reveal(device_id, point, random)
+        except AileronError:
+            for each in before:
+                if each.ended.is_set():
+                    await self._record_end(each, "it showed another key than it had fixed")
+            raise
+
+    # Ends
+
+    async def end_all(self, why: str, *, by: Actor = "aileron") -> None:
+        """End every link and device at once, then record it.
+
+        Raises:
+            StorageUnavailable: they have ended; it could not be recorded.
+        """
+        for device in self.pairings.end_all():
+            await self._record_end(device, why, by=by)
+
+    async def sweep(self) -> None:
+        """End the devices that are gone or idle. Called every half second."""
+        for device in self.pairings.sweep():
+            await self._record_end(device, "it was not used any more")
+
+    async def _record_end(self, device: Device, why: str, *, by: Actor = "aileron") -> None:
+        if device.confirmed.is_set():
+            event, summary = AuditEvent.DEVICE_ENDED, f"The device {device.name} ended: {why}"
+        else:
+            event, summary = AuditEvent.DEVICE_REFUSED, f"A device was not confirmed: {why}"
+        await self._record(event, summary, device, by=by)
+
+    async def _record(
+        self, event: AuditEvent, summary: str, device: Device, *, by: Actor | None = None
+    ) -> None:
+        program = device.program
+        extra: dict[str, Any] = {"device": device.device_id, "kind": device.kind}
+        extra |= {"words": list(device.words), "device_key": device.point.hex()}
+        extra |= {"pid": program.pid, "executable": program.executable}
+        await self._records.record(event, summary, by=by, extra=extra)
+
+    # Views
+
+    def views(self) -> tuple[DeviceView, ...]:
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        return tuple(
+            DeviceView(
+                device_id=each.device_id,
+                kind=each.kind,
+                words=each.words,
+                program=each.program.executable,
+                pid=each.program.pid,
+                confirmed=each.confirmed.is_set(),
+                paired_at=each.paired_at,
+                used_at=now - (monotonic - each.used_at),
+            )
+            for each in self.pairings.devices()
+        )
+
+    def _changed(self) -> None:
+        self._events.publish(DevicesUpdated(devices=self.views()))
+
+
+def _program(pids: frozenset[int]) -> Program:
+    """Return the program that holds a connection; of several processes the oldest, which started the others."""
+    if not pids:
+        return Program()
+    process = read_process(min(pids))
+    return Program(pid=min(pids), executable=process.executable if process else "")

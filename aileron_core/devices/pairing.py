@@ -1,0 +1,255 @@
+"""Pairs a device: a link that works once, a key that the device makes, three words on both screens.
+
+A link alone opens nothing. The device commits to its key before it learns the console's part of the words,
+or it could try keys until the words are those of another; then a person compares the words. All of it is in
+memory and ends with the console. Nothing here waits or writes.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from aileron_core.clock import Clock
+from aileron_core.devices import DeviceKind
+from aileron_core.devices.signed import MAX_NUMBER, is_key, is_signed, request_text
+from aileron_core.errors import Conflict, Forbidden, NotFound, Unauthorized
+from aileron_core.hash_words import three_words
+
+LINK_SECONDS: Final = 60.0
+IDLE_SECONDS: Final = 30 * 60.0
+GONE_SECONDS: Final = 60.0
+"""Without a request or an open stream: the tab was closed."""
+CONFIRM_SECONDS: Final = 5 * 60.0
+"""How long a person has for confirming a device."""
+MOST_DEVICES: Final = 4
+_WORDS: Final = b"aileron pairing v1\0"
+_WRONG_LINK: Final = "This link does not open anything. Make a new one in the console."
+_NOT_PAIRED: Final = "This device is not paired. Pair it again in the console."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """The program at the other end of a connection, as the kernel knows it."""
+
+    pid: int | None = None
+    executable: str = ""
+    """Empty where it cannot be known: another user's, another machine's, macOS."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Device:
+    """One device that redeemed a link."""
+
+    device_id: str
+    kind: DeviceKind
+    program: Program
+    commitment: bytes
+    link_sha256: bytes
+    nonce: bytes
+    paired_at: float
+    """Epoch seconds."""
+    used_at: float
+    """Monotonic: of its last request since it was confirmed."""
+    words: tuple[str, ...] = ()
+    """Empty until it has shown its key."""
+    point: bytes = b""
+    """Its public key; empty as well until then."""
+    confirmed: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    number: int = -1
+    """Of its last request."""
+    streams: int = 0
+    """How many it has open."""
+
+    @property
+    def name(self) -> str:
+        """How decisions name it."""
+        return "-".join(self.words)
+
+
+@dataclass(slots=True, kw_only=True)
+class Pairings:
+    """The links and the devices of one start of a console."""
+
+    clock: Clock
+    changed: Callable[[], object]
+    """Called whenever a device is there, shows its key, is confirmed, or ends."""
+    start: str = field(default_factory=lambda: secrets.token_hex(16))
+    """Names this start: what was signed for another is worth nothing here."""
+    _links: dict[bytes, float] = field(default_factory=dict[bytes, float])
+    """SHA-256 of a link's secret, and until when it works (monotonic)."""
+    _devices: dict[str, Device] = field(default_factory=dict[str, Device])
+
+    def make_link(self) -> str:
+        """Return the secret of a new link, 32 hexadecimal digits; it works once, for a minute."""
+        secret = secrets.token_hex(16)
+        self._links[_hashed(secret)] = self.clock.monotonic() + LINK_SECONDS
+        return secret
+
+    def require_link(self, secret: str) -> None:
+        """Check that a link of this secret waits, and that there is room. Nothing is used up.
+
+        Raises:
+            Forbidden: no such link waits.
+            Conflict: there are as many devices as there may be.
+        """
+        if self._links.get(_hashed(secret), 0.0) <= self.clock.monotonic():
+            raise Forbidden(_WRONG_LINK)
+        if len(self._devices) >= MOST_DEVICES:
+            raise Conflict(
+                f"{MOST_DEVICES} devices are paired, and no more can be. End one in the console first."
+            )
+
+    def use_up(self, secret: str) -> None:
+        """End a link, as `require_link` accepted it.
+
+        Raises:
+            Forbidden: another request was first.
+        """
+        if self._links.pop(_hashed(secret), None) is None:
+            raise Forbidden(_WRONG_LINK)
+
+    def redeem(
+        self, secret: str, commitment: bytes, program: Program, kind: DeviceKind = "page"
+    ) -> Device:
+        """Use a link up for a device that has fixed its key.
+
+        Args:
+            commitment: SHA-256 of the key's point and 32 random bytes.
+
+        Raises:
+            Forbidden, Conflict: as of `require_link`.
+        """
+        self.require_link(secret)
+        self.use_up(secret)
+        device = Device(
+            device_id=f"dev-{secrets.token_hex(8)}",
+            kind=kind,
+            program=program,
+            commitment=commitment,
+            link_sha256=_hashed(secret),
+            nonce=secrets.token_bytes(16),
+            paired_at=self.clock.now(),
+            used_at=self.clock.monotonic(),
+        )
+        self._devices[device.device_id] = device
+        self.changed()
+        return device
+
+    def reveal(self, device_id: str, point: bytes, random: bytes) -> Device:
+        """Take the key that the device committed to; its words are known from then on.
+
+        Raises:
+            Unauthorized: there is no such device, or it has a key, or this is not it: then the pairing is over.
+        """
+        device = self._devices.get(device_id)
+        if device is None or device.point:
+            raise Unauthorized(_NOT_PAIRED)
+        committed = hashlib.sha256(point + random).digest()
+        if not hmac.compare_digest(committed, device.commitment) or not is_key(point):
+            self.end(device_id)
+            raise Unauthorized(_NOT_PAIRED)
+        # Each part has a length of its own, so nothing has to stand between them.
+        said = (self.start.encode(), device.link_sha256, device.nonce, device_id.encode())
+        device.words = three_words(
+            hashlib.sha256(b"".join((_WORDS, *said, point, random))).digest()
+        )
+        device.point = point
+        self.changed()
+        return device
+
+    def find(self, device_id: str) -> Device:
+        """Return a device.
+
+        Raises:
+            NotFound: it has ended, or never was.
+        """
+        device = self._devices.get(device_id)
+        if device is None:
+            raise NotFound("That device is gone. Nothing changed.")
+        return device
+
+    def require_words(self, device_id: str, words: tuple[str, ...]) -> Device:
+        """Return a device whose words a person saw.
+
+        Raises:
+            NotFound: there is no such device.
+            Conflict: its words are others, or not known yet.
+        """
+        device = self.find(device_id)
+        if not device.words or device.words != words:
+            raise Conflict("The device shows other words. It was not confirmed.")
+        return device
+
+    def confirm(self, device: Device) -> None:
+        """Let *device* show and decide from now on, if it has not ended meanwhile."""
+        if self._devices.get(device.device_id) is device:
+            device.used_at = self.clock.monotonic()
+            device.confirmed.set()
+            self.changed()
+
+    def authenticate(
+        self, device_id: str, number: int, signature: bytes, path: str, body: bytes
+    ) -> Device:
+        """Return the device that signed a POST request, confirmed or not, and use its number up.
+
+        Raises:
+            Unauthorized: no such device signed it, or it was sent before.
+        """
+        device = self._devices.get(device_id)
+        if device is None or not device.point or not device.number < number <= MAX_NUMBER:
+            raise Unauthorized(_NOT_PAIRED)
+        text = request_text(self.start, "POST", path, number, body)
+        if not is_signed(device.point, signature, text):
+            raise Unauthorized(_NOT_PAIRED)
+        device.number = number
+        if device.confirmed.is_set():
+            device.used_at = self.clock.monotonic()
+        return device
+
+    def require_confirmed(self, device: Device) -> None:
+        """Check that a person has confirmed *device*, and that it has not ended.
+
+        Raises:
+            Unauthorized: it is not so.
+        """
+        if not device.confirmed.is_set() or device.ended.is_set():
+            raise Unauthorized(_NOT_PAIRED)
+
+    def end(self, device_id: str) -> Device | None:
+        """End a pairing at once, with its open streams; return the device, if there was one."""
+        device = self._devices.pop(device_id, None)
+        if device is not None:
+            device.ended.set()
+            self.changed()
+        return device
+
+    def end_all(self) -> tuple[Device, ...]:
+        """End every link and every pairing, and return the devices."""
+        self._links.clear()
+        return tuple(device for each in tuple(self._devices) if (device := self.end(each)))
+
+    def devices(self) -> tuple[Device, ...]:
+        return tuple(self._devices.values())
+
+    def sweep(self) -> tuple[Device, ...]:
+        """Forget links that are over; end the devices that are gone or idle, and return them."""
+        now = self.clock.monotonic()
+        self._links = {each: until for each, until in self._links.items() if until > now}
+        over = [each for each in self._devices.values() if now - each.used_at > _patience(each)]
+        return tuple(device for each in over if (device := self.end(each.device_id)))
+
+
+def _patience(device: Device) -> float:
+    """Return after how many seconds without a request *device* ends."""
+    if not device.confirmed.is_set():
+        return CONFIRM_SECONDS
+    return IDLE_SECONDS if device.streams else GONE_SECONDS
+
+
+def _hashed(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode(errors="replace")).digest()
