@@ -31,6 +31,17 @@ async def uninterrupted(work: Coroutine[Any, Any, _T], *, name: str) -> _T:
     return await asyncio.shield(task)
 
 
+async def any_set(*events: asyncio.Event, seconds: float | None = None) -> bool:
+    """Return True once one of *events* is set, or False after so many *seconds*."""
+    waits = [spawn(each.wait(), name="wait for an event") for each in events]
+    try:
+        done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return bool(done)
+    finally:
+        for each in waits:
+            each.cancel()
+
+
 def type_and_places(error: Exception) -> str:
     """Return what *error* is and where it came by, but not what it says: that may have a secret in it."""
     places = (f"{at.filename}:{at.lineno}" for at in traceback.extract_tb(error.__traceback__))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from aileron_core.audit.chain import GENESIS, chain_hash
+from aileron_core.audit.device_answers import DeviceAnswers
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import StoredHead
 from aileron_core.canonical import canonical
@@ -85,11 +86,12 @@ def verify(
     last_records: Iterable[LastRecord] = (),
     heads: Sequence[StoredHead] = (),
 ) -> ChainReport:
-    """Check every link, the columns against the bodies, who names which record, and outside heads."""
+    """Check every link, the columns against the bodies, devices' answers, who names which record, and outside heads."""
     problems: list[ChainProblem] = []
     hashes: dict[int, bytes] = {}
     bodies: dict[int, dict[str, Any]] = {}
     broken: list[ChainRow] = []
+    answers = DeviceAnswers()
     prev, expected = GENESIS, 1
     for row in rows:
         if row.seq != expected:
@@ -100,6 +102,9 @@ def verify(
         if body is not None:
             bodies[row.seq] = body
             problems += _startup_findings(row.seq, body)
+            if wrong := answers.problem(body):
+                message = f"the answer in record {row.seq}: {wrong}"
+                problems.append(ChainProblem(seq=row.seq, kind="edited", message=message))
         hashes[row.seq] = row.hash
         prev, expected = row.hash, row.seq + 1
     known = set(hashes.values())

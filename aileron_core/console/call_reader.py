@@ -16,7 +16,7 @@ from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.runs import Library, LiveRun, PreviewResult, ResolvedAction, run_table
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.outcomes import RecordedOutcome, recorded_outcome
-from aileron_core.runs.recovery import recorded_rule
+from aileron_core.runs.recovery import recorded_hand, recorded_rule
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.row_records import matches_record
 from aileron_core.runs.sealed_contents import SealedContents
@@ -40,6 +40,7 @@ class StoredCall:
     accounts: tuple[AccountView, ...]
     """By their names alone: the person's own words for them are not on record."""
     rule: str
+    hand: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,7 @@ class CallReader:
             read_back=stored.outcome.read_back,
             look=stored.outcome.look,
             recorded_rule=stored.rule,
+            hand=stored.hand,
         )
 
     def _resolved(self, row: RunRecord) -> ResolvedAction | None:
@@ -148,6 +150,7 @@ def stored_call(
         outcome=recorded_outcome(connection, row.run_id),
         accounts=_recorded_accounts(connection, row.run_id),
         rule=recorded_rule(connection, row.run_id),
+        hand=recorded_hand(connection, row.run_id) if row.decided_by == "person" else "",
     )
 
 

@@ -171,7 +171,8 @@ class DeviceService:
     ) -> None:
         program = device.program
         extra: dict[str, Any] = {"device": device.device_id, "kind": device.kind}
-        extra |= {"words": list(device.words), "device_key": device.point.hex()}
+        extra |= {"hand": device.name, "words": list(device.words)}
+        extra |= {"device_key": device.point.hex()}
         extra |= {"pid": program.pid, "executable": program.executable}
         await self._records.record(event, summary, by=by, extra=extra)
 

@@ -78,6 +78,7 @@ class Decision:
     home: str
     approval: str
     digest: str
+    """Hex; empty while the call has none, and can only be denied."""
     shown: str
     """SHA-256, hex, of the bytes of the item that the home sent under this digest."""
     verdict: Verdict
@@ -105,7 +106,10 @@ class Decision:
             raise ValueError("'unseen' and 'at' are whole numbers from 0 to 2^53 - 1")
         if not all(isinstance(each, str) and len(each) <= 4096 for each in found.values()):
             raise ValueError("the other members of a decision are texts")
-        if not all(_HASH.fullmatch(found[name]) for name in ("digest", "shown", "reason")):
+        hashes = [
+            found[name] for name in ("digest", "shown", "reason") if found[name] or name != "digest"
+        ]
+        if not all(map(_HASH.fullmatch, hashes)):
             raise ValueError("'digest', 'shown' and 'reason' are SHA-256 in lower-case hex")
         if found["verdict"] not in ("approve", "deny") or not APPROVAL_ID.fullmatch(
             found["approval"]

@@ -69,7 +69,7 @@ class ApprovalService:
         if remember and not run.can_be_remembered:
             raise Conflict("Only a call of a built-in tool can be approved for the session.")
         async with run.lock:
-            self._require_waiting(run)
+            self.require_waiting(run)
             # A yes now would run something later, when the person no longer looks.
             self.pause.require_off(
                 "All calls are on hold, so nothing was decided. Resume them first."
@@ -138,7 +138,7 @@ class ApprovalService:
         """
         run = self._live_run(approval_id)
         async with run.lock:
-            self._require_open(run)
+            self.require_open(run)
             run.hand = hand.name
             await self._end(
                 run,
@@ -196,7 +196,7 @@ class ApprovalService:
             row = await self._stored(session_id, approval_id)
             raise _too_late(row)
         async with run.lock:
-            self._require_open(run)
+            self.require_open(run)
             await self._end(
                 run,
                 RunEvent.WITHDRAW,
@@ -216,7 +216,7 @@ class ApprovalService:
             Conflict: it does not wait for an answer any more.
         """
         run = self._live_run(approval_id)
-        self._require_waiting(run)
+        self.require_waiting(run)
         if run.resolved is not None:
             await self.previews.fetch(run, "refresh")
 
@@ -319,11 +319,17 @@ class ApprovalService:
             raise NotFound(f"No approval {approval_id} waits in this console.")
         return run
 
-    def _require_waiting(self, run: LiveRun) -> None:
+    def require_waiting(self, run: LiveRun) -> None:
+        """Check that a yes to *run* could count.
+
+        Raises:
+            Conflict: it was answered, or has ended; it says by whom.
+        """
         if not run.is_waiting:
             raise _too_late(run.row, run.hand)
 
-    def _require_open(self, run: LiveRun) -> None:
+    def require_open(self, run: LiveRun) -> None:
+        """Check that a no to *run* could count; errors as of `require_waiting`."""
         if run.row.state not in UNDECIDED:
             raise _too_late(run.row, run.hand)
 

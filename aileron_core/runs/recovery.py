@@ -254,11 +254,18 @@ class Recovery:
 
 
 async def restore_claims(registry: RunRegistry, database: Database) -> None:
-    """Give every call that waits what its agent's client said of it before the restart, and all what the rules said."""
+    """Give every call that waits what its agent's client said of it before the restart, and all what the rules said.
+
+    And each that a person answered, with which hand.
+    """
     runs = [*registry]
     waiting = [run.row.run_id for run in runs if run.row.approval_id and not run.is_final]
     claims = await database.read(lambda connection: _recorded_claims(connection, waiting))
     rules = await database.read(lambda c: [recorded_rule(c, run.row.run_id) for run in runs])
+    answered = [run for run in runs if run.row.decided_by == "person"]
+    hands = await database.read(lambda c: [recorded_hand(c, run.row.run_id) for run in answered])
+    for run, hand in zip(answered, hands, strict=True):
+        run.hand = hand
     for run, rule in zip(runs, rules, strict=True):
         run.claims = claims.get(run.row.run_id, run.claims)
         run.recorded_rule = rule
@@ -287,6 +294,16 @@ def recorded_rule(connection: sqlite3.Connection, run_id: str) -> str:
     ).fetchone()
     rule = _member(row[0], RULE_KEY) if row is not None else None
     return rule if isinstance(rule, str) else ""
+
+
+def recorded_hand(connection: sqlite3.Connection, run_id: str) -> str:
+    """Return with what a person answered a run last, as the record of it says; empty if none does."""
+    row = connection.execute(
+        "SELECT body FROM audit WHERE run = ? AND event IN (?, ?) ORDER BY seq DESC LIMIT 1",
+        (run_id, AuditEvent.APPROVAL_APPROVED, AuditEvent.APPROVAL_DENIED),
+    ).fetchone()
+    hand = _member(row[0], "hand") if row is not None else None
+    return hand if isinstance(hand, str) else ""
 
 
 def _member(body: object, name: str) -> Any:

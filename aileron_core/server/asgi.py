@@ -31,6 +31,8 @@ from aileron_core.server.gateway.client_request import CLIENT_REQUEST
 from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.gateway.inspecting import Inspector
 from aileron_core.server.request_parsing import require_session
+from aileron_core.server.review_items import ReviewDrawing
+from aileron_core.server.review_routes import ReviewRoom
 from aileron_core.server.routes import ROUTES
 
 
@@ -47,12 +49,14 @@ def create_app(
     *,
     agents: AgentApi | None = None,
     dialer: Dialer | None = None,
+    review: ReviewDrawing | None = None,
 ) -> Starlette:
     """Return the ASGI application over *app*.
 
     Args:
         mounts: exact path -> application that needs a session's token (`/mcp`).
         agents: the same object that the mounts use; a new one if they use none.
+        review: what draws calls for the review page; without it no call is shown there.
         dialer: how the gateway reaches upstreams; another one is for tests, in process only.
     """
     served = agents or AgentApi(app)
@@ -78,6 +82,7 @@ def create_app(
                 Guard,
                 agents=served,
                 hosts=lambda: app.address.hosts,
+                devices=app.devices,
                 # A lambda: the app has no session service yet.
                 on_containment=lambda session_id, containment: (  # noqa: PLW0108
                     app.session_service.observe_containment(session_id, containment)
@@ -91,6 +96,7 @@ def create_app(
     starlette.router.redirect_slashes = False
     starlette.state.openapi = functools.cache(_document)
     starlette.state.draining = served.draining
+    starlette.state.review = ReviewRoom(review) if review is not None else None
     return starlette
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from aileron_core.console.device_service import DeviceService
 from aileron_core.containment.detection import Containment
 from aileron_core.errors import (
     AileronError,
@@ -27,10 +28,14 @@ from aileron_core.server.error_responses import error_response
 from aileron_core.sessions.model import Session
 
 MAX_BODY = 1024 * 1024
+MAX_REVIEW_BODY = 64 * 1024
+REVIEW_API = "/review/api/"
 MAX_RESULT_BODY = 5 * 1024 * 1024
 """Of a result of a built-in tool, which the person's own launcher carries."""
 SESSION_SOCKET = "aileron.own_socket"
 """Scope extension: the id of the session whose own socket the request came over."""
+DROP_CONNECTION = "aileron.drop"
+"""Scope extension: a function that ends the connection at once, whatever is still to be sent."""
 ASSIGN_CONNECTION = "aileron.admit"
 """Scope extension: a function that assigns the connection to the session of a valid token."""
 _MOST_REQUESTS = 128
@@ -79,20 +84,44 @@ def _check_length(stated: bytes, limit: int) -> None:
         raise PayloadTooLarge(f"The body is larger than {limit} bytes.")
 
 
+def came_over_tcp(scope: Scope) -> bool:
+    """Return whether a request came over no Unix socket."""
+    return _peer(scope) is None and session_socket_of(scope) is None
+
+
 def check_address(scope: Scope, hosts: Collection[str]) -> None:
     """Check that a request over TCP names this console, and that none comes from a web page.
 
     Raises:
         Forbidden: it must not be answered.
     """
+    _check_host(scope, hosts)
+    if any(name == b"origin" for name, _ in scope["headers"]):
+        raise Forbidden("Requests from web pages (with an Origin header) are not accepted.")
+
+
+def check_review(scope: Scope, hosts: Collection[str], origins: Collection[str]) -> None:
+    """Check that a request for the review page's API is of a page at one of *origins*, by POST.
+
+    Browsers alone write these headers, and no page can have them say anything else.
+
+    Raises:
+        Forbidden: it must not be answered.
+    """
+    _check_host(scope, hosts)
+    named = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
+    sites = [value for name, value in scope["headers"] if name == b"sec-fetch-site"]
+    known = len(named) == 1 and named[0] in origins and sites == [b"same-origin"]
+    if scope["method"] != "POST" or not known:
+        raise Forbidden("Only the review page itself may ask this.")
+
+
+def _check_host(scope: Scope, hosts: Collection[str]) -> None:
     # Made in this process, it has no address: every request that came over a socket has one.
-    over_tcp = _peer(scope) is None and session_socket_of(scope) is None
-    if over_tcp and scope.get("server") is not None:
+    if came_over_tcp(scope) and scope.get("server") is not None:
         named = [value.strip(b" \t") for name, value in scope["headers"] if name == b"host"]
         if len(named) != 1 or named[0].decode("latin-1") not in hosts:
             raise Forbidden("This Host is not accepted. Use the address that the console shows.")
-    if any(name == b"origin" for name, _ in scope["headers"]):
-        raise Forbidden("Requests from web pages (with an Origin header) are not accepted.")
 
 
 class Guard:
@@ -104,11 +133,13 @@ class Guard:
         *,
         agents: AgentApi,
         hosts: Callable[[], frozenset[str]],
+        devices: DeviceService,
         on_containment: Callable[[str, Containment], Awaitable[None]],
     ) -> None:
         self._app = app
         self._agents = agents
         self._hosts = hosts
+        self._devices = devices
         self._on_containment = on_containment
         self._open: Counter[str] = Counter()
 
@@ -126,7 +157,13 @@ class Guard:
         is_result = peer is not None and scope["path"].endswith("/tool-results")
         limit = MAX_RESULT_BODY if is_result else MAX_BODY
         try:
-            check_address(scope, self._hosts())
+            if scope["path"].startswith(REVIEW_API) and came_over_tcp(scope):
+                limit = MAX_REVIEW_BODY
+                check_review(scope, self._devices.hosts, self._devices.origins)
+            elif scope["path"].startswith("/review"):  # a person's proxy may name itself there
+                check_address(scope, self._devices.hosts)
+            else:
+                check_address(scope, self._hosts())
             _check_length(headers.get(b"content-length", b"0"), limit)
         except AileronError as error:
             await error_response(error)(scope, receive, send)
@@ -201,6 +238,20 @@ def assign_connection(scope: Scope, session: Session, *, streams: bool = False) 
     extensions: dict[str, Any] = scope.get("extensions") or {}
     if assign := extensions.get(ASSIGN_CONNECTION):
         assign(session.session_id, streams=streams)
+
+
+def hold_connection(scope: Scope, device_id: str) -> None:
+    """Count the connection of a signed request as the device's own, so that no stranger's takes its place."""
+    extensions: dict[str, Any] = scope.get("extensions") or {}
+    if assign := extensions.get(ASSIGN_CONNECTION):
+        assign(device_id)
+
+
+def drop_connection(scope: Scope) -> None:
+    """End the connection of a request at once, whatever is still to be sent on it."""
+    extensions: dict[str, Any] = scope.get("extensions") or {}
+    if drop := extensions.get(DROP_CONNECTION):
+        drop()
 
 
 def session_socket_of(scope: Scope) -> str | None:

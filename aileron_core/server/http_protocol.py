@@ -11,7 +11,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from aileron_core.home.owner import Peer, peer_of
-from aileron_core.server.auth import ASSIGN_CONNECTION, SESSION_SOCKET
+from aileron_core.server.auth import ASSIGN_CONNECTION, DROP_CONNECTION, SESSION_SOCKET
 from aileron_core.server.gateway.client_request import (
     CLIENT_REQUEST,
     PREFIX,
@@ -277,7 +277,8 @@ class ServedConnection(_GatewayHttp):
         self._expect_nothing()
         self._places.remove(self, self._holder)
         if self.scope:  # it would keep this object until the next walk for garbage
-            cast("dict[str, Any]", self.scope)["extensions"].pop(ASSIGN_CONNECTION, None)
+            for each in (ASSIGN_CONNECTION, DROP_CONNECTION):
+                cast("dict[str, Any]", self.scope)["extensions"].pop(each, None)
         super().connection_lost(exc)
 
     # Reading
@@ -300,7 +301,10 @@ class ServedConnection(_GatewayHttp):
         """Add to the scope the peer, and the function by which the guard assigns the connection."""
         super().on_message_begin()
         scope: dict[str, Any] = cast("dict[str, Any]", self.scope)
-        extensions: dict[str, Any] = {ASSIGN_CONNECTION: partial(self._admit, scope)}
+        extensions: dict[str, Any] = {
+            ASSIGN_CONNECTION: partial(self._admit, scope),
+            DROP_CONNECTION: self.drop,
+        }
         if self._own_session is not None:
             extensions[SESSION_SOCKET] = self._own_session
         elif self.peer is not None:

@@ -13,7 +13,7 @@ from starlette.types import Scope
 from aileron_core.app import App
 from aileron_core.errors import Forbidden, InvalidRequest, Unauthorized
 from aileron_core.home.owner import Peer
-from aileron_core.server.auth import request_principal
+from aileron_core.server.auth import came_over_tcp, request_principal
 from aileron_core.server.bodies import WAIT_SECONDS, Keywords, keywords_of
 from aileron_core.sessions.model import Session
 from aileron_core.tasks import spawn
@@ -48,6 +48,20 @@ def require_peer(request: Request) -> Peer:
     if principal.peer is None:
         raise Unauthorized("This is only available on the home's Unix socket.")
     return principal.peer
+
+
+def require_page(request: Request) -> None:
+    """Check that a request for the review page's API is of a page, whose origin the guard has checked.
+
+    Raises:
+        Forbidden: it came over a Unix socket, or with a session's token.
+        Unauthorized: with another token.
+    """
+    principal = request_principal(request.scope)
+    if principal.session is not None or not came_over_tcp(request.scope):
+        raise Forbidden("Only a paired device is allowed to do this.")
+    if "authorization" in request.headers:
+        raise Unauthorized("No token opens this. Pair a device in the console.")
 
 
 async def json_object(request: Request, allowed: Collection[str] | None = None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ How a call is drawn is handed in (`ReviewDrawing`): the core draws nothing.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from aileron_core.canonical import Json, JsonObject, sha256_hex
 from aileron_core.console_port.view_models import ApprovalView
@@ -179,23 +179,40 @@ class SentItem:
         if rested < 0:
             raise Conflict("That was too soon after the page changed. Nothing was decided.")
 
+    def require_offered(
+        self, verdict: Verdict, unseen: int, *, paused: bool, writable: bool
+    ) -> str:
+        """Return what a second press has to say yes to, empty for nothing.
+
+        Raises:
+            Conflict: the answer is not offered.
+        """
+        offer = self.drawn.offer(verdict, unseen, paused=paused, writable=writable)
+        if offer.why_not:
+            raise Conflict(offer.why_not)
+        return offer.ask
+
+    def acknowledges(self, signed: int, unseen: int, ask: str) -> bool:
+        """Return whether a yes counts that names *signed* lines as unseen, where *unseen* are, and *ask* is asked."""
+        return signed == unseen and (not ask or (self.asked is not None and unseen <= self.asked))
+
 
 _VERDICTS: tuple[Verdict, ...] = ("approve", "deny")
 
 
 def _ranges(seen: Any, total: int) -> list[tuple[int, int]]:
     """Return the ranges of lines as (first, one behind the last), in order."""
-    if not isinstance(seen, list) or len(seen) > MOST_RANGES:  # pyright: ignore[reportUnknownArgumentType]
+    listed = cast("list[Any]", seen)
+    if not isinstance(seen, list) or len(listed) > MOST_RANGES:
         raise InvalidRequest(f"'seen' must be a list of at most {MOST_RANGES} ranges of lines.")
     ranges: list[tuple[int, int]] = []
-    for each in seen:  # pyright: ignore[reportUnknownVariableType]
-        match each:
-            case [int(first), int(last)] if bool not in (type(first), type(last)):
-                if not 0 <= first <= last < total:
-                    raise InvalidRequest("'seen' names lines that the item has not.")
-                ranges.append((first, last + 1))
-            case _:
-                raise InvalidRequest("A range in 'seen' is the numbers of its first and last line.")
+    for each in listed:
+        ends = cast("list[Any]", each)
+        if not isinstance(each, list) or [type(end) for end in ends] != [int, int]:
+            raise InvalidRequest("A range in 'seen' is the numbers of its first and last line.")
+        if not 0 <= ends[0] <= ends[1] < total:
+            raise InvalidRequest("'seen' names lines that the item has not.")
+        ranges.append((ends[0], ends[1] + 1))
     return sorted(ranges)
 
 
@@ -203,7 +220,7 @@ def _covered(ranges: Sequence[tuple[int, int]], begin: int, end: int) -> int:
     """Return how many of the lines from *begin* to before *end* stand in *ranges*, which are in order."""
     covered = 0
     for first, behind in ranges:
-        first, behind = max(first, begin), min(behind, end)  # noqa: PLW2901 - cut to what is asked for
+        first, behind = max(first, begin), min(behind, end)
         if behind > first:
             covered += behind - first
             begin = behind

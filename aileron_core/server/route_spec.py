@@ -7,7 +7,7 @@ from typing import Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
-from aileron_core.server.request_parsing import require_peer
+from aileron_core.server.request_parsing import require_page, require_peer
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -18,7 +18,7 @@ class RouteSpec:
 
     method: Literal["GET", "POST"]
     path: str
-    access: Literal["anybody", "session", "socket", "socket or its session", "a person"]
+    access: Literal["anybody", "session", "socket", "socket or its session", "a person", "a device"]
     endpoint: Endpoint
     responses: Mapping[int, type | None] = field(default_factory=dict[int, type | None])
     """By status; None for what is not JSON."""
@@ -28,6 +28,8 @@ class RouteSpec:
         """Answer *request*, once it came the way that `access` names; a session is for the endpoint to look up."""
         if self.access == "socket":
             require_peer(request)
+        if self.access == "a device":
+            require_page(request)
         return await self.endpoint(request)
 
     @property

@@ -1,4 +1,4 @@
-"""The routes: each reads a request, asks the core, and writes the answer; and the page of an approval.
+"""The routes: each reads a request, asks the core, and writes the answer.
 
 `ROUTES` says who may call each; `aileron_core.server.openapi` describes them.
 """
@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.app import App
@@ -20,11 +20,12 @@ from aileron_core.connectors.protocol import is_small
 from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.credentials.upstreams import find_provider
 from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound, Problem, Unauthorized
-from aileron_core.ids import APPROVAL_ID, SESSION_ID
+from aileron_core.ids import SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.proxy_settings import PluginTools, entries, plugin_tools
 from aileron_core.server import (
     intent_routes,
+    review_routes,
     tool_routes,
 )
 from aileron_core.server.agent_api import AgentApi, ClientClaims
@@ -63,7 +64,7 @@ from aileron_core.server.request_parsing import (
 from aileron_core.server.route_spec import RouteSpec
 from aileron_core.server.sockets import SessionSockets
 from aileron_core.settings import is_base_url
-from aileron_core.tasks import spawn
+from aileron_core.tasks import any_set
 from aileron_core.tracing.spans import remote_span
 
 _HEARTBEAT = 15.0
@@ -236,10 +237,7 @@ async def hold_session(request: Request) -> Response:
                 for host in allowed[sent:]:
                     yield f"data: {json.dumps({'host_allowed': host})}\n\n".encode("ascii")
                 sent = len(allowed)
-                try:
-                    async with asyncio.timeout(_HEARTBEAT):
-                        await _any_set(draining, changed)
-                except TimeoutError:
+                if not await any_set(draining, changed, seconds=_HEARTBEAT):
                     yield b": held\n\n"
                 if app.sessions.get(session_id) is None:
                     return
@@ -247,16 +245,6 @@ async def hold_session(request: Request) -> Response:
             app.session_service.release(session_id, draining=draining.is_set())
 
     return StreamingResponse(beats(), media_type="text/event-stream")
-
-
-async def _any_set(*events: asyncio.Event) -> None:
-    """Return once one of *events* is set."""
-    waits = [spawn(each.wait(), name="hold") for each in events]
-    try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for each in waits:
-            each.cancel()
 
 
 async def report_refused_host(request: Request) -> Response:
@@ -393,28 +381,6 @@ async def person_only(request: Request) -> Response:
     raise refusal("Only a person can read or decide this, in the console.")
 
 
-_REVIEW = """<!doctype html>
-<meta charset="utf-8"><title>Aileron</title>
-<style>body{font:16px/1.5 system-ui;max-width:36em;margin:4em auto;padding:0 1em}</style>
-<h1>Decide this in the console</h1>
-<p>An agent's call waits for a person. Review it in the terminal where
-<code>aileron console</code> runs. This page cannot show or decide it.</p>
-"""
-
-
-async def review(request: Request) -> Response:
-    """Show the same page for every id of an approval, known or not."""
-    if not APPROVAL_ID.fullmatch(request.path_params["id"]):
-        raise NotFound("This is not an approval id.")
-    headers = {
-        "cache-control": "no-store",
-        "referrer-policy": "no-referrer",
-        "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'",
-        "x-frame-options": "DENY",
-    }
-    return HTMLResponse(_REVIEW, headers=headers)
-
-
 _APPROVALS = "/v1/action-approvals"
 
 ROUTES: tuple[RouteSpec, ...] = (
@@ -472,5 +438,5 @@ ROUTES: tuple[RouteSpec, ...] = (
     RouteSpec("POST", f"{_APPROVALS}/{{id}}/decide", "a person", person_only),
     RouteSpec("GET", "/v1/audit", "a person", person_only),
     RouteSpec("GET", "/v1/audit/{run}", "a person", person_only),
-    RouteSpec("GET", "/review/{id}", "anybody", review, {200: None}),
+    *review_routes.ROUTES,
 )

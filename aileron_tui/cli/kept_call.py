@@ -14,6 +14,7 @@ from aileron_core.console_port.view_models import HistoryQuery, has_any
 from aileron_core.history.sealing import CannotUnseal, HistoryKeys
 from aileron_core.runs import run_table
 from aileron_core.runs.model import RunRecord
+from aileron_core.runs.recovery import recorded_hand
 from aileron_core.runs.row_records import contents_deleted_at, matches_record
 from aileron_core.runs.sealed_contents import unsealed
 from aileron_core.runs.transitions import FINAL
@@ -50,7 +51,8 @@ def read_call(
     session = session_table.by_id(connection, row.session_id)
     recorded = matches_record(connection, row)
     deleted = contents_deleted_at(connection, row) if recorded else None
-    call = _call(row, recorded=recorded, deleted=deleted)
+    hand = recorded_hand(connection, row.run_id) if row.decided_by == "person" else ""
+    call = {**_call(row, recorded=recorded, deleted=deleted), "hand": hand or None}
     if session is None:
         return call
     return {**call, "agent": session.agent, "containment": _contained(connection, session)}
@@ -180,6 +182,7 @@ def call_lines(call: Mapping[str, Any]) -> Iterator[str]:
     yield from _own("Requested", call["requested_at"])
     yield from _own("Decided", call["decided_at"])
     yield from _foreign("Decided by", call["decided_by"])
+    yield from _foreign("Decided with", call["hand"])
     yield from _foreign("Reason", call["reason"])
     yield from _foreign("Words", " ".join(call["words"] or ()))
     yield from _own("Ended", call["ended_at"])
