@@ -4,149 +4,43 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field, replace
+import random
+import re
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
-from aileron_core.canonical import Json, JsonObject
+from aileron_core.audit.device_answers import DeviceAnswers
+from aileron_core.canonical import sha256_hex
 from aileron_core.console_port.devices import (
     ConfirmDevice,
-    DevicesUpdated,
-    DeviceView,
+    EndDevice,
     LinkMade,
     MakeLink,
 )
-from aileron_core.console_port.intents import Deny
-from aileron_core.console_port.view_models import ApprovalView
-from aileron_core.devices.signed import Verdict
-from aileron_core.server.asgi import create_app
-from aileron_core.server.embedded import EmbeddedServer
-from aileron_core.server.review_items import DrawnPart, Offer
-from aileron_core.server.sockets import bind_tcp, bind_unix
+from aileron_core.console_port.intents import Deny, SetPause, StopEverything
+from aileron_core.devices.pairing import MOST_DEVICES
+from aileron_core.errors import Conflict
+from aileron_core.server import review_routes
+from aileron_core.server.review_items import Offer
 from aileron_core.settings import ConsoleSettings, Settings
 from tests.support.core_harness import PATIENCE, Core, Mailbox, audit_problems, writes
-from tests.support.paired_devices import Device
+from tests.support.frozen_clock import FrozenClock
+from tests.support.paired_devices import JSON, Device, new_key, point_of
+from tests.support.review_harness import Review, error_of, listing, serving
 
 QUICK = Settings(console=ConsoleSettings(arm_ms=0))
 """A device's program answers as fast as it can; one test is about rest."""
 pytestmark = pytest.mark.core(settings=QUICK)
 
 
-@dataclass
-class Drawing:
-    """Draws a call as the lines of its arguments, in parts of ten lines."""
-
-    lines: int = 4
-    offer_of: Callable[[Verdict, int], Offer] = lambda verdict, unseen: Offer(
-        ask=f"{unseen} lines were not seen." if unseen and verdict == "approve" else ""
-    )
-    padding: str = ""
-    paused: list[bool] = field(default_factory=list[bool])
-
-    def rows(self, views: Sequence[ApprovalView]) -> Sequence[JsonObject]:
-        return [{"title": view.title, "padding": self.padding} for view in views]
-
-    def item(self, view: ApprovalView) -> "Drawn":
-        return Drawn(self, view)
-
-
-@dataclass
-class Drawn:
-    drawing: Drawing
-    view: ApprovalView
-
-    @property
-    def parts(self) -> Sequence[DrawnPart]:
-        texts: list[Json] = [f"{self.view.action} {n}" for n in range(self.drawing.lines)]
-        return [
-            DrawnPart(blocks=texts[n : n + 10], lines=len(texts[n : n + 10]))
-            for n in range(0, len(texts), 10)
-        ]
-
-    def offer(self, verdict: Verdict, unseen: int, *, paused: bool, writable: bool) -> Offer:
-        assert writable
-        self.drawing.paused.append(paused)
-        return self.drawing.offer_of(verdict, unseen)
-
-
-@dataclass
-class Review:
-    """A core that serves its review page, and devices for it."""
-
-    core: Core
-    url: str
-    drawing: Drawing
-
-    async def link(self) -> str:
-        await self.core.do(MakeLink())
-        return self.core.last(LinkMade).url.partition("#")[2]
-
-    def device(self, **more: Any) -> Device:
-        return Device(url=self.url, **more)
-
-    async def unconfirmed(self, **more: Any) -> Device:
-        device = self.device(**more)
-        assert (await device.redeem(await self.link())).status_code == 200
-        assert (await device.show_key()).status_code == 200
-        return device
-
-    async def paired(self, **more: Any) -> Device:
-        device = await self.unconfirmed(**more)
-        await self.core.do(ConfirmDevice(device_id=device.device_id, words=device.words))
-        return device
-
-    def shown(self) -> tuple[DeviceView, ...]:
-        return self.core.last(DevicesUpdated).devices
-
-
-@contextlib.asynccontextmanager
-async def serving(core: Core) -> AsyncGenerator[Review]:
-    """Serve *core* on a port and on its home's socket."""
-    tcp, unix = bind_tcp("127.0.0.1", 0), bind_unix(core.app.home.socket)
-    core.app.address.listen_on(tcp.getsockname()[1])
-    drawing = Drawing()
-    async with EmbeddedServer(create_app(core.app, review=drawing), [tcp, unix]):
-        yield Review(core, core.app.address.url, drawing)
-
-
 @pytest.fixture
 async def review(core: Core) -> AsyncIterator[Review]:
-    # Its session was opened by this very process, in which the devices are too.
-    core.app.sessions.add(replace(core.session, pid=None))
     async with serving(core) as found:
         yield found
-
-
-@contextlib.asynccontextmanager
-async def listing(device: Device) -> AsyncGenerator[Callable[[], Any]]:
-    """Open the device's stream; yields what reads its next line, None at its end."""
-    headers = device.headers("events", b"{}")
-    async with (
-        httpx.AsyncClient(timeout=PATIENCE) as client,
-        client.stream(
-            "POST", f"{device.url}/review/api/events", content=b"{}", headers=headers
-        ) as stream,
-    ):
-        assert stream.status_code == 200
-        lines = stream.aiter_lines()
-
-        async def following() -> Any:
-            async with asyncio.timeout(PATIENCE):
-                line = await anext(lines, None)
-            return None if line is None else json.loads(line)
-
-        yield following
-
-
-def error_of(answer: httpx.Response) -> str:
-    """Return the class of the error body, which is all that a refusal is."""
-    assert answer.headers["content-type"] == "application/json"
-    assert set(answer.json()) == {"error"}
-    assert "Traceback" not in answer.text
-    return answer.json()["error"]["class"]
 
 
 # Pairing
@@ -224,3 +118,514 @@ async def test_a_program_below_a_sessions_process_is_refused_and_uses_the_link_u
     assert [each["summary"] for each in await core.records("device.refused")] == [
         "A program of an agent's session tried to pair a device"
     ]
+
+
+async def test_a_key_that_was_not_fixed_ends_the_pairing_on_record(review: Review) -> None:
+    device = review.device()
+    await device.redeem(await review.link())
+    device.key = new_key()
+    assert error_of(await device.show_key()) == "unauthorized"
+    assert review.shown() == ()
+    (refused,) = await review.core.records("device.refused")
+    assert (refused["actor"], refused["device"]) == ("aileron", device.device_id)
+
+
+async def test_no_more_than_four_and_a_person_may_refuse_one(review: Review) -> None:
+    devices = [await review.unconfirmed() for _ in range(MOST_DEVICES)]
+    fifth = review.device()
+    assert error_of(await fifth.redeem(await review.link())) == "conflict"
+    waiting = asyncio.create_task(devices[0].post("wait", {}))
+    await asyncio.sleep(0)
+    await review.core.do(EndDevice(device_id=devices[0].device_id))
+    assert error_of(await waiting) == "unauthorized"
+    assert len(review.shown()) == MOST_DEVICES - 1
+    assert [each["actor"] for each in await review.core.records("device.refused")] == ["person"]
+    with pytest.raises(Conflict):
+        await review.core.do(ConfirmDevice(device_id=devices[1].device_id, words=("a", "b", "c")))
+    assert await review.core.records("device.paired") == []
+
+
+# Signed requests
+
+
+async def test_a_request_that_was_sent_before_or_altered_is_401_in_one_body(
+    review: Review,
+) -> None:
+    """Also on another route, with a query, in another order, without a mark, and after a restart."""
+    device, body = await review.paired(), b'{"id":"x"}'
+    kept = device.headers("item", body)
+    assert error_of(await device.post("item", body, kept)) == "not_found"
+    older, later = device.headers("item", body), device.headers("item", body)
+    assert (await device.post("item", body, later)).status_code == 404
+
+    answers = [
+        await device.post("item", body, kept),
+        await device.post("item", body, older),
+        await device.post("item", b'{"id":"y"}', device.headers("item", body)),
+        await device.post("part", body, device.headers("item", body)),
+        await device.post("item?x=1", body, device.headers("item?x=1", body)),
+        await device.post("item?x=1", body, device.headers("item", body)),
+        await device.post("item", body, device.browser_headers() | JSON),
+        *[
+            await device.post("item", body, device.headers("item", body) | {name: value})
+            for name, value in (
+                ("Aileron-Number", "-1"),
+                ("Aileron-Number", "9" * 17),
+                ("Aileron-Number", "1.0"),
+                ("Aileron-Signature", "0" * 128),
+                ("Aileron-Device", "dev-0"),
+                ("Aileron-Signature", "x"),
+                ("Aileron-Device", ""),
+            )
+        ],
+    ]
+    device.start = "0" * 32  # that of another console
+    answers.append(await device.post("item", body))
+    assert {each.status_code for each in answers} == {401}
+    assert len({each.content for each in answers}) == 1
+
+
+# Nobody else
+
+
+async def test_a_token_a_socket_and_a_page_elsewhere_get_nothing_for_any_id(
+    review: Review,
+) -> None:
+    """The same for a call that is there and one that is not, with a device's own signature too."""
+    core, device = review.core, await review.paired()
+    view = await core.ask()
+    tokens = (core.token, "x" * 43)
+    host, other = review.url.removeprefix("http://"), "http://127.0.0.1:1"
+    refused = {
+        "session": (403, {"Authorization": f"Bearer {tokens[0]}"}),
+        "token": (401, {"Authorization": f"Bearer {tokens[1]}"}),
+        "null": (403, {"Origin": "null"}),
+        "port": (403, {"Origin": other}),
+        "name": (403, {"Origin": f"http://localhost:{host.partition(':')[2]}"}),
+        "https": (403, {"Origin": f"https://{host}"}),
+        "site": (403, {"Sec-Fetch-Site": "same-site"}),
+        "cross": (403, {"Sec-Fetch-Site": "cross-site"}),
+        "none": (403, {"Sec-Fetch-Site": "none"}),
+        "host": (403, {"Host": "evil.example"}),
+    }
+    for status, more in refused.values():
+        bodies = set[bytes]()
+        for approval_id in (view.approval_id, view.approval_id[:-1] + "x"):
+            body = json.dumps({"id": approval_id}).encode()
+            answer = await device.post("item", body, device.headers("item", body) | more)
+            assert (answer.status_code, len(answer.json())) == (status, 1), more
+            bodies.add(answer.content)
+        assert len(bodies) == 1
+    for left_out in ("Origin", "Sec-Fetch-Site"):
+        headers = device.headers("item", b"{}")
+        del headers[left_out]
+        assert error_of(await device.post("item", b"{}", headers)) == "forbidden"
+
+    transport = httpx.AsyncHTTPTransport(uds=str(core.app.home.socket))
+    async with httpx.AsyncClient(transport=transport, verify=False) as local:
+        for name in ("link", "item", "decide"):
+            url = f"{review.url}/review/api/{name}"
+            for headers in ({}, {"Authorization": f"Bearer {core.token}"}):
+                assert (await local.post(url, json={}, headers=headers)).status_code == 403
+            page = await local.post(url, json={}, headers=device.headers(name, b"{}"))
+            assert page.status_code == 403
+    async with httpx.AsyncClient(verify=False) as client:
+        for method in ("GET", "PUT", "OPTIONS"):
+            url = f"{review.url}/review/api/item"
+            answer = await client.request(method, url, headers=device.browser_headers())
+            assert answer.status_code == 403
+            assert not any(name.startswith("access-control") for name in answer.headers)
+
+
+async def test_the_page_is_the_same_for_every_id_and_may_do_nothing_but_ask_its_own_server(
+    review: Review,
+) -> None:
+    view = await review.core.ask()
+    async with httpx.AsyncClient(base_url=review.url, verify=False) as client:
+        pages = [
+            await client.get(path)
+            for path in ("/review", f"/review/{view.approval_id}", "/review?x=1",
+                         f"/review/act-20260101T000000-{'0' * 16}")
+        ]  # fmt: skip
+        assert (
+            len({each.content for each in pages}) == len({str(each.headers) for each in pages}) == 1
+        )
+        for path in ("/review", "/review.js", "/review.css"):
+            headers = (await client.get(path)).headers
+            policy = headers["content-security-policy"]
+            assert "unsafe" not in policy
+            for each in ("default-src 'none'", "frame-ancestors 'none'", "trusted-types 'none'",
+                         "require-trusted-types-for 'script'", "form-action 'none'"):  # fmt: skip
+                assert each in policy
+            assert headers["cross-origin-opener-policy"] == "same-origin"
+            assert headers["cache-control"] == "no-store"
+            assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.core(settings=replace(QUICK, review_origins=("https://box.example",)))
+async def test_a_proxy_that_the_person_named_passes_and_the_link_for_elsewhere_names_it(
+    review: Review,
+) -> None:
+    """Whether it names itself as Host or the console; no header says who somebody is."""
+    await review.core.do(MakeLink())
+    made = review.core.last(LinkMade)
+    assert made.elsewhere == "https://box.example/review#" + made.url.partition("#")[2]
+    device = await review.paired(origin="https://box.example")
+    for host in ("box.example", review.url.removeprefix("http://")):
+        headers = device.headers("item", b'{"id":"x"}') | {"Host": host}
+        assert (await device.post("item", b'{"id":"x"}', headers)).status_code == 404
+        async with httpx.AsyncClient(verify=False) as client:
+            assert (
+                await client.get(f"{review.url}/review", headers={"Host": host})
+            ).status_code == 200
+            other = await client.get(f"{review.url}/v1/health", headers={"Host": host})
+            assert other.status_code == (403 if host == "box.example" else 200)
+    device.origin = "https://box.example.evil.example"
+    assert error_of(await device.post("item", {"id": "x"})) == "forbidden"
+
+
+# Answers
+
+
+async def test_lines_that_were_not_seen_ask_for_a_second_press_that_names_them(
+    review: Review, mailbox: Mailbox
+) -> None:
+    """The home counts them, by the parts that it sent; a number of the device's own decides nothing."""
+    core, device = review.core, await review.paired()
+    review.drawing.lines = 25
+    view = await core.ask()
+    item = await device.look(view.approval_id)
+    assert (item["lines"], [each["lines"] for each in item["parts"]]) == (10, [10, 5])
+    first = await device.decide("approve")  # it claims all 25, and was sent 10
+    assert (first.status_code, first.json()) == (
+        409,
+        {"ask": "15 lines were not seen.", "unseen": 15},
+    )
+    for wrong in (0, 14, 16):
+        again = await device.decide("approve", unseen=wrong)
+        assert again.json() == {"ask": "15 lines were not seen.", "unseen": 15}
+
+    body = {"id": item["id"], "version": item["version"], "n": 2}
+    part = await device.post("part", body)
+    assert sha256_hex(part.content) == item["parts"][1]["sha256"]
+    assert error_of(await device.post("part", {**body, "n": 3})) == "invalid_request"
+    assert error_of(await device.post("part", {**body, "version": 99})) == "not_found"
+    fewer = await device.decide("approve", unseen=15, seen=[[0, 9], [5, 24]])
+    assert fewer.json() == {"ask": "10 lines were not seen.", "unseen": 10}
+    assert writes(mailbox).count("POST send") == 0
+    done = await device.decide("approve", unseen=10, seen=[[0, 9], [5, 24]])
+    assert done.status_code == 200
+    await core.ended(view)
+    (approved,) = await core.records("approval.approved")
+    assert approved["unseen_lines"] == json.loads(approved["signed"])["unseen"] == 10
+
+
+@pytest.mark.core(settings=Settings(console=ConsoleSettings(arm_ms=400)))
+async def test_an_answer_right_after_the_page_changed_does_not_count(
+    clock: FrozenClock, review: Review
+) -> None:
+    """By the home's clock, whatever the device says: after the item, and after the question for a second press."""
+    review.drawing.offer_of = lambda _verdict, _unseen: Offer(ask="It has findings.")
+    device, view = await review.paired(), await review.core.ask()
+    item = await device.look(view.approval_id)
+    assert item["arm_ms"] == 400
+    assert item["approve"] == {"offered": True, "why_not": "", "ask": "It has findings."}
+    clock.advance(0.39)
+    assert error_of(await device.decide("approve", at=0)) == "conflict"
+    clock.advance(0.02)
+    assert (await device.decide("approve")).json() == {"ask": "It has findings.", "unseen": 0}
+    clock.advance(0.39)
+    assert error_of(await device.decide("approve")) == "conflict"
+    clock.advance(0.02)
+    assert (await device.decide("approve")).status_code == 200
+    await review.core.ended(view)
+
+
+async def test_an_answer_counts_for_what_was_sent_last_and_is_still_so(review: Review) -> None:
+    """Another digest or item, a version since then, what is not offered, another device's: nothing is decided."""
+    core, device = review.core, await review.paired()
+    first, second = await core.ask(), await core.ask("r-8842189950")
+    await device.look(first.approval_id)
+    old = device.answer("approve")
+    await device.look(second.approval_id)
+    assert error_of(await device.post("decide", old)) == "conflict"
+    for name, value in {
+        "shown": "0" * 64,
+        "digest": "0" * 64,
+        "approval": first.approval_id,
+    }.items():
+        assert error_of(await device.decide("approve", **{name: value})) == "conflict", name
+    for name, value in {"home": "/elsewhere", "device": "dev-0"}.items():
+        assert error_of(await device.decide("approve", **{name: value})) == "invalid_request"
+    assert error_of(await device.decide("approve", key=new_key())) == "invalid_request"
+
+    other = await review.paired()
+    other.item, other.shown = device.item, device.shown
+    assert error_of(await other.decide("approve")) == "not_found"
+
+    review.drawing.offer_of = lambda _verdict, _unseen: Offer(why_not="All calls are on hold.")
+    answer = await device.decide("approve")
+    assert answer.json()["error"]["message"] == "All calls are on hold."
+    review.drawing.offer_of = lambda _verdict, _unseen: Offer()
+    await core.app.approvals.refresh(second.approval_id)
+    await core.looked(second.approval_id, after=second.version)
+    assert error_of(await device.decide("approve")) == "conflict"
+    assert await core.records("approval.approved") == []
+
+
+async def test_of_two_hands_one_counts_and_the_other_is_told_whose(review: Review) -> None:
+    core, device = review.core, await review.paired()
+    other = await review.paired()
+    view = await core.ask()
+    await device.look(view.approval_id)
+    await other.look(view.approval_id)
+    answers = await asyncio.gather(
+        device.decide("deny", reason="not today"), other.decide("deny", reason="not today")
+    )
+    assert sorted(each.status_code for each in answers) == [200, 409]
+    winner, loser = sorted(answers, key=lambda each: each.status_code)
+    hand = "-".join((device if winner is answers[0] else other).words)
+    assert winner.json() == {"state": "denied"}
+    assert f"was answered already by {hand}: denied" in loser.json()["error"]["message"]
+    assert ((await core.ended(view)).hand, (await core.ended(view)).reason) == (hand, "not today")
+    with pytest.raises(Conflict, match=hand):
+        await core.do(Deny(approval_id=view.approval_id))
+    with pytest.raises(Conflict, match=hand):
+        await core.approve(view)
+
+
+async def test_a_held_console_is_shown_so_and_approves_nothing(review: Review) -> None:
+    device, view = await review.paired(), await review.core.ask()
+    await review.core.do(SetPause(paused=True))
+    await device.look(view.approval_id)
+    assert review.drawing.paused[-1]
+    assert error_of(await device.decide("approve")) == "unavailable"
+
+
+# Bad input
+
+
+async def test_bad_input_is_refused_in_the_one_error_body_and_decides_nothing(
+    review: Review, mailbox: Mailbox
+) -> None:
+    core, device = review.core, await review.paired()
+    view = await core.ask()
+    await device.look(view.approval_id)
+
+    def changed(**members: Any) -> bytes:
+        return json.dumps(device.answer("approve") | members).encode()
+
+    bodies: list[bytes] = [
+        b"", b"{", b"[]", b"null", b"\xff", b"[" * 30_000, b'{"decision":' * 5_000, b'{"seen":1,"seen":2}',
+        b'{"seen":NaN}', b'{"seen":1e999}', b'{"seen":' + b"9" * 5_000 + b"}",
+        changed(more=1), changed(signature="0" * 128), changed(signature="x"), changed(signature=5),
+        changed(seen=None), changed(seen={}), changed(seen=[[0, 4]]), changed(seen=[[-1, 0]]),
+        changed(seen=[[1, 0]]), changed(seen=[[0]]), changed(seen=[[0, 1.0]]), changed(seen=[[True, 1]]),
+        changed(seen=[["0", "1"]]), changed(seen=[[0, 2**53]]), changed(seen=[[0, 1]] * 2_001),
+        changed(reason="y"), changed(reason=5), changed(reason="\ud800"), changed(decision=None),
+        json.dumps(device.answer("deny", reason="x" * 2_001)).encode(),
+        json.dumps(device.answer("approve", unseen=2**53 - 1)).encode(),
+        json.dumps(device.answer("approve", change=lambda b: b["decision"].update(at=2**53))).encode(),
+        json.dumps(device.answer("approve", change=lambda b: b["decision"].update(at=-1))).encode(),
+        json.dumps(device.answer("maybe")).encode(),
+    ]  # fmt: skip
+    for body in bodies:
+        answer = await device.post("decide", body)
+        assert answer.status_code in (400, 409), (body[:200], answer.text)
+        assert set(answer.json()) in ({"error"}, {"ask", "unseen"})
+    large = await device.post("decide", changed(reason="x" * 70_000))
+    assert error_of(large) == "payload_too_large"
+    for kind in ({}, {"Content-Type": "text/plain"}):
+        headers = device.headers("decide", bodies[-1])
+        del headers["Content-Type"]
+        assert (await device.post("decide", bodies[-1], headers | kind)).status_code == 400
+    for name, body in (
+        ("link", {"secret": "0" * 32}), ("link", {"secret": 1, "commitment": "0" * 64}),
+        ("key", {"device": "\ud800", "key": "0" * 130, "random": "0" * 64}),
+        ("key", {"device": "dev-0", "key": "04" * 65, "random": "0" * 63}),
+    ):  # fmt: skip
+        answer = await device.post(name, body, device.browser_headers() | JSON)
+        assert error_of(answer) == "invalid_request"
+    unknown = {"device": "dev-0", "key": "0" * 130, "random": "0" * 64}
+    answer = await device.post("key", unknown, device.browser_headers() | JSON)
+    assert error_of(answer) == "unauthorized"
+    for name, body in (("item", {"id": 5}), ("item", {}), ("wait", {"x": 1}), ("events", [])):
+        assert error_of(await device.post(name, body)) == "invalid_request"
+    assert core.live(view).row.state == "pending"
+    assert writes(mailbox).count("POST send") == 0
+
+
+async def test_of_hundreds_of_changed_answers_none_has_an_effect(
+    review: Review, mailbox: Mailbox
+) -> None:
+    """Signed as requests, so that they arrive; what stands in them was changed after it was signed."""
+    core, device = review.core, await review.paired()
+    view = await core.ask()
+    await device.look(view.approval_id)
+    draw = random.Random(32)
+    for _ in range(400):
+        text = json.dumps(device.answer("approve"))
+        begin, end = re.search(r'"decision": \{.*?\}', text).span()  # type: ignore[union-attr]
+        at = draw.randrange(begin, end)
+        put = draw.choice('0123456789abcdef"{}[]:, -')
+        changed = text[:at] + put + text[at + 1 :]
+        try:
+            if json.loads(changed) == json.loads(text):
+                continue
+        except ValueError:
+            pass
+        answer = await device.post("decide", changed.encode())
+        assert answer.status_code in (400, 404, 409), changed
+    assert core.live(view).row.state == "pending"
+    assert await core.records("approval.approved") == []
+    assert writes(mailbox).count("POST send") == 0
+
+
+# The list
+
+
+async def test_the_list_follows_what_waits_within_a_second_and_ends_with_the_device(
+    review: Review,
+) -> None:
+    core, device = review.core, await review.paired()
+    async with listing(device) as following:
+        assert await following() == {"list": {"waiting": [], "more": 0, "paused": False}}
+
+        async def listed(ready: Callable[[Any], bool]) -> Any:
+            while True:
+                line = await following()
+                assert line is not None
+                if "list" in line and ready(line["list"]):
+                    return line["list"]
+
+        while "beat" not in await following():
+            pass
+        began = core.app.clock.monotonic()
+        view = await core.ask()
+        (row,) = (await listed(lambda each: each["waiting"] and each["waiting"][0]["digest"]))[
+            "waiting"
+        ]
+        assert (row["id"], row["digest"], row["title"]) == (
+            view.approval_id,
+            view.digest,
+            view.title,
+        )
+        await core.do(Deny(approval_id=view.approval_id))
+        await listed(lambda each: not each["waiting"])
+        await core.do(SetPause(paused=True))
+        await listed(lambda each: each["paused"])
+        assert core.app.clock.monotonic() - began < 10
+        await core.do(EndDevice(device_id=device.device_id))
+        while (line := await following()) is not None:
+            assert "beat" in line or line["list"]["paused"]
+    assert error_of(await device.post("item", {"id": view.approval_id})) == "unauthorized"
+    assert [each["actor"] for each in await core.records("device.ended")] == ["person"]
+
+
+async def test_stopping_everything_ends_every_device_link_and_stream_at_once(
+    review: Review,
+) -> None:
+    core, device = review.core, await review.paired()
+    strange, link = await review.unconfirmed(), await review.link()
+    view = await core.ask()
+    async with listing(device) as following:
+        await following()
+        await core.do(StopEverything())
+        while await following() is not None:
+            pass
+    for each in (device, strange):
+        assert error_of(await each.post("wait", {})) == "unauthorized"
+    assert error_of(await review.device().redeem(link)) == "forbidden"
+    assert review.shown() == ()
+    ends = [*await core.records("device.ended"), *await core.records("device.refused")]
+    assert sorted(each["device"] for each in ends) == sorted([device.device_id, strange.device_id])
+    assert {each["actor"] for each in ends} == {"person"}
+    assert (await core.ended(view)).hand == "console"
+
+
+async def test_a_device_that_does_not_read_is_cut_off(
+    review: Review, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review_routes, "_STALLED_SECONDS", 0.2)
+    monkeypatch.setattr(review_routes, "_BETWEEN_LISTS", 0.0)
+    core, device = review.core, await review.paired()
+    review.drawing.padding = "x" * 1_000_000
+    await core.ask()
+    async with listing(device) as following:
+        await following()
+        (paired,) = core.app.devices.pairings.devices()
+        async with asyncio.timeout(PATIENCE):
+            while paired.streams:
+                await core.do(SetPause(paused=not core.app.pause.is_on))
+                await asyncio.sleep(0.01)
+        with contextlib.suppress(httpx.HTTPError):
+            while await following() is not None:
+                pass
+
+
+# Afterwards
+
+
+async def test_an_answer_whose_record_was_rewritten_is_found_by_its_signature(
+    review: Review,
+) -> None:
+    """Also by a program that makes the chain whole again behind it: it has no device's key."""
+    core, device = review.core, await review.paired()
+    view = await core.ask()
+    await device.look(view.approval_id)
+    assert (await device.decide("approve")).status_code == 200
+    await core.ended(view)
+    bodies = await core.records()
+    assert not any(map(DeviceAnswers().problem, bodies))
+
+    def found(change: Callable[[dict[str, Any]], object]) -> list[str]:
+        copies = [dict(each) for each in bodies]
+        for each in copies:
+            if each["event"] == "approval.approved":
+                change(each)
+        return [each for each in map(DeviceAnswers().problem, copies) if each]
+
+    def resigned(body: dict[str, Any]) -> None:
+        forged = Device(url="", device_id=device.device_id, item=device.item, shown=device.shown)
+        answer = forged.answer("approve")
+        text = json.dumps(answer["decision"], sort_keys=True, separators=(",", ":"))
+        body.update(
+            signed=text, device_key=point_of(forged.key).hex(), signature=answer["signature"]
+        )
+
+    changes: list[Callable[[dict[str, Any]], object]] = [
+        lambda b: b.update(digest="0" * 64),
+        lambda b: b.update(approval="act-20260101T000000-" + "0" * 16),
+        lambda b: b.update(event="approval.denied"),
+        lambda b: b.update(hand="amber-fox-lantern"),
+        lambda b: b.update(hand="console"),
+        lambda b: b.update(unseen_lines=7),
+        lambda b: b.update(signature="0" * 128),
+        lambda b: b.update(signature=b["signature"].upper()),
+        lambda b: b.update(signed=b["signed"].replace("approve", "deny")),
+        lambda b: b.update(signed="{"),
+        lambda b: b.pop("signed"),
+        resigned,
+    ]
+    for number, change in enumerate(changes):
+        assert len(found(change)) == 1, number
+    started = next(each for each in bodies if each["event"] == "console.started")
+    at = next(n for n, each in enumerate(bodies) if each["event"] == "approval.approved")
+    restarted = DeviceAnswers()
+    assert any(map(restarted.problem, [*bodies[:at], started, *bodies[at:]]))
+
+
+async def test_the_hand_is_told_after_a_restart_too(start: Any) -> None:
+    async with start() as core, serving(core) as review:
+        device, view = await review.paired(), await core.ask()
+        await device.look(view.approval_id)
+        assert (await device.decide("deny")).status_code == 200
+        await core.ended(view)
+    async with start() as core:
+        assert (await core.opened(view.run_id)).approval.hand == "-".join(device.words)
+        (ended,) = await core.records("device.ended")
+        assert ended["summary"].endswith("ended: the console stopped")
+        assert audit_problems(core.app.home.path) == []
+        async with serving(core) as review:
+            device.url = review.url
+            assert error_of(await device.post("item", {"id": "x"})) == "unauthorized"
