@@ -216,6 +216,11 @@ class _Base:
         """Return `review.origins`, none before a person accepted them: a link would lead there."""
         return self.options.settings.review_origins if self.accepted_settings.count else ()
 
+    def arm_ms(self) -> int:
+        """Return `console.arm_ms`; no less than the default before a person accepted it."""
+        own, usual = self.options.settings.console.arm_ms, Settings().console.arm_ms
+        return own if self.accepted_settings.count else max(own, usual)
+
     def rehearse(self) -> Rehearse:
         """Return `builtin.bash.rehearse`; not `never` before a person accepted it."""
         own = self.options.settings.rehearse
@@ -299,6 +304,7 @@ class _Reports:
             address=self.address,
             sessions=base.sessions,
             origins=base.review_origins,
+            arm_ms=base.arm_ms,
         )
 
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.devices.signed import CONSOLE, Decision, SignedDecision
+from aileron_core.devices import CONSOLE
+from aileron_core.devices.signed import Decision, SignedDecision
 
 _VERDICTS: Final[Mapping[object, str]] = {
     AuditEvent.APPROVAL_APPROVED: "approve",

@@ -35,6 +35,7 @@ class DeviceService:
 
     Args:
         origins: where the review page is served besides the console's own address (`[review] origins`).
+        arm_ms: how long an item rests before an answer counts.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class DeviceService:
         address: ConsoleAddress,
         sessions: SessionRegistry,
         origins: Callable[[], Sequence[str]],
+        arm_ms: Callable[[], int],
     ) -> None:
         self._clock = clock
         self._events = events
@@ -53,6 +55,7 @@ class DeviceService:
         self._address = address
         self._sessions = sessions
         self._origins = origins
+        self._arm_ms = arm_ms
         self.pairings = Pairings(clock=clock, changed=self._changed)
 
     @property
@@ -65,6 +68,10 @@ class DeviceService:
         """The Host headers of requests for the review page."""
         elsewhere = (each.removeprefix("https://") for each in self._origins())
         return self._address.hosts.union(elsewhere)
+
+    @property
+    def arm_ms(self) -> int:
+        return self._arm_ms()
 
     # A person's intents
 

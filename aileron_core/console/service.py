@@ -59,7 +59,7 @@ from aileron_core.console_port.intents import (
     WithdrawAcceptance,
 )
 from aileron_core.credentials.model_keys import ModelKeys
-from aileron_core.devices.signed import CONSOLE, Hand
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import AileronError, NotFound, StorageUnavailable
 from aileron_core.events import EventBus
 from aileron_core.hash_words import two_words

@@ -1,5 +1,26 @@
 """A person's other devices: how each is paired, and what it signs."""
 
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from aileron_core.canonical import Json
 
 DeviceKind: TypeAlias = Literal["page", "console"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hand:
+    """With what a person answered."""
+
+    name: str
+    """`console`, `attached 2`, or a device's three words with hyphens."""
+    proof: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """What the record keeps of what a device signed; empty of the console, whose keys are pressed in its process."""
+
+    def details(self) -> dict[str, Json]:
+        """Return what the record of the answer says of it."""
+        return {"hand": self.name, **self.proof}
+
+
+CONSOLE: Final = Hand(name="console")

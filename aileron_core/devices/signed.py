@@ -149,20 +149,3 @@ class SignedDecision:
             "device_key": self.key.hex(),
             "signature": self.signature.hex(),
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hand:
-    """With what a person answered."""
-
-    name: str
-    """`console`, `attached 2`, or a device's three words with hyphens."""
-    signed: SignedDecision | None = None
-    """What a device signed; None of the console, whose keys are pressed in its own process."""
-
-    def details(self) -> dict[str, Json]:
-        """Return what the record of the decision says of it."""
-        return {"hand": self.name, **(self.signed.to_record() if self.signed else {})}
-
-
-CONSOLE: Final = Hand(name="console")

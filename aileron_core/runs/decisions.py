@@ -10,7 +10,7 @@ from aileron_core import tasks
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
-from aileron_core.devices.signed import CONSOLE, Hand
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import AileronError, Conflict, NotFound, StorageUnavailable
 from aileron_core.runs import run_table
 from aileron_core.runs.approved import ApprovedRunner

@@ -22,8 +22,9 @@ from aileron_core.canonical import JsonObject, in_utf8, sha256_hex
 from aileron_core.console_port.events import ApprovalUpdated, CoreEvent, PauseChanged
 from aileron_core.console_port.intents import Approve, Deny
 from aileron_core.console_port.view_models import WAITING_STATES
+from aileron_core.devices import Hand
 from aileron_core.devices.pairing import Device
-from aileron_core.devices.signed import Decision, Hand, SignedDecision
+from aileron_core.devices.signed import Decision, SignedDecision
 from aileron_core.errors import InvalidRequest, NotFound, Unavailable
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.runs import LiveRun
@@ -302,10 +303,7 @@ async def item(request: Request) -> Response:
     device, app, room = await _device(request), app_of(request), _room(request)
     body = await json_object(request, ("id",))
     view = app.publisher.view(_run(app, _text(body, "id", 64)))
-    more: JsonObject = {
-        "home": in_utf8(str(app.home.path)),
-        "arm_ms": app.options.settings.console.arm_ms,
-    }
+    more: JsonObject = {"home": in_utf8(str(app.home.path)), "arm_ms": app.devices.arm_ms}
     sent = await asyncio.to_thread(
         SentItem.draw, view, room.drawing, more=more, **_circumstances(app)
     )
@@ -350,7 +348,7 @@ async def decide(request: Request) -> Response:
     now, run = app.clock.monotonic(), _run(app, decision.approval)
     # Before all else, so that whose answer counted is said.
     (app.approvals.require_waiting if approves else app.approvals.require_open)(run)
-    rest = app.options.settings.console.arm_ms / 1000
+    rest = app.devices.arm_ms / 1000
     sent.require_shown(decision, app.publisher.view(run), now - sent.sent_at - rest)
     ask = sent.require_offered(decision.verdict, unseen, **_circumstances(app))
     if approves and not sent.acknowledges(decision.unseen, unseen, ask):
@@ -362,7 +360,7 @@ async def decide(request: Request) -> Response:
         if approves
         else Deny(approval_id=id_, reason=reason)
     )
-    hand = Hand(name=device.name, signed=signed)
+    hand = Hand(name=device.name, proof=signed.to_record())
     await tasks.uninterrupted(app.console.decide(intent, hand), name="decide from a device")
     return _json({"state": str(run.row.state)})
 

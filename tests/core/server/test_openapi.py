@@ -22,7 +22,7 @@ from tests.support.server_harness import closed
 class _App:
     """What `create_app` looks at before the first request."""
 
-    sessions = None
+    devices = sessions = None
     hosts = frozenset[str]()
 
 
