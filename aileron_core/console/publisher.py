@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from heapq import nsmallest
 from typing import Literal, TypeAlias
 
 from aileron_core.audit.record import ChainHead, CommittedRecord
@@ -18,6 +19,7 @@ from aileron_core.console_port.events import (
     SessionsUpdated,
 )
 from aileron_core.console_port.view_models import (
+    WAITING_STATES,
     ApprovalView,
     SessionView,
     ToolCallsView,
@@ -124,6 +126,16 @@ class EventPublisher:
         first = [run for run in every if not run.is_final][:APPROVALS_AT_ONCE]
         published = [run for run in every if run.is_final] + first
         return tuple(self.view(run) for run in published), len(every) - len(published)
+
+    def first_waiting(self) -> tuple[tuple[ApprovalView, ...], int]:
+        """Return the calls that wait for an answer and came first, and how many more wait."""
+        waiting = [
+            run
+            for run in self._registry
+            if run.row.approval_id and str(run.row.state) in WAITING_STATES
+        ]
+        first = nsmallest(APPROVALS_AT_ONCE, waiting, key=_order)
+        return tuple(self.view(run) for run in first), len(waiting) - len(first)
 
     async def publish_approvals_after(self, requested_at: float, run_id: str) -> None:
         """Publish every open approval after the one of *run_id*, in batches, each in its state at that time.

@@ -1,4 +1,4 @@
-"""The review page and its API: what a paired device sends, is shown, and decides (docs/review.md).
+"""The review page and its API: what a paired device sends, is shown, and decides (docs/review-api.md).
 
 The page itself is the same for everybody and shows nothing. Its API is for pages of an origin that the person
 named (`auth.check_review`), and behind `link` and `key` for requests that a paired device signed.
@@ -21,7 +21,6 @@ from aileron_core.app import App
 from aileron_core.canonical import JsonObject, in_utf8, sha256_hex
 from aileron_core.console_port.events import ApprovalUpdated, CoreEvent, PauseChanged
 from aileron_core.console_port.intents import Approve, Deny
-from aileron_core.console_port.view_models import WAITING_STATES
 from aileron_core.devices import Hand
 from aileron_core.devices.pairing import Device
 from aileron_core.devices.signed import Decision, SignedDecision
@@ -39,7 +38,6 @@ _BETWEEN_LISTS: Final = 0.2
 """Seconds: calls may come by the hundred."""
 _STALLED_SECONDS: Final = 10.0
 """After which a device that does not read what it is sent is cut off."""
-_MOST_ROWS: Final = 250
 _MOST_REASON: Final = 2_000
 
 
@@ -270,15 +268,14 @@ class _Lines(Response):
 
 
 async def _list(app: App, drawing: ReviewDrawing) -> JsonObject:
-    waiting = [v for v in app.publisher.approvals() if v.state in WAITING_STATES and v.approval_id]
-    first = waiting[:_MOST_ROWS]
+    first, more = app.publisher.first_waiting()
     rows = await asyncio.to_thread(drawing.rows, first)
     return {
         "waiting": [
             {**row, "id": view.approval_id, "version": view.version, "digest": view.digest}
             for view, row in zip(first, rows, strict=True)
         ],
-        "more": len(waiting) - len(first),
+        "more": more,
         "paused": app.pause.paused_since is not None,
     }
 
