@@ -111,9 +111,10 @@ async def serving(core: Core) -> AsyncGenerator[Review]:
 
 @contextlib.asynccontextmanager
 async def listing(device: Device) -> AsyncGenerator[Callable[[], Any]]:
-    """Open the device's stream; yields what reads its next line, None at its end."""
+    """Open the device's stream, for a minute at most; yields what reads its next line, None at its end."""
     headers = device.headers("events", b"{}")
     async with (
+        asyncio.timeout(PATIENCE),
         httpx.AsyncClient(timeout=PATIENCE, verify=False) as client,
         client.stream(
             "POST", f"{device.url}/review/api/events", content=b"{}", headers=headers
@@ -123,8 +124,7 @@ async def listing(device: Device) -> AsyncGenerator[Callable[[], Any]]:
         lines = stream.aiter_lines()
 
         async def following() -> Any:
-            async with asyncio.timeout(PATIENCE):
-                line = await anext(lines, None)
+            line = await anext(lines, None)
             return None if line is None else json.loads(line)
 
         yield following

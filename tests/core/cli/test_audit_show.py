@@ -92,6 +92,7 @@ async def test_a_decided_call_has_who_when_the_words_and_the_reason_as_shown_tex
     call = await shown_json(home, approved.approval_id)
     assert approved.words is not None
     assert (call["decided_by"], call["words"]) == ("person", list(approved.words))
+    assert call["hand"] == "console"
     assert call["decided_at"] is not None
     assert " ".join(approved.words) in await printed_of(home, approved.approval_id)
     for id_ in (denied.approval_id, failed.row.run_id):
