@@ -43,6 +43,11 @@ class DrawnItem(Protocol):
         """One or more; the page gets the first at once, and the others as it asks for them."""
         ...
 
+    @property
+    def shown(self) -> JsonObject:
+        """Return what the page shows of it besides: further members of the item."""
+        ...
+
     def offer(self, verdict: Verdict, unseen: int, *, paused: bool, writable: bool) -> Offer:
         """Return what an answer does.
 
@@ -105,6 +110,7 @@ class SentItem:
         }
         body = as_json(
             {
+                **drawn.shown,
                 "id": view.approval_id,
                 "version": view.version,
                 "digest": view.digest,

@@ -2,20 +2,25 @@
 
 import asyncio
 import contextlib
+import functools
 import gc
 import logging
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from aileron_core import tasks
 from aileron_core.app import App
 from aileron_core.audit.events import AuditEvent
+from aileron_core.canonical import JsonObject
+from aileron_core.console_port.events import CoreEvent, LibraryUpdated, VaultStatus
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import StorageUnavailable
 from aileron_core.launch.sweep import LaunchSweep
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
+from aileron_core.server.review_items import DrawnItem, ReviewDrawing
 from aileron_core.server.sockets import SessionSockets
 from aileron_core.settings import Settings
 from aileron_mcp.lazy_mount import LazyMcpApp
@@ -45,7 +50,9 @@ async def served(
         # What it imports stays: collecting it every other second would stop agents for 0.1 s.
         on_import=gc.freeze,
     )
-    asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app}, agents=agents)
+    drawing = _Drawing(app)
+    mounts = {"/mcp": mcp.app, "/mcp/": mcp.app}
+    asgi_app = create_app(app, mounts, agents=agents, review=drawing)
 
     async def recovered(session_id: str, sentence: str) -> None:
         await app.session_service.record(
@@ -53,6 +60,7 @@ async def served(
         )
 
     unsweep = app.events.subscribe(LaunchSweep(app.home.path, recovered))
+    unhear = app.events.subscribe(drawing.hear)
     server = EmbeddedServer(asgi_app, listeners)
     own = asgi_app.state.session_sockets = SessionSockets(app, server.serve_session)
     try:
@@ -68,6 +76,35 @@ async def served(
                     each.cancel()
     finally:
         unsweep()
+        unhear()
+
+
+class _Drawing:
+    """Draws calls for the review page; what that takes is imported for the first page, as `serve` has no screen."""
+
+    def __init__(self, app: App) -> None:
+        self._clock = app.clock
+        self.not_accepted = app.library.not_accepted()
+        self.vault = app.vault_service.status()
+
+    def hear(self, event: CoreEvent) -> None:
+        """Follow what else of the console a page says of a call."""
+        if isinstance(event, LibraryUpdated):
+            self.not_accepted = event.not_accepted
+        elif isinstance(event, VaultStatus):
+            self.vault = event
+
+    @functools.cached_property
+    def _page(self) -> ReviewDrawing:
+        from aileron_tui.review.drawing import PageDrawing
+
+        return PageDrawing(self._clock, self)
+
+    def rows(self, views: Sequence[ApprovalView]) -> Sequence[JsonObject]:
+        return self._page.rows(views)
+
+    def item(self, view: ApprovalView) -> DrawnItem:
+        return self._page.item(view)
 
 
 async def _announced(app: App, port: int) -> bool:

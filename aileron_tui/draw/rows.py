@@ -116,13 +116,13 @@ def row_lines(
         return (truncate(first, width - 1), justify(truncate(second, width - 1), (), width))
     if compact:
         has_ended = view.state in words.item.ROW_STATES
-        right = _tag(item, now, hidden=False) if has_ended else _left(view, now, item)
+        right = row_tag(item, now, hidden=False) if has_ended else _left(view, now, item)
         taken = cell_width(line(*first, *same, *right))
         agent = truncate(requester(view), max(9, width - taken - 4))
         gap = Piece(" " * max(1, 16 - cell_width(agent) - cell_width(right)))
         return (justify(first, line(*same, *agent, gap, *right, " "), width),)
     since = Piece(f" · {age(now - view.requested_at)}", "muted")
-    tag = _tag(item, now, hidden=hidden)
+    tag = row_tag(item, now, hidden=hidden)
     tag = line("  ", *tag) if tag else ()
     room = width - 1 - cell_width(line(since, *tag, *_left(view, now, item))) - 2
     agent = truncate(requester(view), max(_LEAST_NAME, room - _INDENT))
@@ -298,7 +298,7 @@ def _left(view: ApprovalView, now: float, item: Item) -> Line:
     return (Piece(time_left(rest), time_left_role(rest, item.deadline - view.requested_at)),)
 
 
-def _tag(item: Item, now: float, *, hidden: bool) -> Line:
+def row_tag(item: Item, now: float, *, hidden: bool) -> Line:
     """Return the one tag of highest rank."""
     view = item.approval
     if view is None:

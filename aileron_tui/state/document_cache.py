@@ -313,30 +313,47 @@ class DocumentCache:
     @property
     def outcome_keys(self) -> OutcomeKeys:
         """The keys about an unknown outcome."""
-        label = self._registry.key_label
-        return OutcomeKeys(look=label("look_again"), acknowledge=label("acknowledge"))
+        return _outcome_keys(self._registry)
 
     def _blocks_of(
         self, item: Item, options: LayoutOptions, now: float, warnings: list[Line]
     ) -> tuple[Block, ...]:
         if item.approval is not None:
             compact = options.gutter == COMPACT_GUTTER
-            return approval_blocks(
-                item.approval,
-                now,
-                warnings_beyond_head(warnings, options.width, compact=compact),
-                unfold=options.unfold,
-                refresh_key=self._registry.key_label("refresh"),
-                keys=self.outcome_keys,
-                unlock_key=self._registry.key_label("unlock_vault"),
-                choose_key=self._registry.key_label("choose_account"),
-                accounts_key=self._registry.key_label("view_accounts"),
-            )
+            beyond = warnings_beyond_head(warnings, options.width, compact=compact)
+            return call_blocks(self._registry, item.approval, now, beyond, unfold=options.unfold)
         if item.problem is not None:
             return problem_blocks(item.problem)
         if item.suite is not None:
             return suite_blocks(item.suite, unfold=options.unfold)
         return file_blocks(item.file, unfold=options.unfold) if item.file is not None else ()
+
+
+def call_blocks(
+    registry: CommandRegistry,
+    view: ApprovalView,
+    now: float,
+    warnings: Sequence[Line] = (),
+    *,
+    unfold: bool = False,
+) -> tuple[Block, ...]:
+    """Return the document of *view*, with the keys of *registry*; *warnings*: those of its record."""
+    return approval_blocks(
+        view,
+        now,
+        warnings,
+        unfold=unfold,
+        refresh_key=registry.key_label("refresh"),
+        keys=_outcome_keys(registry),
+        unlock_key=registry.key_label("unlock_vault"),
+        choose_key=registry.key_label("choose_account"),
+        accounts_key=registry.key_label("view_accounts"),
+    )
+
+
+def _outcome_keys(registry: CommandRegistry) -> OutcomeKeys:
+    label = registry.key_label
+    return OutcomeKeys(look=label("look_again"), acknowledge=label("acknowledge"))
 
 
 class IdentityKey:
