@@ -1,6 +1,8 @@
 // The review page: pairs with the console, shows what waits, and signs each answer.
 // The key is made here, cannot be exported, and lives in this tab's memory alone: closing or reloading ends it.
 // Whatever comes from the console becomes text nodes. There is no HTML from strings, and no storage.
+// Not a module: a browser asks for those with an Origin, which only the API below takes.
+"use strict";
 
 const API = "/review/api/";
 const SEEN_MS = 100; // a line counts as seen when it stood still on screen this long
@@ -96,6 +98,7 @@ let sending = false;
 let list = [];
 let paused = false;
 let open = null; // the call that is shown
+let answered = ""; // the call that was decided here last
 let loads = 0;
 let wanted = decodeURIComponent(location.pathname).match(/^\/review\/([A-Za-z0-9-]{1,80})$/)?.[1] ?? "";
 let offset = 0; // of the home's clock
@@ -221,7 +224,7 @@ function showList(now) {
   count();
   const row = list.find((each) => each.id === open?.id);
   const changed = row ? row.digest !== open.digest || row.version > open.version : open?.waits;
-  if (changed || (open && paused !== open.paused)) load(open.id, { changed: Boolean(row) && changed });
+  if (changed || (open && paused !== open.paused)) load(open.id, { changed: Boolean(row) && changed && open.id !== answered });
   else if (wanted) load(wanted, { go: true });
   else if (!open && !loads && list.length && isWide()) load(list[0].id);
   wanted = "";
@@ -466,26 +469,34 @@ function press(verdict) {
   if (!open[verdict].offered) return say(open[verdict].why_not);
   if (verdict === "deny" && $("panel").hidden) return openPanel();
   if (!isArmed()) return say(`${CAUSES[rested.cause]} Press ${name} again.`);
+  // The home asks once. After another key it is asked again here.
+  const again = verdict === "approve" && open.question && !open.asked && (unseen() || open.approve.ask);
+  if (again) return askAgain();
   decide(verdict, verdict === "deny" ? $("reason").value : "");
 }
 
+function askAgain() {
+  open.asked = open.question;
+  rest("screen");
+  say(open.question.ask);
+}
+
 async function decide(verdict, reason) {
-  const item = open;
+  const [item, seen, missing] = [open, ranges(), unseen()];
   sending = true;
   say("Sending your decision …");
   const decision = {
     home: item.home, approval: item.id, digest: item.digest, shown: item.shown, verdict,
-    reason: await sha256(encode(reason)), unseen: item.asked?.unseen ?? unseen(), device: device.device, at: Date.now() + offset,
+    reason: await sha256(encode(reason)), unseen: missing, device: device.device, at: Date.now() + offset,
   };
   const signature = await device.sign("aileron decision v1", decision);
-  const response = await ask("decide", { decision, signature, reason, seen: ranges() });
+  const response = await ask("decide", { decision, signature, reason, seen });
   const answer = response && (await response.json().catch(() => ({})));
   sending = false;
   if (!answer || !device || item !== open) return;
   if (answer.ask) {
-    item.asked = { unseen: answer.unseen };
-    rest("screen");
-    return say(answer.ask);
+    item.question = answer;
+    return askAgain();
   }
   closePanel();
   item.asked = null;
@@ -493,6 +504,7 @@ async function decide(verdict, reason) {
     say(answer.error?.message ?? "The console did not take it. Nothing was decided.");
     return load(item.id);
   }
+  answered = item.id;
   settle("You have decided this.");
   say(verdict === "approve" ? "✓ Approved." : "✗ Denied.");
 }

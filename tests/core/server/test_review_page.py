@@ -1,0 +1,223 @@
+"""The review page in a real browser, on a real core with its server and the mailbox: what it shows, and what a press does."""
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Locator, Page, async_playwright, expect
+
+from aileron_core.canonical import JsonObject
+from aileron_core.console_port.devices import (
+    ConfirmDevice,
+    DevicesUpdated,
+    EndDevice,
+    LinkMade,
+    MakeLink,
+)
+from aileron_core.console_port.events import VaultStatus
+from aileron_core.console_port.view_models import ApprovalView
+from aileron_core.server import review_routes
+from aileron_core.server.asgi import create_app
+from aileron_core.server.embedded import EmbeddedServer
+from aileron_core.server.sockets import bind_tcp
+from aileron_tui.review.drawing import PageDrawing, PageItem
+from tests.screen.hostile_views import hostile_snapshot
+from tests.support.attacks import ATTACKS, harmless
+from tests.support.core_harness import Core, Mailbox, writes
+
+pytestmark = pytest.mark.real
+PHONE, DESK = {"width": 360, "height": 640}, {"width": 1200, "height": 800}
+
+
+@dataclass
+class Around:
+    not_accepted: tuple[Any, ...] = ()
+    vault: VaultStatus = VaultStatus(state="absent")
+
+
+class OtherDrawing(PageDrawing):
+    """Draws every call as *other*, where there is one."""
+
+    other: ApprovalView | None = None
+
+    def rows(self, views: Sequence[ApprovalView]) -> Sequence[JsonObject]:
+        return super().rows([self.other or each for each in views])
+
+    def item(self, view: ApprovalView) -> PageItem:
+        return super().item(self.other or view)
+
+
+@dataclass
+class Review:
+    core: Core
+    browser: Browser
+    drawing: OtherDrawing
+
+    async def open(self, path: str = "", **options: Any) -> Page:
+        """Open the page of a new link; it is not confirmed yet."""
+        context = await self.browser.new_context(**{"viewport": DESK, **options})
+        page = await context.new_page()
+        page.on("pageerror", lambda error: pytest.fail(f"the page's script failed: {error}"))
+        await self.core.do(MakeLink())
+        url = self.core.last(LinkMade).url
+        await page.goto(url.replace("/review#", f"/review{path}#"))
+        await expect(page.locator("#door-words")).to_be_visible()
+        return page
+
+    async def paired(self, path: str = "", **options: Any) -> Page:
+        page = await self.open(path, **options)
+        device = self.core.last(DevicesUpdated).devices[-1]
+        await self.core.do(ConfirmDevice(device_id=device.device_id, words=device.words))
+        await expect(page.locator("#link")).to_have_text("● connected")
+        return page
+
+
+@contextlib.asynccontextmanager
+async def chromium() -> AsyncGenerator[Browser]:
+    """Start Debian's; as root it has no sandbox of its own."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
+        )
+        yield browser
+        await browser.close()
+
+
+@pytest.fixture
+async def review(core: Core) -> AsyncIterator[Review]:
+    # Its session was opened by this very process, below which the browser is.
+    core.app.sessions.add(replace(core.session, pid=None))
+    drawing, tcp = OtherDrawing(core.app.clock, Around()), bind_tcp("127.0.0.1", 0)
+    core.app.address.listen_on(tcp.getsockname()[1])
+    async with EmbeddedServer(create_app(core.app, review=drawing), [tcp]), chromium() as browser:
+        yield Review(core, browser, drawing)
+
+
+async def decides(page: Page) -> None:
+    """Wait until the next press of Approve counts: all was read, and the page has rested."""
+    await expect(page.locator("#approve.decides")).to_be_visible()
+
+
+async def read(page: Page) -> None:
+    """Read to the end, half a screen at a time."""
+    while await page.locator("#standing").get_by_text("not seen yet").count():
+        await page.mouse.wheel(0, 250)
+        await page.wait_for_timeout(250)
+
+
+def said(page: Page) -> Locator:
+    return page.locator("#said")
+
+
+async def test_a_page_is_paired_and_its_answers_count(review: Review, mailbox: Mailbox) -> None:
+    """The words are the console's; before a person confirms them nothing is shown. Approve sends; a denial has its reason."""
+    core = review.core
+    first, second = await core.ask(), await core.ask("r-1")
+    page = await review.open()
+    device = core.last(DevicesUpdated).devices[-1]
+    await expect(page.locator("#door-words")).to_have_text(" · ".join(device.words))
+    assert "#" not in page.url
+    assert await page.locator("#rows li, .row").count() == 0
+    await core.do(ConfirmDevice(device_id=device.device_id, words=device.words))
+    await expect(page.locator("#rows li")).to_have_count(2)
+    await expect(page.locator("#document")).to_contain_text("WILL HAPPEN")
+    await read(page)
+    await decides(page)
+    await page.keyboard.press("a")
+    await expect(said(page)).to_have_text("✓ Approved.")
+    sent = await core.ended(first)
+    assert (sent.state, sent.hand) == ("completed", "-".join(device.words))
+    assert writes(mailbox)[-1] == "POST send"
+    await expect(page.locator("#rows li")).to_have_count(1)
+    await page.keyboard.press("j")
+    await expect(page.locator("[aria-current]")).to_have_count(1)
+    await page.keyboard.press("d")
+    await page.locator("#reason").press_sequentially("wrong list", delay=30)
+    await page.wait_for_timeout(500)
+    await page.keyboard.press("Enter")
+    denied = await core.view(second.approval_id, lambda view: view.state == "denied")
+    assert (denied.reason, denied.hand) == ("wrong list", sent.hand)
+
+
+async def test_what_was_not_seen_asks_for_a_second_press(review: Review, mailbox: Mailbox) -> None:
+    """On a small screen the first press says how much is unread and sends nothing; a key between forgets it."""
+    view = await review.core.ask()
+    page = await review.paired(f"/{view.approval_id}", viewport={"width": 360, "height": 400})
+    await expect(page.locator("#document")).to_contain_text("WILL HAPPEN")
+    await page.wait_for_timeout(600)
+    await page.locator("#approve").click()
+    await expect(said(page)).to_contain_text("Press Approve again")
+    await page.keyboard.press("x")
+    await expect(said(page)).to_have_text("")
+    await page.wait_for_timeout(600)
+    await page.locator("#approve").click()
+    await expect(said(page)).to_contain_text("Press Approve again")
+    assert "POST send" not in writes(mailbox)
+    await decides(page)
+    await page.locator("#approve").click()
+    assert (await review.core.ended(view)).state == "completed"
+
+
+async def test_a_lost_connection_disarms(
+    review: Review, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A console that says nothing for three seconds is lost: no press counts, and the page says so."""
+    view = await review.core.ask()
+    page = await review.paired()
+    await read(page)
+    await decides(page)
+    monkeypatch.setattr(review_routes, "_BEAT_SECONDS", 3600.0)
+    await expect(page.locator("#link")).to_have_text("○ connection lost", timeout=15_000)
+    await expect(said(page)).to_contain_text("Nothing can be decided here")
+    await expect(page.locator("#approve")).to_have_attribute("aria-disabled", "true")
+    monkeypatch.undo()
+    await expect(page.locator("#link")).to_have_text("● connected", timeout=15_000)
+    assert "POST send" not in writes(mailbox)
+    assert (await review.core.view(view.approval_id, lambda _: True)).state == "pending"
+
+
+async def test_a_page_ends_at_once_and_shows_nothing_more(review: Review) -> None:
+    await review.core.ask()
+    page = await review.paired()
+    device = review.core.last(DevicesUpdated).devices[-1]
+    await review.core.do(EndDevice(device_id=device.device_id))
+    await expect(page.locator("#door-title")).to_have_text("This pairing has ended")
+    assert await page.locator("#rows li, .row").count() == 0
+
+
+_FOUND = """() => [
+  [...new Set([...document.querySelectorAll('*')].map(each => each.tagName))],
+  document.body.textContent,
+  Math.max(document.documentElement.scrollWidth, document.body.scrollWidth) - innerWidth,
+]"""
+_ELEMENTS = frozenset(
+    "HTML HEAD META TITLE LINK SCRIPT BODY HEADER H1 H2 H3 P MAIN NAV UL LI ARTICLE DIV SECTION DL DT DD "
+    "FOOTER SPAN BUTTON KBD LABEL INPUT DIALOG".split()
+)
+
+
+async def test_no_text_from_outside_is_more_than_text(review: Review) -> None:
+    """Attacks in each field of each kind of call: no element, no hidden character, no sideways scroll at 360 px."""
+    await review.core.ask()
+    page = await review.paired(viewport=PHONE)
+    attacks = itertools.cycle(ATTACKS)
+    for turn in range(3):
+        views = hostile_snapshot(review.core.app.clock.now(), lambda: next(attacks).text).approvals
+        next(attacks)  # another attack in each field the next time
+        for view in views:
+            review.drawing.other = view
+            await page.locator("#rows button").click()
+            await expect(page.locator("article #title span").first).to_be_visible()
+            found, text, beyond = await page.evaluate(_FOUND)
+            assert set(found) <= _ELEMENTS, (turn, view.approval_id, found)
+            bad = {hex(ord(char)) for char in text if char != "\n" and not harmless(char)}
+            assert not bad, (turn, view.approval_id, bad)
+            assert beyond <= 0, (turn, view.approval_id, beyond)
+            await page.locator("#back").click()
+            await page.evaluate("document.getElementById('title').replaceChildren()")
+    scripts = await page.evaluate("[document.scripts.length, document.links.length]")
+    assert scripts == [1, 0]
