@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 from rich.console import RenderableType
@@ -22,6 +23,7 @@ from aileron_core.console_port.events import ApprovalUpdated, CoreLost, Sessions
 from aileron_core.console_port.intents import TouchVault
 from aileron_core.console_port.port import ConsolePort
 from aileron_core.errors import Unavailable
+from aileron_core.home.layout import Home
 from aileron_core.settings import NotifySettings
 from aileron_core.text import escape
 from aileron_tui import words
@@ -275,6 +277,7 @@ class AileronApp(App[int], inherit_bindings=False):
         if isinstance(message.event, CoreLost):
             model.arming.reset()
         self._follow_settings(model, at)
+        self._follow_link(model)
         if arrived and isinstance(message.event, ApprovalUpdated) and model.paused_at is None:
             self._attention.on_arrival(shown_name(message.event.view.action))
         if arrived and self._guide is not None and isinstance(message.event, ApprovalUpdated):
@@ -304,6 +307,17 @@ class AileronApp(App[int], inherit_bindings=False):
         if now := tuple(each for each in withheld if each not in in_force.withheld):
             model.say((Piece(words.vault.settings_in_force(now), "ok"),), at)
 
+    def _follow_link(self, model: Model, *, over: bool = False) -> None:
+        """Have the browser open the link that pairs a device; afterwards nothing of it stays."""
+        address = "" if over else model.pairing.address(self._clock.now())
+        file = Home(Path(model.snapshot.home)).sockets / "link.html"
+        self._handoff.follow_link(address, file, self._link_opened)
+
+    def _link_opened(self, worked: bool) -> None:
+        if self._model is not None:
+            self._model.pairing.browser = worked
+            self.draw_all()
+
     def on_notification_failed(self, message: NotificationFailed) -> None:
         if self._model is not None:
             self._model.say(foreign_text(message.reason, "attn"), self._clock.monotonic())
@@ -317,6 +331,7 @@ class AileronApp(App[int], inherit_bindings=False):
     def _tick(self) -> None:
         if self._model is not None:
             self._model.tick(self._clock.monotonic())
+            self._follow_link(self._model)
             self._key_timing.lock_if_idle(self._model)
             self.draw_all()
 
@@ -341,6 +356,8 @@ class AileronApp(App[int], inherit_bindings=False):
 
     def on_unmount(self) -> None:
         """Restore the terminal's title, where it saved one."""
+        if self._model is not None:
+            self._follow_link(self._model, over=True)
         self.send("\x1b]2;\x07\x1b[23;2t")
 
     def send(self, sequence: str) -> None:

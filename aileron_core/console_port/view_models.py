@@ -400,6 +400,8 @@ class RecordView:
     """Of a start: how long the steps may run from then on; None where it does not say."""
     count: int = 1
     """Of refused calls: how many equal ones it is about."""
+    hand: str = ""
+    """Of a person's decision: with which hand, as in `ApprovalView.hand`."""
     actions: tuple[str, ...] = ()
     """Of several refused calls: the names of what they were of, which are the agent's claims."""
 

@@ -44,11 +44,12 @@ Role = Literal[
     "form",
     "syntax-name",
     "syntax-value",
+    "qr",
 ]
 """What a text means, and so how it is coloured: `fact` is Aileron's own knowledge, `claim` what an agent
 says, `fact-bar` and `claim-bar` the bars beside them, `summary` the one line that sums up a preview,
 `form` what a value is written in, `syntax-name` and `syntax-value` the names and values of JSON and of code,
-`add-name` and so on those of a line that comes or goes."""
+`add-name` and so on those of a line that comes or goes, `qr` the squares of a QR code."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
 

@@ -348,13 +348,13 @@ def login_question(model: Model, width: int, height: int) -> tuple[Line, ...]:
             address = wrap((Piece(too_long), *foreign_text(panel.command, "strong")), width - 6)
         rows += [(Piece("   "), Piece("┃ ", "fact-bar"), *each.pieces) for each in address]
         if login.user_code:
-            rows += _labelled("code", login.user_code, width)
+            rows += labelled("code", login.user_code, width)
         return tuple(rows)
     if login.state == "authorized":
         rows = [
             *bars.panel_question("Is this the account you mean? Nothing is stored yet.", "", width)
         ]
-        shown = [*_labelled("account", panel.account_named, width), *_missing(login, width)]
+        shown = [*labelled("account", panel.account_named, width), *_missing(login, width)]
         return (*rows, *shown, *_refusal(model, width))
     return _refusal(model, width)
 
@@ -362,11 +362,12 @@ def login_question(model: Model, width: int, height: int) -> tuple[Line, ...]:
 def _missing(login: LoginView, width: int) -> list[Line]:
     if not login.missing:
         return []
-    return _labelled("not granted", ", ".join(login.missing), width)
+    return labelled("not granted", ", ".join(login.missing), width)
 
 
-def _labelled(label: str, text: str, width: int) -> list[Line]:
-    rows = wrap(foreign_text(text, "strong"), width - 18)
+def labelled(label: str, text: str | Line, width: int) -> list[Line]:
+    """Return *text*, a string from outside or a line, behind a bar of ours."""
+    rows = wrap(foreign_text(text, "strong") if isinstance(text, str) else text, width - 18)
     return [
         (Piece(f"   {label if number == 0 else '':<12}", "muted"), Piece("┃ ", "fact-bar"), *each.pieces)
         for number, each in enumerate(rows)
@@ -385,9 +386,9 @@ def _purpose(panel: AccountPanel, user: CredentialUserView, width: int) -> list[
     scopes = panel.login.scopes if panel.login is not None else user.scopes
     return [
         *shown,
-        *_labelled(said.ASKS_FOR, ", ".join(scopes), width),
-        *_labelled("log in at", user.login_host, width),
-        *_labelled("tokens of", user.token_host, width),
+        *labelled(said.ASKS_FOR, ", ".join(scopes), width),
+        *labelled("log in at", user.login_host, width),
+        *labelled("tokens of", user.token_host, width),
     ]
 
 

@@ -28,7 +28,15 @@ from aileron_tui.pages.registry import COMMANDS
 KEYMAP_FILE = "config.toml"
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
 _CHORD = re.compile(r"(?P<with>(?:(?:ctrl|alt|shift)\+)*)(?P<key>.+)", re.DOTALL)
-_EXCLUSIVE = (frozenset({"pause", "go_on"}), frozenset({"filter", "search"}))
+_EXCLUSIVE = tuple(
+    frozenset(each.split())
+    for each in (
+        "pause go_on",
+        "filter search",
+        "end_session end_device",
+        "allow_host confirm_device",
+    )
+)
 """Pairs that are never available together, so that they may share a key."""
 _FOLLOWS = {"pause": "go_on"}
 """An action whose key another one always has as well."""

@@ -12,6 +12,7 @@ from aileron_tui.draw.times import time_left
 from aileron_tui.pages.account_questions import ACCOUNT, BIND, LOGIN, PASSPHRASE, REBIND, REVOKE
 from aileron_tui.pages.asking import Answer, Asking, Question
 from aileron_tui.pages.command import call_blocked, unless
+from aileron_tui.pages.device_questions import DEVICE, PAIR
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import Situation
 from aileron_tui.words.panels import counted
@@ -286,5 +287,6 @@ LINK = Question(
 
 ALL = (
     DENY, STOP, STOP_RUN, END, FILTER, SEARCH, LINK, PASSPHRASE, ACCOUNT, BIND, LOGIN, REBIND, REVOKE,
+    PAIR, DEVICE,
 )  # fmt: skip
 QUESTIONS = {each.name: each for each in ALL}

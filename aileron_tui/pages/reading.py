@@ -340,9 +340,3 @@ class TextHandoff:
             return
         longest = max(fields, key=lambda each: len(each.text))
         self._surface.read_in_pager(longest.text, longest.name)
-
-    def open_review(self) -> None:
-        """Open the page of the selected call in the browser."""
-        item = self._model.queue.current
-        if item is not None and item.approval is not None:
-            self._surface.open_review(item.key)

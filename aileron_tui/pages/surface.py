@@ -109,7 +109,3 @@ class Surface(Protocol):
     def open_link(self, url: str) -> None:
         """Open an address that a person was shown whole in the browser; *url* is all ASCII."""
         ...
-
-    def open_review(self, approval_id: str) -> None:
-        """Open the page of an approval in the browser."""
-        ...

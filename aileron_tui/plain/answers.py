@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from math import ceil
 
+from aileron_core.console_port.devices import MakeLink
 from aileron_core.console_port.intents import Deny, Intent, StopEverything
 from aileron_core.console_port.port import ConsolePort
 from aileron_core.console_port.view_models import FINAL_STATES
 from aileron_core.text import escape
 from aileron_tui import words
+from aileron_tui.draw.devices import device_name, device_program, device_status
+from aileron_tui.draw.text import Piece, line
 from aileron_tui.input.commands import key_label
 from aileron_tui.pages.account_questions import chosen, passphrase_question
 from aileron_tui.pages.command import Availability, availability
@@ -35,6 +38,8 @@ class Answers:
             "stop_everything": lambda _: self._model.open_panel("stop"),
             "unlock_vault": self._unlock,
             "choose_account": self._choose,
+            "open_review": self._make_link,
+            "devices": self._show_devices,
         }
 
     def give(self, typed: str) -> None:
@@ -42,11 +47,14 @@ class Answers:
         model = self._model
         word, _, rest = typed.partition(" ")
         action = self._command_of(word)
-        if rest and action not in ("deny", "choose_account"):
+        if rest and action not in ("deny", "choose_account", "devices"):
             action = ""
         self._quits = self._quits and action == "quit"
         if model.panel == "stop":
             self._answer_stop(action)
+            return
+        if model.panel in ("pair", "device"):
+            self._answer_device(action)
             return
         if action != model.pressed_once:
             model.forget_first_press()
@@ -140,6 +148,34 @@ class Answers:
 
         self._output.wait_until(over)
         return True
+
+    # Devices
+
+    def _make_link(self, _: str) -> None:
+        model = self._model
+        model.pairing.ask(self._state.situation.approval)
+        model.open_panel("pair")
+        self._submit(MakeLink())
+        self._output.wait_until(lambda: model.pairing.is_made or model.panel != "pair")
+
+    def _show_devices(self, number: str) -> bool:
+        """List the devices, or ask about the one of *number*, as listed."""
+        devices = self._model.pairing.devices
+        if number in map(str, range(1, len(devices) + 1)):
+            self._model.open_panel("device", devices[int(number) - 1].device_id)
+            return True
+        for at, each in enumerate(devices, start=1):
+            about = (Piece(f"{at} "), *device_name(each), Piece(", "), *device_status(each))
+            self._say(line(*about, Piece(", "), *device_program(each)))
+        self._say(words.plain.about_devices(len(devices)))
+        return True
+
+    def _answer_device(self, action: str) -> None:
+        """Confirm or end the device that was printed; anything else leaves it as it is."""
+        is_answer = action in ("device_confirm", "device_refuse") and self._now(action).shown
+        if not is_answer or not self._decide(action):
+            self._say(words.devices.LEFT)
+        self._model.close_panel()
 
     # The vault
 

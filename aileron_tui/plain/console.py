@@ -66,6 +66,7 @@ class PlainConsole:
 
         snapshot, registry = port.subscribe(receive), self._in_force.registry
         model = Model(snapshot, arm_seconds=arm_seconds, registry=registry, now=clock.now())
+        model.account_panel.has_browser = False  # it opens none
         self._model = model
         self._state = PlainState(model, events, clock, notifier)
         self._output = Output(terminal, clock, glyphs, self._state)

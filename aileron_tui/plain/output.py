@@ -8,10 +8,11 @@ from aileron_tui import words
 from aileron_tui.draw.bars import startup_warnings
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.text import Line, line, plain_text
-from aileron_tui.draw.unbroken import sentence_lines, text_of
+from aileron_tui.draw.unbroken import sentence_lines, text_of, unbroken
 from aileron_tui.error_location import error_location
 from aileron_tui.items import Item
 from aileron_tui.pages.command import availability
+from aileron_tui.pages.device_questions import device_question, link_sentences
 from aileron_tui.pages.questions import stop_text
 from aileron_tui.pages.status_line import status_line
 from aileron_tui.plain.state import PlainState
@@ -27,17 +28,18 @@ WAIT_SECONDS = 5.0
 COMMANDS = {
     **dict.fromkeys((
         "go_on", "approve", "approve_session", "accept", "accept_rest", "acknowledge", "deny", "refresh", "look_again", "unfold",
-        "unlock_vault", "lock_vault", "choose_account", "pause", "stop_everything", "quit", "help",
+        "unlock_vault", "lock_vault", "choose_account", "open_review", "device_confirm", "device_refuse", "pause", "stop_everything", "quit", "help",
     ), ""),
     "view_activity": "aileron audit list",
     "view_audit": "aileron audit list",
     "view_library": "aileron action list",
     "view_sessions": "aileron status",
     "view_accounts": "aileron binding list",
-    "open_review": "aileron open approval",
 }  # fmt: skip
 """The registry's commands that this console has, in its help's order; which command to type elsewhere for the others."""
-OWN_KEYS = {"n": "next", "1": "again", words.plain.STOP: "stop_everything"}
+OWN_KEYS = {
+    "n": "next", "1": "again", words.plain.STOP: "stop_everything", words.plain.DEVICES: "devices",
+}  # fmt: skip
 _TYPED_BEHIND = {"deny": " REASON", "choose_account": " NUMBER"}
 
 
@@ -99,6 +101,13 @@ class Output:
         if content != state.printed_version:
             if self._model.panel == "stop":
                 self._say_question()
+            elif self._model.panel == "pair":
+                for text, role in link_sentences(self._model, self.clock.now()):
+                    # Unbroken, so that it can be copied.
+                    self.terminal.send(f"{text}\n") if role == "link" else self.say(text)
+            elif self._model.panel == "device":
+                self._lines(unbroken(self._device_question, self.terminal.columns))
+                self.say(words.plain.keys([*self._keys("device")]))
             elif state.item is not None:
                 self._print(state.item)
             state.printed_at = self.clock.monotonic()
@@ -134,6 +143,9 @@ class Output:
         key, label = registry.key_label("stop_everything"), registry.command("stop_enter").label
         self.say(words.plain.asks_again(key, label))
 
+    def _device_question(self, width: int) -> tuple[Line, ...]:
+        return device_question(self.state.situation, width)
+
     def status(self) -> Line:
         return status_line(self.state.situation, None, width=1 << 16)
 
@@ -148,14 +160,14 @@ class Output:
                 self.say(words.plain.files_wait(queue.not_accepted, "n"))
         if plain_text(message):
             self.say(message)
-        self.say(words.plain.keys(list(self._keys())))
+        self.say(words.plain.keys(list(self._keys("waiting"))))
 
-    def _keys(self) -> Iterator[tuple[str, str]]:
+    def _keys(self, context: str) -> Iterator[tuple[str, str]]:
         """Yield each key that does something now, in the registry's order, and what it does."""
         now, others = self.state.situation, len(self.state.others)
-        for command in now.registry.footer_order("waiting"):
+        for command in now.registry.footer_order(context):
             if availability(command, now).shown and COMMANDS.get(command.id) == "":
                 key = f"{now.registry.key_label(command.id)}{_TYPED_BEHIND.get(command.id, '')}"
                 yield key, command.label_now(now) or command.label
-        if others:
+        if others and context == "waiting":
             yield "n", words.plain.next_of(others)

@@ -15,6 +15,7 @@ from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.text import Line, line
 from aileron_tui.items import Item
+from aileron_tui.pages.questions import QUESTIONS
 from aileron_tui.state.apply_event import apply_event, newly_around
 from aileron_tui.state.model import Model, Version
 from aileron_tui.state.situation import Situation
@@ -60,7 +61,8 @@ class PlainState:
         model.tick(at)
         model.sweep(self._clock.now())
         self._select_waiting()
-        if model.panel != "none" and not self.situation.can_change:
+        question = QUESTIONS.get(model.panel)
+        if question is not None and question.is_over(self.situation):
             model.close_panel()
         if self._due is not None and self._due[0] <= at:
             (_, do), self._due = self._due, None
@@ -139,6 +141,8 @@ class PlainState:
     def content_version(self) -> Version:
         """The version of everything that is printed about the item, or of the question that stands."""
         model, item = self.model, self.item
+        if model.panel in ("pair", "device"):
+            return (model.panel, *model.pairing.version(model.panel_key))
         if model.panel != "none" or item is None:
             return (model.panel, model.panel_key)
         return (item.version, model.queue.file_changed(item), model.unfolded)

@@ -168,9 +168,6 @@ class ConsoleScreen(Screen[None], inherit_bindings=False):
     def open_link(self, url: str) -> None:
         self._handoff.open_link(url)
 
-    def open_review(self, approval_id: str) -> None:
-        self._handoff.open_review(self.page.model.snapshot.url, approval_id)
-
     # What Textual tells
 
     def set_first_layout(self, width: int, height: int) -> None:

@@ -9,6 +9,7 @@ from aileron_core.console_port.account_views import (
     AccountsUpdated,
     LoginUpdated,
 )
+from aileron_core.console_port.devices import DevicesUpdated, LinkMade
 from aileron_core.console_port.events import (
     ApprovalsRead,
     ApprovalUpdated,
@@ -74,6 +75,10 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
             _accounts(model, event, now, at)
         case VaultStatus() | VaultRefused() | VaultUnlocked():
             _vault(model, event, at)
+        case LinkMade():
+            model.pairing.on_link(event)
+        case DevicesUpdated():
+            _devices(model, event, now, at)
         case _:
             _whole(model, event, at)
     return False
@@ -126,6 +131,8 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
                 model.activity.on_refused()
                 model.opened_call.on_refused()
             model.refetched.pop(event.call_id, None)
+            if model.panel == "pair" and not model.pairing.is_made:
+                model.close_panel()
             model.say(foreign_text(event.message, "attn"), at)
         case CoreLost():
             model.core_lost = event.message
@@ -292,11 +299,29 @@ def _sessions(model: Model, event: SessionsUpdated, now: float, at: float) -> No
         agent = foreign_text(session.agent, "attn")
         model.say(line(Piece("▲ ", "attn"), *agent, said), at, hold=AROUND_SECONDS)
     model.sessions = event.sessions
-    model.sessions_table.update(event.sessions, now)
+    model.sessions_table.update(event.sessions, model.pairing.devices, now)
     for allowed in model.pending_intents.take_allowed_hosts(event.sessions):
         model.say(host_allowed(allowed.host), at)
     for session_id in model.pending_intents.take_ended_sessions(event.sessions):
         model.say(session_ended(model.ending_agents.pop(session_id, "")), at)
+
+
+def _devices(model: Model, event: DevicesUpdated, now: float, at: float) -> None:
+    """Ask about the device that redeemed the link which is shown; of any other only say that it is there."""
+    before, said = model.pairing.devices, words.devices
+    came = model.pairing.update(event.devices)
+    model.sessions_table.update(model.sessions, event.devices, now)
+    for each in before:
+        device = model.pairing.device(each.device_id)
+        if device is None:
+            model.say(said.ended(each.words), at)
+        elif device.confirmed and not each.confirmed:
+            model.say((Piece(said.confirmed(device.words), "ok"),), at)
+    if came is not None and model.panel == "pair":
+        model.open_panel("device", came.device_id)
+    elif came is not None:
+        view, key = (model.registry.key_label(e) for e in ("view_sessions", "confirm_device"))
+        model.say((Piece(said.wants_to_pair(came.kind, view, key), "attn"),), at)
 
 
 def audit_exported(event: AuditExported) -> Line:

@@ -32,6 +32,7 @@ from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens, 
 from aileron_tui.state.deny_panel import DenyPanel
 from aileron_tui.state.filter import ITEM_FIELDS, ParsedFilter, parse
 from aileron_tui.state.opened_call import OpenedCall
+from aileron_tui.state.pairing import Pairing
 from aileron_tui.state.pending_intents import PendingIntents, intent_key
 from aileron_tui.state.queue import Queue
 from aileron_tui.state.tables.accounts import AccountsTable
@@ -117,7 +118,8 @@ class Model:
         self.decided.update(self.queue.decided, now)
         self.audit = AuditTable(snapshot.records)
         self.library = LibraryTable(snapshot.library, snapshot.problems, now)
-        self.sessions_table = SessionsTable(snapshot.sessions, now)
+        self.pairing = Pairing(snapshot.devices)
+        self.sessions_table = SessionsTable(snapshot.sessions, snapshot.devices, now)
         self.accounts = AccountsTable(snapshot.accounts, now)
         self.tables: dict[View, AnyTable] = {
             "activity": self.activity,
@@ -248,6 +250,8 @@ class Model:
         """
         if self.panel in ("stop", "stop_run", "end"):
             return (self.panel, self.panel_key, self.size)
+        if self.panel == "device":
+            return (self.panel, self.size, self.pairing.version(self.panel_key))
         subject, table = self.subject, self.table
         paused = self.paused_at is not None
         asked: Version = (self.panel, self.account_choice.index if self.panel == "account" else 0)
@@ -507,7 +511,7 @@ class Model:
             if item is not None and item.approval is not None:
                 self.refetched[item.key] = item.approval
         elif isinstance(intent, EndSession):
-            session = self.sessions_table.current
+            session = self.sessions_table.session
             self.ending_agents[intent.session_id] = session.agent if session is not None else ""
 
     def say(self, pieces: Line | str, at: float, *, hold: float = MESSAGE_SECONDS) -> None:

@@ -29,7 +29,11 @@ class Situation:
         self.suite = item.suite if item is not None else None
         self.running = running_call(model)
         self.library_item = model.library.current if view == "library" else None
-        self.session = model.sessions_table.current if view == "sessions" else None
+        self.session = model.sessions_table.session if view == "sessions" else None
+        self.device = model.sessions_table.device if view == "sessions" else None
+        self.asked_device = (
+            model.pairing.device(model.panel_key) if model.panel == "device" else None
+        )
         self.bound_account = row.bound if row is not None else None
         self.credential_user = row.user if row is not None else None
         """The accepted connector of the selected row there."""

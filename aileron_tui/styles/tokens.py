@@ -55,6 +55,7 @@ _ATTRIBUTES: dict[str, str] = {
     "form": "none",
     "syntax-name": "none",
     "syntax-value": "none",
+    "qr": "none",
     "sel": "none",
     "cursor": "none",
     "lost": "none",
@@ -71,6 +72,7 @@ _PLAIN_ATTRIBUTES = _ATTRIBUTES | {
     "del-word": "bold underline",
     "alarm": "bold underline",
     "found": "bold reverse",
+    "qr": "reverse",
     "syntax-name": "bold",
     "add-name": "bold",
     "del-name": "bold",
@@ -104,6 +106,8 @@ _DARK = {
     "link": "#7db6f2",
     "syntax-name": "#b8dcf8",
     "syntax-value": "#f0dcb4",
+    "qr": "#000000",
+    "qr-paper": "#ffffff",
 }
 
 _DARK_256 = {
@@ -146,6 +150,8 @@ _LIGHT = {
     "link": "#1a5fb4",
     "syntax-name": "#1f5f85",
     "syntax-value": "#6b4000",
+    "qr": "#000000",
+    "qr-paper": "#ffffff",
 }
 
 _LIGHT_256 = {

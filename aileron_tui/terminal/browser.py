@@ -1,9 +1,13 @@
 """Opening an address of our own in the person's browser, beside the console and never in its terminal."""
 
+import json
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from aileron_core.vault.atomic_file import replace_file
 
 EXIT_WAIT_SECONDS = 10.0
 
@@ -15,6 +19,22 @@ def browser_command(environment: Mapping[str, str], platform: str = sys.platform
     if environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"):
         return "xdg-open"
     return None
+
+
+def write_link_file(path: Path, url: str) -> None:
+    """Write a page to *path*, for this user alone, that leads a browser to *url*.
+
+    A browser is opened with the page: the secret in the address stands in no program's arguments then.
+
+    Raises:
+        OSError: it could not be written.
+    """
+    target = json.dumps(url).replace("<", "\\u003c")
+    page = (
+        '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+        f"<title>Aileron</title><script>location.replace({target})</script>\n"
+    )
+    replace_file(path, page.encode())
 
 
 def open_in_browser(program: str, url: str, done: Callable[[bool], object]) -> None:

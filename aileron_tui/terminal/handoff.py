@@ -11,12 +11,12 @@ import shlex
 import signal
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from textual.app import App, SuspendNotSupported
 
-from aileron_core.ids import APPROVAL_ID
 from aileron_tui import words
-from aileron_tui.terminal.browser import browser_command, open_in_browser
+from aileron_tui.terminal.browser import browser_command, open_in_browser, write_link_file
 from aileron_tui.terminal.notifications import wrap_for_multiplexer
 
 _DEFAULT_PAGER = "less"
@@ -81,6 +81,7 @@ class TerminalHandoff:
         self._environment = environment
         self._say = say
         self._pager: asyncio.subprocess.Process | None = None
+        self._link = ""
 
     def open_link(self, url: str) -> None:
         """Open *url*, an address of `http` or `https` in ASCII that a person was shown, and say what came of it."""
@@ -97,22 +98,30 @@ class TerminalHandoff:
 
         open_in_browser(program, url, done)
 
-    def open_review(self, base: str, approval_id: str) -> None:
-        """Open the page of an approval at *base*, the console's own address, and say what came of it."""
-        if not base or not APPROVAL_ID.fullmatch(approval_id):
-            return
-        url = f"{base}/review/{approval_id}"
+    def follow_link(self, url: str, file: Path, opened: Callable[[bool], object]) -> None:
+        """Open *url*, the link that pairs a device now, in the browser, once, by way of *file*.
+
+        *file* is deleted where *url* is empty: the link was redeemed, or is over. *opened* is called with
+        whether the browser took it; never where there is none.
+        """
         program = browser_command(self._environment)
-        if program is None:
-            self._say(words.terminal.no_browser(url))
+        if url == self._link or program is None:
+            return
+        self._link = url
+        if not url:
+            file.unlink(missing_ok=True)
             return
 
         def done(worked: bool) -> None:
-            outcome = words.terminal.opened(url) if worked else words.terminal.no_browser(url)
             with suppress(RuntimeError):  # the application has ended
-                self._app.call_from_thread(self._say, outcome)
+                self._app.call_from_thread(opened, worked)
 
-        open_in_browser(program, url, done)
+        try:
+            write_link_file(file, url)
+        except OSError:
+            opened(False)
+        else:
+            open_in_browser(program, str(file), done)
 
     async def show_in_pager(self, text: str, name: str) -> str:
         """Show *text* in the person's pager, in the console's place; return the message for the status line.

@@ -8,6 +8,7 @@ from aileron_tui.words import acceptance as acceptance
 from aileron_tui.words import accounts as accounts
 from aileron_tui.words import bars as bars
 from aileron_tui.words import context as context
+from aileron_tui.words import devices as devices
 from aileron_tui.words import files as files
 from aileron_tui.words import filters as filters
 from aileron_tui.words import item as item

@@ -23,11 +23,13 @@ LOCKED: Final = "Press Enter to show everything again; it does nothing else."
 LEFT_ALONE: Final = "Cancelled. Nothing was stopped or ended."
 STOP: Final = "stop"
 """What can be typed in place of the key that stops everything."""
+DEVICES: Final = "devices"
 
 HELP: Final = (
     ("n", "print the next waiting item"),
     ("1", "print the item again"),
     (STOP, "stop everything; asks first"),
+    (DEVICES, "list the paired browsers and consoles; with a number, confirm or end one"),
     ("┃", "marks what Aileron fetched or computed"),
     ("┊", "marks what the agent claims"),
 )
@@ -57,6 +59,11 @@ def files_wait(count: int, key: str) -> str:
 def asks_again(key: str, label: str) -> str:
     """Return what the second answer does, and any other."""
     return f"{key} again: {label}. Anything else cancels."
+
+
+def about_devices(count: int) -> str:
+    """Return how to go on after the list of *count* devices."""
+    return f"{DEVICES} NUMBER asks about one." if count else "No device is paired."
 
 
 def changes_too_fast(key: str) -> str:

@@ -77,16 +77,6 @@ def cannot_suspend() -> str:
     return "A pager cannot be opened in this terminal."
 
 
-def opened(url: str) -> str:
-    """Return that the browser was asked."""
-    return f"Opened {url}"
-
-
 LINK_COPIED: Final = "There is no browser here: the address was sent to the clipboard."
 LINK_OPENED: Final = "The address was opened in your browser."
 LINK_NOT_OPENED: Final = "The address could not be opened: the browser command failed."
-
-
-def no_browser(url: str) -> str:
-    """Return that there is no browser, and what to open elsewhere."""
-    return f"{url} (no browser here)"

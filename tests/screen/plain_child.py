@@ -1,6 +1,6 @@
 """The console without a screen on fixtures, for tests that drive it through a pseudo-terminal.
 
-    python -I plain_child.py INTENTS [LOCK_SECONDS [restless | vault | builtin | undrawable]]
+    python -I plain_child.py INTENTS [LOCK_SECONDS [restless | vault | builtin | devices | undrawable]]
 
 Each intent becomes a line of the file INTENTS, and is answered.
 With `restless` the first call changes all the time; with `undrawable` drawing it fails.
@@ -28,6 +28,7 @@ from aileron_tui.plain.console import PlainConsole
 from aileron_tui.terminal.line_terminal import LineTerminal
 from aileron_tui.terminal.notifications import Notifier
 from tests.support.screens.calls import approval, snapshot
+from tests.support.screens.home import devices
 from tests.support.screens.port import RecordingPort
 from tests.support.screens.states import Undrawable
 
@@ -63,6 +64,8 @@ class PlainPort(RecordingPort):
         if "builtin" in sys.argv:
             first, *others = start.approvals
             start = replace(start, approvals=(replace(first, can_be_remembered=True), *others))
+        if "devices" in sys.argv:
+            start = replace(start, devices=devices(now))
         if "undrawable" in sys.argv:
             first, *others = start.approvals
             fields = (FieldView(label="Body", value=Undrawable("x"), multiline=True),)

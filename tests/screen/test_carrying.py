@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from aileron_core.console_port.devices import DevicesUpdated
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from tests.screen.driving import NOW, Console, mail, resting, short, start
 from tests.support.screens.calls import HOSTILE
+from tests.support.screens.home import devices
 from tests.support.screens.play import Play, rested
+from tests.support.screens.port import LINK
 
 INVOICE = PreviewView(
     status="ready",
@@ -104,22 +107,44 @@ def test_u_is_offered_only_where_something_is_marked(play: Play) -> None:
     assert not play.model.unfolded
 
 
-async def test_o_opens_the_page_of_the_call_at_the_consoles_own_address(tmp_path: Path) -> None:
-    """One word, made here; nothing of the agent's is in it."""
-    opener = tmp_path / "xdg-open"
-    opener.write_text(f'#!/bin/sh\nprintf "%s" "$*" > {tmp_path}/got\n')
+@pytest.mark.parametrize("over", ["redeemed", "late", "quit"])
+async def test_the_browser_is_led_to_the_link_by_a_private_file_that_is_deleted(
+    tmp_path: Path, over: str
+) -> None:
+    """The secret stands in no argument; the file goes once the link is redeemed or over, and at the end."""
+    opener, got = tmp_path / "xdg-open", tmp_path / "got"
+    opener.write_text(
+        f'#!/bin/sh\n(umask 077; echo "$#:$1"; stat -c %a "$1"; cat "$1") > {got}.new\n'
+        f"mv {got}.new {got}\n"
+    )
     opener.chmod(opener.stat().st_mode | stat.S_IXUSR)
-    got = tmp_path / "got"
+    (tmp_path / "run").mkdir()
+    file, page = tmp_path / "run/link.html", LINK.replace("#", f"/{mail().approval_id}#")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", str(tmp_path), prepend=":")
-        async with resting(start(short()), environment={"DISPLAY": ":0"}) as shown:
-            await shown.go("O", "Opened http://127.0.0.1:8517/review/act-")
-            assert got.read_text() == f"http://127.0.0.1:8517/review/{mail().approval_id}"
+        state = replace(start(short()), home=str(tmp_path))
+        async with resting(state, environment={"DISPLAY": ":0"}, answers=True) as shown:
+            await shown.go("O", "It was opened in your browser.")
+            arguments, mode, content = got.read_text().splitlines()
+            assert (arguments, mode) == (f"1:{file}", "600")
+            assert f'<script>location.replace("{page}")</script>' in content
+            assert file.exists()
+            if over == "redeemed":
+                shown.port.tell(DevicesUpdated(devices=devices(NOW)))
+                await shown.shows("Let this browser see and decide")
+            if over == "late":
+                await shown.passes(61)
+            assert file.exists() == (over == "quit")
+        assert not file.exists()
 
 
-async def test_without_a_browser_the_address_is_said() -> None:
+async def test_without_a_graphical_browser_none_is_started_and_no_file_written(
+    tmp_path: Path,
+) -> None:
     """The console's terminal is never given to one that draws in it."""
-    async with resting(start(short()), environment={}) as shown:
-        url = f"http://127.0.0.1:8517/review/{mail().approval_id}"
-        await shown.go("O", f"{url} (no browser here)")
+    state = replace(start(short()), home=str(tmp_path))
+    async with resting(state, environment={}, answers=True) as shown:
+        await shown.go("O", "No browser can be opened from here.")
+        assert LINK.partition("#")[2][:4] in shown.text
+    assert not (tmp_path / "run").exists()

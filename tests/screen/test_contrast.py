@@ -30,6 +30,7 @@ ON_THEIR_OWN = (
     ("strong", "del-word"),
     ("strong", "field"),
     ("muted", "field"),
+    ("qr", "qr-paper"),
 )
 
 

@@ -146,9 +146,30 @@ def test_an_item_is_printed_again_and_other_views_are_named(reader: Reader) -> N
     assert "WILL HAPPEN  fetched" in reader.answers("1")
     for key, command in (
         ("2", "audit list"), ("3", "audit list"), ("4", "action list"), ("5", "status"),
-        ("6", "binding list"), ("O", "open approval"),
+        ("6", "binding list"),
     ):  # fmt: skip
         assert f"aileron {command}" in reader.answers(key)
     for key in ("X", "z", "/ agent:goose", "1 2", "ü"):
         assert f"{key} does nothing here now." in reader.answers(key)
     assert reader.intents == ""
+
+
+def test_a_device_is_paired_confirmed_and_ended_by_whole_answers(tmp_path: Path) -> None:
+    """The link is printed unbroken; the words that were printed are the ones that are confirmed."""
+    person = Reader(tmp_path, "0", "devices")
+    person.asked()
+    link = "/review/act-20261008T140152-0000000000000001#00112233445566778899aabbccddeeff\n"
+    assert link in person.answers("O")
+    assert "Left as it is." in person.answers("a")
+    listed = person.answers("devices")
+    assert "1 amber · fox · lantern, ● confirmed, cannot be known" in listed
+    assert "2 olive · raven · cedar, ▲ not confirmed, /usr/lib/firefox-esr/firefox-esr" in listed
+    assert "Keys: y the words are the same, x refuse." in person.answers("devices 2")
+    assert "Left as it is." in person.answers("a")
+    person.answers("devices 2")
+    assert "✓ olive · raven · cedar can now see and decide" in person.answers("y")
+    assert "Keys: x end it." in person.answers("devices 1")
+    assert "The pairing of amber · fox · lantern has ended." in person.answers("x")
+    asked = [each.partition("(")[0] for each in person.intents.splitlines()]
+    assert asked == ["MakeLink", "ConfirmDevice", "EndDevice"]
+    person.close()

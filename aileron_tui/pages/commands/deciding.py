@@ -17,12 +17,14 @@ from aileron_core.console_port.intents import (
 from aileron_tui import words
 from aileron_tui.input.commands import VIEWS, Command
 from aileron_tui.pages.command import blocked, call_blocked, unless
+from aileron_tui.pages.device_questions import ended
 from aileron_tui.pages.page import Page
 from aileron_tui.pages.waiting import WaitingPage
 from aileron_tui.state.situation import Situation
 
 _Key = Command[Situation, Page]
 _said = words.refusals
+_NO_DEVICE = words.devices.NOT_A_DEVICE
 
 
 def _free(now: Situation) -> bool:
@@ -164,8 +166,20 @@ def _allowed(now: Situation) -> Iterable[AllowHost]:
         yield AllowHost(session_id=session.session_id, host=session.host_to_allow)
 
 
+def _no_host(now: Situation) -> str:
+    if now.device is not None:
+        return words.devices.IS_CONFIRMED
+    asks = now.session is not None and now.session.host_to_allow is not None and _free(now)
+    return "" if asks else "this session asks for no host that could be allowed"
+
+
+def _ask_about_device(page: Page) -> None:
+    if (device := page.situation.device) is not None:
+        page.panel.ask("device", device.device_id)
+
+
 def _ask_end(page: Page) -> None:
-    session = page.model.sessions_table.current
+    session = page.model.sessions_table.session
     if session is not None:
         page.panel.ask("end", session.session_id)
 
@@ -207,15 +221,22 @@ DECIDING = (
         "allow_host", ("t",), "allow the host", ("sessions",),
         "let the session reach the host that it was refused, until it ends", decides=True, footer_rank=21,
         after="read", needs="core",
-        why_not=unless(
-            lambda now: now.session is not None and now.session.host_to_allow is not None and _free(now),
-            "this session asks for no host that could be allowed",
-        ),
-        intents=_allowed,
+        why_not=_no_host, intents=_allowed,
+    ),
+    _Key(
+        "confirm_device", ("t",), "confirm the device", ("sessions",),
+        "show the words of a device that asks to be paired; asks first", asks=True, footer_rank=21,
+        needs="core",
+        why_not=unless(lambda now: now.device and not now.device.confirmed, _NO_DEVICE),
+        do=_ask_about_device,
     ),
     _Key(
         "end_session", ("x",), "end the session", ("sessions",), "end the session; asks first", asks=True,
         footer_rank=22, needs="core", why_not=unless(lambda now: now.session, _said.NO_SESSION), do=_ask_end,
+    ),
+    _Key(
+        "end_device", ("x",), "end the pairing", ("sessions",), "end the device's pairing, at once",
+        footer_rank=22, needs="core", why_not=unless(lambda now: now.device, _NO_DEVICE), intents=ended,
     ),
     Command[Situation, WaitingPage](
         "deny", ("d",), "deny", ("waiting",), "deny, with a reason that the agent will read", asks=True,

@@ -1,9 +1,10 @@
 """The keys of the rows of lists, and of the item in view."""
 
+from aileron_core.console_port.devices import MakeLink
 from aileron_core.console_port.intents import ExportAudit
 from aileron_tui import words
 from aileron_tui.input.commands import DOCUMENT, MOVE, TABLES, VIEWS, Command
-from aileron_tui.pages.command import call_blocked, unless
+from aileron_tui.pages.command import unless
 from aileron_tui.pages.listing import AuditPage, ListPage
 from aileron_tui.pages.page import Page
 from aileron_tui.pages.waiting import WaitingPage
@@ -41,10 +42,11 @@ def _no_verifying(now: Situation) -> str:
     return _said.LOST if now.blocked_by == "lost" else ""
 
 
-def _no_review(now: Situation) -> str:
-    if now.approval is not None and now.approval.approval_id and _is_drawn(now):
-        return ""
-    return call_blocked(now, now.blocked_by) or _said.NO_CALL
+def _ask_for_link(page: Page) -> None:
+    """Have the core make a link: to the page of the selected call, or to the list of what waits."""
+    page.model.pairing.ask(page.situation.approval)
+    page.panel.ask("pair")
+    page.submit(MakeLink())
 
 
 ROWS = (
@@ -165,7 +167,8 @@ ITEM = (
         needs="document", do=lambda page: page.handoff.read_in_pager(),
     ),
     _Key(
-        "open_review", ("O",), "open in the browser", ("waiting",), "open this call's page in the browser",
-        why_not=_no_review, do=lambda page: page.handoff.open_review(),
+        "open_review", ("O",), "decide in a browser", ("waiting", "sessions"),
+        "make a link that pairs a browser, which can then decide too; asks before it can", asks=True,
+        needs="core", do=_ask_for_link,
     ),
 )  # fmt: skip

@@ -1,52 +1,116 @@
-"""View 5: who is at work: what the kernel saw of each session, and beside it what the agent claims."""
+"""View 5: who is at work: what the kernel saw of each session, and beside it what the agent claims; below, paired devices."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, TypeAlias
 
+from aileron_core.console_port.devices import DeviceView
 from aileron_core.console_port.process_views import ProcessView
 from aileron_core.console_port.view_models import SessionView, ToolCallsView, WentAroundView
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
-from aileron_tui.draw.columns import Column
+from aileron_tui.draw.columns import Column, Row
 from aileron_tui.draw.context import process_chain
+from aileron_tui.draw.devices import (
+    device_blocks,
+    device_head,
+    device_name,
+    device_program,
+    device_status,
+)
 from aileron_tui.draw.foreign_text import foreign_text
-from aileron_tui.draw.text import Line, Piece, Role, line, truncate
+from aileron_tui.draw.text import Line, Piece, Role, line, plain_text, truncate
 from aileron_tui.draw.times import age, clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
 
+_Who: TypeAlias = SessionView | DeviceView
 
-class SessionsTable(KeyedTable[SessionView]):
-    """The rows of view 5, in the order in which they were opened."""
+
+def _column(
+    title: str,
+    of_session: Callable[[SessionView, Row], Line],
+    size: int,
+    least: int = 0,
+    min_width: int = 0,
+    *,
+    of_device: Callable[[DeviceView, Row], Line] = lambda _device, _row: (),
+    keeps_end: bool = False,
+    outside: bool = False,
+) -> Column[_Who]:
+    def cell(item: _Who, row: Row) -> Line:
+        return of_device(item, row) if isinstance(item, DeviceView) else of_session(item, row)
+
+    return Column(title, cell, size, least, min_width, keeps_end, outside)
+
+
+def _since(at: float, row: Row) -> Line:
+    return (Piece(age(row.now - at), "muted"),)
+
+
+class SessionsTable(KeyedTable[_Who]):
+    """The rows of view 5: sessions in the order in which they were opened, then paired devices."""
 
     fields: ClassVar[tuple[str, ...]] = ("agent", "state", "folder")
     decides: ClassVar[bool] = True
 
-    def __init__(self, sessions: Sequence[SessionView], now: float) -> None:
+    def __init__(
+        self, sessions: Sequence[SessionView], devices: Sequence[DeviceView], now: float
+    ) -> None:
         super().__init__(
-            Column("agent", lambda e, row: _agent(e, row.role), 16, 12, outside=True),
-            Column("status", lambda e, _: _status_of(e), 17, 15),
-            Column("contained", lambda e, _: _contained(e, short=True), 12),
-            Column("waiting", lambda e, _: _count(e.waiting), 9),
-            Column("running", lambda e, _: _count(e.running), 9, min_width=100),
-            Column("model", lambda e, _: _requests(e), 14, 10, 120),
-            Column("since", lambda e, row: line(Piece(age(row.now - e.opened_at), "muted")), 9, 7),
-            Column("session", lambda e, _: foreign_text(e.label, "muted"), 18, 10, 100),
+            _column(
+                "agent", lambda e, row: _agent(e, row.role), 16, 12, outside=True,
+                of_device=lambda e, row: device_name(e, row.role),
+            ),
+            _column(
+                "status", lambda e, _: _status_of(e), 17, 15, of_device=lambda e, _: device_status(e)
+            ),
+            _column(
+                "contained", lambda e, _: _contained(e, short=True), 12,
+                of_device=lambda e, _: (Piece(words.devices.KINDS[e.kind], "muted"),),
+            ),
+            _column("waiting", lambda e, _: _count(e.waiting), 9),
+            _column("running", lambda e, _: _count(e.running), 9, min_width=100),
+            _column("model", lambda e, _: _requests(e), 14, 10, 120),
+            _column(
+                "since", lambda e, row: _since(e.opened_at, row), 9, 7,
+                of_device=lambda e, row: _since(e.paired_at, row),
+            ),
+            _column("session", lambda e, _: foreign_text(e.label, "muted"), 18, 10, 100),
             # The end of a path is more informative than its start, which most paths share.
-            Column("folder", lambda e, _: foreign_text(_folder(e), "muted"), 0, 14, keeps_end=True),
-        )
-        self.update(sessions, now)
+            _column(
+                "folder", lambda e, _: foreign_text(_folder(e), "muted"), 0, 14, keeps_end=True,
+                of_device=lambda e, _: foreign_text(e.program, "muted"),
+            ),
+        )  # fmt: skip
+        self.update(sessions, devices, now)
 
-    def update(self, sessions: Sequence[SessionView], now: float) -> None:
-        self.set_items(sorted(sessions, key=lambda each: each.opened_at), now)
+    def update(
+        self, sessions: Sequence[SessionView], devices: Sequence[DeviceView], now: float
+    ) -> None:
+        opened = sorted(sessions, key=lambda each: each.opened_at)
+        paired = sorted(devices, key=lambda each: each.paired_at)
+        self.set_items((*opened, *paired), now)
 
-    def key_of(self, item: SessionView) -> str:
-        return item.session_id
+    @property
+    def session(self) -> SessionView | None:
+        """The selected row, if it is a session."""
+        return self.current if isinstance(self.current, SessionView) else None
 
-    def fields_of(self, item: SessionView) -> FilterFields:
+    @property
+    def device(self) -> DeviceView | None:
+        """The selected row, if it is a device."""
+        return self.current if isinstance(self.current, DeviceView) else None
+
+    def key_of(self, item: _Who) -> str:
+        return item.device_id if isinstance(item, DeviceView) else item.session_id
+
+    def fields_of(self, item: _Who) -> FilterFields:
+        if isinstance(item, DeviceView):
+            text = plain_text((*device_name(item), Piece(" "), *device_status(item)))
+            return FilterFields(text=f"{text} {item.program}", fields={}, at=item.paired_at)
         link = words.views.CONNECTED if item.connected else words.views.NOT_CONNECTED
         containment = words.item.CONTAINMENT[item.containment]
         named = {"agent": item.agent, "state": f"{link} {containment}", "folder": _folder(item)}
@@ -57,32 +121,39 @@ class SessionsTable(KeyedTable[SessionView]):
     def version(self) -> tuple[object, ...]:
         """What a person must look at anew when it differs: whose session it is, not what it does."""
         item = self.current
+        if isinstance(item, DeviceView):
+            return (item.device_id, item.words, item.confirmed)
         return (item.session_id, item.containment, item.host_to_allow) if item is not None else ()
 
     # Drawing
 
     def summary(self, now: float, width: int) -> Line:
         """Return how many are connected, and how many nothing contains."""
-        connected = sum(each.connected for each in self._items)
-        ways = Counter(each.containment for each in self._items)
-        pieces = [Piece(f" {words.views.sessions(len(self._items), connected)}", "muted")]
+        open_ = [each for each in self._items if isinstance(each, SessionView)]
+        connected = sum(each.connected for each in open_)
+        ways = Counter(each.containment for each in open_)
+        pieces = [Piece(f" {words.views.sessions(len(open_), connected)}", "muted")]
+        if devices := len(self._items) - len(open_):
+            pieces.append(Piece(f" · {words.devices.count(devices)}", "muted"))
         if loose := ways["none"]:
             pieces += [Piece(" · ", "muted"), Piece(f"▲ {words.views.uncontained(loose)}", "attn")]
-        if locked := sum(each.waits_for_vault for each in self._items):
+        if locked := sum(each.waits_for_vault for each in open_):
             waits = words.views.waiting_for_vault(locked)
             pieces += [Piece(" · ", "muted"), Piece(f"▲ {waits}", "attn")]
-        if around := sum(bool(each.went_around) for each in self._items):
+        if around := sum(bool(each.went_around) for each in open_):
             went = words.views.went_around(around)
             pieces += [Piece(" · ", "muted"), Piece(f"▲ {went}", "attn")]
-        if asking := sum(each.host_to_allow is not None for each in self._items):
+        if asking := sum(each.host_to_allow is not None for each in open_):
             asks = words.views.asks_for_hosts(asking)
             pieces += [Piece(" · ", "muted"), Piece(f"▲ {asks}", "attn")]
         if claimed := ways["claimed"]:
             pieces.append(Piece(f" · {words.views.only_claimed(claimed)}", "muted"))
         return tuple(pieces)
 
-    def detail_of(self, item: SessionView, now: float) -> Line:
+    def detail_of(self, item: _Who, now: float) -> Line:
         """Return who it is."""
+        if isinstance(item, DeviceView):
+            return line(*device_name(item), Piece(" · ", "muted"), *device_program(item))
         who = process_chain(item.process) if item.process is not None else ()
         identity = who or (Piece(words.views.self_declared(item.self_opened), "muted"),)
         if item.host_to_allow is not None:
@@ -94,7 +165,9 @@ class SessionsTable(KeyedTable[SessionView]):
             identity = line(around, Piece(" · ", "muted"), *identity)
         return line(*identity, Piece(" · ", "muted"), *foreign_text(item.session_id, "muted"))
 
-    def head_of(self, item: SessionView, width: int, now: float) -> tuple[Line, ...]:
+    def head_of(self, item: _Who, width: int, now: float) -> tuple[Line, ...]:
+        if isinstance(item, DeviceView):
+            return device_head(item)
         # Begins with a word of the console: a name must not begin a line of the head, as headings do.
         name = line(Piece("agent ", "muted"), *_agent(item, "strong"))
         first = line(" ", *name, "  ", *_link(item), "  ", *_contained(item))
@@ -115,8 +188,10 @@ class SessionsTable(KeyedTable[SessionView]):
             rows.append((Piece(f" ▲ {words.item.WARN_SELF_OPENED}", "attn"),))
         return tuple(rows)
 
-    def blocks_of(self, item: SessionView, *, unfold: bool) -> Iterable[Block]:
+    def blocks_of(self, item: _Who, *, unfold: bool) -> Iterable[Block]:
         """Return what the kernel saw, what the agent says of itself, what passed, and our record."""
+        if isinstance(item, DeviceView):
+            return device_blocks(item)
         return (
             *_network(item),
             *_around_blocks(item),

@@ -229,7 +229,7 @@ def test_a_call_that_asked_nobody_waits_in_the_same_way() -> None:
     assert drawn.model.queue.selected == alone.run_id
     assert "? 1 unknown" in drawn.top_bar
     assert "without asking you" in drawn.words
-    for absent in ("approve", "deny", "open_review"):
+    for absent in ("approve", "deny"):
         assert not availability(DEFAULT_REGISTRY.command(absent), drawn.situation).shown
     drawn.tell(ApprovalUpdated(view=replace(alone, awaits_acknowledgement=False, version=9)))
     assert "✓ Acknowledged: Send a mail draft." in drawn.status

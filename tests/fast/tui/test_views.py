@@ -189,7 +189,7 @@ def test_two_folders_are_told_apart_by_their_ends() -> None:
     """A path that does not fit loses its beginning, visibly."""
     long = "/home/ana/work/with/a/long/way/to/it/"
     views = [replace(each, process=None, cwd=f"{long}{each.agent}") for each in (CODEX, CLAUDE)]
-    table = SessionsTable(views, NOW)
+    table = SessionsTable(views, (), NOW)
     rows = [plain_text(table.row(n, 80, NOW, selected=False)) for n in range(2)]
     assert [row.rpartition("/")[2] for row in rows] == ["codex", "claude"]
     assert all("…" in row and len(row) < 80 for row in rows)

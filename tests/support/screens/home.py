@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from aileron_core.audit.events import AuditEvent
+from aileron_core.console_port.devices import DeviceView
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.process_views import ProcessView
 from aileron_core.console_port.view_models import (
@@ -24,6 +25,19 @@ def process(now: float) -> ProcessView:
         parents=((48100, "zsh"), (2201, "tmux: server"), (1, "systemd")),
         started_at=now - 1860,
     )
+
+
+def devices(now: float) -> tuple[DeviceView, ...]:
+    """Return a browser that may decide, and one that a person has not confirmed."""
+    phone = DeviceView(
+        device_id="dev-00000000000000000000000001", kind="page", words=("amber", "fox", "lantern"),
+        program="", pid=None, confirmed=True, paired_at=now - 300, used_at=now - 4,
+    )  # fmt: skip
+    firefox = replace(
+        phone, device_id="dev-00000000000000000000000002", words=("olive", "raven", "cedar"),
+        program="/usr/lib/firefox-esr/firefox-esr", pid=4711, confirmed=False, paired_at=now - 6,
+    )  # fmt: skip
+    return (phone, firefox)
 
 
 def sessions(now: float) -> tuple[SessionView, ...]:

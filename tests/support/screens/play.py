@@ -166,9 +166,6 @@ class Play(Watched):
     def open_link(self, url: str) -> None:
         self.asked_of_app.append(("link", url))
 
-    def open_review(self, approval_id: str) -> None:
-        self.asked_of_app.append(("review", approval_id))
-
     # What is on screen
 
     def _place(self) -> bool:

@@ -11,6 +11,13 @@ from statistics import median
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock, SystemClock
+from aileron_core.console_port.devices import (
+    ConfirmDevice,
+    DevicesUpdated,
+    EndDevice,
+    LinkMade,
+    MakeLink,
+)
 from aileron_core.console_port.events import (
     ApprovalsRead,
     ApprovalUpdated,
@@ -81,6 +88,8 @@ FIRST_RECORDS = 500
 """How many calls, and how many of the newest records, the first snapshot has, as the core's."""
 TOGETHER = 250
 """Calls that one event holds."""
+LINK = "http://127.0.0.1:8517/review#00112233445566778899aabbccddeeff"
+"""The link that it makes; nothing redeems it."""
 PASSPHRASE = b"correct horse battery"
 """Opens its vault."""
 _EVENTS: dict[type[Intent], tuple[AuditEvent, ...]] = {
@@ -103,6 +112,7 @@ class FixtureCore:
         self._library = start.library
         self._problems = start.problems
         self._sessions = start.sessions
+        self._devices = start.devices
         self._records = list(start.records)
 
     def answer(self, intent: Intent) -> list[CoreEvent]:
@@ -143,6 +153,10 @@ class FixtureCore:
                 ]
             case EndSession():
                 return self._end(intent.session_id)
+            case MakeLink():
+                return [LinkMade(url=LINK, expires_at=self._clock.now() + 60)]
+            case ConfirmDevice() | EndDevice():
+                return [self._move_device(intent)]
             case StopRun():
                 return self._stop_run(intent.run_id)
             case UndoRun():
@@ -168,6 +182,16 @@ class FixtureCore:
         done = VaultUnlocked(failed_attempts=0, failed_since=None)
         return [VaultStatus(state="unlocked"), done]
 
+    def _move_device(self, intent: ConfirmDevice | EndDevice) -> DevicesUpdated:
+        kept = (each for each in self._devices if each.device_id != intent.device_id)
+        if isinstance(intent, ConfirmDevice):
+            kept = (
+                replace(e, confirmed=e.confirmed or e.device_id == intent.device_id)
+                for e in self._devices
+            )
+        self._devices = tuple(kept)
+        return DevicesUpdated(devices=self._devices)
+
     def _choose(self, intent: ChooseAccount) -> list[CoreEvent]:
         view = self._views[intent.approval_id]
         need = view.account_need
@@ -185,6 +209,8 @@ class FixtureCore:
         """Know what a test told the console."""
         if isinstance(event, ApprovalUpdated) and event.view.approval_id:
             self._views[event.view.approval_id] = event.view
+        if isinstance(event, DevicesUpdated):
+            self._devices = event.devices
 
     def _record(
         self, event: AuditEvent, summary: str, view: ApprovalView | None = None, by: str = ""

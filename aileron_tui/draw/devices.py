@@ -1,0 +1,46 @@
+"""A paired device as it is drawn: in the row, head and page of the sessions view, and in the question about it."""
+
+from collections.abc import Iterable
+
+from aileron_core.console_port.devices import DeviceView
+from aileron_tui import words
+from aileron_tui.draw.blocks import Block, heading, value
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.text import Line, Piece, Role, line
+from aileron_tui.draw.times import clock_seconds, day
+
+_said = words.devices
+
+
+def device_name(device: DeviceView, role: Role = "strong") -> Line:
+    """Return its three words, or that it has none yet."""
+    return (Piece(_said.named(device.words), role),)
+
+
+def device_status(device: DeviceView) -> Line:
+    if device.confirmed:
+        return (Piece(f"● {_said.CONFIRMED}", "ok"),)
+    return (Piece(f"▲ {_said.NOT_CONFIRMED}", "attn"),)
+
+
+def device_program(device: DeviceView) -> Line:
+    """Return the program at the other end, as the kernel knows it, or that it does not."""
+    if not device.program:
+        return (Piece(_said.NOT_KNOWN, "attn"),)
+    pid = Piece(_said.process(device.pid) if device.pid is not None else "", "muted")
+    return line(*foreign_text(device.program, "strong"), pid)
+
+
+def device_head(device: DeviceView) -> tuple[Line, ...]:
+    kind = Piece(f"{_said.KINDS[device.kind]} ", "muted")
+    return (line(" ", kind, *device_name(device), "  ", *device_status(device)),)
+
+
+def device_blocks(device: DeviceView) -> Iterable[Block]:
+    """Yield all that is known of it; its words and its program were found by Aileron."""
+    remark = _said.DEVICE_REMARK if device.confirmed else _said.UNCONFIRMED_REMARK
+    yield heading(_said.DEVICE, (Piece(remark, "muted"),))
+    yield value(_said.WORDS, device_name(device))
+    yield value(_said.PROGRAM, device_program(device))
+    for label, at in ((_said.PAIRED, device.paired_at), (_said.USED, device.used_at)):
+        yield value(label, line(f"{day(at)} {clock_seconds(at)}"))

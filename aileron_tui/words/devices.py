@@ -1,0 +1,80 @@
+"""The sentences about paired devices: browsers and other consoles that may decide."""
+
+from collections.abc import Sequence
+from typing import Final
+
+MAKING: Final = "Making a link …"
+OPENED: Final = "It was opened in your browser."
+NOT_OPENED: Final = "The browser could not be opened. Open the link yourself:"
+NO_BROWSER: Final = "No browser can be opened from here. Open the link in one:"
+OPENING: Final = "Opening it in your browser …"
+ELSEWHERE: Final = "From another machine:"
+NO_ROOM: Final = "In a larger window, the link is shown as a QR code too."
+EXPIRED: Final = "The link has expired: nothing opened it within a minute."
+NEVER_TYPED: Final = (
+    "Open it as an address. A page that asks you to type or paste it is not Aileron's."
+)
+COPIED: Final = "The link was sent to the clipboard."
+THEN: Final = "Then this console shows three words, and asks you."
+
+KINDS: Final = {"page": "browser", "console": "console"}
+SAME_WORDS: Final = "The page shows the same three words, or it is another one: then refuse."
+SAME_WORDS_CONSOLE: Final = "It shows the same three words, or it is another one: then refuse."
+NO_KEY_YET: Final = "it has not shown its key yet"
+NOT_KNOWN: Final = "cannot be known: it is another user's, or this system does not tell"
+CONFIRMED: Final = "confirmed"
+NOT_CONFIRMED: Final = "not confirmed"
+WORDS, PROGRAM, PAIRED, USED = "Words", "Program", "Paired", "Last used"
+DEVICE: Final = "DEVICE"
+DEVICE_REMARK: Final = "it may see and decide what waits here"
+UNCONFIRMED_REMARK: Final = "nobody has confirmed it: it gets nothing"
+NOT_A_DEVICE: Final = "no device is selected"
+LEFT: Final = "Left as it is. A link can be opened until it expires."
+IS_CONFIRMED: Final = "this device is already confirmed"
+
+
+def named(words: Sequence[str]) -> str:
+    """Return a device's name: its three words."""
+    return " · ".join(words) or "a new device"
+
+
+def link(seconds: int) -> str:
+    """Return what the link is for, and for how long."""
+    return f"This link pairs one browser with this console, once, within {seconds} s."
+
+
+def asks(kind: str) -> str:
+    """Return the question about a device of *kind*."""
+    return f"Let this {KINDS[kind]} see and decide what waits here?"
+
+
+def process(pid: int) -> str:
+    """Return the number of a process."""
+    return f", process {pid}"
+
+
+def wants_to_pair(kind: str, view_key: str, key: str) -> str:
+    """Return that a device waits to be confirmed, and which keys ask about it."""
+    return (
+        f"▲ A {KINDS[kind]} has redeemed a link. {view_key}, then {key} on its row, asks about it."
+    )
+
+
+def confirmed(words: Sequence[str]) -> str:
+    """Return the report that a device may decide from now on."""
+    return f"✓ {named(words)} can now see and decide what waits here."
+
+
+def ended(words: Sequence[str]) -> str:
+    """Return the report that a device is paired no more."""
+    return f"The pairing of {named(words)} has ended."
+
+
+def count(devices: int) -> str:
+    """Return how many devices there are."""
+    return f"{devices} {'device' if devices == 1 else 'devices'}"
+
+
+def ends(words: Sequence[str]) -> str:
+    """Return the question before a pairing is ended."""
+    return f"End the pairing of {named(words)}?"

@@ -1,0 +1,126 @@
+"""`O`: a link that pairs a browser, three words, and the key that confirms; devices in view 5."""
+
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port.devices import (
+    ConfirmDevice,
+    DevicesUpdated,
+    DeviceView,
+    EndDevice,
+    LinkMade,
+    MakeLink,
+)
+from aileron_core.console_port.events import IntentRefused
+from tests.screen.driving import NOW, mail, start
+from tests.support.screens.home import devices
+from tests.support.screens.play import Play
+from tests.support.screens.port import LINK
+
+PHONE, FIREFOX = devices(NOW)
+NEW = replace(FIREFOX, words=())
+WORDS = "olive · raven · cedar"
+
+
+def made(play: Play, remote: str = "") -> Play:
+    """Press `O`, and have the core make a link."""
+    play.go("O", "Making a link …")
+    play.asks(MakeLink())
+    play.port.intents.clear()
+    play.port.tell(LinkMade(url=LINK, expires_at=play.clock.now() + 60, elsewhere=remote))
+    play.shows("This link pairs one browser with this console, once, within 60 s.")
+    return play
+
+
+def redeemed(play: Play, *views: DeviceView) -> Play:
+    play.port.tell(DevicesUpdated(devices=views))
+    play.settled()
+    return play
+
+
+def test_a_device_is_confirmed_by_a_key_at_rest_with_the_words_that_were_shown() -> None:
+    """Before it showed its key nothing confirms it, and each change on screen rests anew."""
+    play = redeemed(made(Play(start(mail()))), NEW)
+    play.shows("Let this browser see and decide what waits here?")
+    play.shows("/usr/lib/firefox-esr/firefox-esr, process 4711")
+    assert "the words are the same" not in play.keys
+    play.press_rested("y", "y did nothing: it has not shown its key yet.")
+    redeemed(play, FIREFOX)
+    play.press_alone("y", "Too soon: the screen changed.")
+    play.asks_nothing()
+    play.press_rested("y")
+    play.asks(ConfirmDevice(device_id=FIREFOX.device_id, words=FIREFOX.words))
+    redeemed(play, replace(FIREFOX, confirmed=True))
+    play.shows(f"✓ {WORDS} can now see and decide what waits here.")
+
+
+def test_a_device_that_becomes_another_while_a_key_is_pressed_is_not_confirmed() -> None:
+    play = redeemed(made(Play(start(mail()))), FIREFOX)
+    play.rest()
+    play.press("y")
+    play.port.tell(DevicesUpdated(devices=(replace(FIREFOX, program="/tmp/x"),)))
+    play.clock.advance(0.03)
+    play.shows("The screen changed as you pressed the key.")
+    assert play.port.intents == []
+
+
+@pytest.mark.parametrize("key", ["x", "escape"])
+def test_refusing_ends_the_device_and_leaving_the_question_does_not(key: str) -> None:
+    play = redeemed(made(Play(start(mail()))), FIREFOX)
+    play.press_alone(key)
+    if key == "escape":
+        play.asks_nothing()
+    else:
+        play.asks(EndDevice(device_id=FIREFOX.device_id))
+        redeemed(play)
+        play.shows(f"The pairing of {WORDS} has ended.")
+    assert "Let this browser" not in play.text
+
+
+def test_the_link_leads_to_the_call_and_is_shown_as_text_and_qr_code() -> None:
+    """From another machine the QR code names the proxy; where it has no room, the text says so."""
+    remote = LINK.replace("http://127.0.0.1:8517", "https://box.example")
+    play = made(Play(start(mail())), remote)
+    page = f"/review/{mail().approval_id}#"
+    shown = "".join(each.partition("┃")[2].strip(" ▀▄█") for each in play.lines)
+    assert LINK.replace("/review#", page) in shown
+    assert remote.replace("/review#", page) in shown
+    assert play.text.count("█▀▀▀▀▀█") == 3
+    play.press_alone("c")
+    assert play.asked_of_app == [("copy", remote.replace("/review#", page))]
+    play.resize(80, 20)
+    assert "█▀▀▀▀▀█" not in play.text
+    play.shows("In a larger window, the link is shown as a QR code too.")
+
+
+def test_a_link_that_nobody_opened_expires_and_one_that_is_refused_says_why() -> None:
+    play = made(Play(start(), start_view="sessions"))
+    play.passes(61)
+    play.shows("The link has expired")
+    play.go("escape", "agent")
+    play.go("O", "Making a link …")
+    play.port.tell(IntentRefused(call_id="", message="Four devices are paired already."))
+    play.shows("Four devices are paired already.")
+    assert "Making a link" not in play.text
+
+
+def test_devices_are_rows_below_the_sessions_and_keys_confirm_and_end_them() -> None:
+    """Nothing asks by itself about a device whose link is not on screen."""
+    play = Play(start(mail()))
+    redeemed(play, PHONE, FIREFOX)
+    play.shows("▲ A browser has redeemed a link. 5, then t on its row, asks about it.")
+    play.go("5", "2 devices")
+    play.press("end", "k")
+    assert "amber · fox · lantern" in play.text
+    play.shows("cannot be known")
+    play.go("x", "amber · fox · lantern")
+    play.asks(EndDevice(device_id=PHONE.device_id))
+    play.go("t", "t did nothing: this device is already confirmed.")
+    play.press("end")
+    play.go("enter", "nobody has confirmed it: it gets nothing")
+    play.go("t", "Let this browser see and decide what waits here?")
+    play.press_rested("y")
+    assert play.port.intents[1:] == [
+        ConfirmDevice(device_id=FIREFOX.device_id, words=FIREFOX.words)
+    ]
