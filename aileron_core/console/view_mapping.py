@@ -398,6 +398,7 @@ def _view_of_body(seq: int, body: Mapping[str, Any], agent: str) -> RecordView:
         seconds_allowed=_seconds_allowed(body.get("wall_seconds")),
         count=count if isinstance(count := body.get("count"), int) and 0 < count < 2**31 else 1,
         actions=tuple(map(shown_name, body.get("actions") or ())),
+        hand=hand if isinstance(hand := body.get("hand"), str) else "",
     )
 
 

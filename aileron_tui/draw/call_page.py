@@ -6,6 +6,7 @@ from dataclasses import replace
 from aileron_core.actions.model import is_builtin
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port.view_models import FINAL_STATES, ApprovalView, CallView, RecordView
+from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.context import Section
@@ -148,6 +149,6 @@ def record_blocks(records: Sequence[RecordView]) -> Iterator[Block]:
     yield heading(words.views.HISTORY, (Piece(words.views.HISTORY_REMARK, "muted"),), "muted")
     for each in records:
         yield value(clock_seconds(each.at), foreign_text(each.summary), "record")
-        by = words.views.ACTORS.get(each.actor, words.views.NAME)
+        by = words.views.by(each.actor, escape(each.hand))
         event = line(Piece(f"{by} · ", "muted"), *foreign_text(each.event, "muted"))
         yield value("", line(*event, Piece(f" · no. {each.seq}", "muted")), "record")

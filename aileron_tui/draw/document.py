@@ -328,11 +328,7 @@ def decision_rows(view: ApprovalView) -> Iterator[Block]:
     """Yield who decided *view* and when, with the reason; nothing while nobody has."""
     if view.decided_at is None:
         return
-    by = (
-        foreign_text(words.views.ACTORS.get(view.decided_by, view.decided_by))
-        if view.decided_by
-        else ()
-    )
+    by = foreign_text(words.views.by(view.decided_by, view.hand)) if view.decided_by else ()
     at = Piece(clock_seconds(view.decided_at))
     yield value("Decided", line(at, "  ", *by), "record")
     if view.reason:

@@ -11,6 +11,7 @@ from aileron_core.actions.model import is_builtin
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Problem
+from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.acceptance import widest_change
 from aileron_tui.draw.changes import changed_fields
@@ -379,5 +380,5 @@ def _how(view: ApprovalView, now: float) -> Line:
         return read_back_tag(view.read_back)
     if view.decided_at is not None and view.state != "expired":
         waited = age(view.decided_at - view.requested_at)
-        return (Piece(f"you, {waited}", "muted"),)
+        return (Piece(words.views.waited(escape(view.hand), waited), "muted"),)
     return (Piece(words.item.OUTCOMES.get(view.state, view.state), "muted"),)

@@ -265,7 +265,8 @@ def _looked_again(model: Model, view: ApprovalView, at: float) -> None:
 def _ended(model: Model, view: ApprovalView, at: float) -> None:
     """Report an end, and let the cursor go on where the person decided."""
     selected = view.call_id == model.queue.selected
-    if model.queue.was_decided_here(view.call_id):
+    elsewhere = words.views.is_elsewhere(view.hand)  # though a key was pressed here as well
+    if model.queue.was_decided_here(view.call_id) and not elsewhere:
         calls = model.deny_panel.count_ended(view.call_id) if view.state == "denied" else 1
         model.say(ended_here(view, calls), at)
         if selected:
@@ -346,7 +347,7 @@ def ended_here(view: ApprovalView, calls: int = 1) -> Line:
 def ended_elsewhere(view: ApprovalView) -> Line:
     """Return the report of an end that no key of this console brought about."""
     outcome = words.item.OUTCOMES.get(view.state, view.state)
-    return (Piece(words.status.ended_elsewhere(escape(view.title), outcome)),)
+    return (Piece(words.status.ended_elsewhere(escape(view.title), outcome, escape(view.hand))),)
 
 
 def approved_run_failure(view: ApprovalView) -> Line | None:

@@ -125,7 +125,7 @@ READING_BACK: Final = "fetching what the service holds now"
 READ_BACK_TAGS: Final[Mapping[str, str]] = MappingProxyType(
     {"reading": "comparing", "held": "as approved", "unavailable": "not compared"}
 )
-WAS_APPROVED: Final = "what you approved"
+WAS_APPROVED: Final = "what was approved"
 WAS_ASKED_FOR: Final = "what the agent asked for"
 IS_HELD: Final = "what the service holds"
 DIFFERED: Final = "differed; an earlier console showed what the service held, which is not kept"

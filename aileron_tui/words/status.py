@@ -67,7 +67,7 @@ def same_preview(*, changed_before: bool) -> str:
 
 def read_back_differs(title: str) -> str:
     """Return the report that the service does not hold what was approved."""
-    return f"▲ {title}: the service does not hold what you approved."
+    return f"▲ {title}: the service does not hold what was approved."
 
 
 def unseen(count: int, total: int) -> str:
@@ -172,9 +172,10 @@ def denied(title: str, agent: str, reason: str, calls: int = 1) -> str:
     return f"✗ Denied: {title}{equal}. {text}"
 
 
-def ended_elsewhere(title: str, outcome: str) -> str:
-    """Return the report of an item that ended without a key of yours."""
-    return f"{title}: {outcome}, not by you. Nothing else changed here."
+def ended_elsewhere(title: str, outcome: str, hand: str) -> str:
+    """Return the report of an item that ended without a key of this console; *hand*: whose, if any."""
+    by = f" by {hand}" if hand else ", not by you"
+    return f"{title}: {outcome}{by}. Nothing else changed here."
 
 
 def confirm_quit(waiting: int, key: str) -> str:

@@ -30,7 +30,6 @@ STATES: Final = {
 OTHER: Final = "·"
 HISTORY: Final = "HISTORY"
 HISTORY_REMARK: Final = "every record, oldest first"
-YOU_SAID: Final = "you: "
 ITS_FILE_ASKS: Final = "its action file asks you"
 
 IS_NOW: Final = "HOW IT IS NOW"
@@ -51,14 +50,14 @@ UNLOCK_TO_READ: Final = "Unlock the vault to read it."
 """How the core's sentence on contents ends where that is all that is needed."""
 NOT_KEPT_ROW: Final = "no longer kept"
 EDITED_ROW: Final = "▲ changed by another program"
-SHOWN_NOT_KEPT: Final = "Not kept: what was shown stays only in the memory of the console where you decided, until it closes."
+SHOWN_NOT_KEPT: Final = "Not kept: what was shown stays only in the memory of the console where it was decided, until it closes."
 NOTHING_SHOWN: Final = "Nothing: the action is not gated, so you were not asked."
 FORGOTTEN: Final = "no longer kept; the audit has its hash"
 EDITED: Final = (
     "▲ Another program changed this call in the database: what is below may not be what happened. "
     "Run `aileron audit verify` for details."
 )
-AS_SEEN: Final = "This is what you saw when you decided. Nothing can be decided here."
+AS_SEEN: Final = "This is what was shown at the decision. Nothing can be decided here."
 AS_STORED: Final = "AS STORED"
 AS_STORED_REMARK: Final = "the text that was hashed"
 
@@ -145,7 +144,7 @@ def last_hour(*, calls: int, free: int, approved: int, denied: int, median: str)
     parts = [f"{calls} {'call' if calls == 1 else 'calls'} in the last hour"]
     parts += [f"median wait {median}"] if median else []
     parts += [f"{free} not gated"] if free else []
-    parts += [f"{approved} approved by you"] if approved else []
+    parts += [f"{approved} approved"] if approved else []
     parts += [f"{denied} denied"] if denied else []
     return tuple(parts)
 
@@ -205,9 +204,19 @@ def further_refusals(count: int) -> str:
     return f"and {count:,} more attempts to reach others, which are not listed here"
 
 
-def you(waited: str) -> str:
-    """Return that a person decided, and how long that took."""
-    return f"you, {waited}"
+def by(actor: str, hand: str = "") -> str:
+    """Return who did something: you only where that was in a console; *hand*: a person's, rendered."""
+    return hand if actor == "person" and is_elsewhere(hand) else ACTORS.get(actor, NAME)
+
+
+def is_elsewhere(hand: str) -> bool:
+    """Return whether another hand than this console's decided; records of before hands name none."""
+    return hand not in ("", "console")
+
+
+def waited(hand: str, time: str) -> str:
+    """Return with which *hand* a person decided, and how long that took."""
+    return f"{by('person', hand)}, {time}"
 
 
 def new_above(count: int, key: str) -> str:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port.devices import (
     ConfirmDevice,
     DevicesUpdated,
@@ -12,11 +13,12 @@ from aileron_core.console_port.devices import (
     LinkMade,
     MakeLink,
 )
-from aileron_core.console_port.events import IntentRefused
-from tests.screen.driving import NOW, mail, start
+from aileron_core.console_port.events import ApprovalUpdated, IntentRefused
+from tests.screen.driving import NOW, mail, short, start
 from tests.support.screens.home import devices
-from tests.support.screens.play import Play
+from tests.support.screens.play import Play, rested
 from tests.support.screens.port import LINK
+from tests.support.screens.states import recorded
 
 PHONE, FIREFOX = devices(NOW)
 NEW = replace(FIREFOX, words=())
@@ -124,3 +126,31 @@ def test_devices_are_rows_below_the_sessions_and_keys_confirm_and_end_them() -> 
     assert play.port.intents[1:] == [
         ConfirmDevice(device_id=FIREFOX.device_id, words=FIREFOX.words)
     ]
+
+
+HAND = "amber-fox-lantern"
+
+
+@pytest.mark.parametrize("pressed_here_too", [False, True])
+def test_an_answer_of_another_hand_is_nowhere_said_to_be_yours(pressed_here_too: bool) -> None:
+    """Its name stands in the report, the list of decisions, the call's page, activity and audit."""
+    play = rested(start(mail(), short(2), records=()))
+    if pressed_here_too:
+        play.read_all()
+        play.press_alone("a")
+    done = replace(
+        mail(), state="denied", decided_at=NOW + 5, decided_by="person", hand=HAND,
+        ended_at=NOW + 5, reason="not this one",
+    )  # fmt: skip
+    of_call = {"run_id": mail().run_id, "actor": "person", "hand": HAND}
+    play.port.tell(ApprovalUpdated(view=done))
+    play.port.tell(recorded(1, AuditEvent.APPROVAL_DENIED, **of_call))
+    play.shows(f"Send a mail draft: denied by {HAND}. Nothing else changed here.")
+    play.shows(f"{HAND}, ")
+    play.go("h", f"{HAND}")
+    assert any("Decided" in each and HAND in each for each in play.lines)
+    play.go("escape", "WAITING")
+    play.go("2", f'{HAND}: "not this one"')
+    play.go("3", "approval.denied")
+    assert any("approval.denied" in each and HAND in each for each in play.lines)
+    assert "you" not in play.text

@@ -19,6 +19,7 @@ from aileron_core.console_port.view_models import (
     HistoryQuery,
     RecordView,
 )
+from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.call_page import record_blocks
@@ -123,6 +124,12 @@ class ActivityEntry:
             return bool(self.view.approval_id)
         asked = (AuditEvent.RUN_REQUESTED, AuditEvent.APPROVAL_APPROVED)
         return any(each.event in asked for each in self.records)
+
+    @property
+    def hand(self) -> str:
+        """With which a person answered, as far as that is known."""
+        recorded = next((e.hand for e in reversed(self.records) if e.hand), "")
+        return recorded or (self.view.hand if self.view is not None else "")
 
     @property
     def waited(self) -> float | None:
@@ -409,9 +416,10 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             ended = telling.at if telling is not None else view.ended_at if view else None
             return (Piece(words.views.not_gated(ended - item.at if ended else 0.0), "muted"),)
         if item.state == "denied" and view is not None and view.reason:
-            return line(Piece(words.views.YOU_SAID, "muted"), '"', *brief(view.reason), '"')
+            who = words.views.by("person", escape(item.hand))
+            return line(Piece(f"{who}: ", "muted"), '"', *brief(view.reason), '"')
         if item.state in _DECIDED and item.waited is not None:
-            return (Piece(words.views.you(age(item.waited)), "muted"),)
+            return (Piece(words.views.waited(escape(item.hand), age(item.waited)), "muted"),)
         if item.state == "executing" and telling is not None:
             time = time_running(now - telling.at, telling.seconds_allowed)
             return (Piece(words.item.running(time), "ok"),)

@@ -16,6 +16,7 @@ from typing import ClassVar
 from aileron_core.console_port.events import AuditVerified, RecordRead, RecordsRead
 from aileron_core.console_port.intents import ReadRecord, ReadRecords
 from aileron_core.console_port.view_models import RecordView
+from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import Column, edge
@@ -322,7 +323,7 @@ def _event(record: RecordView) -> Line:
 
 
 def _by(record: RecordView) -> str:
-    return words.views.ACTORS.get(record.actor, words.views.NAME)
+    return words.views.by(record.actor, escape(record.hand))
 
 
 def _entries(body: str) -> list[tuple[str, str]]:

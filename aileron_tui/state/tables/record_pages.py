@@ -138,7 +138,7 @@ class RecordPages:
 
 
 def record_fields(record: RecordView) -> FilterFields:
-    by = words.views.ACTORS.get(record.actor, words.views.NAME)
+    by = words.views.by(record.actor, record.hand)
     named = {
         "agent": record.agent,
         "action": record.action or "",

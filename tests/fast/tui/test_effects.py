@@ -197,14 +197,14 @@ def test_what_continues_a_long_line_cannot_pass_for_a_line_with_a_sign(compact: 
 @pytest.mark.parametrize(
     ("read_back", "said"),
     [
-        (AS_APPROVED, "✓ The service now holds what you approved (3 fields compared)."),
+        (AS_APPROVED, "✓ The service now holds what was approved (3 fields compared)."),
         (
             replace(AS_APPROVED, status="unavailable", reason="timed out"),
             "What the service holds now could not be fetched: timed out",
         ),
         (
             differing("eve@evil.example"),
-            "▲ The service does not hold what you approved: 1 of 3 fields differs.",
+            "▲ The service does not hold what was approved: 1 of 3 fields differs.",
         ),
         (replace(AS_APPROVED, status="reading"), "fetching what the service holds now"),
     ],

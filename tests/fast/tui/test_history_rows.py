@@ -305,7 +305,7 @@ def test_the_hours_are_counted_by_the_core_and_plotted_by_outcome() -> None:
     shown.tell(CallsCounted(until=NOW, hours=hours))
     summary, plot, _ = (plain_text(each) for each in shown.table.header(120, NOW))
     assert summary.strip() == (
-        "13 calls in the last hour · median wait 12 s · 3 not gated · 2 approved by you · 1 denied"
+        "13 calls in the last hour · median wait 12 s · 3 not gated · 2 approved · 1 denied"
     )
     assert plot == " last 12 h  done ·▁▂▃▃▄▅▆▆▇██ 66  denied ·▁·▁·▁·▁·▁·▁ 6"
     narrow = plain_text(outcome_plot(hours, 40))

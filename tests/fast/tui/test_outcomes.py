@@ -293,13 +293,13 @@ def test_what_was_settled_waits_no_more_and_says_so_first(compact: bool) -> None
     drawn = Drawn(start(short(1), lost_view()), compact=compact).tell(
         ApprovalUpdated(view=settled())
     )
-    assert "✓ Settled: the service holds what you approved." in drawn.status
+    assert "✓ Settled: the service holds what was approved." in drawn.status
     assert "unknown" not in drawn.top_bar
     queue = drawn.model.queue
     assert queue.selected == lost_view().approval_id
     for text in (
         "OUTCOME settled by looking again",
-        "✓ The service now holds what you approved (2 fields",
+        "✓ The service now holds what was approved (2 fields",
         "Settled by looking again at",
         "answer never",
     ):
@@ -319,7 +319,7 @@ def test_what_differs_is_said_field_by_field_and_keeps_waiting() -> None:
     drawn.tell(looked_at(comparison=compared("To", "Cc"), is_unchanged=True))
     assert "It still differs in To and Cc." in drawn.status
     for text in (
-        "▲ The service does not hold what you approved: 2 of 2",
+        "▲ The service does not hold what was approved: 2 of 2",
         "Nothing has changed there so far.",
         "eve@evil.example",
         "m acknowledge",
@@ -341,7 +341,7 @@ def test_what_was_settled_before_a_restart_says_so_on_its_page() -> None:
     assert "unknown" not in drawn.top_bar
     for text in (
         "Settled by looking again at",
-        "✓ The service now holds what you approved (2 fields compared).",
+        "✓ The service now holds what was approved (2 fields compared).",
         "Only the changed fields were compared",
     ):
         assert text in drawn.words
@@ -354,4 +354,4 @@ def test_what_asked_nobody_is_settled_by_what_the_agent_asked_for() -> None:
     drawn = Drawn(start(short(1), lost_view(**UNASKED)))
     drawn.tell(ApprovalUpdated(view=settled(**UNASKED)))
     assert "✓ Settled: the service holds what the agent asked for." in drawn.status
-    assert "what you approved" not in drawn.words
+    assert "what was approved" not in drawn.words

@@ -50,7 +50,7 @@ def test_where_nothing_waits_the_last_call_says_what_the_service_holds(
 ) -> None:
     calm = Drawn(start(done(1, read_back))).calm
     assert "Last:" in calm
-    assert f"{said} what you approved" in calm
+    assert f"{said} what was approved" in calm
 
 
 def test_a_row_stays_until_its_reading_was_shown() -> None:
