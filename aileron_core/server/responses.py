@@ -91,9 +91,9 @@ def _pending_message(row: RunRecord, review: str, what: str, *, attached: bool) 
         )
     return (
         f"{again}A person must approve {row.action_name} in the Aileron console before it runs. "
-        f"Tell the user that it waits there as {row.approval_id} ({review}, or run `aileron "
-        f"open approval {row.approval_id}`). Then call check_action_status with this "
-        "approval_id until it has ended."
+        f"Tell the user that it waits there as {row.approval_id}, where the key O lets a browser "
+        f"decide it too ({review}, or run `aileron open approval {row.approval_id}`). Then call "
+        "check_action_status with this approval_id until it has ended."
     )
 
 

@@ -1,7 +1,7 @@
 """`aileron status` and `aileron open approval`."""
 
+import os
 import sqlite3
-import webbrowser
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -17,6 +17,7 @@ from aileron_core.ids import APPROVAL_ID, RUN_ID
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, UNATTENDED, CommandContext, did_you_mean, local_time
+from aileron_tui.terminal.browser import browser_command, run_browser
 
 _LISTED: Final = 50
 _OPEN_CALLS: Final = (
@@ -173,7 +174,7 @@ def _sessions(count: int) -> str:
 
 
 def open_review(context: CommandContext, approval_id: str) -> int:
-    """Open the review page of an approval in the browser.
+    """Open the review page of an approval in the browser, where there is a graphical one.
 
     The address is the running console's own, checked; only the id comes from outside, and it has
     to be one.
@@ -187,7 +188,14 @@ def open_review(context: CommandContext, approval_id: str) -> int:
         )
     _, status = HomeClient(context.home).request("GET", "/v1/status")
     url = f"{status['url']}/review/{approval_id}"
-    opened = webbrowser.open(url)
+    from aileron_tui.pages.registry import DEFAULT_REGISTRY  # which every command would load
+
+    program = browser_command(os.environ)
+    opened = program is not None and run_browser(program, url)
     context.show({"url": url, "opened": opened})
-    context.say(f"Opened {url}." if opened else f"No browser was found. Open {url} yourself.")
+    context.say(f"Opened {url}." if opened else "There is no graphical browser here.")
+    context.say(
+        f"To decide it in a browser, press {DEFAULT_REGISTRY.key_label('open_review')} on the call in the console: "
+        "that makes a link that pairs one, as text and as a QR code."
+    )
     return EXIT.DONE

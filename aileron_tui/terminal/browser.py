@@ -39,10 +39,11 @@ def write_link_file(path: Path, url: str) -> None:
 
 def open_in_browser(program: str, url: str, done: Callable[[bool], object]) -> None:
     """Run *program* on *url*, in a session of its own; *done* is called on a thread with whether it worked."""
-    threading.Thread(target=_open, args=(program, url, done), daemon=True).start()
+    threading.Thread(target=lambda: done(run_browser(program, url)), daemon=True).start()
 
 
-def _open(program: str, url: str, done: Callable[[bool], object]) -> None:
+def run_browser(program: str, url: str) -> bool:
+    """Run *program* on *url*, in a session of its own and so without this terminal; return whether it worked."""
     try:
         started = subprocess.Popen(
             [program, url],
@@ -51,10 +52,8 @@ def _open(program: str, url: str, done: Callable[[bool], object]) -> None:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        code = started.wait(EXIT_WAIT_SECONDS)
+        return started.wait(EXIT_WAIT_SECONDS) == 0
     except subprocess.TimeoutExpired:
-        done(True)  # it is the browser itself, and stays
+        return True  # it is the browser itself, and stays
     except OSError:
-        done(False)
-    else:
-        done(code == 0)
+        return False

@@ -438,24 +438,48 @@ def test_a_reader_that_goes_away_is_no_fault_of_ours(console: Console) -> None:
     variants(["https://evil.example", "act-20260101T000000-0123456789abcdef;id", "x", "../etc",
               "act-20260101T000000-0123456789ABCDEF", "act-20260101T000000-0123456789abcdef\n"], 2),
 )  # fmt: skip
-def test_opening_takes_an_approvals_id_and_nothing_else(console: Console, bad: str) -> None:
-    marker = console.home.parent / "started"
-    done = aileron(
-        "open", "approval", bad, home=console.home, code=2, env={"BROWSER": f"touch {marker}"}
-    )
+def test_opening_takes_an_approvals_id_and_nothing_else(
+    console: Console, tmp_path: Path, bad: str
+) -> None:
+    path, seen = browsers(tmp_path)
+    done = aileron("open", "approval", bad, home=console.home, code=2, env=path | GRAPHICAL)
     assert "act-" in done.stderr
-    assert not marker.exists()
+    assert not seen.exists()
 
 
 def test_opening_hands_the_browser_the_consoles_own_page(console: Console, tmp_path: Path) -> None:
-    seen = tmp_path / "seen"
-    browser = program(tmp_path / "browser", f'#!/bin/sh\nprintf "%s\\n" "$#" "$1" > {seen}\n')
+    path, seen = browsers(tmp_path)
     approval = "act-20260101T000000-0123456789abcdef"
     found: dict[str, Any] = aileron_json(
-        "open", "approval", approval, home=console.home, env={"BROWSER": f"{browser} %s"}
+        "open", "approval", approval, home=console.home, env=path | GRAPHICAL
     )
     assert found == {"url": f"{console.url}/review/{approval}", "opened": True}
-    assert seen.read_text().splitlines() == ["1", found["url"]]
+    assert seen.read_text().splitlines() == ["xdg-open", "1", found["url"]]
+
+
+def test_without_a_graphical_browser_none_is_started_and_what_to_do_is_said(
+    console: Console, tmp_path: Path
+) -> None:
+    """One in the terminal would take the agent's, or the console's, place."""
+    path, seen = browsers(tmp_path)
+    without = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": str(tmp_path / "bin/www-browser")}
+    approval = "act-20260101T000000-0123456789abcdef"
+    done = aileron("open", "approval", approval, home=console.home, env=path | without)
+    assert "There is no graphical browser here." in done.stdout
+    assert "press O on the call in the console" in done.stdout
+    assert not seen.exists()
+
+
+GRAPHICAL = {"DISPLAY": ":0"}
+
+
+def browsers(tmp_path: Path) -> tuple[dict[str, str], Path]:
+    """Return a PATH of which each browser writes what it was given to the file that is returned too."""
+    folder, seen = tmp_path / "bin", tmp_path / "seen"
+    folder.mkdir()
+    for name in ("xdg-open", "www-browser", "w3m", "lynx"):
+        program(folder / name, f'#!/bin/sh\nprintf "%s\\n" {name} "$#" "$1" > {seen}\n')
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}, seen
 
 
 def test_colour_is_only_for_a_terminal_and_can_be_switched_off(home: Path) -> None:

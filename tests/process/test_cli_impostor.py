@@ -85,7 +85,7 @@ def test_an_edited_daemon_json_leads_nobody_astray(console: Console) -> None:
         assert aileron_json("action", "run", "list-drafts", home=console.home)["status"]
         opened = aileron_json(
             "open", "approval", "act-20260101T000000-0123456789abcdef", home=console.home,
-            env={"BROWSER": "true", "DISPLAY": ""},
+            env={"DISPLAY": ""},
         )  # fmt: skip
     assert opened["url"].startswith(console.url + "/review/")
     assert on_port.heard == on_socket.heard == []
