@@ -19,6 +19,7 @@ DOCS = Path(__file__).resolve().parent
 SNAPSHOTS = DOCS.parent / "tests" / "screen" / "__snapshots__"
 
 PICTURES = {
+    "pair.svg": "test_a_link_that_pairs_a_browser_is_text_and_qr_code",
     "console.svg": "test_a_mail_that_waits",
     "before-after.svg": "test_a_change_in_sight",
     "changed.svg": "test_what_changed_after_the_look",

@@ -157,6 +157,16 @@ class ConsoleService:
             "version": self.version,
             "pending": sum(1 for run in self.registry if run.row.approval_id and not run.is_final),
             "sessions": len(self.sessions.registry.all()),
+            "devices": [
+                {
+                    "words": list(each.words),
+                    "kind": each.kind,
+                    "program": each.program,
+                    "pid": each.pid,
+                    "confirmed": each.confirmed,
+                }
+                for each in self.devices.views()
+            ],
             "account_needs": list(islice(self._account_needs(), _MOST_NEEDS)),
             "vault": vault.state,
             "unattended": vault.unattended,

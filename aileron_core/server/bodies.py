@@ -95,6 +95,16 @@ class AccountNeedBody(TypedDict):
     command: Annotated[str, Keywords("What a person types in a shell; empty if nothing.")]
 
 
+class DeviceBody(TypedDict):
+    """A browser or a console that a person paired, or that asks for it."""
+
+    words: Annotated[Sequence[str], Keywords("Three, or none yet.")]
+    kind: Literal["page", "console"]
+    program: Annotated[str, Keywords("As the kernel knows it; empty where it does not.")]
+    pid: int | None
+    confirmed: bool
+
+
 class StatusBody(TypedDict):
     """`GET /v1/status`."""
 
@@ -104,6 +114,7 @@ class StatusBody(TypedDict):
     version: str
     pending: int
     sessions: int
+    devices: Sequence[DeviceBody]
     account_needs: Annotated[
         Sequence[AccountNeedBody],
         Keywords("Of the first 50 calls that wait for the vault or an account."),

@@ -16,6 +16,7 @@ from aileron_core.home.layout import Home
 from aileron_core.ids import APPROVAL_ID, RUN_ID
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
+from aileron_tui import words
 from aileron_tui.cli.output import EXIT, UNATTENDED, CommandContext, did_you_mean, local_time
 from aileron_tui.terminal.browser import browser_command, run_browser
 
@@ -51,6 +52,7 @@ def show_status(context: CommandContext) -> int:
             "version": None,
             "pending": 0,
             "sessions": 0,
+            "devices": [],
             "account_needs": [],
             "vault": None,
             "unattended": False,
@@ -65,6 +67,11 @@ def show_status(context: CommandContext) -> int:
     if status["unattended"]:
         context.say(UNATTENDED, fg="yellow")
     context.say(f"{_count(status['pending'])} {_sessions(status['sessions'])}")
+    for each in status["devices"]:
+        state = "confirmed" if each["confirmed"] else "not confirmed"
+        kind = words.devices.KINDS[each["kind"]]
+        program = f", {each['program']}" if each["program"] else ""
+        context.say(escape(f"Paired: {kind} {words.devices.named(each['words'])}, {state}{program}"))
     if unknown:
         context.say(_unknown_count(len(unknown)))
     for each in unknown:

@@ -99,6 +99,8 @@ class Asking:
         self.match_counts: tuple[int, int] = (0, 0)
         """The number of the match in view, and how many there are, for the question of a search."""
         self.secret = SecretText()
+        self.rows_around = 0
+        """Rows of the banner and of what a demo says."""
         self.links: tuple[str, ...] = ()
         """The addresses that can be opened, the one that is asked about first."""
         self.shown_link = ""

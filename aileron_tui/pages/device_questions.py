@@ -24,13 +24,13 @@ def _link_rows(asking: Asking, now: Situation, width: int) -> tuple[Line, ...]:
     pairing = asking.model.pairing
     if not pairing.is_made:
         return ((Piece(f" {_said.MAKING}"),),)
-    address, remote = pairing.address(now.now), pairing.remote_address(now.now)
-    if not address:
+    if not (address := pairing.code(now.now)):
         return ((Piece(f" {_said.EXPIRED}", "attn"),),)
-    code = () if asking.surface.lacks_letters else qr_code(remote or address)
+    code = () if asking.surface.lacks_letters else qr_code(address)
     size = len(code[0][0].text) if code else 0
     beside = width - size - 2
-    fits = 0 < len(code) <= asking.model.size[1] - _ROWS_BESIDE_LINK and beside >= _TEXT_CELLS
+    room = asking.model.size[1] - _ROWS_BESIDE_LINK - asking.rows_around
+    fits = 0 < len(code) <= room and beside >= _TEXT_CELLS
     text = _link_text(asking.model, now.now, beside if fits else width)
     if not fits:
         return (*text, *_wrapped(_said.NO_ROOM, "muted", width))

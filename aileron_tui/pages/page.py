@@ -433,7 +433,7 @@ class Page(ABC):
         self.surface.show("banner", *rows)
         guide = guide_rows(model.guide, width) if model.guide is not None else ()
         self.surface.show("guide", *guide)
-        self.rows_around = len(rows) + len(guide)
+        self.rows_around = self.panel.rows_around = len(rows) + len(guide)
 
     @property
     def startup_warnings(self) -> tuple[Line, ...]:

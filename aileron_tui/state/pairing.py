@@ -42,6 +42,10 @@ class Pairing:
         """Return the same from another machine; empty where the person listed no origin for it."""
         return self._to_page(self._link.elsewhere) if self._link and self.seconds_left(now) else ""
 
+    def code(self, now: float) -> str:
+        """Return what stands in a QR code: an address as short as can be, so to the list of what waits."""
+        return (self._link.elsewhere or self._link.url) if self._link and self.seconds_left(now) else ""
+
     def _to_page(self, url: str) -> str:
         return url.replace("#", f"{self._page}#", 1)
 

@@ -66,6 +66,7 @@ def test_status_says_how_it_is(console: Console) -> None:
         "version": aileron_json("version", home=console.home)["version"],
         "pending": 1,
         "sessions": 1,
+        "devices": [],
     }
     absent = aileron_json("status", home=console.home.parent / "none", code=69)
     assert set(absent) == {*found, "waiting", "unknown", "account_needs", "vault", "unattended"}

@@ -329,6 +329,12 @@ async def test_an_audit_that_was_verified_says_when(shown: Console) -> None:
     await shown.go("V", "chain verified")
 
 
+@picture_of(start(mail()), answers=True)
+async def test_a_link_that_pairs_a_browser_is_text_and_qr_code(shown: Console) -> None:
+    """Dark on light in every theme, so that a camera reads it."""
+    await shown.go("O", "This link pairs one browser")
+
+
 @picture_of(HOME, "120x36 120x36-light")
 async def test_actions_and_connectors_with_how_they_stand(shown: Console) -> None:
     """Ready, not accepted, in error; which ask and which run free; on which hosts."""
