@@ -71,7 +71,9 @@ def show_status(context: CommandContext) -> int:
         state = "confirmed" if each["confirmed"] else "not confirmed"
         kind = words.devices.KINDS[each["kind"]]
         program = f", {each['program']}" if each["program"] else ""
-        context.say(escape(f"Paired: {kind} {words.devices.named(each['words'])}, {state}{program}"))
+        context.say(
+            escape(f"Paired: {kind} {words.devices.named(each['words'])}, {state}{program}")
+        )
     if unknown:
         context.say(_unknown_count(len(unknown)))
     for each in unknown:

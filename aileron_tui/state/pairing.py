@@ -44,7 +44,11 @@ class Pairing:
 
     def code(self, now: float) -> str:
         """Return what stands in a QR code: an address as short as can be, so to the list of what waits."""
-        return (self._link.elsewhere or self._link.url) if self._link and self.seconds_left(now) else ""
+        return (
+            (self._link.elsewhere or self._link.url)
+            if self._link and self.seconds_left(now)
+            else ""
+        )
 
     def _to_page(self, url: str) -> str:
         return url.replace("#", f"{self._page}#", 1)

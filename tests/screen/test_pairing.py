@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import segno
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port.devices import (
@@ -14,6 +15,7 @@ from aileron_core.console_port.devices import (
     MakeLink,
 )
 from aileron_core.console_port.events import ApprovalUpdated, IntentRefused
+from aileron_tui.draw.qr import qr_code
 from tests.screen.driving import NOW, mail, short, start
 from tests.support.screens.home import devices
 from tests.support.screens.play import Play, rested
@@ -94,6 +96,15 @@ def test_the_link_leads_to_the_call_and_is_shown_as_text_and_qr_code() -> None:
     play.resize(80, 20)
     assert "█▀▀▀▀▀█" not in play.text
     play.shows("In a larger window, the link is shown as a QR code too.")
+
+
+def test_the_qr_code_has_every_square_and_a_border() -> None:
+    rows = ["".join(piece.text for piece in each) for each in qr_code(LINK)]
+    halves = {" ": (0, 0), "▀": (1, 0), "▄": (0, 1), "█": (1, 1)}
+    squares = [[halves[cell][half] for cell in row] for row in rows for half in (0, 1)]
+    made = [list(row) for row in segno.make(LINK, error="l").matrix_iter(border=2)]
+    assert squares[: len(made)] == made
+    assert not any(map(any, squares[len(made) :]))
 
 
 def test_a_link_that_nobody_opened_expires_and_one_that_is_refused_says_why() -> None:
