@@ -34,7 +34,7 @@ _REAL = (
         for name in (
             "accepting", "canaries", "console_pane", "console_plain", "console_start", "console_stderr",
             "crash", "crash_halted", "demo", "first_account", "first_connector", "hostile_console",
-            "many_kills", "memory", "oauth", "pager", "random_keys", "readme", "relay_restart",
+            "many_kills", "memory", "oauth", "pager", "pairing", "random_keys", "readme", "relay_restart",
             "terminal_background",
         )
     ),

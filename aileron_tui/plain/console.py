@@ -111,8 +111,10 @@ class PlainConsole:
         if not self._terminal.wait_quietly(self._in_force.arm_seconds, self._interrupted):
             self._note_interruption()
             return
-        item = self._state.item
-        asked = self._model.panel != "none" or (item is not None and not is_fetching(item))
+        item, panel = self._state.item, self._model.panel
+        asked = panel != "pair" and (
+            panel != "none" or (item is not None and not is_fetching(item))
+        )
         try:
             typed = self._terminal.read_line(words.plain.PROMPT, self._interrupted)
         except SeveralLines:

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from aileron_core.clock import SystemClock
 from aileron_core.console_port.account_views import AccountNeed, AccountView
+from aileron_core.console_port.devices import DevicesUpdated, MakeLink
 from aileron_core.console_port.events import ApprovalUpdated, VaultStatus
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.intents import Intent
@@ -65,7 +66,7 @@ class PlainPort(RecordingPort):
             first, *others = start.approvals
             start = replace(start, approvals=(replace(first, can_be_remembered=True), *others))
         if "devices" in sys.argv:
-            start = replace(start, devices=devices(now))
+            start = replace(start, devices=devices(now)[:1])
         if "undrawable" in sys.argv:
             first, *others = start.approvals
             fields = (FieldView(label="Body", value=Undrawable("x"), multiline=True),)
@@ -78,6 +79,9 @@ class PlainPort(RecordingPort):
         with self._file.open("a") as opened:
             opened.write(f"{intent}\n")
         super().submit(intent)
+        if isinstance(intent, MakeLink):  # and somebody redeems it
+            made = DevicesUpdated(devices=devices(SystemClock().now()))
+            threading.Timer(0.5, self.tell, (made,)).start()
 
     def change_all_the_time(self) -> None:
         first = self.snapshot.approvals[0]

@@ -160,13 +160,15 @@ def test_a_device_is_paired_confirmed_and_ended_by_whole_answers(tmp_path: Path)
     person.asked()
     link = "/review/act-20261008T140152-0000000000000001#00112233445566778899aabbccddeeff\n"
     assert link in person.answers("O")
+    question = person.asked()
+    assert "Nothing was decided." not in question
+    assert "olive · raven · cedar" in question
+    assert "Keys: y the words are the same, x refuse." in question
     assert "Left as it is." in person.answers("a")
     listed = person.answers("devices")
     assert "1 amber · fox · lantern, ● confirmed, cannot be known" in listed
     assert "2 olive · raven · cedar, ▲ not confirmed, /usr/lib/firefox-esr/firefox-esr" in listed
-    assert "Keys: y the words are the same, x refuse." in person.answers("devices 2")
-    assert "Left as it is." in person.answers("a")
-    person.answers("devices 2")
+    assert "/usr/lib/firefox-esr/firefox-esr, process 4711" in person.answers("devices 2")
     assert "✓ olive · raven · cedar can now see and decide" in person.answers("y")
     assert "Keys: x end it." in person.answers("devices 1")
     assert "The pairing of amber · fox · lantern has ended." in person.answers("x")
