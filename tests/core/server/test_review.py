@@ -284,6 +284,17 @@ async def test_a_proxy_that_the_person_named_passes_and_the_link_for_elsewhere_n
     assert error_of(await device.post("item", {"id": "x"})) == "forbidden"
 
 
+@pytest.mark.core(settings=replace(QUICK, review_origins=("https://box.example",)))
+async def test_an_origin_and_a_shorter_rest_that_nobody_accepted_are_not_in_force(
+    protected: None, core: Core
+) -> None:
+    """With a vault: another program may have written the file, and a link would lead there."""
+    await core.do(MakeLink())
+    assert core.last(LinkMade).elsewhere == ""
+    assert core.app.devices.hosts == core.app.address.hosts
+    assert core.app.devices.arm_ms == 400
+
+
 # Answers
 
 

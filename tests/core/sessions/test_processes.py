@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from aileron_core.console_port.process_views import ProcessView
-from aileron_core.sessions.processes import is_ancestor, read_process
+from aileron_core.sessions.processes import is_ancestor, pids_at, read_process
 from tests.support.core_harness import Core
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what /proc says")
@@ -100,3 +101,27 @@ async def test_who_opened_it_outlives_a_restart_and_the_session_itself(home: Pat
     async with Core.open(home) as core:
         known = await core.app.session_service.load()
         assert known[session_id].process == mine
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_the_process_at_the_other_end_of_a_connection_is_found(
+    family: socket.AddressFamily,
+) -> None:
+    """Also one that connects over IPv6 to an address of IPv4; none where nobody is connected any more."""
+    script = (
+        "import socket, sys; client = socket.socket(int(sys.argv[1])); "
+        "client.connect((sys.argv[2], int(sys.argv[3]))); sys.stdin.read()"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server: tuple[str, int] = listener.getsockname()
+        name = "127.0.0.1" if family == socket.AF_INET else "::ffff:127.0.0.1"
+        command = [sys.executable, "-I", "-c", script, str(int(family)), name, str(server[1])]
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+            accepted, client = listener.accept()
+            with accepted:
+                assert pids_at(client, server) == {process.pid}
+                assert pids_at(server, client) == {os.getpid()}
+                process.kill()
+                process.wait(20)
+                assert accepted.recv(1) == b""
+                assert pids_at(client, server) == frozenset()
