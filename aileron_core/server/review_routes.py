@@ -5,6 +5,7 @@ named (`auth.check_review`), and behind `link` and `key` for requests that a pai
 """
 
 import asyncio
+import contextlib
 import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
@@ -230,10 +231,11 @@ class _Lines(Response):
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await send(start)
         try:
-            async for line in self._lines():
-                piece = {"type": "http.response.body", "body": line, "more_body": True}
-                async with asyncio.timeout(_STALLED_SECONDS):
-                    await send(piece)
+            async with contextlib.aclosing(self._lines()) as lines:
+                async for line in lines:
+                    piece = {"type": "http.response.body", "body": line, "more_body": True}
+                    async with asyncio.timeout(_STALLED_SECONDS):
+                        await send(piece)
             await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
             drop_connection(scope)

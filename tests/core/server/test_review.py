@@ -526,6 +526,11 @@ async def test_the_list_follows_what_waits_within_a_second_and_ends_with_the_dev
         await core.do(SetPause(paused=True))
         await listed(lambda each: each["paused"])
         assert core.app.clock.monotonic() - began < 10
+        (paired,) = core.app.devices.pairings.devices()
+        async with listing(device) as another:
+            await another()
+            assert paired.streams == 2
+        await core.until(lambda: paired.streams == 1)  # a tab that was closed is noticed
         await core.do(EndDevice(device_id=device.device_id))
         while (line := await following()) is not None:
             assert "beat" in line or line["list"]["paused"]
