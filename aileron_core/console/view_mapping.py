@@ -384,6 +384,9 @@ def record_view(committed: CommittedRecord, agent: str) -> RecordView:
     return _view_of_body(committed.seq, record_body(committed.seq, committed.record), agent)
 
 
+_ANSWERS = (AuditEvent.APPROVAL_APPROVED, AuditEvent.APPROVAL_DENIED)
+
+
 def _view_of_body(seq: int, body: Mapping[str, Any], agent: str) -> RecordView:
     return RecordView(
         seq=seq,
@@ -398,7 +401,9 @@ def _view_of_body(seq: int, body: Mapping[str, Any], agent: str) -> RecordView:
         seconds_allowed=_seconds_allowed(body.get("wall_seconds")),
         count=count if isinstance(count := body.get("count"), int) and 0 < count < 2**31 else 1,
         actions=tuple(map(shown_name, body.get("actions") or ())),
-        hand=hand if isinstance(hand := body.get("hand"), str) else "",
+        hand=hand
+        if isinstance(hand := body.get("hand"), str) and body["event"] in _ANSWERS
+        else "",
     )
 
 

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from aileron_core.app import App, AppOptions
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord, CommittedRecord
 from aileron_core.connectors.protocol import Route
+from aileron_core.console.view_mapping import record_view
 from aileron_core.console_port.events import ApprovalUpdated, CoreEvent, CoreLost, IntentRefused
 from aileron_core.console_port.intents import Approve, Deny
 from aileron_core.console_port.view_models import ApprovalView
@@ -98,3 +101,15 @@ def test_a_core_that_cannot_start_says_why_and_one_that_dies_is_reported(home: P
     core._loop.call_soon_threadsafe(core._stop.set)  # it ends, and nobody had asked it to
     next_event(events, CoreLost)
     core.wait()
+
+
+@pytest.mark.parametrize(
+    ("event", "hand"), [("approval.denied", "amber-fox-lantern"), ("device.paired", "")]
+)
+def test_a_record_names_the_hand_of_an_answer_alone(event: str, hand: str) -> None:
+    """A device that a person confirmed is named in that record too; it did not confirm itself."""
+    record = AuditRecord(
+        at="2026-10-08T14:02:00.000Z", event=AuditEvent(event), summary="s",
+        extra={"hand": "amber-fox-lantern"},
+    )  # fmt: skip
+    assert record_view(CommittedRecord(seq=1, hash=b"", record=record), "codex").hand == hand
