@@ -259,9 +259,24 @@ aileron.add(
 
     With AGENT, also show what Aileron controls in it and what it does not. Changes nothing. The exit code is 1
     if something is broken.
+
+    With --attack, try attacks on Aileron itself, all of them or those named, and say of each what stopped
+    it. They have a home of their own, in a temporary folder, with a mail service and a call that waits;
+    your own home, accounts and vault are not touched. The exit code is 1 if one broke through.
     """,
-    argument("agent", required=False, type=OneOf(AGENT_NAMES), metavar="[AGENT]"),
-    examples=("aileron doctor", "aileron doctor codex"),
+    argument(
+        "names",
+        nargs=-1,
+        metavar="[AGENT | ATTACK...]",
+        shell_complete=OneOf(AGENT_NAMES).shell_complete,
+    ),
+    flag("--attack", "Try attacks instead, each on a temporary home. It takes about two minutes."),
+    examples=(
+        "aileron doctor",
+        "aileron doctor codex",
+        "aileron doctor --attack",
+        "aileron doctor --attack typed-ahead two-hosts",
+    ),
     short_help="Check the installed agents and this machine's sandbox.",
 )
 aileron.add(

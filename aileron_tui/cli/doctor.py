@@ -32,14 +32,32 @@ from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch
 from aileron_core.settings import LaunchSettings, load_settings
 from aileron_core.text import escape
 from aileron_tui.cli.accepted import accepted_launch_settings, require_accepted_settings
-from aileron_tui.cli.output import EXIT, UNATTENDED, CommandContext
+from aileron_tui.cli.output import EXIT, UNATTENDED, CliError, CommandContext, did_you_mean
 
 _PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 _SIGNS = {"ok": "✓", "note": "·", "warning": "▲", "broken": "✗"}
 
 
-def show_doctor(context: CommandContext, agent: str | None) -> int:
-    """Print the report on every agent, or on *agent*; return 1 if something is broken."""
+def show_doctor(context: CommandContext, names: tuple[str, ...], *, attack: bool) -> int:
+    """Print the report on every agent, or on the one named; with *attack*, try the attacks of *names*, or all.
+
+    Raises:
+        CliError: there is no such agent, or several are named.
+        NotFound: there is no such attack.
+    """
+    if attack:
+        from aileron_tui.cli.attacks import show_attacks
+
+        return show_attacks(context, names)
+    agent, *more = names or (None,)
+    if more or (agent and agent not in AGENTS):
+        wrong = more[0] if agent in AGENTS else agent or ""
+        text = f"Name one agent or none: {', '.join(AGENTS)}.{did_you_mean(wrong, AGENTS)}"
+        raise CliError(EXIT.USAGE, text)
+    return _report(context, agent)
+
+
+def _report(context: CommandContext, agent: str | None) -> int:
     project, env = Path.cwd(), dict(os.environ)
     wanted = [AGENTS[agent]] if agent else list(AGENTS.values())
     reports = [inspect_agent(each, env, project) for each in wanted]
