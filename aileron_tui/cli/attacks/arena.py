@@ -6,6 +6,7 @@ processes. The person is here, too: what they see, and the only way in which the
 
 import contextlib
 import json
+import logging
 import os
 import secrets
 import socket
@@ -27,10 +28,9 @@ from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
 from aileron_core.home.owner import connect_unix
-from aileron_core.settings import LogSettings
 from aileron_core.vault.secret import Secret
 from aileron_tui.cli.init import add_example
-from aileron_tui.cli.logfile import log_to
+from aileron_tui.cli.logfile import LogFile, log_path
 from aileron_tui.cli.runtime import core_thread
 from aileron_tui.cli.scaffold import EXAMPLE_DRAFT, EXAMPLE_HOST, examples
 
@@ -85,6 +85,21 @@ def must(holds: object, otherwise: str) -> None:
         raise BrokeError(otherwise)
 
 
+@contextlib.contextmanager
+def _logging_to(home: Home) -> Generator[None]:
+    """Have this process log as a console on *home* does, which an attack may read."""
+    root = logging.getLogger()
+    before, handler = root.level, LogFile(log_path(home), max_bytes=1 << 20, keep=0)
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.setLevel(before)
+        root.removeHandler(handler)
+        handler.close()
+
+
 class Arena:
     """One home and all around it, from `with` to its end.
 
@@ -120,7 +135,7 @@ class Arena:
         self.route = f"{EXAMPLE_HOST}=127.0.0.1:{self.mailbox.port}"
         self.home.prepare()
         add_example(self.home)
-        log_to(self.home, LogSettings())
+        self._stack.enter_context(_logging_to(self.home))
         self._stack.callback(self._stop)
         self._start(CreateVault, accept_installed=True)
         key = Secret(self.key)

@@ -1,0 +1,205 @@
+"""`aileron doctor --attack`: no attack breaks through; without its wall, each does, and says so."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from aileron_core.console.address import ConsoleAddress
+from aileron_core.console_port.intents import Approve
+from aileron_core.home import owner
+from aileron_core.runs import GateSettings, approved, run_table
+from aileron_core.runs.decisions import ApprovalService
+from aileron_core.server import asgi, auth, intent_routes, request_parsing, route_spec
+from aileron_core.sessions.registry import SessionRegistry
+from aileron_core.storage.database import Database
+from aileron_core.vault import opening
+from aileron_tui.cli.attacks import ATTACKS, contained, keyboard, try_attacks
+from tests.support.ordinary import AS_ORDINARY, OWNS, ordinary_folder
+from tests.support.server_harness import CLI, aileron
+
+Patch = pytest.MonkeyPatch
+_UNARMED = """
+import sys
+from aileron_tui.input.arming import Arming
+Arming.obstacle = lambda *_: None
+Arming.in_burst = lambda *_: False
+from aileron_tui.cli.commands import aileron
+aileron()
+"""
+
+
+class _Anything(frozenset[str]):
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+def _answer_any_origin(patch: Patch) -> None:
+    check = auth.check_address
+
+    def unseeing(scope: Any, hosts: Any) -> None:
+        check(
+            {**scope, "headers": [each for each in scope["headers"] if each[0] != b"origin"]}, hosts
+        )
+
+    patch.setattr(auth, "check_address", unseeing)
+
+
+def _answer_any_host(patch: Patch) -> None:
+    patch.setattr(ConsoleAddress, "hosts", _Anything())
+
+
+def _answer_the_route_that_decides(patch: Patch) -> None:
+    async def decided(_: Request) -> JSONResponse:
+        return JSONResponse({"status": "approved"})
+
+    decides = [each.path.endswith("/decide") for each in asgi.ROUTES]
+    assert sum(decides) == 1
+    patch.setattr(
+        asgi,
+        "ROUTES",
+        tuple(
+            dataclasses.replace(each, endpoint=decided) if it else each
+            for each, it in zip(asgi.ROUTES, decides, strict=True)
+        ),
+    )
+
+
+def _take_an_intent_that_decides(patch: Patch) -> None:
+    patch.setitem(intent_routes._KINDS, "Approve", Approve)  # type: ignore[arg-type]
+    patch.setitem(intent_routes.PROOFS, Approve, "none")  # type: ignore[arg-type]
+
+
+def _take_commands_from_anywhere(patch: Patch) -> None:
+    patch.setattr(route_spec, "require_peer", lambda _: None)
+
+
+def _read_any_media_type(patch: Patch) -> None:
+    async def lenient(request: Request, _: object = None) -> dict[str, Any]:
+        return json.loads(await request.body() or b"{}")
+
+    patch.setattr(request_parsing, "json_object", lenient)
+
+
+def _answer_any_session(patch: Patch) -> None:
+    async def of_anybody(self: ApprovalService, _: str, approval: str, __: float) -> Any:
+        run = self.registry.by_approval(approval)
+        assert run is not None
+        return run.row
+
+    patch.setattr(ApprovalService, "wait_for_result", of_anybody)
+
+
+def _take_any_token(patch: Patch) -> None:
+    patch.setattr(SessionRegistry, "authenticate", lambda self, _: self.all()[0])
+
+
+def _look_only_once(patch: Patch) -> None:
+    async def holds(_: object, run: Any) -> Any:
+        return approved._Recheck(verdict="holds", preview=run.preview)
+
+    patch.setattr(approved.ApprovedRunner, "_recheck", holds)
+
+
+def _never_compare_rows(patch: Patch) -> None:
+    patch.setattr(run_table, "tampered_columns", lambda *_: ())
+
+
+def _never_look_at_the_schema(patch: Patch) -> None:
+    patch.setattr(Database, "_schema_cookie", lambda _: 0)
+
+
+def _never_ask_who_listens(patch: Patch) -> None:
+    patch.setattr(owner, "peer_of", lambda _: owner.Peer(os.getpid(), os.getuid()))
+
+
+def _let_any_number_wait(patch: Patch) -> None:
+    patch.setitem(GateSettings.__init__.__kwdefaults__, "pending_per_session", 1000)
+
+
+def _let_passphrases_be_guessed(patch: Patch) -> None:
+    patch.setattr(opening, "wait_after", lambda _: 0.0)
+
+
+def _count_every_key(patch: Patch) -> None:
+    root = str(Path(__file__).parents[2])
+    program = f"import sys; sys.path.insert(0, {root!r}){_UNARMED}"
+    patch.setattr(keyboard, "CONSOLE", (sys.executable, "-I", "-c", program))
+
+
+WALLS: dict[str, Callable[[Patch], None]] = {
+    "page-of-a-site": _answer_any_origin,
+    "rebound-name": _answer_any_host,
+    "approve-as-agent": _answer_the_route_that_decides,
+    "intents-that-decide": _take_an_intent_that_decides,
+    "your-commands": _take_commands_from_anywhere,
+    "form-of-a-page": _read_any_media_type,
+    "another-session": _answer_any_session,
+    "wrong-tokens": _take_any_token,
+    "change-after-the-look": _look_only_once,
+    "other-arguments": _never_compare_rows,
+    "trigger": _never_look_at_the_schema,
+    "replaced-socket": _never_ask_who_listens,
+    "flood-the-queue": _let_any_number_wait,
+    "guess-the-passphrase": _let_passphrases_be_guessed,
+    "key-held-down": _count_every_key,
+}
+"""What is switched off, by the attack that it stops."""
+
+
+@pytest.mark.parametrize(("attack", "switch_off"), WALLS.items(), ids=WALLS)
+def test_without_its_wall_an_attack_breaks_through(
+    attack: str, switch_off: Callable[[Patch], None], monkeypatch: Patch
+) -> None:
+    """An attack that cannot succeed proves nothing."""
+    switch_off(monkeypatch)
+    (outcome,) = try_attacks([attack])
+    print(outcome)
+    assert outcome.outcome == "broke", outcome
+    assert "could not be tried" not in outcome.detail
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_no_attack_breaks_through() -> None:
+    """All of them, as an ordinary user runs them; where there is no sandbox, its own are named as skipped."""
+    with ordinary_folder() as folder:
+        env = {**os.environ, OWNS: str(folder), "HOME": str(folder), "TMPDIR": str(folder)}
+        command = [*AS_ORDINARY, *CLI, "doctor", "--attack", "--json"]
+        done = subprocess.run(
+            command, env=env, cwd=folder, capture_output=True, text=True, check=False
+        )
+        left = [path.name for path in folder.iterdir()]
+    assert done.stderr == ""
+    said = json.loads(done.stdout)
+    assert [each for each in said["attacks"] if each["outcome"] == "broke"] == []
+    assert (done.returncode, said["ok"], left) == (0, True, [])
+    assert said["held"] >= 40
+    assert said["held"] + said["skipped"] == len(ATTACKS)
+    skipped = {each["name"] for each in said["attacks"] if each["outcome"] == "skipped"}
+    assert skipped <= {
+        "memory",
+        "command-lines",
+        "key-held-down",
+        *(each.name for each in contained.ATTACKS),
+    }
+
+
+def test_a_line_for_each_attack_that_was_named(home: Path) -> None:
+    """The person's own home is not even made."""
+    done = aileron("doctor", "--attack", "two-hosts", "approve-as-agent", home=home)
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("✓ held    two-hosts: A request names two servers, ")
+    assert lines[1].startswith("✓ held    approve-as-agent: An agent approves its own call ")
+    assert lines[2:] == ["2 attacks: 2 held, 0 broke, 0 skipped."]
+    assert not home.exists()
+    wrong = aileron("doctor", "--attack", "two-host", home=home, code=1)
+    assert wrong.stderr == "aileron: There is no attack 'two-host'. Did you mean two-hosts?\n"
