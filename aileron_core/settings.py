@@ -58,7 +58,7 @@ class NotifySettings:
     osc9: Osc9 = "auto"
     """The terminal's own notification; `auto` goes by what the terminal says of itself."""
     command: tuple[str, ...] = ()
-    """A program and its arguments, run without a shell; `{count}` and `{action}` are filled in."""
+    """A program and its arguments, run without a shell; `{count}`, `{action}` and `{review}` are filled in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

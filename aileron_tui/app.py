@@ -192,6 +192,7 @@ class AileronApp(App[int], inherit_bindings=False):
             return
         self._in_force.follow(accepted=snapshot.settings_accepted)
         self._notifier.runs_command = self._in_force.runs_command
+        self._notifier.review_url = f"{snapshot.url}/review"
         model = Model(
             snapshot,
             arm_seconds=self._in_force.arm_seconds,

@@ -271,6 +271,7 @@ aileron.add(
         shell_complete=OneOf(AGENT_NAMES).shell_complete,
     ),
     flag("--attack", "Try attacks instead, each on a temporary home. It takes about two minutes."),
+    flag("--notify", "Send a notice as for a waiting call instead, and say which ways it took."),
     examples=(
         "aileron doctor",
         "aileron doctor codex",

@@ -38,8 +38,14 @@ _PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 _SIGNS = {"ok": "✓", "note": "·", "warning": "▲", "broken": "✗"}
 
 
-def show_doctor(context: CommandContext, names: tuple[str, ...], *, attack: bool) -> int:
-    """Print the report on every agent, or on the one named; with *attack*, try the attacks of *names*, or all.
+def show_doctor(
+    context: CommandContext, names: tuple[str, ...], *, attack: bool, notify: bool
+) -> int:
+    """Print the report on every agent, or on the one named.
+
+    Args:
+        attack: try the attacks of *names*, or all, instead.
+        notify: send a notice instead.
 
     Raises:
         CliError: there is no such agent, or several are named.
@@ -49,6 +55,10 @@ def show_doctor(context: CommandContext, names: tuple[str, ...], *, attack: bool
         from aileron_tui.cli.attacks import show_attacks
 
         return show_attacks(context, names)
+    if notify:
+        from aileron_tui.cli.notices import send_notice
+
+        return send_notice(context)
     agent, *more = names or (None,)
     if more or (agent and agent not in AGENTS):
         wrong = more[0] if agent in AGENTS else agent or ""

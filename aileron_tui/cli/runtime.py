@@ -191,7 +191,10 @@ def run_serve(
     """Serve until SIGTERM or SIGINT; return the exit code."""
     home = _prepare(context)
     gc.disable()
-    core = core_thread(home, routes, accept_installed=accept_installed, passphrase=passphrase)
+    settings = load_settings(home.config)
+    core = core_thread(
+        home, routes, settings=settings, accept_installed=accept_installed, passphrase=passphrase
+    )
     ended = threading.Event()
 
     def stop(_number: int, _frame: object) -> None:
@@ -201,6 +204,10 @@ def run_serve(
         signal.signal(number, stop)
     app = core.start()
     _log_start(app, "serve")
+    if settings.notify.command:
+        from aileron_tui.cli.notices import ServedNotices  # most homes have none
+
+        ServedNotices(core, settings.notify)
     sys.setswitchinterval(_TURN_SECONDS)
     _started()
     _say_start(context, app)

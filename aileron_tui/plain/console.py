@@ -65,6 +65,7 @@ class PlainConsole:
             terminal.wake()
 
         snapshot, registry = port.subscribe(receive), self._in_force.registry
+        notifier.review_url = f"{snapshot.url}/review"
         model = Model(snapshot, arm_seconds=arm_seconds, registry=registry, now=clock.now())
         model.account_panel.has_browser = False  # it opens none
         self._model = model

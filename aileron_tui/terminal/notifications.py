@@ -24,6 +24,7 @@ _TERMS = ("xterm-kitty", "xterm-ghostty", "foot", "wezterm")
 _INSIDE = ("ITERM_SESSION_ID", "WEZTERM_PANE", "GHOSTTY_RESOURCES_DIR", "KITTY_WINDOW_ID")
 """Variables of terminals that take OSC 9; they are still there inside tmux, where TERM is its own."""
 
+_PLACEHOLDER = re.compile(r"\{(?:count|action|review)\}")
 _ACTION_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
@@ -117,6 +118,8 @@ class Notifier:
         self._command = settings.command
         self.runs_command = bool(settings.command)
         """Whether the command is run; a front end may withhold it."""
+        self.review_url = ""
+        """The address of the list of calls, once the front end knows it; it names no call and has no secret."""
         auto = settings.osc9 == "auto" and terminal_notifies(environment)
         self._shows = auto or settings.osc9 == "always"
         self._environment = environment
@@ -143,14 +146,14 @@ class Notifier:
     def _run_command(self, notice: Notification) -> None:
         # One at a time: a command that hangs must not become many.
         if self.runs_command and self._running.acquire(blocking=False):
-            command = fill_command(self._command, notice)
+            command = fill_command(self._command, notice, self.review_url)
             threading.Thread(
                 target=self._run, args=(command,), name="aileron-notify", daemon=True
             ).start()
 
     def _run(self, command: Sequence[str]) -> None:
         try:
-            why = _outcome(command, self._seconds)
+            why = run_command(command, self._seconds)
         finally:
             self._running.release()
         if why and not self._told_of_failure:
@@ -158,15 +161,13 @@ class Notifier:
             self._failed(words.terminal.command_failed(command[0], why))
 
 
-def fill_command(command: Sequence[str], notice: Notification) -> list[str]:
-    """Return *command* with `{count}` and `{action}` filled in, word for word; no word is split."""
-    return [
-        word.replace("{count}", str(notice.waiting)).replace("{action}", notice.action)
-        for word in command
-    ]
+def fill_command(command: Sequence[str], notice: Notification, review_url: str = "") -> list[str]:
+    """Return *command* with `{count}`, `{action}` and `{review}` filled in, word for word; no word is split."""
+    filled = {"{count}": str(notice.waiting), "{action}": notice.action, "{review}": review_url}
+    return [_PLACEHOLDER.sub(lambda found: filled[found[0]], word) for word in command]
 
 
-def _outcome(command: Sequence[str], seconds: float) -> str:
+def run_command(command: Sequence[str], seconds: float = COMMAND_SECONDS) -> str:
     """Run *command* to their end without a shell; return why it failed, empty where it did not."""
     try:
         ended = subprocess.run(

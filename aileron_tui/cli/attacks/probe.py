@@ -15,13 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-GIVEN: dict[str, Any] = json.loads(
-    os.environ["CODEX_API_KEY"]
-)  # a variable that a launch of Codex lets in
+GIVEN: dict[str, Any] = {}
 APPROVALS = "/v1/action-approvals"
 COMMAND = {"args": {"command": "echo a > rehearsed.txt; (sleep 2; echo late > rehearsed.txt) &"}}
 SECRET = ("AILERON_VAULT_PASSPHRASE", "SSH_AUTH_SOCK", "TMUX", "DISPLAY")
-RUNS = f"#!/bin/sh\ntouch {GIVEN['canary']}\n"
 
 
 def ask(line: str, body: object = None) -> tuple[int, Any]:
@@ -51,12 +48,13 @@ def connected(address: str) -> bool:
 def stuffed() -> bool:
     """Push a command into the terminal's input, for the person's shell."""
     terminal = os.open("/dev/tty", os.O_RDWR)
-    for byte in RUNS.encode():
+    for byte in f"touch {GIVEN['canary']}\n".encode():
         fcntl.ioctl(terminal, termios.TIOCSTI, bytes([byte]))
     return True
 
 
-def wrote(path: str, text: str = RUNS) -> bool:
+def wrote(path: str, text: str = "") -> bool:
+    text = text or f"#!/bin/sh\ntouch {GIVEN['canary']}\n"
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_text(text, encoding="utf-8")
     return Path(path).chmod(0o755) is None
@@ -95,16 +93,27 @@ ATTEMPTS: dict[str, Callable[[], object]] = {
     "a hook of its own": lambda: wrote(os.path.expanduser("~/.codex/hooks.json"), "{}"),  # noqa: PTH111
     "call": lambda: ask("POST /v1/actions/builtin.bash/run", COMMAND)[1].get("approval_id"),
 }
-FOUND: dict[str, object] = {}
-for name, attempt in ATTEMPTS.items():
-    try:
-        FOUND[name] = attempt()
-    except OSError:
-        FOUND[name] = False
-Path("found.json").write_text(json.dumps(FOUND), encoding="utf-8")
-for _ in range(600):
-    if Path("go").exists():
-        break
-    time.sleep(0.1)
-if FOUND["call"]:
-    ask(f"POST {APPROVALS}/{FOUND['call']}/withdraw", {})
+
+
+def main() -> None:
+    """Try all of it once."""
+    GIVEN.update(
+        json.loads(os.environ["CODEX_API_KEY"])
+    )  # a variable that a launch of Codex lets in
+    found: dict[str, object] = {}
+    for name, attempt in ATTEMPTS.items():
+        try:
+            found[name] = attempt()
+        except OSError:
+            found[name] = False
+    Path("found.json").write_text(json.dumps(found), encoding="utf-8")
+    for _ in range(600):
+        if Path("go").exists():
+            break
+        time.sleep(0.1)
+    if found["call"]:
+        ask(f"POST {APPROVALS}/{found['call']}/withdraw", {})
+
+
+if __name__ == "__main__":
+    main()
