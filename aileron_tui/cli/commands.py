@@ -267,7 +267,7 @@ aileron.add(
     argument(
         "names",
         nargs=-1,
-        metavar="[AGENT | ATTACK...]",
+        metavar="[AGENT | ATTACKS]",
         shell_complete=OneOf(AGENT_NAMES).shell_complete,
     ),
     flag("--attack", "Try attacks instead, each on a temporary home. It takes about two minutes."),

@@ -194,12 +194,13 @@ def test_no_attack_breaks_through() -> None:
 
 
 def test_a_line_for_each_attack_that_was_named(home: Path) -> None:
-    """The person's own home is not even made."""
+    """The person's own home is not touched."""
+    before = {path: path.stat().st_mtime_ns for path in (home, *home.rglob("*"))}
     done = aileron("doctor", "--attack", "two-hosts", "approve-as-agent", home=home)
     lines = done.stdout.splitlines()
     assert lines[0].startswith("✓ held    two-hosts: A request names two servers, ")
     assert lines[1].startswith("✓ held    approve-as-agent: An agent approves its own call ")
     assert lines[2:] == ["2 attacks: 2 held, 0 broke, 0 skipped."]
-    assert not home.exists()
+    assert before == {path: path.stat().st_mtime_ns for path in (home, *home.rglob("*"))}
     wrong = aileron("doctor", "--attack", "two-host", home=home, code=1)
     assert wrong.stderr == "aileron: There is no attack 'two-host'. Did you mean two-hosts?\n"
