@@ -26,6 +26,10 @@ while True:
     try:
         c.settimeout(5)
         data = c.recv(65536)
+        head, _, body = data.partition(b"\\r\\n\\r\\n")
+        stated = [int(each[15:]) for each in head.split(b"\\r\\n") if each[:15].lower() == b"content-length:"]
+        while stated and len(body) < stated[0] and (chunk := c.recv(65536)):
+            body, data = body + chunk, data + chunk
         print(data, flush=True)
         if real:  # pass the question on to the real console, and its answer back
             r = socket.create_connection(("127.0.0.1", real), 5)
