@@ -53,6 +53,7 @@ class Drawing:
 class Drawn:
     drawing: Drawing
     view: ApprovalView
+    shown: JsonObject = field(default_factory=dict[str, Json])
 
     @property
     def parts(self) -> Sequence[DrawnPart]:

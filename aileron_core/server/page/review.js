@@ -44,7 +44,7 @@ async function post(route, body, headers = {}, signal = AbortSignal.timeout(30_0
     method: "POST", body, signal, cache: "no-store", credentials: "omit", redirect: "error",
     headers: { "content-type": "application/json", ...headers },
   });
-  if (response.ok || response.status === 409) return response;
+  if (response.ok || (route === "decide" && response.status === 409)) return response;
   const said = await response.json().catch(() => ({}));
   const message = said.error?.message ?? `The console answered ${response.status}.`;
   throw response.status === 401 ? new Ended(message) : Object.assign(new Error(message), { status: response.status });
@@ -222,6 +222,12 @@ function showList(now) {
   $("nothing").hidden = list.length > 0;
   document.title = `${all ? `(${all}) ` : ""}Aileron`;
   count();
+  catchUp();
+}
+
+/** Show the open call as the list has it now; the first one where none is open, and there is room. */
+function catchUp() {
+  if (sending) return; // what became of it is about to be said
   const row = list.find((each) => each.id === open?.id);
   const changed = row ? row.digest !== open.digest || row.version > open.version : open?.waits;
   if (changed || (open && paused !== open.paused)) load(open.id, { changed: Boolean(row) && changed && open.id !== answered });
@@ -271,7 +277,6 @@ async function load(id, { changed = false, go = false } = {}) {
   if (mine !== loads || !device) return;
   if (!bytes) return open?.id === id && settle(lost ? LOST : "This call is not here any more.");
   const item = JSON.parse(new TextDecoder().decode(bytes));
-  if (!response.ok) return say(item.error.message);
   const top = open?.id === id ? scrollY : 0;
   closePanel();
   open = { ...item, paused, shown: await sha256(bytes), lines: 0, required: item.parts.reduce((sum, part) => sum + part.lines, item.lines), next: 1, seen: new Set(), asked: null };
@@ -493,7 +498,7 @@ async function decide(verdict, reason) {
   const response = await ask("decide", { decision, signature, reason, seen });
   const answer = response && (await response.json().catch(() => ({})));
   sending = false;
-  if (!answer || !device || item !== open) return;
+  if (!answer || !device || item !== open) return catchUp();
   if (answer.ask) {
     item.question = answer;
     return askAgain();
@@ -507,6 +512,7 @@ async function decide(verdict, reason) {
   answered = item.id;
   settle("You have decided this.");
   say(verdict === "approve" ? "✓ Approved." : "✗ Denied.");
+  catchUp();
 }
 
 /** Return the answer to a request; say what went wrong where there is none. */

@@ -1,9 +1,8 @@
 """The review page in a real browser, on a real core with its server and the mailbox: what it shows, and what a press does."""
 
-import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +27,7 @@ from aileron_tui.review.drawing import PageDrawing, PageItem
 from tests.screen.hostile_views import hostile_snapshot
 from tests.support.attacks import ATTACKS, harmless
 from tests.support.core_harness import Core, Mailbox, writes
+from tests.support.screens.calls import fixtures
 
 pytestmark = pytest.mark.real
 PHONE, DESK = {"width": 360, "height": 640}, {"width": 1200, "height": 800}
@@ -35,8 +35,8 @@ PHONE, DESK = {"width": 360, "height": 640}, {"width": 1200, "height": 800}
 
 @dataclass
 class Around:
-    not_accepted: tuple[Any, ...] = ()
-    vault: VaultStatus = VaultStatus(state="absent")
+    not_accepted: tuple[Any, ...]
+    vault: VaultStatus
 
 
 class OtherDrawing(PageDrawing):
@@ -91,7 +91,10 @@ async def chromium() -> AsyncGenerator[Browser]:
 async def review(core: Core) -> AsyncIterator[Review]:
     # Its session was opened by this very process, below which the browser is.
     core.app.sessions.add(replace(core.session, pid=None))
-    drawing, tcp = OtherDrawing(core.app.clock, Around()), bind_tcp("127.0.0.1", 0)
+    drawing, tcp = (
+        OtherDrawing(core.app.clock, Around((), VaultStatus(state="absent"))),
+        bind_tcp("127.0.0.1", 0),
+    )
     core.app.address.listen_on(tcp.getsockname()[1])
     async with EmbeddedServer(create_app(core.app, review=drawing), [tcp]), chromium() as browser:
         yield Review(core, browser, drawing)
@@ -195,8 +198,37 @@ _FOUND = """() => [
   Math.max(document.documentElement.scrollWidth, document.body.scrollWidth) - innerWidth,
 ]"""
 _ELEMENTS = frozenset(
-    "HTML HEAD META TITLE LINK SCRIPT BODY HEADER H1 H2 H3 P MAIN NAV UL LI ARTICLE DIV SECTION DL DT DD "
-    "FOOTER SPAN BUTTON KBD LABEL INPUT DIALOG".split()
+    [
+        "HTML",
+        "HEAD",
+        "META",
+        "TITLE",
+        "LINK",
+        "SCRIPT",
+        "BODY",
+        "HEADER",
+        "H1",
+        "H2",
+        "H3",
+        "P",
+        "MAIN",
+        "NAV",
+        "UL",
+        "LI",
+        "ARTICLE",
+        "DIV",
+        "SECTION",
+        "DL",
+        "DT",
+        "DD",
+        "FOOTER",
+        "SPAN",
+        "BUTTON",
+        "KBD",
+        "LABEL",
+        "INPUT",
+        "DIALOG",
+    ]
 )
 
 
@@ -205,7 +237,7 @@ async def test_no_text_from_outside_is_more_than_text(review: Review) -> None:
     await review.core.ask()
     page = await review.paired(viewport=PHONE)
     attacks = itertools.cycle(ATTACKS)
-    for turn in range(3):
+    for turn in range(2):
         views = hostile_snapshot(review.core.app.clock.now(), lambda: next(attacks).text).approvals
         next(attacks)  # another attack in each field the next time
         for view in views:
@@ -221,3 +253,104 @@ async def test_no_text_from_outside_is_more_than_text(review: Review) -> None:
             await page.evaluate("document.getElementById('title').replaceChildren()")
     scripts = await page.evaluate("[document.scripts.length, document.links.length]")
     assert scripts == [1, 0]
+
+
+_UNREADABLE = """() => {
+  const parse = colour => colour.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(
+    v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4
+  ).reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0);
+  const ground = each => {
+    for (; each; each = each.parentElement) {
+      const colour = parse(getComputedStyle(each).backgroundColor);
+      if (colour.length === 3 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  for (const each of document.querySelectorAll('body *')) {
+    const box = each.getBoundingClientRect();
+    if (!box.width || !box.height || !each.checkVisibility()) continue;
+    if (['BUTTON', 'INPUT'].includes(each.tagName) && Math.min(box.width, box.height) < 44) {
+      found.push(`${each.id || each.className}: ${box.width} x ${box.height}`);
+    }
+    if (![...each.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
+    const [one, other] = [light(parse(getComputedStyle(each).color)), light(ground(each))];
+    const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    if (ratio < 4.5) found.push(`${each.className || each.id || each.tagName}: ${ratio.toFixed(2)}`);
+  }
+  return [...new Set(found)];
+}"""
+_TREE = """
+- banner:
+  - heading "aileron" [level=1]
+  - paragraph: /\\w+ · \\w+ · \\w+/
+  - status: ● connected
+- main:
+  - navigation "Waiting (1)":
+    - heading "Waiting (1)" [level=2]
+    - list:
+      - listitem:
+        - button /SEND Q3 numbers, final → 3 people codex \\d+:\\d+/
+  - article "Send a mail draft":
+    - paragraph: SEND
+    - heading "Send a mail draft" [level=2]
+    - paragraph: /left/
+    - paragraph: /codex asks, \\d+ s ago/
+    - paragraph: /via gmail.send_draft on gmail.googleapis.com · as of/
+    - region "WILL HAPPEN":
+      - heading "WILL HAPPEN" [level=3]
+      - paragraph: /fetched by Aileron from gmail.googleapis.com/
+      - term: To
+      - definition: priya.nair@northwind.example jonas.weber@northwind.example
+      - term: Cc
+      - definition: board-prep@lindholm-partners.example
+      - term: Subject
+      - definition: Q3 numbers, final
+      - term: Attached
+      - definition: q3-final.xlsx
+      - term: Body
+      - definition: /Hi all, attached are the final Q3 numbers/
+    - region "CODEX SENT":
+      - heading "CODEX SENT" [level=3]
+      - paragraph: used exactly as shown; not checked with the service
+      - term: draft_id
+      - definition: "the agent says: r-8842190447"
+    - region "RECORD"
+    - region "WHO ASKS"
+- contentinfo:
+  - status
+  - paragraph: /lines not seen yet/
+  - button "Deny… d"
+  - button "Approve… a"
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_page_can_be_read_and_touched(review: Review, scheme: Any) -> None:
+    """Contrast of 4.5:1 and targets of 44 px in each kind of call; at 360 px and 200 % text nothing is cut off."""
+    await review.core.ask()
+    page = await review.paired(viewport=PHONE, color_scheme=scheme, reduced_motion="reduce")
+    for view in fixtures(review.core.app.clock.now()):
+        review.drawing.other = view
+        await page.locator("#rows button").click()
+        await expect(page.locator("article #title span").first).to_be_visible()
+        await page.wait_for_timeout(500)  # and so the next press counts
+        assert await page.evaluate(_UNREADABLE) == [], view.title
+        await page.evaluate("document.documentElement.style.fontSize = '200%'")
+        assert (await page.evaluate(_FOUND))[2] <= 0, view.title
+        await page.evaluate("document.documentElement.style.fontSize = ''")
+        await page.locator("#back").click()
+        assert await page.evaluate(_UNREADABLE) == []
+        await page.evaluate("document.getElementById('title').replaceChildren()")
+
+
+async def test_a_reader_of_the_screen_is_told_what_is_fact_and_what_is_claim(
+    review: Review,
+) -> None:
+    """Headings, terms and their values are in the accessibility tree, the agent's words named as such."""
+    await review.core.ask()
+    review.drawing.other = fixtures(review.core.app.clock.now())[0]
+    page = await review.paired()
+    await expect(page.locator("#document")).to_contain_text("RECORD")
+    await expect(page.locator("body")).to_match_aria_snapshot(_TREE)
