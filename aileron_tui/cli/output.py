@@ -25,7 +25,7 @@ UNATTENDED = "The vault is unlocked, unattended: by a file or variable, not by a
 
 
 class EXIT:
-    """Exit codes, as in docs/wire.md#exit-codes."""
+    """Exit codes, as in docs/command-line.md#exit-codes."""
 
     DONE = 0
     FAILED = 1

@@ -100,7 +100,7 @@ def test_what_a_command_calls_takes_what_it_parses(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_page_has_every_exit_code() -> None:
-    """docs/wire.md#exit-codes: these numbers, and no other."""
+    """These numbers, and no other."""
     table = PAGE.partition("## Exit codes")[2].partition("## ")[0]
     codes = {value for name, value in vars(EXIT).items() if name.isupper()}
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == codes

@@ -21,7 +21,6 @@ from aileron_core.server.tool_results import builtin_tools
 from aileron_core.settings import Settings
 from aileron_core.storage.schema import SCHEMA
 from aileron_mcp.translate import CLIENT_LIMITS, UNKNOWN_CLIENT_LIMIT
-from aileron_tui.cli.output import EXIT
 
 PAGE = (Path(__file__).parents[3] / "docs" / "wire.md").read_text(encoding="utf-8")
 
@@ -94,11 +93,6 @@ def test_error_classes_have_these_statuses_and_may_be_tried_again_or_not() -> No
 
 def _below(error: type[AileronError]) -> set[type[AileronError]]:
     return {error}.union(*(_below(each) for each in error.__subclasses__()))
-
-
-def test_exit_codes() -> None:
-    codes = {name: code for name, code in vars(EXIT).items() if name.isupper()}
-    assert {name: int(code) for code, name, _ in rows("Exit codes")} == codes
 
 
 def test_settings_of_a_person_have_these_defaults() -> None:
