@@ -5,6 +5,7 @@ BIN    := .venv/bin
 # Two workers a core of the machines that run this, and one for what waits for real terminals and agents.
 WORKERS := 4
 REAL_WORKERS := 2
+REAL_TESTS := tests/agents tests/process tests/screen tests/core/server/test_review_page.py
 # Its bytecode is kept: without, each worker compiles every module and rewrites every assert anew.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
@@ -29,7 +30,7 @@ test: node  ## run the whole suite (about 15 minutes on 2 cores)
 	@for part in tests/core "tests/agents tests/fast tests/process tests/screen"; do \
 		$(BIN)/python -m pytest -q --collect-only $$part > /dev/null & done; wait # once, not in each worker
 	$(PYTEST) -m "not real"
-	$(REAL) tests/agents tests/process tests/screen
+	$(REAL) $(REAL_TESTS)
 
 # Needs Rust with its target wasm32-wasip1; in Debian's packages: rustc cargo libstd-rust-dev-wasm32 lld librust-serde-json-dev.
 test-all: export AILERON_TEST_ALL := 1
@@ -37,7 +38,7 @@ test-all: export HYPOTHESIS_PROFILE := deep
 test-all: node  ## the whole suite with many more examples and kills (about an hour)
 	@$(PYTHON) .ci/setup.py test lint connector go clients
 	$(PYTEST) --timeout 1800 -m "not real"
-	$(REAL) --timeout 1800 tests/agents tests/process tests/screen
+	$(REAL) --timeout 1800 $(REAL_TESTS)
 
 fuzz: setup  ## 2,000 examples each: files, guests, templates, previews, text, HTTP, MCP (under 10 minutes)
 	HYPOTHESIS_PROFILE=deep $(PYTEST) -q --timeout 1800 tests/fast/property tests/core/property tests/fast/connectors/test_module_interface.py \
@@ -63,7 +64,7 @@ shape: setup  ## print how large each package is, what is behind the gate, and w
 	$(BIN)/python .ci/shape.py
 
 stress: node  ## run the tests of real terminals, kills and agents beside a freezer, on a slow disk (Linux, a C compiler; half an hour)
-	$(BIN)/python .ci/stress.py -n $(WORKERS) --dist worksteal --timeout 900 -m real tests/agents tests/process tests/screen
+	$(BIN)/python .ci/stress.py -n $(WORKERS) --dist worksteal --timeout 900 -m real $(REAL_TESTS)
 
 bench: setup  ## print the measurements of bench/ (minutes; never part of a test)
 	$(BIN)/python -m bench
