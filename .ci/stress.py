@@ -8,6 +8,7 @@ again, and every third fsync takes up to 250 ms. Tests that fail here and not el
 have found something.
 """
 
+import contextlib
 import ctypes
 import os
 import random
@@ -17,13 +18,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 MARK = "UNDER_STRESS"
 """In the environment of what the tests start; they themselves are told by their command lines."""
 FREEZERS = 3
 _SEIZE, _INTERRUPT, _DETACH, _WALL = 0x4206, 0x4207, 17, 0x40000000
-_SLOW_DISK = r"""
+SLOW_DISK = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -79,10 +81,10 @@ def freeze(threads: list[int]) -> bool:
     return bool(held)
 
 
-def freeze_on(said: int) -> None:
+def freeze_on(said: int, seed: int | None) -> None:
     """Freeze one after another until the tests' process ends, and write what was done to *said*."""
     parent = os.getppid()
-    random.seed()
+    random.seed(seed)
     while os.getppid() == parent:
         if not (there := victims()):
             time.sleep(0.2)
@@ -98,33 +100,47 @@ def freeze_on(said: int) -> None:
             os.write(said, b"process\n" if whole else b"thread\n")
 
 
-def main(arguments: list[str]) -> int:
-    """Run pytest with *arguments* among the freezers; return its exit status."""
-    with tempfile.TemporaryDirectory(prefix="stress-") as folder:
-        source, library = Path(folder, "slow.c"), Path(folder, "slow.so")
-        source.write_text(_SLOW_DISK)
-        subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, source, "-ldl"], check=True)
-        os.chmod(folder, 0o755)  # tests run programs as an ordinary user, too
-        counts = Path(folder, "counts")
-        freezers = []
-        for _ in range(FREEZERS):
+def library(folder: Path, name: str, source: str) -> Path:
+    """Make a library to be preloaded of *source*, in *folder*; needs a C compiler."""
+    made = folder / f"{name}.so"
+    made.with_suffix(".c").write_text(source)
+    command = ["cc", "-shared", "-fPIC", "-O2", "-o", made, made.with_suffix(".c"), "-ldl"]
+    subprocess.run(command, check=True)
+    return made
+
+
+@contextlib.contextmanager
+def freezers(counts: Path, number: int, seed: int | None = None) -> Iterator[None]:
+    """Have *number* of them freeze what is marked meanwhile; *counts* gets a line for each time."""
+    children: list[int] = []
+    try:
+        for each in range(number):
             said = os.open(counts, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             if (child := os.fork()) == 0:
                 try:
-                    freeze_on(said)
+                    freeze_on(said, None if seed is None else seed + each)
                 finally:
                     os._exit(0)
             os.close(said)
-            freezers.append(child)
-        env = {**os.environ, MARK: "1", "LD_PRELOAD": str(library)}
-        try:
+            children.append(child)
+        yield
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def main(arguments: list[str]) -> int:
+    """Run pytest with *arguments* among the freezers; return its exit status."""
+    with tempfile.TemporaryDirectory(prefix="stress-") as folder:
+        slow = library(Path(folder), "slow", SLOW_DISK)
+        os.chmod(folder, 0o755)  # tests run programs as an ordinary user, too
+        counts = Path(folder, "counts")
+        env = {**os.environ, MARK: "1", "LD_PRELOAD": str(slow)}
+        with freezers(counts, FREEZERS):
             done = subprocess.run(
                 [sys.executable, "-m", "pytest", *arguments], env=env, check=False
             )
-        finally:
-            for child in freezers:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
         print("frozen:", dict(Counter(counts.read_text().split())))
         return done.returncode
 

@@ -97,8 +97,10 @@ class _Forked(subprocess.Popen[Any]):
                 (named["p2cread"], named["c2pwrite"], named["errwrite"])
             )
         ]
-        socket.send_fds(_parent(), [struct.pack("!I", len(request))], [theirs.fileno(), *streams])
-        _parent().sendall(request)
+        with _asking:
+            parts = [struct.pack("!I", len(request))]
+            socket.send_fds(_parent(), parts, [theirs.fileno(), *streams])
+            _parent().sendall(request)
         theirs.close()
         self._status = ours
         self.pid = self._told()
@@ -131,6 +133,7 @@ class _Forked(subprocess.Popen[Any]):
         return self.returncode
 
 
+_asking = threading.Lock()
 _PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 
 
