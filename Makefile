@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 REAL = $(BIN)/python -m pytest -n $(REAL_WORKERS) --dist worksteal -m real
 
-.PHONY: help demo setup node test test-all fuzz check format shape stress bench pictures connector confusables clean
+.PHONY: help demo setup node test test-all fuzz check format shape stress chaos bench pictures connector confusables clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +65,11 @@ shape: setup  ## print how large each package is, what is behind the gate, and w
 
 stress: node  ## run the tests of real terminals, kills and agents beside a freezer, on a slow disk (Linux, a C compiler; half an hour)
 	$(BIN)/python .ci/stress.py -n $(WORKERS) --dist worksteal --timeout 900 -m real $(REAL_TESTS)
+
+# KILLS=1000, or ARGS="--hours 8 --seed 7": what .ci/chaos.py knows.
+chaos: KILLS := 100
+chaos: setup  ## kill console, relays and connectors at random under 50 agents, on a bad disk; count what was lost (Linux, a C compiler; a quarter of an hour)
+	PYTHONPATH=. $(BIN)/python .ci/chaos.py --kills $(KILLS) $(ARGS)
 
 bench: setup  ## print the measurements of bench/ (minutes; never part of a test)
 	$(BIN)/python -m bench
