@@ -223,7 +223,7 @@ class LaunchedAgent(threading.Thread):
 
     def kill(self) -> bool:
         """Kill one of its workers; False if there is none."""
-        workers = running_with("aileron_core.connectors.builtin.worker", str(self.project))
+        workers = running_with("/worker\0", str(self.project))
         for pid in workers[:1]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
