@@ -278,7 +278,7 @@ async function load(id, { changed = false, go = false } = {}) {
   if (!bytes) return open?.id === id && settle(lost ? LOST : "This call is not here any more.");
   const item = JSON.parse(new TextDecoder().decode(bytes));
   const top = open?.id === id ? scrollY : 0;
-  closePanel();
+  if (open?.id !== id) closePanel(); // else the rest of a reason that is being typed would press keys
   open = { ...item, paused, shown: await sha256(bytes), lines: 0, required: item.parts.reduce((sum, part) => sum + part.lines, item.lines), next: 1, seen: new Set(), asked: null };
   open.waits = list.some((each) => each.id === id);
   offset = item.now - Date.now();
@@ -468,7 +468,7 @@ function forget() {
 }
 
 function press(verdict) {
-  if (!open || sending) return;
+  if (!open || sending || !$("title").offsetParent) return; // a narrow page shows the list alone
   const name = verdict === "approve" ? "Approve" : "Deny";
   if (lost) return say(LOST);
   if (!open[verdict].offered) return say(open[verdict].why_not);
@@ -566,11 +566,12 @@ document.addEventListener("keydown", async (event) => {
   if (!event.isTrusted || !device || event.ctrlKey || event.altKey || event.metaKey || event.isComposing || $("help").open) return;
   const typing = event.target === $("reason");
   const deciding = typing ? event.key === "Enter" : event.key === "a" || event.key === "d";
+  const clicks = event.target.tagName === "BUTTON" && (event.key === "Enter" || event.key === " ");
   const before = performance.now() - lastKey;
   const mine = (lastKey = performance.now());
   const key = typing && event.key === "Escape" ? closePanel : typing ? event.key === "Enter" && (() => press("deny")) : KEYS[event.key];
-  if (event.key !== "a") forget();
-  if (!key) return rest("key");
+  if (event.key !== "a" && !(clicks && event.target.id === "approve")) forget();
+  if (!key) return clicks && !event.repeat && before >= SILENCE_MS ? undefined : rest("key");
   event.preventDefault();
   if (event.repeat && deciding) return;
   if (deciding) {

@@ -165,6 +165,56 @@ async def test_what_was_not_seen_asks_for_a_second_press(review: Review, mailbox
     assert (await review.core.ended(view)).state == "completed"
 
 
+async def test_a_reason_that_is_typed_while_the_call_changes_presses_no_key(
+    review: Review, mailbox: Mailbox
+) -> None:
+    """An agent can make its call change at any time; what a person types on is still the reason for a no."""
+    view = await review.core.ask()
+    page = await review.paired(f"/{view.approval_id}", viewport={"width": 1200, "height": 1800})
+    await decides(page)
+    await page.keyboard.press("d")
+    await expect(page.locator("#reason")).to_be_focused()
+    await page.keyboard.type("no, ", delay=40)
+    review.core.app.approvals.requester_changed(review.core.session.session_id)
+    await expect(said(page)).to_have_text("This call changed. Look at it again.")
+    await page.wait_for_timeout(1000)
+    await page.keyboard.type("a mistake", delay=40)
+    await page.wait_for_timeout(1000)
+    await page.keyboard.press("Enter")
+    denied = await review.core.view(view.approval_id, lambda now: now.state != "pending")
+    assert (denied.state, denied.reason) == ("denied", "no, a mistake")
+    assert "POST send" not in writes(mailbox)
+
+
+async def test_a_call_that_is_not_on_a_narrow_screen_is_not_decided(
+    review: Review, mailbox: Mailbox
+) -> None:
+    """Back in the list, with the focus on another call, the key for yes does nothing."""
+    view, _ = await review.core.ask(), await review.core.ask("r-1")
+    page = await review.paired(f"/{view.approval_id}", viewport={"width": 800, "height": 1800})
+    await decides(page)
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Tab")
+    await page.wait_for_timeout(1000)
+    await page.keyboard.press("a")
+    await page.wait_for_timeout(1000)
+    assert (await review.core.view(view.approval_id, lambda _: True)).state == "pending"
+    assert "POST send" not in writes(mailbox)
+
+
+@pytest.mark.parametrize("key", ["Enter", "Space"])
+async def test_the_button_that_has_the_focus_is_pressed_by_enter_and_space(
+    review: Review, mailbox: Mailbox, key: str
+) -> None:
+    view = await review.core.ask()
+    page = await review.paired(f"/{view.approval_id}", viewport={"width": 1200, "height": 1800})
+    await decides(page)
+    await page.locator("#approve").focus()
+    await page.keyboard.press(key)
+    assert (await review.core.ended(view)).state == "completed"
+    assert writes(mailbox)[-1] == "POST send"
+
+
 async def test_a_lost_connection_disarms(
     review: Review, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
