@@ -1,6 +1,6 @@
 """A person's other devices: how each is paired, and what it signs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -17,6 +17,9 @@ class Hand:
     """`console`, `attached 2`, or a device's three words with hyphens."""
     proof: Mapping[str, Json] = field(default_factory=dict[str, Json])
     """What the record keeps of what a device signed; empty of the console, whose keys are pressed in its process."""
+
+    require: Callable[[], object] = lambda: None
+    """Raises where this hand may not answer any more; asked last, while nothing else changes the call."""
 
     def details(self) -> dict[str, Json]:
         """Return what the record of the answer says of it."""

@@ -69,6 +69,7 @@ class ApprovalService:
         if remember and not run.can_be_remembered:
             raise Conflict("Only a call of a built-in tool can be approved for the session.")
         async with run.lock:
+            hand.require()
             self.require_waiting(run)
             # A yes now would run something later, when the person no longer looks.
             self.pause.require_off(
@@ -138,6 +139,7 @@ class ApprovalService:
         """
         run = self._live_run(approval_id)
         async with run.lock:
+            hand.require()
             self.require_open(run)
             run.hand = hand.name
             await self._end(

@@ -9,7 +9,7 @@ import contextlib
 import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any, Final
 
@@ -258,7 +258,10 @@ class _Lines(Response):
                 while not any(each.is_set() for each in ends):
                     if changed.is_set():
                         changed.clear()
-                        yield as_json({"list": await _list(app, self._drawing)}) + b"\n"
+                        drawn = await _list(app, self._drawing)
+                        if device.ended.is_set():
+                            return
+                        yield as_json({"list": drawn}) + b"\n"
                         await tasks.any_set(*ends, seconds=_BETWEEN_LISTS)
                     elif not await tasks.any_set(changed, *ends, seconds=_BEAT_SECONDS):
                         beat += 1
@@ -359,7 +362,8 @@ async def decide(request: Request) -> Response:
         if approves
         else Deny(approval_id=id_, reason=reason)
     )
-    hand = Hand(name=device.name, proof=signed.to_record())
+    still_paired = partial(app.devices.pairings.require_confirmed, device)
+    hand = Hand(name=device.name, proof=signed.to_record(), require=still_paired)
     await tasks.uninterrupted(app.console.decide(intent, hand), name="decide from a device")
     return _json({"state": str(run.row.state)})
 

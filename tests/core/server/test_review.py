@@ -6,7 +6,8 @@ import json
 import os
 import random
 import re
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ import httpx
 import pytest
 
 from aileron_core.audit.device_answers import DeviceAnswers
-from aileron_core.canonical import sha256_hex
+from aileron_core.canonical import JsonObject, sha256_hex
 from aileron_core.console_port.devices import (
     ConfirmDevice,
     EndDevice,
@@ -22,6 +23,7 @@ from aileron_core.console_port.devices import (
     MakeLink,
 )
 from aileron_core.console_port.intents import Deny, SetPause, StopEverything
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.devices.pairing import MOST_DEVICES
 from aileron_core.errors import Conflict
 from aileron_core.server import review_routes
@@ -557,6 +559,42 @@ async def test_stopping_everything_ends_every_device_link_and_stream_at_once(
     assert sorted(each["device"] for each in ends) == sorted([device.device_id, strange.device_id])
     assert {each["actor"] for each in ends} == {"person"}
     assert (await core.ended(view)).hand == "console"
+
+
+async def test_nothing_of_a_device_that_ended_counts_or_is_shown(
+    review: Review, mailbox: Mailbox
+) -> None:
+    """Not an answer that was on its way, nor a list that was being drawn."""
+    core, device, viewer = review.core, await review.paired(), await review.paired()
+    held, drawing, rows = threading.Event(), asyncio.Event(), review.drawing.rows
+    loop = asyncio.get_running_loop()
+
+    def held_up(views: Sequence[ApprovalView]) -> Sequence[JsonObject]:
+        if views:
+            loop.call_soon_threadsafe(drawing.set)
+            held.wait(PATIENCE)
+        return rows(views)
+
+    async with listing(viewer) as following:
+        await following()
+        review.drawing.rows = held_up
+        view = await core.ask()
+        await device.look(view.approval_id)
+        run = core.app.registry.by_approval(view.approval_id)
+        assert run is not None
+        async with run.lock:
+            answering = asyncio.create_task(device.decide("approve"))
+            await drawing.wait()
+            while not run.lock._waiters:
+                await asyncio.sleep(0.01)
+            for each in (device, viewer):
+                await core.do(EndDevice(device_id=each.device_id))
+        assert error_of(await answering) == "unauthorized"
+        held.set()
+        while (line := await following()) is not None:
+            assert "list" not in line
+    assert await core.records("approval.approved") == []
+    assert "POST send" not in writes(mailbox)
 
 
 async def test_a_device_that_does_not_read_is_cut_off(
