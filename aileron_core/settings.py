@@ -190,7 +190,7 @@ MAX_HISTORY_DAYS = 3650
 _HOST = re.compile(
     r"(?=[^:]*[A-Za-z])[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?(?::[1-9]\d{0,4})?"
 )
-_ORIGIN = re.compile(r"https://[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::[1-9]\d{0,4})?")
+_ORIGIN = re.compile(r"https://[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::[1-9][0-9]{0,4})?")
 _LISTEN = re.compile(r"127\.0\.0\.1:(\d{1,5})")
 
 

@@ -21,6 +21,8 @@ class DeviceAnswers:
     def __init__(self) -> None:
         self._paired: dict[object, tuple[object, object]] = {}
         """By device, its key and the name of its hand."""
+        self._signatures: set[bytes] = set()
+        """Of the answers so far: none is given twice."""
 
     def problem(self, body: Mapping[str, Any]) -> str:
         """Return what is wrong with the answer in this record, as a clause; empty where it has none, or it holds."""
@@ -50,6 +52,9 @@ class DeviceAnswers:
             return "it was given on a device, and no signature of one can be read"
         if not signed.holds:
             return "the device's key did not sign it"
+        if signed.signature in self._signatures:
+            return "its signature is that of an earlier answer"
+        self._signatures.add(signed.signature)
         if self._paired.get(decision.device) != (key, body["hand"]):
             return "it is signed by a key that nobody confirmed"
         said = (body.get("approval"), body.get("digest", ""), _VERDICTS[body["event"]])

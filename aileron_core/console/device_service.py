@@ -20,14 +20,15 @@ from aileron_core.console_port.devices import (
 )
 from aileron_core.console_port.events import CoreEvent
 from aileron_core.devices.pairing import LINK_SECONDS, Device, Pairings, Program
-from aileron_core.errors import AileronError, Forbidden, NotFound
+from aileron_core.errors import AileronError, Forbidden, NotFound, StorageUnavailable
 from aileron_core.events import EventBus
-from aileron_core.sessions.processes import is_ancestor, pids_at, read_process
+from aileron_core.sessions.processes import Holders, is_ancestor, pids_at, read_process
 from aileron_core.sessions.registry import SessionRegistry
 
 _log = logging.getLogger(__name__)
 Address: TypeAlias = tuple[str, int]
 _OF_A_SESSION: Final = "A program of an agent's session tried to pair a device"
+_HIDDEN: Final = "A program of yours that hides its connection tried to pair a device"
 
 
 class DeviceService:
@@ -88,7 +89,7 @@ class DeviceService:
                 device = self.pairings.require_words(intent.device_id, intent.words)
                 summary = f"A person confirmed a device: {device.name}"
                 await self._record(AuditEvent.DEVICE_PAIRED, summary, device)
-                self.pairings.confirm(device)
+                self.pairings.confirm(self.pairings.require_words(intent.device_id, intent.words))
             case EndDevice():
                 device = self.pairings.end(intent.device_id)
                 if device is None:
@@ -114,22 +115,26 @@ class DeviceService:
         """Use a link up for a device whose request came from *client*.
 
         Raises:
-            Forbidden: no such link waits, or it is a program of a session: then the link is used up.
+            Forbidden: no such link waits; or it is a program of a session or one that may be, as it hides: then the
+                link is used up.
             Conflict: there are as many devices as there may be.
             StorageUnavailable: a refusal could not be recorded.
         """
         self.pairings.require_link(secret)
-        pids = frozenset[int]()
+        holders = Holders()
         if client is not None and server is not None:
-            pids = await asyncio.to_thread(pids_at, client, server)
-        if any(self._is_of_a_session(pid) for pid in pids):
+            holders = await asyncio.to_thread(pids_at, client, server)
+        is_of_a_session = any(self._is_of_a_session(pid) for pid in holders.pids)
+        if is_of_a_session or not (holders.seen or holders.pids):
             self.pairings.use_up(secret)
-            extra = {"pids": sorted(pids)}
+            extra = {"pids": sorted(holders.pids)}
+            summary = _OF_A_SESSION if is_of_a_session else _HIDDEN
             await self._records.record(
-                AuditEvent.DEVICE_REFUSED, _OF_A_SESSION, by="aileron", extra=extra
+                AuditEvent.DEVICE_REFUSED, summary, by="aileron", extra=extra
             )
-            raise Forbidden("A program of an agent's session cannot pair a device.")
-        return self.pairings.redeem(secret, commitment, _program(pids))
+            raise Forbidden(f"{summary}. It was refused, and the link is used up.")
+        program = _program(holders.pids) if holders.seen else Program()
+        return self.pairings.redeem(secret, commitment, program)
 
     def _is_of_a_session(self, pid: int) -> bool:
         owners = (session.pid for session in self._sessions.all())
@@ -158,13 +163,24 @@ class DeviceService:
         Raises:
             StorageUnavailable: they have ended; it could not be recorded.
         """
-        for device in self.pairings.end_all():
-            await self._record_end(device, why, by=by)
+        await self._record_ends(self.pairings.end_all(), why, by=by)
 
     async def sweep(self) -> None:
         """End the devices that are gone or idle. Called every half second."""
-        for device in self.pairings.sweep():
-            await self._record_end(device, "it was not used any more")
+        await self._record_ends(self.pairings.sweep(), "it was not used any more")
+
+    async def _record_ends(
+        self, ended: Sequence[Device], why: str, *, by: Actor = "aileron"
+    ) -> None:
+        """Record each of these ends, also after one that could not be."""
+        failed: StorageUnavailable | None = None
+        for device in ended:
+            try:
+                await self._record_end(device, why, by=by)
+            except StorageUnavailable as error:
+                failed = error
+        if failed is not None:
+            raise failed
 
     async def _record_end(self, device: Device, why: str, *, by: Actor = "aileron") -> None:
         if device.confirmed.is_set():

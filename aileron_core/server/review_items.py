@@ -4,6 +4,7 @@ How a call is drawn is handed in (`ReviewDrawing`): the core draws nothing.
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
@@ -207,7 +208,7 @@ _VERDICTS: tuple[Verdict, ...] = ("approve", "deny")
 
 
 def _ranges(seen: Any, total: int) -> list[tuple[int, int]]:
-    """Return the ranges of lines as (first, one behind the last), in order."""
+    """Return the ranges of lines as (first, one behind the last), in order and apart."""
     listed = cast("list[Any]", seen)
     if not isinstance(seen, list) or len(listed) > MOST_RANGES:
         raise InvalidRequest(f"'seen' must be a list of at most {MOST_RANGES} ranges of lines.")
@@ -219,15 +220,20 @@ def _ranges(seen: Any, total: int) -> list[tuple[int, int]]:
         if not 0 <= ends[0] <= ends[1] < total:
             raise InvalidRequest("'seen' names lines that the item has not.")
         ranges.append((ends[0], ends[1] + 1))
-    return sorted(ranges)
+    apart: list[tuple[int, int]] = []
+    for first, behind in sorted(ranges):
+        if apart and first <= apart[-1][1]:
+            apart[-1] = (apart[-1][0], max(behind, apart[-1][1]))
+        else:
+            apart.append((first, behind))
+    return apart
 
 
 def _covered(ranges: Sequence[tuple[int, int]], begin: int, end: int) -> int:
-    """Return how many of the lines from *begin* to before *end* stand in *ranges*, which are in order."""
-    covered = 0
-    for first, behind in ranges:
-        first, behind = max(first, begin), min(behind, end)
-        if behind > first:
-            covered += behind - first
-            begin = behind
+    """Return how many of the lines from *begin* to before *end* stand in *ranges*, in order and apart."""
+    covered, at = 0, max(bisect_left(ranges, (begin, 0)) - 1, 0)
+    while at < len(ranges) and ranges[at][0] < end:
+        first, behind = ranges[at]
+        covered += max(0, min(behind, end) - max(first, begin))
+        at += 1
     return covered

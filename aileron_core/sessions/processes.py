@@ -10,6 +10,7 @@ import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from aileron_core.console_port.process_views import ProcessView
 
@@ -132,23 +133,44 @@ def is_ancestor(candidate: int, pid: int) -> bool:
     return False
 
 
-def pids_at(client: tuple[str, int], server: tuple[str, int]) -> frozenset[int]:
+class Holders(NamedTuple):
+    """Which processes of this user hold a connection."""
+
+    pids: frozenset[int] = frozenset()
+    seen: bool = True
+    """Whether these were seen to hold it, or nothing is known. If not, one of this user's holds it that lets
+    nobody look, as sshd does: one of these, or none at all where it is on its way between two."""
+
+
+def pids_at(client: tuple[str, int], server: tuple[str, int]) -> Holders:
     """Return which processes of ours hold *client*'s end of its TCP connection to *server*, both IPv4.
 
-    Empty where the kernel does not say: another user's, another network's, no Linux. It looks through the open
-    files of all our processes, which takes milliseconds: not on a loop, nor because a stranger asks.
+    Nothing is known where the kernel does not say: another user's, another network's, no Linux. It looks through
+    the open files of all our processes, which takes milliseconds: not on a loop, nor because a stranger asks.
     """
-    inode = _inode(_hex_address(*client), _hex_address(*server))
-    if inode is None:
-        return frozenset()
-    wanted, found = f"socket:[{inode}]", set[int]()
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError):  # another user's, or it has ended
-            if entry.name.isdigit() and any(
-                _target(each) == wanted for each in (entry / "fd").iterdir()
-            ):
-                found.add(int(entry.name))
-    return frozenset(found)
+    inode, user = _socket(_hex_address(*client), _hex_address(*server))
+    if inode == "0":
+        return Holders()
+    found, closed = set[int](), set[int]()
+    for pid in (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()):
+        try:
+            if any(_target(e) == f"socket:[{inode}]" for e in Path(f"/proc/{pid}/fd").iterdir()):
+                found.add(pid)
+        except PermissionError:
+            if _user(pid) == os.getuid():
+                closed.add(pid)
+        except OSError:
+            pass  # it has ended
+    if found or user != os.getuid():
+        return Holders(frozenset(found))
+    return Holders(frozenset(closed), seen=False)
+
+
+def _user(pid: int) -> int | None:
+    with suppress(OSError, ValueError, IndexError):
+        status = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
+        return int(status.partition("\nUid:")[2].split()[0])
+    return None
 
 
 def _target(link: Path) -> str:
@@ -158,16 +180,16 @@ def _target(link: Path) -> str:
         return ""
 
 
-def _inode(client: str, server: str) -> str | None:
-    """Return the inode of a connected socket by the kernel's names of its two ends."""
+def _socket(client: str, server: str) -> tuple[str, int]:
+    """Return inode and user of a connected socket by the kernel's names of its two ends; inode 0: it is not there."""
     mapped = "0" * 16 + "FFFF0000"  # a socket of IPv6 that is connected over IPv4
     for table, prefix in (("tcp", ""), ("tcp6", mapped)):
         with suppress(OSError):
             for line in Path(f"/proc/net/{table}").read_text("ascii").splitlines()[1:]:
                 fields = line.split()
                 if fields[1:3] == [prefix + client, prefix + server]:
-                    return None if fields[9] == "0" else fields[9]
-    return None
+                    return fields[9], int(fields[7])
+    return "0", 0
 
 
 def _hex_address(host: str, port: int) -> str:

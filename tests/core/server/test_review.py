@@ -28,6 +28,7 @@ from aileron_core.devices.pairing import MOST_DEVICES
 from aileron_core.errors import Conflict
 from aileron_core.server import review_routes
 from aileron_core.server.review_items import Offer
+from aileron_core.sessions.processes import Holders
 from aileron_core.settings import ConsoleSettings, Settings
 from tests.support.core_harness import PATIENCE, Core, Mailbox, audit_problems, writes
 from tests.support.frozen_clock import FrozenClock
@@ -91,9 +92,9 @@ async def test_wrong_links_are_403_and_the_kernel_is_asked_only_after_a_right_on
 ) -> None:
     asked: list[object] = []
 
-    def programs(*ends: object) -> frozenset[int]:
+    def programs(*ends: object) -> Holders:
         asked.append(ends)
-        return frozenset()
+        return Holders()
 
     monkeypatch.setattr("aileron_core.console.device_service.pids_at", programs)
     link, device = await review.link(), review.device()
@@ -120,6 +121,23 @@ async def test_a_program_below_a_sessions_process_is_refused_and_uses_the_link_u
     assert [each["summary"] for each in await core.records("device.refused")] == [
         "A program of an agent's session tried to pair a device"
     ]
+
+
+@pytest.mark.parametrize("closed", [frozenset[int](), frozenset({os.getpid()})])
+async def test_a_program_that_nobody_can_see_is_refused_if_it_may_be_a_sessions(
+    review: Review, monkeypatch: pytest.MonkeyPatch, closed: frozenset[int]
+) -> None:
+    """It passes its connection from hand to hand, or lets nobody look; sshd does too, and is no session's."""
+    hidden = lambda *_: Holders(closed, seen=False)  # noqa: E731
+    monkeypatch.setattr("aileron_core.console.device_service.pids_at", hidden)
+    core = review.core
+    core.app.sessions.add(replace(core.session, pid=os.getpid()))
+    assert error_of(await review.device().redeem(await review.link())) == "forbidden"
+    core.app.sessions.add(replace(core.session, pid=None))
+    found = await review.device().redeem(await review.link())
+    assert found.status_code == (200 if closed else 403)
+    there = core.app.devices.pairings.devices()
+    assert [each.program.pid for each in there] == ([None] if closed else [])
 
 
 async def test_a_key_that_was_not_fixed_ends_the_pairing_on_record(review: Review) -> None:
@@ -663,6 +681,9 @@ async def test_an_answer_whose_record_was_rewritten_is_found_by_its_signature(
     ]
     for number, change in enumerate(changes):
         assert len(found(change)) == 1, number
+    answer = next(each for each in bodies if each["event"] == "approval.approved")
+    answers = DeviceAnswers()
+    assert any(map(answers.problem, [*bodies, answer])), "the same answer once more"
     started = next(each for each in bodies if each["event"] == "console.started")
     at = next(n for n, each in enumerate(bodies) if each["event"] == "approval.approved")
     restarted = DeviceAnswers()

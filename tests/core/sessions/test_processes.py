@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from aileron_core.console_port.process_views import ProcessView
-from aileron_core.sessions.processes import is_ancestor, pids_at, read_process
+from aileron_core.sessions.processes import Holders, is_ancestor, pids_at, read_process
 from tests.support.core_harness import Core
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what /proc says")
@@ -119,9 +119,26 @@ def test_the_process_at_the_other_end_of_a_connection_is_found(
         with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
             accepted, client = listener.accept()
             with accepted:
-                assert pids_at(client, server) == {process.pid}
-                assert pids_at(server, client) == {os.getpid()}
+                assert pids_at(client, server) == Holders(frozenset({process.pid}))
+                assert pids_at(server, client) == Holders(frozenset({os.getpid()}))
                 process.kill()
                 process.wait(20)
                 assert accepted.recv(1) == b""
-                assert pids_at(client, server) == frozenset()
+                assert pids_at(client, server) == Holders()
+
+
+def test_a_connection_that_nobody_holds_just_now_is_one_of_ours_that_hides() -> None:
+    """It is in a message that its sender has sent to itself."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname())
+        ends = client.getsockname(), client.getpeername()
+        near, far = socket.socketpair()
+        with near, far, client:
+            socket.send_fds(near, [b"x"], [client.fileno()])
+            client.close()
+            found = pids_at(*ends)
+            assert not found.seen
+            assert os.getpid() not in found.pids
+            _, held, *_ = socket.recv_fds(far, 1, 1)
+            assert pids_at(*ends) == Holders(frozenset({os.getpid()}))
+            os.close(held[0])
