@@ -63,6 +63,24 @@ def _page_of_a_call(arena: Arena) -> str:
     return "the page is the same for every id"
 
 
+def _review_api(arena: Arena) -> str:
+    own = (f"Origin: http://127.0.0.1:{arena.port}", "Sec-Fetch-Site: same-origin")
+    signed = (
+        f"Aileron-Device: dev-{'0' * 16}",
+        "Aileron-Number: 1",
+        f"Aileron-Signature: {'0' * 128}",
+    )
+    link = {"secret": "0" * 32, "commitment": "0" * 64}
+    for route in ("wait", "events", "item", "part", "decide"):
+        line = f"POST /review/api/{route}"
+        arena.refused((401,), line, {"id": arena.approval}, *own, *signed)
+        arena.refused((401, 403), line, {"id": arena.approval}, *own, token=arena.agent["token"])
+        arena.refused((403,), line, {"id": arena.approval}, *signed)
+    arena.refused((403,), "POST /review/api/link", link, *own)
+    arena.refused((403,), "POST /review/api/link", link, "Origin: null", *own[1:])
+    return "nothing without a link from the console, and a signature by the key that you confirmed"
+
+
 def _with(*headers: str) -> Any:
     return partial(_with_headers, headers=headers)
 
@@ -84,4 +102,5 @@ ATTACKS = (
     Attack("form-of-a-page", "A page posts a form, about which a browser asks nobody.", _form),
     Attack("smuggled-request", "A request hides a second one by lengths that two readers understand differently.", _smuggled),
     Attack("page-of-a-call", "A link to the page of a call shows it, or tells that it exists.", _page_of_a_call),
+    Attack("review-page", "A program that you did not pair uses what the review page uses, with a token, a guessed link, a forged signature.", _review_api),
 )  # fmt: skip
