@@ -115,6 +115,8 @@ class AppOptions:
     """The system's keyring may open the vault before a passphrase did; see `Vault`."""
     keyring: OsKeyring | None = None
     """None: the one that runs."""
+    has_console: bool = True
+    """A person sits before this process: not so of `aileron serve`."""
     make_outgoing: MakeOutgoing | None = None
     """What sends connectors' requests, in place of the real client; for tests in this process only."""
     tracer: Tracer = NO_TRACER
@@ -305,6 +307,7 @@ class _Reports:
             sessions=base.sessions,
             origins=base.review_origins,
             arm_ms=base.arm_ms,
+            has_console=base.options.has_console,
         )
 
 

@@ -32,7 +32,7 @@ _REAL = (
     *(
         f"tests/process/test_{name}.py"
         for name in (
-            "accepting", "canaries", "chaos", "console_pane", "console_plain", "console_start", "console_stderr",
+            "accepting", "attach", "canaries", "chaos", "console_pane", "console_plain", "console_start", "console_stderr",
             "crash", "crash_halted", "demo", "first_account", "first_connector", "hostile_console",
             "many_kills", "memory", "oauth", "pager", "pairing", "random_keys", "readme", "relay_restart",
             "terminal_background",

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from aileron_core.audit.events import Actor, AuditEvent
@@ -37,6 +37,7 @@ class DeviceService:
     Args:
         origins: where the review page is served besides the console's own address (`[review] origins`).
         arm_ms: how long an item rests before an answer counts.
+        has_console: a person sits before this process, and confirms devices there.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class DeviceService:
         sessions: SessionRegistry,
         origins: Callable[[], Sequence[str]],
         arm_ms: Callable[[], int],
+        has_console: bool,
     ) -> None:
         self._clock = clock
         self._events = events
@@ -57,6 +59,7 @@ class DeviceService:
         self._sessions = sessions
         self._origins = origins
         self._arm_ms = arm_ms
+        self.has_console = has_console
         self.pairings = Pairings(clock=clock, changed=self._changed)
 
     @property
@@ -87,14 +90,31 @@ class DeviceService:
                 self._make_link()
             case ConfirmDevice():
                 device = self.pairings.require_words(intent.device_id, intent.words)
-                summary = f"A person confirmed a device: {device.name}"
-                await self._record(AuditEvent.DEVICE_PAIRED, summary, device)
-                self.pairings.confirm(self.pairings.require_words(intent.device_id, intent.words))
+                await self._confirm(device, how="by its words")
             case EndDevice():
                 device = self.pairings.end(intent.device_id)
                 if device is None:
                     raise NotFound("That device is gone already. Nothing changed.")
                 await self._record_end(device, "a person ended it", by="person")
+
+    async def confirm_with_passphrase(
+        self, device: Device, check: Callable[[], Awaitable[object]]
+    ) -> None:
+        """Confirm a console that is attached to a server without one, as *check* finds the passphrase right.
+
+        Raises:
+            Forbidden: there is a console to confirm it in.
+            AileronError: of *check*.
+        """
+        if self.has_console:
+            raise Forbidden("Confirm this console in the one that is open.")
+        await check()
+        await self._confirm(device, how="with the vault's passphrase")
+
+    async def _confirm(self, device: Device, *, how: str) -> None:
+        summary = f"A person confirmed a device {how}: {device.name}"
+        await self._record(AuditEvent.DEVICE_PAIRED, summary, device)
+        self.pairings.confirm(self.pairings.require_words(device.device_id, device.words))
 
     def _make_link(self) -> None:
         fragment = f"/review#{self.pairings.make_link()}"
@@ -135,6 +155,26 @@ class DeviceService:
             raise Forbidden(f"{summary}. It was refused, and the link is used up.")
         program = _program(holders.pids) if holders.seen else Program()
         return self.pairings.redeem(secret, commitment, program)
+
+    async def attach(self, commitment: bytes, pid: int) -> Device:
+        """Take a console, the process *pid* at the other end of the home's socket.
+
+        Raises:
+            Forbidden: it is a program of a session.
+            Conflict: as of `Pairings.attach`.
+            StorageUnavailable: a refusal could not be recorded.
+        """
+        if self._is_of_a_session(pid):
+            await self._records.record(
+                AuditEvent.DEVICE_REFUSED, _OF_A_SESSION, by="aileron", extra={"pids": [pid]}
+            )
+            raise Forbidden("A program of an agent's session cannot attach a console.")
+        return self.pairings.attach(commitment, _program(frozenset({pid})))
+
+    async def leave(self, device: Device) -> None:
+        """End a console's pairing, as its stream has ended: nothing else of it is left."""
+        if self.pairings.end(device.device_id) is not None:
+            await self._record_end(device, "it was closed, or did not read")
 
     def _is_of_a_session(self, pid: int) -> bool:
         owners = (session.pid for session in self._sessions.all())

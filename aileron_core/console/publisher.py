@@ -137,8 +137,10 @@ class EventPublisher:
         first = nsmallest(APPROVALS_AT_ONCE, waiting, key=_order)
         return tuple(self.view(run) for run in first), len(waiting) - len(first)
 
-    async def publish_approvals_after(self, requested_at: float, run_id: str) -> None:
-        """Publish every open approval after the one of *run_id*, in batches, each in its state at that time.
+    async def publish_approvals_after(
+        self, requested_at: float, run_id: str, events: EventBus[CoreEvent]
+    ) -> None:
+        """Publish on *events* every open approval after that of *run_id*, in batches, each as it is at that time.
 
         In order of arrival; calls that arrive meanwhile come last.
         """
@@ -147,7 +149,7 @@ class EventPublisher:
             behind = [run for run in self._ordered() if _order(run) > after and not run.is_final]
             published, left = behind[:APPROVALS_AT_ONCE], len(behind[APPROVALS_AT_ONCE:])
             views = tuple(self.view(run) for run in published)
-            self._events.publish(ApprovalsRead(views=views, remaining=left))
+            events.publish(ApprovalsRead(views=views, remaining=left))
             after = _order(published[-1]) if published else after
             await asyncio.sleep(0)  # so that calls are answered in between
 

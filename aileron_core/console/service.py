@@ -187,10 +187,10 @@ class ConsoleService:
 
     # Intents
 
-    async def submit(self, intent: Intent) -> None:
-        """Carry out *intent*; `IntentRefused` is published if it did nothing."""
+    async def submit(self, intent: Intent, hand: Hand = CONSOLE) -> None:
+        """Carry out *intent*; `IntentRefused` is published if it did nothing. *hand*: with which it decides."""
         try:
-            await self.carry_out(intent)
+            await self.carry_out(intent, hand)
         except AileronError as error:
             if isinstance(error, StorageUnavailable):
                 self.storage.report_failure(error.message)
@@ -208,8 +208,8 @@ class ConsoleService:
         about = getattr(intent, "approval_id", "") or getattr(intent, "call_id", "")
         self.events.publish(IntentRefused(call_id=about, message=message))
 
-    async def carry_out(self, intent: Intent) -> None:
-        """Carry out *intent* for the console, and publish what answers it.
+    async def carry_out(self, intent: Intent, hand: Hand = CONSOLE) -> None:
+        """Carry out *intent* for the console, and publish what answers it. *hand*: with which it decides.
 
         Raises:
             AileronError: it did nothing, or only a part; the message is written for the person.
@@ -231,7 +231,7 @@ class ConsoleService:
                 | StopRun()
                 | UndoRun()
             ):
-                await self._about_a_call(intent)
+                await self._about_a_call(intent, hand)
             case MarkReadBackSeen():
                 await self.outcomes.mark_seen(intent.run_id)
             case Accept() | AcceptSuite() | WithdrawAcceptance() | RemoveFile():
@@ -245,7 +245,9 @@ class ConsoleService:
             case MakeLink() | ConfirmDevice() | EndDevice():
                 await self.devices.carry_out(intent)
             case ReadApprovals():
-                await self.publisher.publish_approvals_after(intent.requested_at, intent.run_id)
+                await self.publisher.publish_approvals_after(
+                    intent.requested_at, intent.run_id, self.events
+                )
             case (
                 ReadCall()
                 | ReadHistory()
@@ -292,11 +294,12 @@ class ConsoleService:
         | ChooseAccount
         | StopRun
         | UndoRun,
+        hand: Hand,
     ) -> None:
         approvals = self.approvals
         match intent:
             case Approve() | Deny():
-                await self.decide(intent)
+                await self.decide(intent, hand)
             case RefreshPreview():
                 await approvals.refresh(intent.approval_id)
             case RefetchPreview():

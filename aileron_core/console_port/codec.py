@@ -4,6 +4,7 @@ A frame is an object with one member: the name of an intent or an event, and its
 be read ends its connection.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -62,6 +63,11 @@ def _opened(
     if name not in kinds or not isinstance(stored, dict):
         raise ValueError("it is of no known kind")
     return kinds[name], cast("dict[str, Any]", stored)
+
+
+def to_bytes(content: JsonObject) -> bytes:
+    """Return JSON as it is sent. Read and written again, it is the same bytes."""
+    return json.dumps(content, separators=(",", ":")).encode("ascii")
 
 
 def to_json(value: object) -> JsonObject:

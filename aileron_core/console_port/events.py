@@ -111,6 +111,8 @@ class Snapshot:
     inspects_models: bool = False
     """With `[gateway] inspect`, the names of tools that models call are read; always shown."""
     devices: tuple[DeviceView, ...] = ()
+    attached: str = ""
+    """The hand of an attached console, such as `attached 2`; empty in the console itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -291,6 +291,18 @@ VaultIntent: TypeAlias = (
 )
 CommandIntent: TypeAlias = RemoveFile | VaultIntent | AccountIntent | ModelKeyIntent
 """What a command may ask for: none decides, and none accepts a file."""
+AttachedIntent: TypeAlias = (
+    Approve
+    | Deny
+    | ReadApprovals
+    | ReadRecords
+    | ReadRecord
+    | ReadCall
+    | ReadHistory
+    | CountCalls
+    | VerifyAudit
+)
+"""What an attached console may ask for: it answers calls, with a signature, and reads."""
 Intent: TypeAlias = (
     Approve
     | Deny

@@ -18,6 +18,7 @@ from aileron_core.devices import DeviceKind
 from aileron_core.devices.signed import MAX_NUMBER, is_key, is_signed, request_text
 from aileron_core.errors import Conflict, Forbidden, NotFound, Unauthorized
 from aileron_core.hash_words import three_words
+from aileron_core.text import escape
 
 LINK_SECONDS: Final = 60.0
 IDLE_SECONDS: Final = 30 * 60.0
@@ -60,6 +61,8 @@ class Device:
     """Its public key; empty as well until then."""
     confirmed: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    console: int = 0
+    """Which attached console it is, from 1; 0: a page."""
     number: int = -1
     """Of its last request."""
     streams: int = 0
@@ -68,7 +71,7 @@ class Device:
     @property
     def name(self) -> str:
         """How decisions name it."""
-        return "-".join(self.words)
+        return f"attached {self.console}" if self.console else "-".join(self.words)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,6 +86,8 @@ class Pairings:
     _links: dict[bytes, float] = field(default_factory=dict[bytes, float])
     """SHA-256 of a link's secret, and until when it works (monotonic)."""
     _devices: dict[str, Device] = field(default_factory=dict[str, Device])
+    _consoles: int = 0
+    """How many consoles were attached."""
 
     def make_link(self) -> str:
         """Return the secret of a new link, 32 hexadecimal digits; it works once, for a minute."""
@@ -99,6 +104,9 @@ class Pairings:
         """
         if self._links.get(_hashed(secret), 0.0) <= self.clock.monotonic():
             raise Forbidden(_WRONG_LINK)
+        self._require_room()
+
+    def _require_room(self) -> None:
         if len(self._devices) >= MOST_DEVICES:
             raise Conflict(
                 f"{MOST_DEVICES} devices are paired, and no more can be. End one in the console first."
@@ -113,10 +121,8 @@ class Pairings:
         if self._links.pop(_hashed(secret), None) is None:
             raise Forbidden(_WRONG_LINK)
 
-    def redeem(
-        self, secret: str, commitment: bytes, program: Program, kind: DeviceKind = "page"
-    ) -> Device:
-        """Use a link up for a device that has fixed its key.
+    def redeem(self, secret: str, commitment: bytes, program: Program) -> Device:
+        """Use a link up for a page that has fixed its key.
 
         Args:
             commitment: SHA-256 of the key's point and 32 random bytes.
@@ -126,12 +132,41 @@ class Pairings:
         """
         self.require_link(secret)
         self.use_up(secret)
+        return self._add("page", program, commitment, _hashed(secret))
+
+    def attach(self, commitment: bytes, program: Program) -> Device:
+        """Take a console that has fixed its key. It came over the home's socket, so it needs no link.
+
+        Raises:
+            Conflict: there are as many devices as there may be, or one that came so waits to be confirmed:
+                no program may fill the places of others, nor hide among many.
+        """
+        for each in self._devices.values():
+            if each.kind == "console" and not each.confirmed.is_set():
+                raise Conflict(
+                    f"Process {each.program.pid} ({escape(each.program.executable)}) asks to be attached already. "
+                    "Confirm or refuse it first, or end that process."
+                )
+        self._require_room()
+        self._consoles += 1
+        return self._add("console", program, commitment, _hashed(""), console=self._consoles)
+
+    def _add(
+        self,
+        kind: DeviceKind,
+        program: Program,
+        commitment: bytes,
+        link_sha256: bytes,
+        *,
+        console: int = 0,
+    ) -> Device:
         device = Device(
             device_id=f"dev-{secrets.token_hex(8)}",
             kind=kind,
+            console=console,
             program=program,
             commitment=commitment,
-            link_sha256=_hashed(secret),
+            link_sha256=link_sha256,
             nonce=secrets.token_bytes(16),
             paired_at=self.clock.now(),
             used_at=self.clock.monotonic(),
@@ -193,15 +228,31 @@ class Pairings:
             self.changed()
 
     def authenticate(
-        self, device_id: str, number: int, signature: bytes, path: str, body: bytes
+        self,
+        device_id: str,
+        number: int,
+        signature: bytes,
+        path: str,
+        body: bytes,
+        *,
+        peer: int | None = None,
     ) -> Device:
         """Return the device that signed a POST request, confirmed or not, and use its number up.
+
+        Args:
+            peer: the process at the other end of the home's socket; None: a page's request, over TCP.
 
         Raises:
             Unauthorized: no such device signed it, or it was sent before.
         """
         device = self._devices.get(device_id)
         if device is None or not device.point or not device.number < number <= MAX_NUMBER:
+            raise Unauthorized(_NOT_PAIRED)
+        # A console is the process that attached, and no other: its key is of no use elsewhere.
+        if (device.kind == "console") != (peer is not None) or peer not in (
+            None,
+            device.program.pid,
+        ):
             raise Unauthorized(_NOT_PAIRED)
         text = request_text(self.start, "POST", path, number, body)
         if not is_signed(device.point, signature, text):

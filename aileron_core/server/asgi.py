@@ -23,6 +23,7 @@ from aileron_core.errors import (
     Unauthorized,
 )
 from aileron_core.server.agent_api import AgentApi
+from aileron_core.server.attach_routes import AttachedStream
 from aileron_core.server.auth import Guard
 from aileron_core.server.error_responses import error_response, failure_response
 from aileron_core.server.gateway.app import Gateway
@@ -96,6 +97,7 @@ def create_app(
     starlette.router.redirect_slashes = False
     starlette.state.openapi = functools.cache(_document)
     starlette.state.draining = served.draining
+    starlette.state.attached = dict[str, AttachedStream]()
     starlette.state.review = ReviewRoom(review) if review is not None else None
     return starlette
 

@@ -37,6 +37,7 @@ _WAIT_SECONDS: Final = 20.0
 _BEAT_SECONDS: Final = 1.0
 _BETWEEN_LISTS: Final = 0.2
 """Seconds: calls may come by the hundred."""
+_PIECE_BYTES: Final = 256 * 1024
 _STALLED_SECONDS: Final = 10.0
 """After which a device that does not read what it is sent is cut off."""
 _MOST_REASON: Final = 2_000
@@ -120,7 +121,7 @@ def _text(body: Mapping[str, Any], key: str, most: int) -> str:
     return found
 
 
-def _bytes(body: Mapping[str, Any], key: str, size: int) -> bytes:
+def hex_bytes(body: Mapping[str, Any], key: str, size: int) -> bytes:
     """Return the bytes under *key*, which stand there in lower-case hex.
 
     Raises:
@@ -139,8 +140,10 @@ def _number(body: Mapping[str, Any], key: str) -> int:
     return found
 
 
-async def _device(request: Request, *, confirmed: bool = True) -> Device:
-    """Return the paired device that signed *request*.
+async def signing_device(
+    request: Request, *, confirmed: bool = True, peer: int | None = None
+) -> Device:
+    """Return the paired device that signed *request*; *peer*: the process that sent it over the home's socket.
 
     Raises:
         Unauthorized: none did, or a person has not confirmed it.
@@ -156,6 +159,7 @@ async def _device(request: Request, *, confirmed: bool = True) -> Device:
         bytes.fromhex(signature) if is_formed else b"",
         request.scope["path"],
         await request.body(),
+        peer=peer,
     )
     if confirmed:
         pairings.require_confirmed(device)
@@ -171,8 +175,8 @@ async def link(request: Request) -> Response:
     app, body = app_of(request), await json_object(request, ("secret", "commitment"))
     client, server = request.scope.get("client"), request.scope.get("server")
     device = await app.devices.redeem(
-        _bytes(body, "secret", 16).hex(),
-        _bytes(body, "commitment", 32),
+        hex_bytes(body, "secret", 16).hex(),
+        hex_bytes(body, "commitment", 32),
         (client[0], client[1]) if client else None,
         (server[0], server[1]) if server else None,
     )
@@ -189,14 +193,14 @@ async def key(request: Request) -> Response:
     """Take the key that a device had fixed, and say its words."""
     body = await json_object(request, ("device", "key", "random"))
     device = await app_of(request).devices.reveal(
-        _text(body, "device", 64), _bytes(body, "key", 65), _bytes(body, "random", 32)
+        _text(body, "device", 64), hex_bytes(body, "key", 65), hex_bytes(body, "random", 32)
     )
     return _json({"words": device.words})
 
 
 async def wait(request: Request) -> Response:
     """Say whether a person has confirmed the device, at once or after at most 20 seconds."""
-    device, app = await _device(request, confirmed=False), app_of(request)
+    device, app = await signing_device(request, confirmed=False), app_of(request)
     await json_object(request, ())
     draining: asyncio.Event = request.app.state.draining
     await tasks.any_set(device.confirmed, device.ended, draining, seconds=_WAIT_SECONDS)
@@ -210,66 +214,68 @@ async def wait(request: Request) -> Response:
 
 async def events(request: Request) -> Response:
     """Stream what waits, at once and on each change, and a sign of life every second."""
-    device, room = await _device(request), _room(request)
+    device, room = await signing_device(request), _room(request)
     await json_object(request, ())
-    return _Lines(request, device, room.drawing)
+    return LineStream(_lines(request, device, room.drawing))
 
 
-class _Lines(Response):
-    """JSON, a line each, until the device ends, goes away or stops reading."""
+class LineStream(Response):
+    """JSON, a line each, until there are no more or the client stops reading: then it is cut off."""
 
     media_type = "application/jsonl"
 
-    def __init__(self, request: Request, device: Device, drawing: ReviewDrawing) -> None:
+    def __init__(self, lines: AsyncGenerator[bytes]) -> None:
         super().__init__(headers={"cache-control": "no-store"})
         del self.headers["content-length"]
-        self._request = request
-        self._device = device
-        self._drawing = drawing
+        self._lines = lines
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await send(start)
         try:
-            async with contextlib.aclosing(self._lines()) as lines:
-                async for line in lines:
-                    piece = {"type": "http.response.body", "body": line, "more_body": True}
-                    async with asyncio.timeout(_STALLED_SECONDS):
-                        await send(piece)
+            async with contextlib.aclosing(self._lines):
+                async for line in self._lines:
+                    for at in range(0, len(line), _PIECE_BYTES):
+                        body = line[at : at + _PIECE_BYTES]
+                        async with asyncio.timeout(_STALLED_SECONDS):
+                            await send(
+                                {"type": "http.response.body", "body": body, "more_body": True}
+                            )
             await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
             drop_connection(scope)
 
-    async def _lines(self) -> AsyncGenerator[bytes]:
-        app, device = app_of(self._request), self._device
-        draining: asyncio.Event = self._request.app.state.draining
-        changed = asyncio.Event()
 
-        def heard(event: CoreEvent) -> None:
-            if isinstance(event, ApprovalUpdated | PauseChanged):
-                changed.set()
+async def _lines(request: Request, device: Device, drawing: ReviewDrawing) -> AsyncGenerator[bytes]:
+    app = app_of(request)
+    draining: asyncio.Event = request.app.state.draining
+    changed = asyncio.Event()
 
-        unsubscribe, beat = app.events.subscribe(heard), 0
-        device.streams += 1
-        try:
-            async with watch_disconnect(self._request) as gone:
-                ends = (device.ended, draining, gone)
-                changed.set()
-                while not any(each.is_set() for each in ends):
-                    if changed.is_set():
-                        changed.clear()
-                        drawn = await _list(app, self._drawing)
-                        if device.ended.is_set():
-                            return
-                        yield as_json({"list": drawn}) + b"\n"
-                        await tasks.any_set(*ends, seconds=_BETWEEN_LISTS)
-                    elif not await tasks.any_set(changed, *ends, seconds=_BEAT_SECONDS):
-                        beat += 1
-                        yield as_json({"beat": beat}) + b"\n"
-        finally:
-            unsubscribe()
-            device.streams -= 1
-            device.used_at = app.clock.monotonic()
+    def heard(event: CoreEvent) -> None:
+        if isinstance(event, ApprovalUpdated | PauseChanged):
+            changed.set()
+
+    unsubscribe, beat = app.events.subscribe(heard), 0
+    device.streams += 1
+    try:
+        async with watch_disconnect(request) as gone:
+            ends = (device.ended, draining, gone)
+            changed.set()
+            while not any(each.is_set() for each in ends):
+                if changed.is_set():
+                    changed.clear()
+                    drawn = await _list(app, drawing)
+                    if device.ended.is_set():
+                        return
+                    yield as_json({"list": drawn}) + b"\n"
+                    await tasks.any_set(*ends, seconds=_BETWEEN_LISTS)
+                elif not await tasks.any_set(changed, *ends, seconds=_BEAT_SECONDS):
+                    beat += 1
+                    yield as_json({"beat": beat}) + b"\n"
+    finally:
+        unsubscribe()
+        device.streams -= 1
+        device.used_at = app.clock.monotonic()
 
 
 async def _list(app: App, drawing: ReviewDrawing) -> JsonObject:
@@ -285,7 +291,7 @@ async def _list(app: App, drawing: ReviewDrawing) -> JsonObject:
     }
 
 
-def _run(app: App, approval_id: str) -> LiveRun:
+def live_run(app: App, approval_id: str) -> LiveRun:
     run = app.registry.by_approval(approval_id)
     if run is None:
         raise NotFound("This console has no such call.")
@@ -302,9 +308,9 @@ def _circumstances(app: App) -> dict[str, bool]:
 
 async def item(request: Request) -> Response:
     """Return one call as the console shows it; what the device decides next is about this."""
-    device, app, room = await _device(request), app_of(request), _room(request)
+    device, app, room = await signing_device(request), app_of(request), _room(request)
     body = await json_object(request, ("id",))
-    view = app.publisher.view(_run(app, _text(body, "id", 64)))
+    view = app.publisher.view(live_run(app, _text(body, "id", 64)))
     more: JsonObject = {"home": in_utf8(str(app.home.path)), "arm_ms": app.devices.arm_ms}
     sent = await asyncio.to_thread(
         SentItem.draw, view, room.drawing, more=more, **_circumstances(app)
@@ -319,7 +325,7 @@ async def item(request: Request) -> Response:
 
 async def part(request: Request) -> Response:
     """Return a later part of the item that the device was sent last."""
-    device = await _device(request)
+    device = await signing_device(request)
     body = await json_object(request, ("id", "version", "n"))
     sent = _last_sent(request, device)
     if (body.get("id"), body.get("version")) != (sent.view.approval_id, sent.view.version):
@@ -339,15 +345,15 @@ def _last_sent(request: Request, device: Device) -> SentItem:
 
 async def decide(request: Request) -> Response:
     """Approve or deny a call with a signature, as the device showed it."""
-    device, app = await _device(request), app_of(request)
+    device, app = await signing_device(request), app_of(request)
     body = await json_object(request, ("decision", "signature", "reason", "seen"))
-    signed = _signed(device, body, in_utf8(str(app.home.path)))
+    signed = signed_decision(device, body, in_utf8(str(app.home.path)))
     reason, sent = _text(body, "reason", _MOST_REASON), _last_sent(request, device)
     decision, approves = signed.decision, signed.decision.verdict == "approve"
     if sha256_hex(reason.encode()) != decision.reason:
         raise InvalidRequest("'reason' is not the one that was signed.")
     unseen = sent.unseen(body.get("seen"))
-    now, run = app.clock.monotonic(), _run(app, decision.approval)
+    now, run = app.clock.monotonic(), live_run(app, decision.approval)
     # Before all else, so that whose answer counted is said.
     (app.approvals.require_waiting if approves else app.approvals.require_open)(run)
     rest = app.devices.arm_ms / 1000
@@ -368,7 +374,7 @@ async def decide(request: Request) -> Response:
     return _json({"state": str(run.row.state)})
 
 
-def _signed(device: Device, body: Mapping[str, Any], home: str) -> SignedDecision:
+def signed_decision(device: Device, body: Mapping[str, Any], home: str) -> SignedDecision:
     """Return the decision in *body*, which this device signed for this home.
 
     Raises:
@@ -378,7 +384,7 @@ def _signed(device: Device, body: Mapping[str, Any], home: str) -> SignedDecisio
         decision = Decision.from_json(body.get("decision"))
     except ValueError as error:
         raise InvalidRequest(f"'decision' is not valid: {error}.") from None
-    signature = _bytes(body, "signature", 64)
+    signature = hex_bytes(body, "signature", 64)
     signed = SignedDecision(decision=decision, key=device.point, signature=signature)
     if (decision.device, decision.home) != (device.device_id, home) or not signed.holds:
         raise InvalidRequest("'decision' is not signed by this device for this home.")

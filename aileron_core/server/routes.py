@@ -24,6 +24,7 @@ from aileron_core.ids import SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.proxy_settings import PluginTools, entries, plugin_tools
 from aileron_core.server import (
+    attach_routes,
     intent_routes,
     review_routes,
     tool_routes,
@@ -439,4 +440,5 @@ ROUTES: tuple[RouteSpec, ...] = (
     RouteSpec("GET", "/v1/audit", "a person", person_only),
     RouteSpec("GET", "/v1/audit/{run}", "a person", person_only),
     *review_routes.ROUTES,
+    *attach_routes.ROUTES,
 )

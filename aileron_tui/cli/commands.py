@@ -178,6 +178,18 @@ aileron.add(
     ),
 )
 aileron.add(
+    "attach",
+    "attach.attach_console",
+    """Attach another console to the one that runs, or to `aileron serve`, on this machine.
+
+    It shows three words; confirm it in the open console. With `aileron serve` the vault's passphrase confirms it.
+    It shows what the console shows, and approves and denies. Closing it ends nothing.
+    """,
+    flag("--plain", "Print line by line instead, for screen readers and simple terminals."),
+    examples=("aileron attach", "ssh -t host aileron attach"),
+    short_help="Attach another console to the server that runs.",
+)
+aileron.add(
     "launch",
     "launching.launch_command",
     """Start an AI agent in a sandbox, connected to the console.

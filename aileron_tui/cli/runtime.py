@@ -68,6 +68,7 @@ def core_thread(
         failpoint=failpoint,
         passphrase=passphrase,
         use_keyring=use_keyring,
+        has_console=first_frame is not None,
         make_outgoing=make_outgoing,
         tracer=tracer_from_environment(),
     )

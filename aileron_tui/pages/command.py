@@ -22,6 +22,8 @@ _BLOCKS: Mapping[BlockedBy, str] = {
     "drawing": "the item is still being formatted",
     "undrawable": "this item cannot be shown",
 }
+_NOT_ATTACHED = ("approve_session", "accept", "accept_rest", "refresh", "export")
+"""What the console itself does, besides all that needs its core: an attached one answers calls and reads."""
 _OVER_PAGES = ({"palette"}, {"help"})
 
 
@@ -62,6 +64,8 @@ def availability(command: AnyCommand, now: Situation) -> Availability:
 def _why_not(command: AnyCommand, now: Situation) -> str:
     if command.needs == "core" and not now.can_change:
         return _BLOCKS[now.blocked_by]
+    if now.model.snapshot.attached and (command.needs == "core" or command.id in _NOT_ATTACHED):
+        return _said.ATTACHED
     if command.needs == "document" and not now.shows_document:
         return "no document is shown"
     return command.why_not(now)

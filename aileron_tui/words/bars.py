@@ -27,6 +27,11 @@ def accepted_installed() -> str:
     return "▲ all files found at start were accepted without review (--accept-installed)"
 
 
+def attached(hand: str) -> str:
+    """Return the standing line of an attached console."""
+    return f"▲ {hand}: this console approves and denies, and leaves the rest to the console itself"
+
+
 def inspects_models() -> str:
     """Return the standing line of `[gateway] inspect`."""
     return "▲ Aileron reads in models' answers which tools they call (gateway.inspect)"

@@ -45,6 +45,8 @@ def link(seconds: int) -> str:
 
 def asks(kind: str) -> str:
     """Return the question about a device of *kind*."""
+    if kind == "console":
+        return "Let this console see all that this one shows, approve and deny?"
     return f"Let this {KINDS[kind]} see and decide what waits here?"
 
 
@@ -55,9 +57,8 @@ def process(pid: int) -> str:
 
 def wants_to_pair(kind: str, view_key: str, key: str) -> str:
     """Return that a device waits to be confirmed, and which keys ask about it."""
-    return (
-        f"▲ A {KINDS[kind]} has redeemed a link. {view_key}, then {key} on its row, asks about it."
-    )
+    came = "asks to be attached" if kind == "console" else "has redeemed a link"
+    return f"▲ A {KINDS[kind]} {came}. {view_key}, then {key} on its row, asks about it."
 
 
 def confirmed(words: Sequence[str]) -> str:

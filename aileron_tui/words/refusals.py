@@ -17,6 +17,7 @@ TOO_SOON: Final[Mapping[str, str]] = MappingProxyType(
 )
 CHANGED_MEANWHILE: Final = "The screen changed as you pressed the key."
 
+ATTACHED: Final = "only the console itself does this, not an attached one"
 LOST: Final = "Aileron's server has stopped"
 NO_ITEM: Final = "no item is selected"
 ENDED: Final = "this has ended"

@@ -1,0 +1,351 @@
+"""The way in of an attached console: the port of the console itself, over the home's socket alone (docs/attach.md).
+
+Every program of this user can reach the socket, so each has a key of its own and nothing else. Until a person
+confirmed that key it gets nothing. Then it reads what the console shows; each of its answers is signed.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias, cast, get_args
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from aileron_core import tasks
+from aileron_core.app import App
+from aileron_core.canonical import JsonObject, in_utf8, sha256_hex
+from aileron_core.console_port.codec import intent_from_frame, to_bytes, to_frame, to_json
+from aileron_core.console_port.devices import DevicesUpdated
+from aileron_core.console_port.events import (
+    AccountsUpdated,
+    ApprovalsRead,
+    ApprovalUpdated,
+    CoreEvent,
+    EverythingStopped,
+    LibraryUpdated,
+    PauseChanged,
+    Recorded,
+    SessionsUpdated,
+    StorageHealth,
+    VaultStatus,
+)
+from aileron_core.console_port.intents import Approve, AttachedIntent, Deny
+from aileron_core.console_port.view_models import FINAL_STATES, ApprovalView
+from aileron_core.devices import CONSOLE, Hand
+from aileron_core.devices.pairing import Device
+from aileron_core.devices.signed import SignedDecision
+from aileron_core.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from aileron_core.events import EventBus
+from aileron_core.server.auth import drop_connection
+from aileron_core.server.request_parsing import (
+    app_of,
+    json_object,
+    require_peer,
+    watch_disconnect,
+)
+from aileron_core.server.review_routes import (
+    LineStream,
+    hex_bytes,
+    live_run,
+    signed_decision,
+    signing_device,
+)
+from aileron_core.server.route_spec import RouteSpec
+from aileron_core.vault.secret import Secret
+
+_BEAT_SECONDS: Final = 1.0
+_RECORDS: Final = 50
+"""In one line of the snapshot."""
+_AT_ONCE: Final = 32
+"""Events that are encoded in one go, on a thread."""
+_MOST_QUEUED: Final = 20_000
+"""Events that wait for a console which reads too slowly; with more it is cut off."""
+_KINDS: Final[Mapping[str, type[AttachedIntent]]] = {
+    each.__name__: each for each in get_args(AttachedIntent)
+}
+_State: TypeAlias = (
+    ApprovalUpdated
+    | SessionsUpdated
+    | LibraryUpdated
+    | PauseChanged
+    | EverythingStopped
+    | Recorded
+    | StorageHealth
+    | VaultStatus
+    | AccountsUpdated
+    | DevicesUpdated
+)
+"""What every console is told. All else answers one of them: a link's secret and a login are for that one alone."""
+
+
+class _Sent(NamedTuple):
+    """A call as a console was sent it last."""
+
+    shown: str
+    """SHA-256, hex, of the codec's bytes of its view."""
+    version: int
+    digest: str
+    at: float
+    """Monotonic: since when it is sent in this version."""
+
+
+class _Line(NamedTuple):
+    """One line of the stream, with the calls in it."""
+
+    body: bytes
+    calls: tuple[tuple[ApprovalView, str], ...] = ()
+    """Each with the SHA-256 of its bytes."""
+
+
+@dataclass(slots=True)
+class AttachedStream:
+    """What goes to one attached console, in order, and what it was sent of each call."""
+
+    queue: deque[CoreEvent] = field(default_factory=deque[CoreEvent])
+    came: asyncio.Event = field(default_factory=asyncio.Event)
+    answers: EventBus[CoreEvent] = field(default_factory=EventBus[CoreEvent])
+    """What answers this console's own intents."""
+    sent: dict[str, _Sent] = field(default_factory=dict[str, _Sent])
+
+    def __post_init__(self) -> None:
+        self.answers.subscribe(self.put)
+
+    def put(self, event: CoreEvent) -> None:
+        self.queue.append(event)
+        self.came.set()
+
+    def heard(self, event: CoreEvent) -> None:
+        if isinstance(event, _State):
+            self.put(event)
+
+    def note(self, line: _Line, at: float) -> bytes:
+        """Note which calls a line shows as it is sent, and return it."""
+        for view, shown in line.calls:
+            if view.state in FINAL_STATES:
+                self.sent.pop(view.approval_id, None)
+                continue
+            before = self.sent.get(view.approval_id)
+            if before is not None and (before.version, before.digest) == (
+                view.version,
+                view.digest,
+            ):
+                at = before.at
+            self.sent[view.approval_id] = _Sent(shown, view.version, view.digest, at)
+        return line.body
+
+    def hand(self, device: Device, signed: SignedDecision, app: App, given: Approve | Deny) -> Hand:
+        """Return the hand of an answer that is exactly what was signed, about what was shown.
+
+        Raises:
+            AileronError: it is something else, or the call is not as it was shown.
+        """
+        decision = signed.decision
+        if isinstance(given, Approve):
+            answer = ("approve", given.digest, "", given.unseen_lines)
+            require = app.approvals.require_waiting
+        else:
+            answer = ("deny", decision.digest, given.reason, 0)
+            require = app.approvals.require_open
+        verdict, digest, reason, unseen = answer
+        about = (decision.approval, decision.verdict, decision.digest, decision.unseen)
+        if about != (given.approval_id, verdict, digest, unseen) or (
+            sha256_hex(reason.encode()) != decision.reason
+        ):
+            raise InvalidRequest("'decision' is another answer than 'intent'.")
+        if isinstance(given, Approve) and given.remember:
+            raise Forbidden("An attached console answers one call at a time. Nothing was decided.")
+        run = live_run(app, given.approval_id)
+        # Before all else, so that whose answer counted is said.
+        require(run)
+        sent, now = self.sent.get(given.approval_id), app.publisher.view(run)
+        if sent is None or (sent.shown, sent.digest) != (decision.shown, decision.digest):
+            raise Conflict("This is not what the console was sent last. Nothing was decided.")
+        if (sent.version, sent.digest) != (now.version, now.digest):
+            raise Conflict("The call changed while you answered. Nothing was decided.")
+        if app.clock.monotonic() - sent.at < app.devices.arm_ms / 1000:
+            raise Conflict("That was too soon after the screen changed. Nothing was decided.")
+        still = partial(app.devices.pairings.require_confirmed, device)
+        return Hand(name=device.name, proof=signed.to_record(), require=still)
+
+
+# Pairing
+
+
+async def attach(request: Request) -> Response:
+    """Take a console that has fixed its key; a person has to confirm it."""
+    app, peer = app_of(request), require_peer(request)
+    body = await json_object(request, ("commitment",))
+    device = await app.devices.attach(hex_bytes(body, "commitment", 32), peer.pid)
+    return _json(
+        {
+            "device": device.device_id,
+            "start": app.devices.pairings.start,
+            "home": in_utf8(str(app.home.path)),
+            "has_console": app.devices.has_console,
+        }
+    )
+
+
+async def show_key(request: Request) -> Response:
+    """Take the key that a console had fixed, and say its words."""
+    app, peer = app_of(request), require_peer(request)
+    body = await json_object(request, ("device", "key", "random"))
+    device_id = str(body.get("device"))[:64]
+    if app.devices.pairings.find(device_id).program.pid != peer.pid:
+        raise Forbidden("This is another process than the one that attached.")
+    device = await app.devices.reveal(
+        device_id, hex_bytes(body, "key", 65), hex_bytes(body, "random", 32)
+    )
+    return _json({"words": device.words})
+
+
+async def confirm(request: Request) -> Response:
+    """Confirm the console that signed this with the vault's passphrase, where no console is open."""
+    app, device = app_of(request), await _device(request, confirmed=False)
+    passphrase = (await json_object(request, ("passphrase",))).get("passphrase")
+    if not isinstance(passphrase, str):
+        raise InvalidRequest("'passphrase' must be a string.")
+    secret = Secret(passphrase)
+    await app.devices.confirm_with_passphrase(device, lambda: app.vault_service.verify(secret))
+    return Response(status_code=204)
+
+
+async def _device(request: Request, *, confirmed: bool = True) -> Device:
+    return await signing_device(request, confirmed=confirmed, peer=require_peer(request).pid)
+
+
+# Showing
+
+
+async def events(request: Request) -> Response:
+    """Stream everything that the console shows, once the console that signed this is confirmed; until then, beats."""
+    device = await _device(request, confirmed=False)
+    await json_object(request, ())
+    if device.streams:
+        raise Conflict("This console reads already.")
+    return LineStream(_lines(request, device))
+
+
+async def _lines(request: Request, device: Device) -> AsyncGenerator[bytes]:
+    app, stream = app_of(request), AttachedStream()
+    streams: dict[str, AttachedStream] = request.app.state.attached
+    draining: asyncio.Event = request.app.state.draining
+    unsubscribe: Callable[[], None] | None = None
+    device.streams += 1
+    try:
+        async with watch_disconnect(request) as gone:
+            ends = (device.ended, draining, gone)
+            while not device.confirmed.is_set() and not any(each.is_set() for each in ends):
+                yield _BEAT
+                await tasks.any_set(device.confirmed, *ends, seconds=_BEAT_SECONDS)
+            if not any(each.is_set() for each in ends):
+                unsubscribe = app.events.subscribe(stream.heard)
+                streams[device.device_id] = stream
+                async for each in _snapshot(app, device):
+                    yield stream.note(each, app.clock.monotonic())
+            while not any(each.is_set() for each in ends):
+                if len(stream.queue) > _MOST_QUEUED:
+                    drop_connection(request.scope)
+                    return
+                if stream.queue:
+                    taken = [
+                        stream.queue.popleft() for _ in range(min(len(stream.queue), _AT_ONCE))
+                    ]
+                    for each in await asyncio.to_thread(_encoded, taken):
+                        yield stream.note(each, app.clock.monotonic())
+                    continue
+                stream.came.clear()
+                if not await tasks.any_set(stream.came, *ends, seconds=_BEAT_SECONDS):
+                    yield _BEAT
+        if device.ended.is_set():
+            yield _line({"over": "A person ended the pairing of this console."})
+    finally:
+        if unsubscribe is not None:
+            unsubscribe()
+        device.streams -= 1
+        streams.pop(device.device_id, None)
+        tasks.spawn(app.devices.leave(device), name="an attached console left")
+
+
+async def _snapshot(app: App, device: Device) -> AsyncGenerator[_Line]:
+    """Yield everything that a console draws first, a call or some records to a line."""
+    whole = await app.console.snapshot()
+    start = replace(whole, approvals=(), records=(), attached=device.name)
+    yield _Line(await asyncio.to_thread(lambda: _line({"snapshot": to_json(start)})))
+    for view in whole.approvals:
+        yield await asyncio.to_thread(_call, view)
+    for at in range(0, len(whole.records), _RECORDS):
+        some = whole.records[at : at + _RECORDS]
+        yield _Line(_line({"records": [to_json(each) for each in some]}))
+    yield _Line(_line({"ready": True}))
+
+
+def _call(view: ApprovalView) -> _Line:
+    stored = to_json(view)
+    return _Line(_line({"call": stored}), ((view, sha256_hex(to_bytes(stored))),))
+
+
+def _encoded(events: list[CoreEvent]) -> list[_Line]:
+    return [_event(each) for each in events]
+
+
+def _event(event: CoreEvent) -> _Line:
+    views = ()
+    if isinstance(event, ApprovalUpdated):
+        views = (event.view,)
+    elif isinstance(event, ApprovalsRead):
+        views = event.views
+    calls = tuple((each, sha256_hex(to_bytes(to_json(each)))) for each in views)
+    return _Line(_line({"event": to_frame(event)}), calls)
+
+
+def _line(content: JsonObject) -> bytes:
+    return to_bytes(content) + b"\n"
+
+
+_BEAT: Final = _line({"beat": True})
+
+
+# Asking
+
+
+async def intent(request: Request) -> Response:
+    """Carry out what the console that signed this asks for; what comes of it is in its stream."""
+    app, device = app_of(request), await _device(request)
+    body = await json_object(request, ("intent", "decision", "signature"))
+    streams: dict[str, AttachedStream] = request.app.state.attached
+    stream, frame = streams.get(device.device_id), body.get("intent")
+    if stream is None:
+        raise NotFound("This console does not read its stream.")
+    try:
+        given = intent_from_frame(
+            cast("dict[str, Any]", frame) if isinstance(frame, dict) else {}, _KINDS
+        )
+    except ValueError as error:
+        raise InvalidRequest(
+            f"This is nothing that an attached console may ask for: {error}."
+        ) from error
+    own = replace(app.console, events=stream.answers)
+    if isinstance(given, Approve | Deny):
+        signed = signed_decision(device, body, in_utf8(str(app.home.path)))
+        hand = stream.hand(device, signed, app, given)
+        await tasks.uninterrupted(own.submit(given, hand), name="decide from a console")
+    else:
+        tasks.spawn(own.submit(given, CONSOLE), name="read for a console")
+    return Response(status_code=204)
+
+
+def _json(body: JsonObject) -> Response:
+    return JSONResponse(body, headers={"cache-control": "no-store"})
+
+
+ROUTES: tuple[RouteSpec, ...] = (
+    RouteSpec("POST", "/v1/attach", "socket", attach, {200: dict}),
+    RouteSpec("POST", "/v1/attach/key", "socket", show_key, {200: dict}),
+    RouteSpec("POST", "/v1/attach/confirm", "socket", confirm, {204: None}),
+    RouteSpec("POST", "/v1/attach/events", "socket", events, {200: None}),
+    RouteSpec("POST", "/v1/attach/intent", "socket", intent, {204: None}),
+)

@@ -1,0 +1,395 @@
+"""An attached console: its own adapter of the port, over a real socket; who gets in, what is shown, what counts."""
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pytest
+
+from aileron_core.console_port.codec import to_bytes, to_frame
+from aileron_core.console_port.devices import ConfirmDevice, EndDevice, LinkMade, MakeLink
+from aileron_core.console_port.events import (
+    ApprovalUpdated,
+    CoreEvent,
+    CoreLost,
+    HistoryRead,
+    IntentRefused,
+    Snapshot,
+    VaultRefused,
+)
+from aileron_core.console_port.intents import (
+    Approve,
+    Deny,
+    Intent,
+    ReadHistory,
+    SetPause,
+    StopEverything,
+    UnlockVault,
+)
+from aileron_core.console_port.view_models import HistoryQuery
+from aileron_core.devices.pairing import MOST_DEVICES, Program
+from aileron_core.devices.signed import request_text
+from aileron_core.errors import AileronError, ConsoleErrorResponse
+from aileron_core.server import review_routes
+from aileron_core.settings import ConsoleSettings, Settings
+from aileron_core.vault.secret import Secret
+from aileron_tui.cli import attach
+from aileron_tui.cli.attach import AttachedCore
+from tests.support.core_harness import (
+    PASSPHRASE,
+    PATIENCE,
+    Core,
+    Mailbox,
+    audit_problems,
+    protected_home,
+    unlock,
+    writes,
+)
+from tests.support.frozen_clock import FrozenClock
+from tests.support.paired_devices import new_key, sign
+from tests.support.review_harness import Review, serving
+
+QUICK = Settings(console=ConsoleSettings(arm_ms=0))
+pytestmark = pytest.mark.core(settings=QUICK)
+_T = TypeVar("_T")
+
+
+class Console:
+    """One attached console, as the screen uses it, and what it was told."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.port = AttachedCore(core.app.home.path)
+        self.words: tuple[str, ...] = ()
+        self.snapshot: Snapshot | None = None
+        self.told: list[CoreEvent] = []
+
+    async def pair(self) -> None:
+        """Show its key and read; nobody has confirmed it."""
+        self.words = await asyncio.to_thread(self.port.pair)
+        await asyncio.to_thread(self.port.follow)
+
+    async def confirmed(self) -> "Console":
+        await self.pair()
+        (device,) = [d for d in self.core.app.devices.views() if d.words == self.words]
+        await self.core.do(ConfirmDevice(device_id=device.device_id, words=self.words))
+        return await self.opened()
+
+    async def opened(self) -> "Console":
+        assert await asyncio.to_thread(self.port.wait, PATIENCE)
+        self.snapshot = self.port.subscribe(self.told.append)
+        return self
+
+    async def ask(self, intent: Intent) -> None:
+        await asyncio.to_thread(self.port.submit, intent)
+
+    async def hears(self, kind: type[_T], ready: Callable[[_T], object] = lambda _: True) -> _T:
+        return await self.core.until(
+            lambda: next((e for e in self.told if isinstance(e, kind) and ready(e)), None)
+        )
+
+    async def refused(self, intent: Intent) -> str:
+        """Return the sentence with which *intent* is refused."""
+        self.told.clear()
+        await self.ask(intent)
+        return (await self.hears(IntentRefused)).message
+
+    async def post(self, path: str, body: Any) -> str:
+        """Send a request as a program would that has its key; return the class of the refusal, "" for none."""
+        try:
+            await asyncio.to_thread(self.port._post, path, body)  # pyright: ignore[reportPrivateUsage]
+        except ConsoleErrorResponse as error:
+            return error.failure.class_
+        return ""
+
+
+@pytest.fixture
+async def review(core: Core) -> AsyncIterator[Review]:
+    async with serving(core) as found:
+        yield found
+
+
+@pytest.fixture
+async def console(review: Review) -> AsyncIterator[Console]:
+    made = Console(review.core)
+    yield made
+    made.port.close()
+
+
+def yes(view: Any) -> Approve:
+    return Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=3)
+
+
+async def test_an_attached_console_that_a_person_confirmed_approves_what_it_was_sent(
+    console: Console, mailbox: Mailbox
+) -> None:
+    """It is the same port: snapshot, events, an answer. On record is its hand, with what it signed."""
+    core = console.core
+    await console.pair()
+    (device,) = core.app.devices.views()
+    assert (device.kind, device.words, device.confirmed) == ("console", console.words, False)
+    assert device.pid == os.getpid()
+    view = await core.ask()
+    assert (
+        await console.post("/v1/attach/intent", {"intent": to_frame(yes(view))}) == "unauthorized"
+    )
+    assert not await asyncio.to_thread(console.port.wait, 1.5)  # beats, and nothing else
+
+    await core.do(ConfirmDevice(device_id=device.device_id, words=console.words))
+    await console.opened()
+    assert console.snapshot is not None
+    assert console.snapshot.attached == "attached 1"
+    assert console.snapshot.approvals == (view,)
+    assert console.snapshot.records[-1].event == "device.paired"
+    second = await core.ask("r-8842189950")
+    assert (await console.hears(ApprovalUpdated, lambda e: e.view == second)).view == second
+
+    await console.ask(yes(view))
+    ended = await core.ended(view)
+    assert (ended.state, ended.decided_by, ended.hand) == ("completed", "person", "attached 1")
+    assert writes(mailbox).count("POST send") == 1
+    (approved,) = await core.records("approval.approved")
+    signed = json.loads(approved["signed"])
+    assert (approved["hand"], signed["unseen"], signed["approval"]) == (
+        "attached 1",
+        3,
+        view.approval_id,
+    )
+    assert audit_problems(core.app.home.path) == []
+
+    own = await console.hears(ApprovalUpdated, lambda e: e.view.state == "completed")
+    assert own.view.hand == "console"  # which is "you" on its screen
+    await core.do(Deny(approval_id=second.approval_id))
+    theirs = await console.hears(ApprovalUpdated, lambda e: e.view.state == "denied")
+    assert theirs.view.hand == "the console"
+
+
+async def test_only_the_process_that_attached_may_use_its_key(console: Console) -> None:
+    """A key that got out is of no use: over the port of the pages, or from another process."""
+    core = console.core
+    await console.confirmed()
+    pairings = core.app.devices.pairings
+    (device,) = pairings.devices()
+    key = console.port._key  # pyright: ignore[reportPrivateUsage]
+
+    def request(number: int, peer: int | None) -> None:
+        path = "/v1/attach/intent"
+        signature = bytes.fromhex(key.sign(request_text(pairings.start, "POST", path, number, b"")))
+        pairings.authenticate(device.device_id, number, signature, path, b"", peer=peer)
+
+    for elsewhere in (None, 1):
+        with pytest.raises(AileronError, match="not paired"):
+            request(99, elsewhere)
+    request(99, os.getpid())
+    device.program = Program(pid=1, executable="/sbin/init")
+    assert await console.post("/v1/attach/intent", {}) == "unauthorized"
+
+
+async def test_what_was_not_signed_or_shown_is_not_decided(
+    console: Console, mailbox: Mailbox
+) -> None:
+    """Each member of the decision is held to the intent, the stream and the call as it is."""
+    core = console.core
+    await console.confirmed()
+    view, other = await core.ask(), await core.ask("r-8842189950")
+    await console.hears(ApprovalUpdated, lambda e: e.view == other)
+    good = console.port._signed(yes(view))  # pyright: ignore[reportPrivateUsage]
+    key = console.port._key._key  # pyright: ignore[reportPrivateUsage]
+
+    def answer(intent: Intent, *, by: Any = key, **changed: Any) -> dict[str, Any]:
+        decision = {**good["decision"], **changed}  # pyright: ignore[reportGeneralTypeIssues]
+        text = json.dumps(decision, sort_keys=True, separators=(",", ":")).encode()
+        signature = sign(by, b"aileron decision v1\0" + text).hex()
+        return {"intent": to_frame(intent), "decision": decision, "signature": signature}
+
+    given = yes(view)
+    wrong = {
+        "no signature": {"intent": to_frame(given)},
+        "another key": answer(given, by=new_key()),
+        "another home": answer(given, home="/elsewhere"),
+        "another call": answer(replace(given, approval_id=other.approval_id)),
+        "a deny": answer(Deny(approval_id=view.approval_id)),
+        "another digest": answer(replace(given, digest=other.digest)),
+        "fewer unseen lines": answer(replace(given, unseen_lines=0)),
+        "another item": answer(given, shown="0" * 64),
+        "for the session": answer(replace(given, remember=True)),
+        "a digest of another": answer(replace(given, digest=other.digest), digest=other.digest),
+    }
+    for what, body in wrong.items():
+        assert await console.post("/v1/attach/intent", body), what
+    await core.app.approvals.refresh(view.approval_id)
+    newer = await core.looked(view.approval_id, after=view.version)
+    assert await console.post("/v1/attach/intent", answer(given)) == "conflict"  # as it was before
+    assert writes(mailbox).count("POST send") == 0
+    await console.hears(ApprovalUpdated, lambda e: e.view.version == newer.version)
+    await console.ask(yes(newer))
+    await core.ended(newer)
+
+
+async def test_what_is_not_an_answer_is_refused_with_the_place_where_it_is_done(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its own process, so that no passphrase leaves it; and by the server, whatever a program sends."""
+    core = console.core
+    await console.confirmed()
+    for intent in (SetPause(paused=True), StopEverything(), MakeLink()):
+        assert "in the console itself" in await console.refused(intent)
+        assert (
+            await console.post("/v1/attach/intent", {"intent": to_frame(intent)})
+            == "invalid_request"
+        )
+    sent: list[bytes] = []
+    monkeypatch.setattr(
+        attach, "to_bytes", lambda content: sent.append(content) or to_bytes(content)
+    )
+    await console.ask(UnlockVault(passphrase=Secret(PASSPHRASE)))
+    assert "in the console itself" in (await console.hears(VaultRefused)).message
+    assert sent == []
+    assert core.app.pause.paused_since is None
+
+
+async def test_what_answers_one_console_is_told_to_no_other(console: Console) -> None:
+    """A link's secret is for the screen that asked for it; what is read here does not move the rows there."""
+    core = console.core
+    await console.confirmed()
+    await core.do(MakeLink())
+    await console.ask(ReadHistory(query=HistoryQuery(), limit=10))
+    await console.hears(HistoryRead)
+    assert not [each for each in console.told if isinstance(each, LinkMade)]
+    assert not [each for each in core.events if isinstance(each, HistoryRead)]
+
+
+@pytest.mark.core(settings=Settings(console=ConsoleSettings(arm_ms=400)))
+async def test_an_answer_right_after_a_call_came_does_not_count(
+    clock: FrozenClock, console: Console
+) -> None:
+    """By the home's clock, whatever the screen says."""
+    await console.confirmed()
+    view = await console.core.ask()
+    await console.hears(ApprovalUpdated, lambda e: e.view == view)
+    assert "too soon" in await console.refused(yes(view))
+    clock.advance(0.5)
+    await console.ask(yes(view))
+    await console.core.ended(view)
+
+
+async def test_a_program_of_a_session_cannot_attach(core: Core) -> None:
+    async with serving(core):
+        core.app.sessions.add(replace(core.session, pid=os.getpid()))
+        with pytest.raises(ConsoleErrorResponse, match="agent's session cannot attach"):
+            await asyncio.to_thread(AttachedCore(core.app.home.path).pair)
+        (refused,) = await core.records("device.refused")
+        assert refused["pids"] == [os.getpid()]
+
+
+async def test_one_console_at_a_time_asks_and_four_are_attached(review: Review) -> None:
+    """A program that asks again and again takes nobody's place, and is named."""
+    consoles: list[Console] = []
+    try:
+        for _ in range(MOST_DEVICES):
+            consoles.append(Console(review.core))
+            await consoles[-1].confirmed()
+        with pytest.raises(ConsoleErrorResponse, match="no more can be"):
+            await asyncio.to_thread(AttachedCore(review.core.app.home.path).pair)
+        consoles.pop().port.close()
+        await review.core.until_record("device.ended")
+        await asyncio.to_thread(AttachedCore(review.core.app.home.path).pair)
+        with pytest.raises(
+            ConsoleErrorResponse, match=f"Process {os.getpid()} .*asks to be attached"
+        ):
+            await asyncio.to_thread(AttachedCore(review.core.app.home.path).pair)
+    finally:
+        for each in consoles:
+            each.port.close()
+
+
+async def test_the_end_of_a_pairing_is_said_on_the_screen_and_ends_nothing_else(
+    console: Console,
+) -> None:
+    """Ended in the console; the call waits on, and a second attached console gets it."""
+    core = console.core
+    await console.confirmed()
+    view = await core.ask()
+    (device,) = core.app.devices.views()
+    await core.do(EndDevice(device_id=device.device_id))
+    assert "A person ended" in (await console.hears(CoreLost)).message
+    second = await Console(core).confirmed()
+    assert second.snapshot is not None
+    assert (second.snapshot.attached, second.snapshot.approvals) == ("attached 2", (view,))
+    second.port.close()
+    await core.until_record("device.ended", 2)
+    assert core.app.devices.views() == ()
+    assert core.views(view.approval_id)[-1].state == "pending"
+
+
+async def test_a_server_that_is_silent_decides_nothing_any_more_within_three_seconds(
+    console: Console,
+) -> None:
+    """The screen hears of it by itself, whatever the server's process does."""
+    await console.confirmed()
+    lost = threading.Event()
+    console.port.subscribe(lambda event: lost.set() if isinstance(event, CoreLost) else None)
+    began = time.monotonic()
+    while not lost.is_set() and time.monotonic() - began < 10:
+        time.sleep(0.05)  # the server's loop is this one
+    assert time.monotonic() - began < 3.0 + 1.0  # its last line was up to a second before
+    assert "has not answered" in console.port.over
+
+
+async def test_a_console_that_does_not_read_is_cut_off(
+    review: Review, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review_routes, "_STALLED_SECONDS", 0.2)
+    core, console = review.core, Console(review.core)
+
+    held: list[Any] = []
+    monkeypatch.setattr(console.port, "_read", lambda *streams: held.extend(streams))
+    await console.pair()
+    (device,) = core.app.devices.views()
+    await core.do(ConfirmDevice(device_id=device.device_id, words=console.words))
+    for _ in range(2_000):  # megabytes, more than the kernel keeps for it
+        core.app.publisher.library_changed(core.app.library)
+    await core.until_record("device.ended")
+    for each in held:
+        each.close()
+
+
+@pytest.fixture
+async def served_alone(home: Any, library: None, start: Any) -> AsyncIterator[Core]:
+    """A core as `aileron serve` has it, with a vault."""
+    await protected_home(home)
+    async with start(has_console=False, accept=False) as core:
+        await unlock(core)
+        for (
+            each
+        ) in core.app.sessions.all():  # also that of the core which made the vault, in this process
+            core.app.sessions.add(replace(each, pid=None))
+        yield core
+
+
+async def test_the_vaults_passphrase_confirms_a_console_where_none_is_open(
+    served_alone: Core,
+) -> None:
+    """A wrong one does not, and a server that has a console asks nobody for it."""
+    async with serving(served_alone):
+        console = Console(served_alone)
+        await console.pair()
+        assert not console.port.has_console
+        with pytest.raises(ConsoleErrorResponse, match="passphrase"):
+            await asyncio.to_thread(console.port.confirm, "another passphrase")
+        assert not console.port.wait(0)
+        await asyncio.to_thread(console.port.confirm, PASSPHRASE)
+        await console.opened()
+        view = await served_alone.ask()
+        await console.hears(ApprovalUpdated, lambda e: e.view == view)
+        await console.ask(Deny(approval_id=view.approval_id, reason="Not now."))
+        denied = await served_alone.view(view.approval_id, lambda v: v.state == "denied")
+        assert (denied.hand, denied.reason) == ("attached 1", "Not now.")
+        served_alone.app.devices.has_console = True
+        assert await console.post("/v1/attach/confirm", {"passphrase": PASSPHRASE}) == "forbidden"
+        console.port.close()
