@@ -186,7 +186,7 @@ aileron.add(
     It shows what the console shows, and approves and denies. Closing it ends nothing.
     """,
     flag("--plain", "Print line by line instead, for screen readers and simple terminals."),
-    examples=("aileron attach", "ssh -t host aileron attach"),
+    examples=("aileron attach", "aileron attach --plain"),
     short_help="Attach another console to the server that runs.",
 )
 aileron.add(

@@ -26,10 +26,10 @@ PAGES = [
 ]
 PROGRAMS = frozenset(
     ("aileron", "aileron-mcp", "claude", "codex", "curl", "docker", "bash:", "cd", "eval", "export", "fish:", "gemini", "goose",
-     "make", "opencode", "pi", "pip", "pipx", "python", "python3", "uv", "zsh:", ".")
+     "make", "opencode", "pi", "pip", "pipx", "python", "python3", "ssh", "tailscale", "uv", "zsh:", ".")
 )  # fmt: skip
 NO_COMMAND = re.compile(
-    r'^([a-z_]+ = |[a-z]+ -->|\S* ?(──|│)|pane 1 |> |aileron: |http://|"|\[|\{)|-->|── |│'
+    r'^([a-z_]+ = |[a-z]+ -->|\S* ?(──|│)|pane 1 |> |aileron: |http://|"|\[|\{|server \{|\})|-->|── |│'
 )
 """Other lines of the pages' code: settings, diagrams, what a program prints."""
 A_USAGE = re.compile(r"aileron( [a-z-]+)+ .*(\b[A-Z]{2,}(_[A-Z]+)?\b|\{anthropic\|)")
@@ -38,10 +38,12 @@ A_USAGE = re.compile(r"aileron( [a-z-]+)+ .*(\b[A-Z]{2,}(_[A-Z]+)?\b|\{anthropic
 NOT_TYPED = {
     r"make |python3 -m venv|\. ~/|(UV_LINK_MODE=\w+ )?(pip|pipx|uv)\b": "installs: see test_readme.py and test_install_tools.py",
     r"aileron doctor": "says what this machine lacks: see tests/process and tests/agents",
+    r"aileron attach": "asks at a terminal: see test_attach.py",
     r"aileron demo": "plays in a terminal: see test_install_wheel.py",
     r"aileron launch": "starts an agent: see tests/agents and test_launch_augmented.py",
     r"(claude|codex|gemini|goose|opencode|pi)\b": "is an agent",
     r"docker": "needs Docker",
+    r"ssh |tailscale ": "needs another machine",
     r"python -m examples.headless": "asks at a terminal: see test_headless.py",
     r"curl .*/SESSION_ID/": "names a session of yours",
     r"aileron run": "needs a model: see tests/core/library and tests/process",
