@@ -61,7 +61,7 @@ def _answer_the_route_that_decides(patch: Patch) -> None:
     async def decided(_: Request) -> JSONResponse:
         return JSONResponse({"status": "approved"})
 
-    decides = [each.path.endswith("/decide") for each in asgi.ROUTES]
+    decides = [each.path.endswith("/{id}/decide") for each in asgi.ROUTES]
     assert sum(decides) == 1
     patch.setattr(
         asgi,
