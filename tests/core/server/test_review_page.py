@@ -1,5 +1,6 @@
 """The review page in a real browser, on a real core with its server and the mailbox: what it shows, and what a press does."""
 
+import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -29,7 +30,7 @@ from tests.support.attacks import ATTACKS, harmless
 from tests.support.core_harness import Core, Mailbox, writes
 from tests.support.screens.calls import fixtures
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 PHONE, DESK = {"width": 360, "height": 640}, {"width": 1200, "height": 800}
 
 
@@ -79,12 +80,20 @@ class Review:
 @contextlib.asynccontextmanager
 async def chromium() -> AsyncGenerator[Browser]:
     """Start Debian's; as root it has no sandbox of its own."""
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
-        )
+    manager = async_playwright()
+    playwright = await manager.start()
+    browser = await playwright.chromium.launch(
+        executable_path="/usr/bin/chromium", args=["--no-sandbox"]
+    )
+    try:
         yield browser
-        await browser.close()
+    finally:
+        try:
+            async with asyncio.timeout(20):
+                await browser.close()
+                await playwright.stop()
+        except TimeoutError:  # now and then it does not end; without its driver it does
+            manager._connection._transport._proc.kill()
 
 
 @pytest.fixture
