@@ -17,7 +17,7 @@ from aileron_core.containment.mounts import Mount
 from aileron_core.containment.support import find_bwrap
 from aileron_core.launch.launch_dir import launch_dir_parents, remove_stale
 from aileron_core.launch.protected_paths import finish_sessions
-from aileron_core.launch.tools.commit_recovery import recover_commits, take_outcomes
+from aileron_core.launch.tools.commit_recovery import outcomes, recover_commits
 
 _POLL_SECONDS = 0.25
 """Seconds between two looks at the agent's refs, or through the project."""
@@ -236,4 +236,4 @@ def clear_leftovers(aileron_home: Path) -> list[tuple[str, str]]:
             *finish_sessions(aileron_home),
         ],
     )
-    return list(take_outcomes(aileron_home))
+    return list(outcomes(aileron_home))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aileron_core import tasks
 from aileron_core.console_port.events import CoreEvent, SessionsUpdated
+from aileron_core.containment.safe_paths import remove_tree
 
 
 class LaunchSweep:
@@ -16,9 +17,7 @@ class LaunchSweep:
     person are stored until the next launch. Commits that were ended in the middle are taken back.
     """
 
-    def __init__(
-        self, home: Path, record: Callable[[str, str], Awaitable[None]] | None = None
-    ) -> None:
+    def __init__(self, home: Path, record: Callable[[str, str], Awaitable[None]]) -> None:
         """Begin with a look.
 
         Args:
@@ -27,15 +26,18 @@ class LaunchSweep:
         self._home = home
         self._record = record
         self._open: frozenset[str] = frozenset()
+        self._one = asyncio.Lock()  # two at once would record a commit twice
         self._sweep()
 
     def _sweep(self) -> None:
         tasks.spawn(self._clear(), name="sweep launches")
 
     async def _clear(self) -> None:
-        for session, sentence in await asyncio.to_thread(_clear_and_list, self._home):
-            if self._record is not None:
+        async with self._one:
+            for session, sentence in await asyncio.to_thread(_clear_and_list, self._home):
                 await self._record(session, sentence)
+                # Only now: a console that is killed before records it at its next start.
+                await asyncio.to_thread(remove_tree, self._home / "commits" / session)
 
     def __call__(self, event: CoreEvent) -> None:
         if isinstance(event, SessionsUpdated):

@@ -74,12 +74,11 @@ def recover_commits(aileron_home: Path) -> Iterator[str]:
                     remove_tree(folder)
 
 
-def take_outcomes(aileron_home: Path) -> Iterator[tuple[str, str]]:
-    """Yield session and sentence of each recovery that was not on record yet; it is removed then."""
+def outcomes(aileron_home: Path) -> Iterator[tuple[str, str]]:
+    """Yield session and sentence of each recovery whose folder nobody has removed: it is not on record yet."""
     for outcome in sorted(_parent(aileron_home).glob(f"*/{_OUTCOME}")):
         with contextlib.suppress(FileNotFoundError):
             yield outcome.parent.name, outcome.read_text("utf-8")
-            remove_tree(outcome.parent)
 
 
 def _parent(aileron_home: Path) -> Path:
