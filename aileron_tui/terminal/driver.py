@@ -206,7 +206,8 @@ class ConsoleDriver(LinuxDriver):
 
     def _sigcont_application(self, *_: object) -> None:
         # Not here: what this signal interrupted may hold a lock that it would need.
-        self._loop.call_soon_threadsafe(self._set_up_again)
+        with suppress(RuntimeError):  # its loop has ended, and the terminal's modes with it
+            self._loop.call_soon_threadsafe(self._set_up_again)
 
     def _set_up_again(self) -> None:
         """Set the terminal up anew, also where this process was stopped without being asked to suspend.
