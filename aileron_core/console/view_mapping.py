@@ -374,9 +374,7 @@ def session_view(
         waits_for_vault=waits_for_vault,
         terms=session.terms,
         tool_calls=None if session.terms.augment else tool_calls,
-        refused_hosts=sessions.hosts.refused(session.session_id),
-        allowed_hosts=sessions.hosts.allowed(session.session_id),
-        further_refusals=sessions.hosts.further(session.session_id),
+        hosts=sessions.hosts.of(session.session_id),
     )
 
 

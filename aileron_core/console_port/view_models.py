@@ -276,6 +276,21 @@ class RefusedHost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostsView:
+    """What became of the hosts that a session asked for; only of a sandbox that reaches listed hosts."""
+
+    refused: tuple[RefusedHost, ...] = ()
+    """In the order in which they were refused first."""
+    allowed: tuple[str, ...] = ()
+    """Those of them that a person has allowed, until it ends."""
+    further: int = 0
+    """How often a host was refused that is not among these."""
+
+
+NO_HOSTS = HostsView()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionView:
     """A launched agent, as far as known."""
 
@@ -305,12 +320,7 @@ class SessionView:
     terms: SessionTerms = NO_TERMS
     tool_calls: ToolCallsView | None = None
     """None: model traffic is not inspected, and nothing was seen of it before."""
-    refused_hosts: tuple[RefusedHost, ...] = ()
-    """In the order in which they were refused first; only of a sandbox that reaches listed hosts."""
-    allowed_hosts: tuple[str, ...] = ()
-    """Those of them that a person has allowed, until it ends."""
-    further_refusals: int = 0
-    """How often a host was refused that is not among these."""
+    hosts: HostsView = NO_HOSTS
 
     @property
     def went_around(self) -> tuple[WentAroundView, ...]:
@@ -320,7 +330,7 @@ class SessionView:
     @property
     def host_to_allow(self) -> str | None:
         """The refused host that a person can allow next, None if there is none."""
-        return next((each.host for each in self.refused_hosts if not each.problem), None)
+        return next((each.host for each in self.hosts.refused if not each.problem), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,11 +99,11 @@ class SessionPort(Protocol):
         """
         ...
 
-    def hold(self, session: LaunchedSession, host_allowed: Callable[[str], None]) -> SessionHold:
+    def hold(self, session: LaunchedSession, allow: Callable[[str], None]) -> SessionHold:
         """Open the stream that keeps the session alive: a launcher that is killed takes its session with it.
 
         Args:
-            host_allowed: called, on the stream's thread, with each host that a person allows the
+            allow: called, on the stream's thread, with each host that a person allows the
                 session; again after a reconnection.
         """
         ...

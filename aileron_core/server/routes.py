@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
@@ -225,7 +224,6 @@ async def hold_session(request: Request) -> Response:
     if request.method == "HEAD":
         return Response(media_type="text/event-stream")
     app, draining = app_of(request), _agents(request).draining
-
     hosts = app.sessions.hosts
 
     async def beats() -> AsyncIterator[bytes]:
@@ -234,9 +232,9 @@ async def hold_session(request: Request) -> Response:
             await app.session_service.hold(session_id)
             yield b": held\n\n"
             while not draining.is_set():
-                changed, allowed = hosts.changed, hosts.allowed(session_id)
+                changed, allowed = hosts.changed, hosts.of(session_id).allowed
                 for host in allowed[sent:]:
-                    yield f"data: {json.dumps({'host_allowed': host})}\n\n".encode("ascii")
+                    yield f"data: {host}\n\n".encode("ascii")
                 sent = len(allowed)
                 if not await any_set(draining, changed, seconds=_HEARTBEAT):
                     yield b": held\n\n"

@@ -3,11 +3,11 @@
 import asyncio
 import hmac
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 from aileron_core.clock import Clock
 from aileron_core.console_port.session_terms import NO_TERMS, SessionTerms
-from aileron_core.console_port.view_models import RefusedHost
+from aileron_core.console_port.view_models import NO_HOSTS, HostsView, RefusedHost
 from aileron_core.containment.detection import Containment, weaker_containment
 from aileron_core.ids import new_placeholder, new_session_id, new_token, token_hash
 from aileron_core.sessions.model import OpenedSession, Session
@@ -20,13 +20,6 @@ RESTART_GRACE_SECONDS = 30.0
 """The same after a restart of the console."""
 
 
-@dataclass(slots=True)
-class _Hosts:
-    refused: dict[str, str] = field(default_factory=dict[str, str])
-    allowed: list[str] = field(default_factory=list[str])
-    further: int = 0
-
-
 class SessionHosts:
     """The hosts of open sessions, in memory; the audit has them too.
 
@@ -34,8 +27,11 @@ class SessionHosts:
     """
 
     def __init__(self) -> None:
-        self._by_session: dict[str, _Hosts] = {}
+        self._by_session: dict[str, HostsView] = {}
         self._changed = asyncio.Event()
+
+    def of(self, session_id: str) -> HostsView:
+        return self._by_session.get(session_id, NO_HOSTS)
 
     def refuse(self, session_id: str, host: str, problem: str) -> bool:
         """Note a refused host; return whether it is new and kept.
@@ -44,47 +40,35 @@ class SessionHosts:
             host: `name:port`.
             problem: why it cannot be allowed, as a clause; empty where it is merely not listed.
         """
-        hosts = self._by_session.setdefault(session_id, _Hosts())
-        if hosts.refused.get(host) == problem or (host in hosts.allowed and not problem):
+        hosts, refusal = self.of(session_id), RefusedHost(host, problem)
+        if refusal in hosts.refused or (host in hosts.allowed and not problem):
             return False
-        if host not in hosts.refused and len(hosts.refused) >= MAX_REFUSED:
-            hosts.further += 1
-            return False
-        hosts.refused[host] = problem
-        return True
+        refused = {each.host: each for each in hosts.refused}
+        is_kept = host in refused or len(refused) < MAX_REFUSED
+        if is_kept:
+            hosts = replace(hosts, refused=tuple((refused | {host: refusal}).values()))
+        else:
+            hosts = replace(hosts, further=hosts.further + 1)
+        self._by_session[session_id] = hosts
+        return is_kept
 
     def forget_refusal(self, session_id: str, host: str) -> None:
         """Take back what `refuse` noted."""
-        if (hosts := self._by_session.get(session_id)) is not None:
-            hosts.refused.pop(host, None)
+        hosts = self.of(session_id)
+        refused = tuple(each for each in hosts.refused if each.host != host)
+        self._by_session[session_id] = replace(hosts, refused=refused)
 
     def allow(self, session_id: str, host: str) -> None:
         """Note that a person allows *host*, and wake those that wait for a change."""
-        hosts = self._by_session.setdefault(session_id, _Hosts())
-        hosts.refused.pop(host, None)
+        self.forget_refusal(session_id, host)
+        hosts = self.of(session_id)
         if host not in hosts.allowed:
-            hosts.allowed.append(host)
+            self._by_session[session_id] = replace(hosts, allowed=(*hosts.allowed, host))
         self._changed.set()
         self._changed = asyncio.Event()
 
     def remove(self, session_id: str) -> None:
         self._by_session.pop(session_id, None)
-
-    def can_be_allowed(self, session_id: str, host: str) -> bool:
-        """Return whether *host* was refused only because it is not listed."""
-        return self._by_session.get(session_id, _Hosts()).refused.get(host) == ""
-
-    def refused(self, session_id: str) -> tuple[RefusedHost, ...]:
-        """Return the refused hosts in the order in which they were refused first."""
-        refused = self._by_session.get(session_id, _Hosts()).refused
-        return tuple(RefusedHost(host, problem) for host, problem in refused.items())
-
-    def allowed(self, session_id: str) -> tuple[str, ...]:
-        return tuple(self._by_session.get(session_id, _Hosts()).allowed)
-
-    def further(self, session_id: str) -> int:
-        """Return how often a host was refused that is not among the kept ones."""
-        return self._by_session.get(session_id, _Hosts()).further
 
     @property
     def changed(self) -> asyncio.Event:

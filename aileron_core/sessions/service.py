@@ -10,6 +10,7 @@ from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.console_port.process_views import ProcessView
 from aileron_core.console_port.session_terms import NO_TERMS, SessionTerms
+from aileron_core.console_port.view_models import RefusedHost
 from aileron_core.containment.detection import Containment
 from aileron_core.errors import AileronError, Conflict
 from aileron_core.ids import token_hash
@@ -211,9 +212,9 @@ class SessionService:
             Conflict: the session has ended, or the host was not refused to it, or cannot be allowed.
             StorageUnavailable: it could not be recorded; nothing is allowed.
         """
-        if self.registry.get(session_id) is None or not self.registry.hosts.can_be_allowed(
-            session_id, host
-        ):
+        # One with a problem cannot be allowed.
+        asked = RefusedHost(host) in self.registry.hosts.of(session_id).refused
+        if self.registry.get(session_id) is None or not asked:
             raise Conflict("This host is not one that the session asks for. Nothing was allowed.")
         summary = "A host was allowed to the session until it ends"
         await self.record(AuditEvent.SESSION_HOST_ALLOWED, summary, session_id, {"host": host})

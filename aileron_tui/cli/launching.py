@@ -2,7 +2,6 @@
 
 import contextlib
 import http.client
-import json
 import os
 import shutil
 import subprocess
@@ -13,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import click
 
@@ -53,10 +52,10 @@ _WIDE = 160
 class _Hold:
     """The session's hold stream, read on a thread of its own; reopened after a restart of the console."""
 
-    def __init__(self, home: Path, session_id: str, host_allowed: Callable[[str], None]) -> None:
+    def __init__(self, home: Path, session_id: str, allow: Callable[[str], None]) -> None:
         self._home = home
         self._session_id = session_id
-        self._host_allowed = host_allowed
+        self._allow = allow
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hold", daemon=True)
         self._connection: HomeConnection | None = None
@@ -94,19 +93,12 @@ class _Hold:
                 return False
             while not self._stopped.is_set() and (line := stream.readline(_MAX_LINE)):
                 if line.startswith(b"data:"):
-                    self._allow(line.removeprefix(b"data:"))
+                    with contextlib.suppress(ValueError):  # of a newer console
+                        self._allow(line.removeprefix(b"data:").decode("ascii").strip())
         finally:
             if self._connection is not None:
                 self._connection.close()
         return True
-
-    def _allow(self, text: bytes) -> None:
-        with contextlib.suppress(ValueError):  # of a newer console
-            event: object = json.loads(text)
-            if isinstance(event, dict):
-                host: object = cast("dict[str, object]", event).get("host_allowed")
-                if isinstance(host, str):
-                    self._host_allowed(host)
 
 
 class HomeSessions:
@@ -164,8 +156,8 @@ class HomeSessions:
         }
         self._console.request("POST", "/v1/projects", asked)
 
-    def hold(self, session: LaunchedSession, host_allowed: Callable[[str], None]) -> SessionHold:
-        return _Hold(self._home, session.session_id, host_allowed)
+    def hold(self, session: LaunchedSession, allow: Callable[[str], None]) -> SessionHold:
+        return _Hold(self._home, session.session_id, allow)
 
     def report_refused_host(self, session_id: str, host: str, problem: str) -> bool:
         asked = {"host": host, "problem": problem}

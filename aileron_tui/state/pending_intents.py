@@ -108,7 +108,7 @@ class PendingIntents:
             if not isinstance(intent, AllowHost):
                 continue
             session = there.get(key)
-            if session is None or intent.host in session.allowed_hosts:
+            if session is None or intent.host in session.hosts.allowed:
                 del self._sent[key]
                 if session is not None:
                     yield intent

@@ -22,7 +22,7 @@ from aileron_core.console_port.events import (
     SessionsUpdated,
 )
 from aileron_core.console_port.intents import AllowHost, Approve, Deny, Intent, RefreshPreview
-from aileron_core.console_port.view_models import ApprovalView, SessionView
+from aileron_core.console_port.view_models import NO_HOSTS, ApprovalView, SessionView
 from aileron_core.home.layout import Home
 from aileron_core.sessions import registry
 from aileron_core.settings import LogSettings
@@ -55,9 +55,9 @@ def show(view: ApprovalView) -> None:
 
 def show_hosts(session: SessionView) -> None:
     """Say which hosts a session was refused or allowed, if there are any."""
-    if session.refused_hosts or session.allowed_hosts:
-        refused = {each.host: each.problem for each in session.refused_hosts}
-        say({"session": session.session_id, "refused": refused, "allowed": session.allowed_hosts})
+    if session.hosts != NO_HOSTS:
+        refused = {each.host: each.problem for each in session.hosts.refused}
+        say({"session": session.session_id, "refused": refused, "allowed": session.hosts.allowed})
 
 
 def on_event(event: CoreEvent) -> None:

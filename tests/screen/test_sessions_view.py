@@ -6,7 +6,12 @@ import pytest
 
 from aileron_core.console_port.events import SessionsUpdated
 from aileron_core.console_port.intents import AllowHost, EndSession
-from aileron_core.console_port.view_models import RefusedHost, ToolCallsView, WentAroundView
+from aileron_core.console_port.view_models import (
+    HostsView,
+    RefusedHost,
+    ToolCallsView,
+    WentAroundView,
+)
 from aileron_tui.app import AileronApp
 from tests.screen.driving import NOW, console, mail, start
 from tests.support.screens.home import sessions
@@ -76,7 +81,7 @@ ASKED, NEXT = "evil-registry.example:443", "telemetry.example:443"
 
 def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
     """The list counts it, its row's detail names it; the key opens the session first, and decides there."""
-    asks = replace(CODEX, refused_hosts=(RefusedHost(ASKED, ""), RefusedHost(NEXT, "")))
+    asks = replace(CODEX, hosts=HostsView(refused=(RefusedHost(ASKED, ""), RefusedHost(NEXT, ""))))
     play = Play(start(mail(), sessions=(asks, CLAUDE, RELAY)))
     play.go("5", "▲ 1 asks for a host")
     assert f"▲ asks for {ASKED}" in play.text
@@ -86,7 +91,7 @@ def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
     assert f"t lets this session reach {ASKED} until it ends." in play.status_line
     play.press_alone("t")
     play.asks(AllowHost(session_id=CODEX.session_id, host=ASKED))
-    allowed = replace(asks, refused_hosts=(RefusedHost(NEXT, ""),), allowed_hosts=(ASKED,))
+    allowed = replace(asks, hosts=HostsView(refused=(RefusedHost(NEXT, ""),), allowed=(ASKED,)))
     play.port.tell(SessionsUpdated(sessions=(allowed, CLAUDE, RELAY)))
     play.shows(f"✓ The session can reach {ASKED} until it ends.")
     play.press_alone("t")
@@ -96,12 +101,12 @@ def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
 
 def test_another_host_that_comes_to_be_asked_for_rests_anew() -> None:
     """The key does not fall upon a host that the person did not see."""
-    asks = replace(CODEX, refused_hosts=(RefusedHost(ASKED, ""),))
+    asks = replace(CODEX, hosts=HostsView(refused=(RefusedHost(ASKED, ""),)))
     play = Play(start(mail(), sessions=(asks,)))
     play.go("5", ASKED)
     play.go("enter", "NETWORK")
     play.read_all()
-    swapped = replace(CODEX, refused_hosts=(RefusedHost(NEXT, ""),))
+    swapped = replace(CODEX, hosts=HostsView(refused=(RefusedHost(NEXT, ""),)))
     play.port.tell(SessionsUpdated(sessions=(swapped,)))
     play.shows(NEXT)
     play.press_alone("t")

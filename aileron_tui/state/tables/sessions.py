@@ -361,25 +361,24 @@ def _requests(item: SessionView) -> Line:
 
 def _network(item: SessionView) -> list[Block]:
     """Return the hosts that its sandbox refused or a person allowed; nothing where there are none."""
-    if not (item.refused_hosts or item.allowed_hosts):
+    hosts = item.hosts
+    if not (hosts.refused or hosts.allowed):
         return []
     made = [heading(words.views.NETWORK, (Piece(words.views.NETWORK_REMARK, "muted"),))]
     made += [
         value(words.views.ASKS_FOR, foreign_text(each.host, "strong"))
-        for each in item.refused_hosts
+        for each in hosts.refused
         if not each.problem
     ]
-    for host in item.allowed_hosts:
+    for host in hosts.allowed:
         remark = Piece(f"  {words.views.ALLOWED_BY_YOU}", "muted")
         made.append(value(words.views.ALLOWED_HOST, line(*foreign_text(host), remark)))
-    for each in item.refused_hosts:
+    for each in hosts.refused:
         if each.problem:
             why = line(*foreign_text(each.host), Piece(": ", "muted"), *foreign_text(each.problem))
             made.append(value(words.views.REFUSED_HOST, why))
-    if item.further_refusals:
-        made.append(
-            value("", (Piece(words.views.further_refusals(item.further_refusals), "muted"),))
-        )
+    if hosts.further:
+        made.append(value("", (Piece(words.views.further_refusals(hosts.further), "muted"),)))
     return [*made, blank()]
 
 

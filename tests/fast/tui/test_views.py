@@ -18,6 +18,7 @@ from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.console_port.view_models import (
     CallView,
     DecidedScreenView,
+    HostsView,
     RefusedHost,
     SessionView,
     ToolCallsView,
@@ -137,7 +138,7 @@ def test_a_host_that_cannot_be_allowed_is_shown_with_the_reason_and_marked() -> 
         RefusedHost("meta.example:443", "it leads to 169.254.169.254, which is link-local"),
     )
     allowed = ("evil-registry.example:443",)
-    asks = replace(CODEX, refused_hosts=hosts, allowed_hosts=allowed, further_refusals=1200)
+    asks = replace(CODEX, hosts=HostsView(refused=hosts, allowed=allowed, further=1200))
     drawn = at_work(asks)
     assert "asks for" not in drawn.list_texts
     drawn.go("sessions", "codex", opened=True)
