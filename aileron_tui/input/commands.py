@@ -76,6 +76,10 @@ class Command(Generic[Now, On]):
     """It decides only in an opened row, or only what was read there to the end."""
     why_not: Callable[[Now], str] = _no_reason
     """Why it does nothing now, as it stands after `did nothing:`; empty where it is offered."""
+    phrase: str = ""
+    """What a second press does, as it stands after `Press x again to`; empty: the label says it."""
+    never_with: str = ""
+    """A command that is never available together with it, so that they may share a key."""
     at_end: str = ONLY_ROW
     """Why it moved nothing."""
     intents: Callable[[Now], Iterable[Intent]] = _no_intents

@@ -28,16 +28,6 @@ from aileron_tui.pages.registry import COMMANDS
 KEYMAP_FILE = "config.toml"
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
 _CHORD = re.compile(r"(?P<with>(?:(?:ctrl|alt|shift)\+)*)(?P<key>.+)", re.DOTALL)
-_EXCLUSIVE = tuple(
-    frozenset(each.split())
-    for each in (
-        "pause go_on",
-        "filter search",
-        "end_session end_device",
-        "allow_host confirm_device",
-    )
-)
-"""Pairs that are never available together, so that they may share a key."""
 _FOLLOWS = {"pause": "go_on"}
 """An action whose key another one always has as well."""
 _FORMER = {
@@ -154,7 +144,7 @@ def _shared(actions: Sequence[AnyCommand], chosen: dict[str, str]) -> list[Probl
         common = set(one.keys) & set(other.keys)
         if not common or not set(one.contexts) & set(other.contexts):
             continue
-        if frozenset({one.id, other.id}) in _EXCLUSIVE:
+        if other.id == one.never_with or one.id == other.never_with:
             continue
         new, old = (one, other) if one.id in chosen else (other, one)
         if new.id in _FOLLOWS.values():

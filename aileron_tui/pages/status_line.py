@@ -69,12 +69,13 @@ def _ends_soon(now: Situation) -> Line:
 
 def _confirmed(now: Situation, width: int) -> Line:
     key, view = now.registry.key_label(now.pressed_once), now.approval
+    command = now.registry.command(now.pressed_once)
     if now.pressed_once in ("approve", "approve_session") and view is not None:
         does = what_a_yes_does(view)
         if now.pressed_once == "approve_session":
             does = words.status.and_identical(does)
     else:
-        does = words.status.VERBS[now.pressed_once]
+        does = command.phrase or command.label
     if now.findings:
         first, *more = now.findings
         texts = words.status.found_pressed(first, len(more), now.unseen, key, does)
@@ -173,8 +174,8 @@ def _about_a_suite(now: Situation, suite: SuiteFiles) -> Line:
 
 def _about_a_file(now: Situation, kind: str, name: str) -> Line:
     if now.acceptable is not None and now.findings:
-        key = now.registry.key_label("accept")
-        text = words.status.found(now.findings[0], key, words.status.VERBS["accept"])
+        command, key = now.registry.command("accept"), now.registry.key_label("accept")
+        text = words.status.found(now.findings[0], key, command.phrase)
         return (Piece(text, "attn"),)
     if now.acceptable is not None:
         text = words.files.accept(now.registry.key_label("accept"), kind, escape(name))

@@ -254,9 +254,9 @@ class Model:
             return (self.panel, self.size, self.pairing.version(self.panel_key))
         subject, table = self.subject, self.table
         paused = self.paused_at is not None
-        asked: Version = (self.panel, self.account_choice.index if self.panel == "account" else 0)
-        if self.panel in ("bind", "login", "rebind", "revoke"):
-            asked = (self.panel, self.account_panel.version)
+        asked: Version = (self.panel,)
+        if self.panel:
+            asked = (self.panel, self.account_choice.index, self.account_panel.version)
         surroundings = (self.view, asked, self.size, self.unfolded, self.reader, paused)
         content = subject.version if subject is not None else ()
         if table is not None:

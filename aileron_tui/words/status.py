@@ -3,15 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-VERBS: Final = {
-    "approve": "approve",
-    "approve_session": "approve it for the session",
-    "accept": "accept it",
-    "accept_rest": "accept the rest",
-    "withdraw_acceptance": "withdraw its acceptance",
-    "allow_host": "allow the host",
-    "undo_run": "undo it",
-}
 ALL_SEEN: Final = "✓ All seen."
 RECHECKING: Final = "Checking once more before it runs …"
 LOOKING: Final = "Fetching the preview. You can approve once it arrives or fails."

@@ -40,6 +40,7 @@ Way = Literal["port", "home", "own"]
 APPROVALS: Final = "/v1/action-approvals"
 RUN: Final = "POST /v1/actions/send-draft/run"
 CALL: Final = {"args": {"draft_id": EXAMPLE_DRAFT}}
+LOCK: Final[tuple[str, object]] = ("POST /v1/intents", {"LockVault": {}})
 HOSTILE: Final = "\x1b]52;c;YXR0YWNr\x07\x1b]0;attack\x07\u202e"
 """A clipboard write, a title, text turned round: in the draft's text."""
 _SECONDS: Final = 30.0

@@ -7,7 +7,17 @@ from typing import Any, Final
 from aileron_core.clock import SystemClock
 from aileron_core.console_port.events import SessionsUpdated
 from aileron_core.ids import new_approval_id, new_token
-from aileron_tui.cli.attacks.arena import APPROVALS, CALL, RUN, Arena, Attack, Way, eventually, must
+from aileron_tui.cli.attacks.arena import (
+    APPROVALS,
+    CALL,
+    LOCK,
+    RUN,
+    Arena,
+    Attack,
+    Way,
+    eventually,
+    must,
+)
 
 _YES: Final = {"approved": True, "decision": "approve"}
 _NEEDS_A_SESSION: Final = ("GET /v1/actions", RUN, "POST /mcp")
@@ -72,7 +82,7 @@ def _intents_that_decide(arena: Arena) -> str:
 
 def _commands_of_yours(arena: Arena) -> str:
     asked: tuple[tuple[str, object], ...] = (
-        ("POST /v1/intents", {"LockVault": {}}),
+        LOCK,
         ("POST /v1/intents", {"RemoveFile": {"kind": "action", "file": "send-draft.md"}}),
         ("POST /v1/sessions", {"agent": "launcher", "cwd": "/", "contained": True}),
         ("GET /v1/status", None),

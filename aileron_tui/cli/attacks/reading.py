@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from aileron_tui.cli.attacks.arena import APPROVALS, Arena, Attack, SkippedError, Way, must
+from aileron_tui.cli.attacks.arena import APPROVALS, LOCK, Arena, Attack, SkippedError, Way, must
 from aileron_tui.cli.attacks.asking import mcp
 
 _STREAMS: Final = ("/hold", "/tool-calls")
@@ -80,7 +80,7 @@ def _command_lines(arena: Arena) -> str:
 
 def _guess_the_passphrase(arena: Arena) -> str:
     arena.spoiled, waits = True, [0.0]
-    arena.ask("POST /v1/intents", {"LockVault": {}}, way="home")
+    arena.ask(*LOCK, way="home")
     for number in range(4):
         frame = {"UnlockVault": {"passphrase": f"guess {number}"}}
         told = arena.refused((403, 429), "POST /v1/intents", frame, way="home").json

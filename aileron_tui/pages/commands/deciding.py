@@ -197,11 +197,11 @@ DECIDING = (
     _Key(
         "approve_session", ("A",), "approve for the session", ("waiting",),
         "approve, and run identical calls of this session without asking", decides=True,
-        footer_rank=12, after="read", why_not=_not_for_session, intents=_approved(remember=True),
+        footer_rank=12, after="read", phrase="approve it for the session", why_not=_not_for_session, intents=_approved(remember=True),
     ),
     _Key(
         "accept", ("t",), "accept", ("waiting", "library"), "accept the file, exactly as it is", decides=True,
-        footer_rank=20, after="read", why_not=_not_accepted, intents=_accepted,
+        footer_rank=20, after="read", phrase="accept it", why_not=_not_accepted, intents=_accepted,
     ),
     _Key(
         "accept_rest", ("T",), "accept the rest", ("waiting",),
@@ -211,7 +211,7 @@ DECIDING = (
     _Key(
         "withdraw_acceptance", ("x",), "withdraw", ("library",),
         "withdraw the acceptance: agents can no longer see it", decides=True, footer_rank=21,
-        after="opened", needs="core",  # it allows less: nothing of the file needs to have been read
+        after="opened", needs="core", phrase="withdraw its acceptance",  # it allows less: nothing of the file needs to have been read
         why_not=unless(
             lambda now: now.withdrawable is not None and _free(now), "there is no acceptance to withdraw here"
         ),
@@ -220,7 +220,7 @@ DECIDING = (
     _Key(
         "allow_host", ("t",), "allow the host", ("sessions",),
         "let the session reach the host that it was refused, until it ends", decides=True, footer_rank=21,
-        after="read", needs="core",
+        after="read", needs="core", never_with="confirm_device",
         why_not=_no_host, intents=_allowed,
     ),
     _Key(
@@ -232,7 +232,8 @@ DECIDING = (
     ),
     _Key(
         "end_session", ("x",), "end the session", ("sessions",), "end the session; asks first", asks=True,
-        footer_rank=22, needs="core", why_not=unless(lambda now: now.session, _said.NO_SESSION), do=_ask_end,
+        footer_rank=22, needs="core", never_with="end_device",
+        why_not=unless(lambda now: now.session, _said.NO_SESSION), do=_ask_end,
     ),
     _Key(
         "end_device", ("x",), "end the pairing", ("sessions",), "end the device's pairing, at once",
@@ -275,7 +276,7 @@ DECIDING = (
     ),
     _Key(
         "undo_run", ("z",), "undo", ("waiting", "activity"), "take back what this call of a built-in tool wrote",
-        decides=True, footer_rank=9, needs="core",
+        decides=True, footer_rank=9, needs="core", phrase="undo it",
         why_not=unless(
             _undoable,
             "only a call of a built-in tool that wrote something, in a session that is open, can be undone",

@@ -36,6 +36,7 @@ EVERYWHERE = (
     view_key("sessions", "5", "connected agents", rank=84),
     _Key(  # at once, without rest: pausing changes no call, and going on has to rest
         "pause", ("P",), "pause", DOCUMENT, "put all calls on hold until you resume", footer_rank=66,
+        never_with="go_on",
         needs="core",
         why_not=unless(lambda now: now.model.paused_at is None, "all calls are already on hold"),
         intents=lambda _: (SetPause(paused=True),),

@@ -53,6 +53,7 @@ READING = (
     ),
     _Key(
         "search", ("slash",), "search", DOCUMENT, "search the document (after tab)", footer_rank=60,
+        never_with="filter",
         needs="document",
         why_not=unless(lambda now: now.in_document, "it searches the document; press tab first"),
         do=lambda page: page.panel.ask(
