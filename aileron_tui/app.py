@@ -43,19 +43,18 @@ from aileron_tui.messages import (
     PagerRequested,
     Painted,
 )
+from aileron_tui.pages.keymap import SettingsInForce
 from aileron_tui.pages.listing import AuditPage, ListPage
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
-from aileron_tui.pages.settings_in_force import SettingsInForce
 from aileron_tui.pages.waiting import WaitingPage
-from aileron_tui.screens.console import ConsoleScreen, MakePage
+from aileron_tui.screens.console import ConsoleScreen, LockScreen, MakePage
 from aileron_tui.screens.help import HelpScreen
-from aileron_tui.screens.lock import LockScreen
 from aileron_tui.screens.palette import PaletteScreen
 from aileron_tui.state.apply_event import apply_event, newly_around
 from aileron_tui.state.event_queue import EventQueue
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import Situation
-from aileron_tui.styles.colourless import Colourless
+from aileron_tui.styles.choosing import Colourless
 from aileron_tui.styles.tokens import DARK, PLAIN, themes, variables
 from aileron_tui.terminal.browser import browser_command
 from aileron_tui.terminal.driver import ConsoleDriver, InputReceived

@@ -8,9 +8,8 @@ from textual.message import Message
 
 from aileron_core.clock import Clock
 from aileron_tui.input.situation import View
-from aileron_tui.screens.console import ConsoleScreen
+from aileron_tui.screens.console import ConsoleScreen, LockScreen
 from aileron_tui.screens.help import HelpScreen
-from aileron_tui.screens.lock import LockScreen
 from aileron_tui.state.model import Model
 from aileron_tui.terminal.driver import InputReceived
 

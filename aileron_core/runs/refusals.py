@@ -5,6 +5,7 @@ share, with thousands of records a second.
 """
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,9 +15,9 @@ from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError
-from aileron_core.runs.call_end import log_refusal
 from aileron_core.storage.database import Database
 
+_log = logging.getLogger(__name__)
 RECORD_SECONDS = 5.0
 """How long equal events of a session are counted before they are one more record."""
 _MAX_NAMES = 16
@@ -120,4 +121,5 @@ class RefusedCalls:
             extra=extra,
         )
         await self._database.write(lambda tx: tx.record(record))
-        log_refusal(record)
+        extra = {"session": record.session, "action": record.action, "state": "refused"}
+        _log.info("call refused", extra={"event": "call", **extra})

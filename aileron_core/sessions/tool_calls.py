@@ -14,8 +14,8 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, parse_rfc3339, rfc3339
 from aileron_core.console_port.view_models import ToolCallsView, UnreadReason, WentAroundView
-from aileron_core.sessions.meter import SessionMeter
 from aileron_core.sessions.registry import SessionRegistry
+from aileron_core.sessions.traffic import SessionMeter
 from aileron_core.storage.database import Database
 
 MAX_NAMES: Final = 200

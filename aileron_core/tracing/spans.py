@@ -18,7 +18,7 @@ class Facts(TypedDict, total=False):
     run: str
     session: str
     decision: str
-    """How it was decided (`aileron_core.runs.call_end.how_decided`)."""
+    """How it was decided (`aileron_core.runs.store.how_decided`)."""
     state: str
     status: int | None
     """The status of an HTTP answer."""

@@ -15,7 +15,7 @@ from aileron_core.text import escape
 from aileron_tui.cli.completing import newest_ids
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean, local_time
 from aileron_tui.cli.process import Given
-from aileron_tui.words.panels import counted
+from aileron_tui.words.bars import counted
 
 _SESSION = "ses-"
 _WITHOUT_VAULT = (

@@ -10,7 +10,7 @@ from aileron_core.vault.secret import Secret
 from aileron_tui.draw import bars
 from aileron_tui.draw.text import Line, Piece, wrap
 from aileron_tui.input.commands import Command
-from aileron_tui.pages.footer import footer_line
+from aileron_tui.pages.status_line import footer_line
 from aileron_tui.pages.surface import Place, Surface
 from aileron_tui.state.deny_panel import REASON_LIMIT
 from aileron_tui.state.model import Model

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import combinations
+from typing import Final
 
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 
@@ -154,3 +155,54 @@ def _shared(actions: Sequence[AnyCommand], chosen: dict[str, str]) -> list[Probl
             then = "two actions that decide cannot share a key"
         problems.append(_problem(new.id, f"{min(common)} is already the key of {old.id}; {then}"))
     return problems
+
+
+_USUAL_REST: Final = 0.4
+
+
+class SettingsInForce:
+    """What holds now of `[console.keys]`, `arm_ms` and `notify.command`.
+
+    Args:
+        registry: with the person's keys; kept as it is.
+        arm_seconds: the person's rest before a key decides.
+        has_command: a command is run when a call arrives.
+    """
+
+    def __init__(
+        self, registry: CommandRegistry, arm_seconds: float, *, has_command: bool = False
+    ) -> None:
+        self._own = registry.commands, arm_seconds, has_command
+        self.registry = CommandRegistry(registry.commands)
+        """One object, whose commands are replaced."""
+        self.arm_seconds = arm_seconds
+        self.runs_command = has_command
+
+    def follow(self, *, accepted: bool) -> bool:
+        """Put the person's own settings in force if they are *accepted*, else the usual ones.
+
+        Returns:
+            Whether anything is different now.
+        """
+        commands, arm_seconds, has_command = self._own
+        if not accepted:
+            commands = tuple(map(_with_usual_keys, commands))
+            arm_seconds, has_command = max(arm_seconds, _USUAL_REST), False
+        before = self.registry.commands, self.arm_seconds, self.runs_command
+        after = commands, arm_seconds, has_command
+        if before != after:
+            self.registry.commands, self.arm_seconds, self.runs_command = after
+        return before != after
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        """The names of the settings that the file has and that are not in force."""
+        named = ("keys", "arm_ms", "notify.command")
+        now = self.registry.commands, self.arm_seconds, self.runs_command
+        return tuple(
+            name for name, own, used in zip(named, self._own, now, strict=True) if own != used
+        )
+
+
+def _with_usual_keys(command: AnyCommand) -> AnyCommand:
+    return next((each for each in COMMANDS if each.id == command.id), command)

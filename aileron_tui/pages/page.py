@@ -17,10 +17,9 @@ from aileron_tui.input.situation import View
 from aileron_tui.pages.asking import Asking
 from aileron_tui.pages.command import availability, no_move, refusal
 from aileron_tui.pages.deciding import Decisions
-from aileron_tui.pages.footer import footer_line
 from aileron_tui.pages.questions import QUESTIONS, ask_links
 from aileron_tui.pages.reading import DocumentReader, TextHandoff
-from aileron_tui.pages.status_line import status_line
+from aileron_tui.pages.status_line import footer_line, status_line
 from aileron_tui.pages.surface import Surface
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import Situation
@@ -449,7 +448,7 @@ class Page(ABC):
         since = self.model.paused_at
         if since is None:
             return ""
-        return words.panels.paused(self.model.registry.key_label("go_on"), clock_minutes(since))
+        return words.bars.paused(self.model.registry.key_label("go_on"), clock_minutes(since))
 
     def _replayed(self) -> str:
         screen = self.model.replayed

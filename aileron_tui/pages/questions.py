@@ -15,7 +15,7 @@ from aileron_tui.pages.command import call_blocked, unless
 from aileron_tui.pages.device_questions import DEVICE, PAIR
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import Situation
-from aileron_tui.words.panels import counted
+from aileron_tui.words.bars import counted
 
 FILTER_LIMIT = 200
 """Characters of a filter."""
@@ -205,14 +205,14 @@ FILTER = Question(
 
 
 def _search_rows(asking: Asking, _: Situation, width: int) -> tuple[Line, ...]:
-    remark = words.panels.matches(*asking.match_counts) if asking.text else ""
+    remark = words.bars.matches(*asking.match_counts) if asking.text else ""
     return bars.panel_question("Search in the document:", remark, width)
 
 
 def _go_to_match(asking: Asking) -> None:
     asking.close()
     if asking.model.search_text:
-        asking.model.say(words.panels.matches(*asking.match_counts), asking.clock.monotonic())
+        asking.model.say(words.bars.matches(*asking.match_counts), asking.clock.monotonic())
 
 
 def _end_search(asking: Asking) -> None:

@@ -158,7 +158,7 @@ class DocumentReader:
         first, last = self.document.rows_in_view
         if not first <= row < last:
             self.document.scroll_rows(row - first - (last - first) // 3)
-        self._model.say(words.panels.matches(*self.match_counts), self._clock.monotonic())
+        self._model.say(words.bars.matches(*self.match_counts), self._clock.monotonic())
 
     @property
     def match_counts(self) -> tuple[int, int]:

@@ -1,5 +1,7 @@
 """The status line, which says what matters most: a fault, what the next key would do, or why not yet."""
 
+from dataclasses import replace
+
 from aileron_core.actions.model import shown_name
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.text import escape
@@ -8,9 +10,10 @@ from aileron_tui.draw.changes import changed_fields
 from aileron_tui.draw.document import session_name
 from aileron_tui.draw.formats import count_recipients
 from aileron_tui.draw.steps import steps_to_run
-from aileron_tui.draw.text import Line, Piece, cell_width, line
+from aileron_tui.draw.text import Line, Piece, Role, cell_width, justify, line
+from aileron_tui.input.commands import VIEWS, AnyCommand, KeyContext
 from aileron_tui.items import SuiteFiles
-from aileron_tui.pages.command import availability
+from aileron_tui.pages.command import Availability, availability
 from aileron_tui.state.model import StatusMessage
 from aileron_tui.state.situation import Situation
 
@@ -189,7 +192,7 @@ def _about_a_file(now: Situation, kind: str, name: str) -> Line:
 def _about_a_call(now: Situation, view: ApprovalView) -> Line:
     key = now.registry.key_label("approve")
     if now.model.paused_at is not None:
-        return (Piece(words.panels.paused_first(now.registry.key_label("go_on"), key), "attn"),)
+        return (Piece(words.bars.paused_first(now.registry.key_label("go_on"), key), "attn"),)
     if now.model.queue.file_changed(now.item):
         return (Piece(words.status.runs_nothing(key), "attn"),)
     does = what_a_yes_does(view)
@@ -219,3 +222,54 @@ def what_a_yes_does(view: ApprovalView) -> str:
     if view.effect == "SEND" and (count := count_recipients(view)):
         return words.status.to_recipients(does, count)
     return does
+
+
+GAP = 3
+"""Blank cells between two keys."""
+
+
+def footer_line(context: KeyContext, now: Situation, width: int) -> Line:
+    """Return the keys that do something now, the recommended one first; `? help` never drops."""
+    tail: Line = ()
+    if context in VIEWS:
+        help_key = Piece(now.registry.key_label("help"), "strong", action="help")
+        tail = line(help_key, Piece(" help", "muted", action="help"), " ")
+    room = width - cell_width(tail) - (2 if tail else 1)
+    parts: Line = (Piece(" "),)
+    keys = [
+        (each.id, tuple(replace(piece, action=each.id) for piece in _key(each, state, now)))
+        for each, state in _ordered(context, now)
+    ]
+    deny = sum(GAP + cell_width(drawn) for id_, drawn in keys if id_ == "deny")
+    for number, (id_, drawn) in enumerate(keys):
+        shown = line(" " * GAP if number else "", *drawn)
+        deny = 0 if id_ == "deny" else deny
+        if cell_width(parts) + cell_width(shown) + (deny if number else 0) > room:
+            if deny:  # it never makes room for another key
+                continue
+            break
+        parts = (*parts, *shown)
+    return justify(parts, tail, width)
+
+
+def _ordered(context: KeyContext, now: Situation) -> list[tuple[AnyCommand, Availability]]:
+    entries = [(each, availability(each, now)) for each in now.registry.footer_order(context)]
+    shown = [(each, state) for each, state in entries if state.shown and each.id != "help"]
+    return sorted(shown, key=lambda entry: _rank(entry[0], now))
+
+
+def _rank(each: AnyCommand, now: Situation) -> int:
+    return each.rank_now(now) if each.rank_now is not None else each.footer_rank or 0
+
+
+def _key(each: AnyCommand, state: Availability, now: Situation) -> Line:
+    label, key_text = each.label_now(now) or each.label, now.registry.key_labels(each)
+    if each.id == now.pressed_once and now.unseen:
+        label = f"{label}, {words.status.unread(now.unseen)}"
+    if state.decides_now:
+        role: Role = "key-danger" if each.ends else "key"
+        return (Piece(f" {key_text} ", role), Piece(f" {label}", "strong"))
+    if each.decides and not state.asks:
+        return (Piece(f" {key_text}  {label}", "muted"),)
+    dots = "…" if each.asks or each.decides else ""
+    return (Piece(key_text, "strong"), Piece(f" {label}{dots}", "muted"))

@@ -16,7 +16,7 @@ from aileron_core.console_port.port import ConsolePort
 from aileron_tui import words
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.input.commands import CommandRegistry
-from aileron_tui.pages.settings_in_force import SettingsInForce
+from aileron_tui.pages.keymap import SettingsInForce
 from aileron_tui.plain.answers import Answers
 from aileron_tui.plain.output import Output
 from aileron_tui.plain.state import PlainState
@@ -183,7 +183,7 @@ class PlainConsole:
         model.close_panel()
         model.forget_first_press()
         state.print_again()
-        self._say(words.panels.locked(model.queue.waiting))
+        self._say(words.bars.locked(model.queue.waiting))
         self._say(words.plain.LOCKED)
         with suppress(SeveralLines):
             if self._terminal.read_line(words.plain.PROMPT, ends) is None:

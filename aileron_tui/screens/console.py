@@ -12,7 +12,9 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from aileron_core.clock import Clock
-from aileron_tui.draw.text import Line
+from aileron_tui import words
+from aileron_tui.draw.bars import centred
+from aileron_tui.draw.text import Line, Piece
 from aileron_tui.messages import (
     CommandRequested,
     DocumentClicked,
@@ -29,10 +31,36 @@ from aileron_tui.pages.surface import Area
 from aileron_tui.pages.waiting import WaitingPage
 from aileron_tui.state.model import Model
 from aileron_tui.terminal.handoff import TerminalHandoff
-from aileron_tui.widgets.document import Document
+from aileron_tui.widgets.document import Document, RowList
 from aileron_tui.widgets.line_input import LineInput, PassphraseField
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines, glyphs_of
-from aileron_tui.widgets.rows import RowList
+
+
+class LockScreen(Screen[None]):
+    """Covers everything. The key that ends it is the application's to take."""
+
+    COMPONENT_CLASSES = ROLE_CLASSES
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self._model = model
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="locked")
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.redraw()
+
+    def redraw(self) -> None:
+        if not self.query("#locked"):
+            return  # an update came between its mounting and that of its lines, or as it closes
+        rows: list[Line] = [
+            (Piece(words.bars.locked(self._model.queue.waiting), "strong"),),
+            (),
+            (Piece(words.bars.LOCKED_KEY, "muted"),),
+        ]
+        self.query_one("#locked", Lines).show(*centred(rows, *self.size))
+
 
 MakePage: TypeAlias = Callable[[Model, Clock, Submit, "ConsoleScreen"], Page]
 

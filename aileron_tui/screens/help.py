@@ -34,20 +34,20 @@ def help_lines(
 
     *width*: in cells. *rest*: the seconds that item and hand rest before a key decides.
     """
-    rows: list[Line] = [(Piece(words.keys.HELP_STANDING, "attn"),)] if warnings else []
+    rows: list[Line] = [(Piece(words.bars.HELP_STANDING, "attn"),)] if warnings else []
     for warning in warnings:
         for number, each in enumerate(wrap(warning, width - MARGIN_CELLS - 2)):
             # Continuation lines are indented, so that a route's text from outside cannot pass for another warning.
             rows.append(line(Piece("  " if number else ""), *each.pieces))
     rows += [()] if warnings else []
-    rows.append((Piece(words.keys.HELP, "fact"),))
+    rows.append((Piece(words.bars.HELP, "fact"),))
     for key, description in _keys(registry, context):
         rows += _row(key, description, width)
     rows.append(())
-    for text in words.keys.help_rest(rest_seconds):
+    for text in words.bars.help_rest(rest_seconds):
         rows += _row("", (Piece(text, "muted"),), width, indent=0)
-    rows += [(), (Piece(words.keys.HELP_SIGNS, "fact"),)]
-    for glyph, text in words.keys.HELP_GLYPHS:
+    rows += [(), (Piece(words.bars.HELP_SIGNS, "fact"),)]
+    for glyph, text in words.bars.HELP_GLYPHS:
         rows += _row(glyph, (Piece(text),), width)
     return tuple((Piece(" "), *row) for row in rows)
 
@@ -59,7 +59,7 @@ def _keys(registry: CommandRegistry, context: KeyContext) -> Iterator[tuple[str,
             if each is views[0]:
                 yield (
                     " ".join(registry.key_label(e.id) for e in views),
-                    (Piece(words.keys.HELP_VIEWS),),
+                    (Piece(words.bars.HELP_VIEWS),),
                 )
         elif each.help:
             decides: Line = (Piece("  decides", "attn"),) if each.decides else ()

@@ -13,12 +13,12 @@ from aileron_tui import words
 from aileron_tui.draw.text import Line, Piece, cell_width, justify, line, truncate
 from aileron_tui.input.commands import AnyCommand, CommandRegistry, KeyContext
 from aileron_tui.pages.command import availability
-from aileron_tui.pages.footer import footer_line
 from aileron_tui.pages.panes import RowsPane
+from aileron_tui.pages.status_line import footer_line
 from aileron_tui.state.situation import Situation
+from aileron_tui.widgets.document import RowList
 from aileron_tui.widgets.line_input import LineInput
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
-from aileron_tui.widgets.rows import RowList
 
 NAME_LIMIT = 60
 """The most characters of a command's name to search for."""
@@ -80,7 +80,7 @@ class PaletteScreen(ModalScreen[str]):
         """Lay out the commands above the line."""
         with Vertical(id="palette"):
             yield RowList(self._rows, id="commands")
-            yield LineInput(id="command", placeholder=words.keys.PALETTE, max_length=NAME_LIMIT)
+            yield LineInput(id="command", placeholder=words.bars.PALETTE, max_length=NAME_LIMIT)
             yield Lines(id="commandkeys")
 
     def on_resize(self, event: events.Resize) -> None:
@@ -92,7 +92,7 @@ class PaletteScreen(ModalScreen[str]):
         footer = footer_line(self.CONTEXT, now, self.size.width)
         if not self._found:
             leave = self._keys.command("palette_leave")
-            message = Piece(f" {words.keys.PALETTE_NONE}   ", "attn")
+            message = Piece(f" {words.bars.PALETTE_NONE}   ", "attn")
             key = Piece(self._keys.key_labels(leave), "strong")
             footer = line(message, key, Piece(f" {leave.label}", "muted"))
         self.query_one("#commandkeys", Lines).show(footer)

@@ -411,7 +411,7 @@ def host_allowed(host: str) -> Line:
 
 
 def everything_stopped(event: EverythingStopped) -> Line:
-    text = words.panels.everything_stopped(event.denied, event.sessions_ended, event.runs_stopped)
+    text = words.bars.everything_stopped(event.denied, event.sessions_ended, event.runs_stopped)
     return (Piece(text, "danger"),)
 
 

@@ -1,7 +1,12 @@
 """Which look and which signs a console starts with: what the person set, else what the terminal says."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES
 
 from aileron_core.errors import FileProblems, Problem
@@ -88,3 +93,19 @@ def choose_glyphs(setting: GlyphSetting, environment: Mapping[str, str], stream:
     if setting == "unicode":
         return Glyphs()
     return Glyphs(ascii=setting == "ascii" or bool(charset), charset=charset)
+
+
+@lru_cache(1024)
+def _without(style: Style) -> Style:
+    return style.without_color
+
+
+class Colourless(LineFilter):
+    """Leaves attributes alone. Textual's own filter for `NO_COLOR` writes `39;49` with each word."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return *segments* without their colours; *background* is the base class's."""
+        return [
+            Segment(text, style if style is None else _without(style), control)
+            for text, style, control in segments
+        ]

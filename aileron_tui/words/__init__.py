@@ -12,8 +12,6 @@ from aileron_tui.words import devices as devices
 from aileron_tui.words import files as files
 from aileron_tui.words import filters as filters
 from aileron_tui.words import item as item
-from aileron_tui.words import keys as keys
-from aileron_tui.words import panels as panels
 from aileron_tui.words import plain as plain
 from aileron_tui.words import refusals as refusals
 from aileron_tui.words import status as status

@@ -1,4 +1,4 @@
-"""The words of the top bar, the banners and the empty screen."""
+"""The words of top bar, banners, questions, lock, search and help; what a question asks stands with it (`pages/questions.py`)."""
 
 from typing import Final
 
@@ -77,3 +77,71 @@ def ready_actions(count: int) -> str:
             "No actions yet. Add some with `aileron init --example` or `aileron action add PATH`."
         )
     return f"{count} {'action is' if count == 1 else 'actions are'} ready for agents."
+
+
+LOCKED: Final = "Locked."
+LOCKED_KEY: Final = "Press any key to show everything again; it does nothing else."
+
+
+def paused(key: str, since: str) -> str:
+    """Return the banner of a pause."""
+    return f"All calls are on hold (since {since}). {key} resumes them."
+
+
+def paused_first(key: str, approve: str) -> str:
+    """Return why nothing can be approved while all calls are held."""
+    return f"Nothing can be approved while calls are on hold. {key} resumes; then press {approve}."
+
+
+def counted(count: int, noun: str) -> str:
+    """Return *count* of what *noun*, a singular, names."""
+    return f"{count} {noun if count == 1 else noun + 's'}"
+
+
+def everything_stopped(denied: int, sessions: int, runs: int) -> str:
+    """Return the report of what stopping everything did."""
+    text = f"{counted(denied, 'call')} denied, {counted(sessions, 'session')} ended"
+    return f"✗ Everything stopped: {text}, {counted(runs, 'run')} stopped."
+
+
+def locked(waiting: int) -> str:
+    """Return the one sentence of a locked console."""
+    return f"{LOCKED} {calls_waiting(waiting)}."
+
+
+def matches(number: int, count: int) -> str:
+    """Return which match of a search is in view."""
+    return f"{number} of {count}" if count else "not found"
+
+
+PALETTE: Final = "every command by name"
+PALETTE_NONE: Final = "No command matches here."
+HELP: Final = "KEYS"
+HELP_STANDING: Final = "WARNINGS"
+HELP_VIEWS: Final = "waiting, activity, audit, actions, sessions"
+HELP_SIGNS: Final = "SIGNS"
+HELP_GLYPHS: Final = (
+    ("●", "waiting, preview fetched"),
+    ("◌", "preview being fetched"),
+    ("○", "waiting without a preview; not connected"),
+    ("▲", "changed, or needs attention"),
+    ("◇", "waiting for the vault or an account"),
+    ("▶", "running"),
+    ("✓", "approved, or done"),
+    ("✗", "denied, failed or refused"),
+    ("–", "expired"),
+    ("←", "withdrawn by its agent"),
+    ("?", "unknown outcome; unverified agent"),
+    ("!", "a file with a problem"),
+    ("┃", "fetched or computed by Aileron"),
+    ("│", "from the audit"),
+    ("┊", "claimed by the agent"),
+)
+
+
+def help_rest(seconds: float) -> tuple[str, str]:
+    """Return when a key counts."""
+    return (
+        "A filled key acts at once; one with … asks first.",
+        f"A key counts once the item and the keyboard have been still for {seconds:g} s.",
+    )

@@ -15,7 +15,7 @@ from aileron_core.console_port.events import (
 from aileron_core.console_port.field_views import PreviewView
 from aileron_core.console_port.intents import Accept, Approve, Deny
 from aileron_tui.draw.text import plain_text
-from aileron_tui.pages.footer import footer_line
+from aileron_tui.pages.status_line import footer_line
 from aileron_tui.widgets.line_input import LineInput
 from tests.screen.driving import NOW, Console, console, mail, resting, short, start
 from tests.support.screens.drawn import situation

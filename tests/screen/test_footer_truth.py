@@ -8,8 +8,8 @@ from aileron_core.console_port.field_views import PreviewView
 from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import VIEWS
 from aileron_tui.pages.command import availability
-from aileron_tui.pages.footer import footer_line
 from aileron_tui.pages.registry import COMMANDS, DEFAULT_REGISTRY
+from aileron_tui.pages.status_line import footer_line
 from aileron_tui.state.situation import Situation
 from tests.screen.driving import NOW, mail, start
 from tests.support.screens.drawn import situation

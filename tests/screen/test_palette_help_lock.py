@@ -12,9 +12,8 @@ from aileron_tui.input.commands import VIEWS
 from aileron_tui.pages.command import availability
 from aileron_tui.pages.keymap import remap_keys
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
-from aileron_tui.screens.console import ConsoleScreen
+from aileron_tui.screens.console import ConsoleScreen, LockScreen
 from aileron_tui.screens.help import help_lines
-from aileron_tui.screens.lock import LockScreen
 from aileron_tui.screens.palette import commands
 from aileron_tui.widgets.line_input import LineInput
 from tests.screen.driving import NOW, console, resting, short, start

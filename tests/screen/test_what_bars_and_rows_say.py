@@ -15,8 +15,8 @@ from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.rows import decided_header, row_lines
 from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.situation import View
-from aileron_tui.pages.footer import footer_line
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.pages.status_line import footer_line
 from aileron_tui.screens.palette import commands
 from aileron_tui.state.filter import call_fields, parse
 from aileron_tui.state.queue import Queue

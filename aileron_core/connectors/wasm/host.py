@@ -25,7 +25,6 @@ from aileron_core.connectors.read_names import OFFER_KEY
 from aileron_core.connectors.wasm.compiler import ModuleCheck
 from aileron_core.connectors.wasm.envelope import MAX_ENVELOPE, Envelope, read_envelope
 from aileron_core.connectors.wasm.invocation import GuestStopped, Invocation
-from aileron_core.connectors.wasm.memory import GuestMemory, unsigned
 from aileron_core.connectors.wasm.wasi import (
     EVENT_BYTES,
     FAULT,
@@ -35,7 +34,9 @@ from aileron_core.connectors.wasm.wasi import (
     SUBSCRIPTION_BYTES,
     SUCCESS,
     VECTOR_BYTES,
+    GuestMemory,
     poll,
+    unsigned,
     write_output,
 )
 from aileron_core.errors import ConnectorRuntimeError, OpFailed

@@ -51,7 +51,7 @@ FORBIDDEN_NAMES = frozenset(
 """Attributes and functions that parse a text, or lead to something that does."""
 FORBIDDEN_KEYWORDS = frozenset({"border_title", "link", "markup", "meta", "tooltip"})
 ONLY_IN: dict[str, frozenset[str]] = {
-    "Segment": frozenset({"widgets/line_view.py", "styles/colourless.py"}),
+    "Segment": frozenset({"widgets/line_view.py", "styles/choosing.py"}),
     "Text": frozenset({"app.py"}),
     "write": frozenset(
         {

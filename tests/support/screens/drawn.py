@@ -18,9 +18,8 @@ from aileron_tui.draw.text import Line, plain_text
 from aileron_tui.draw.times import clock_minutes
 from aileron_tui.input.situation import View
 from aileron_tui.items import Item
-from aileron_tui.pages.footer import footer_line
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
-from aileron_tui.pages.status_line import status_line
+from aileron_tui.pages.status_line import footer_line, status_line
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.document_cache import DocumentCache, LayoutOptions
 from aileron_tui.state.model import Model
@@ -110,7 +109,7 @@ class Drawn:
     @property
     def _paused(self) -> str:
         since = self.model.paused_at
-        return "" if since is None else words.panels.paused("P", clock_minutes(since))
+        return "" if since is None else words.bars.paused("P", clock_minutes(since))
 
     @property
     def rows(self) -> list[str]:
