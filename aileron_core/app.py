@@ -43,10 +43,10 @@ from aileron_core.history.sealing import HistoryKeys
 from aileron_core.home.layout import Home, HomeLock
 from aileron_core.library import removal
 from aileron_core.library.acceptance import load_recorded, named, removals
+from aileron_core.library.acceptances import ProjectTrust
 from aileron_core.library.accepted_settings import POLICY, AcceptedSettings, PolicyInForce
 from aileron_core.library.authenticated_records import AuthenticatedRecords
 from aileron_core.library.home_library import HomeLibrary
-from aileron_core.library.project_trust import ProjectTrust
 from aileron_core.library.removal import FileKind
 from aileron_core.library.session_library import SessionLibrary
 from aileron_core.policy.model import Policy
@@ -66,10 +66,9 @@ from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.recovery import Recovery, restore_claims
 from aileron_core.runs.refusals import RefusedCalls
 from aileron_core.runs.registry import RunRegistry
-from aileron_core.runs.remembered_calls import RememberedCalls
 from aileron_core.runs.sealed_contents import SealedContents
 from aileron_core.runs.store import RunStore
-from aileron_core.runs.tool_rules import ToolRules
+from aileron_core.runs.tool_rules import RememberedCalls, ToolRules
 from aileron_core.runs.undo import UndoService
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry

@@ -20,8 +20,8 @@ from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.registry import RunRegistry
-from aileron_core.runs.remembered_calls import RememberedCall, RememberedCalls
 from aileron_core.runs.store import RunStore
+from aileron_core.runs.tool_rules import RememberedCall, RememberedCalls
 from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
 from aileron_core.storage.database import Database
 

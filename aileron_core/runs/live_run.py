@@ -26,7 +26,7 @@ from aileron_core.runs.digest import (
 )
 from aileron_core.runs.interfaces import ResolvedAction
 from aileron_core.runs.model import Progress, RunRecord, args_hash
-from aileron_core.runs.preview.plan import plan_preview
+from aileron_core.runs.preview.resolve import plan_preview
 from aileron_core.runs.transitions import FINAL, RunState
 from aileron_core.sessions.model import Session
 from aileron_core.tracing.spans import NO_SPAN, Span

@@ -1,13 +1,17 @@
-"""What the rules say of a call of a built-in tool, from what its session's worker knows about it."""
+"""What the rules say of a call of a built-in tool, from what its session's worker knows about it.
+
+And the calls that a person approved for the rest of their session.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from aileron_core.actions.model import Action
 from aileron_core.canonical import JsonObject, in_utf8
+from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import Connector, Limits, OpResult
 from aileron_core.errors import (
     AileronError,
@@ -21,7 +25,52 @@ from aileron_core.policy.evaluate import evaluate, hidden_paths
 from aileron_core.policy.model import COMMAND, WRITING, Facts, Rehearsal, Rule, Verdict
 from aileron_core.runs.interfaces import ResolvedAction
 from aileron_core.runs.model import args_hash
-from aileron_core.runs.remembered_calls import RememberedCalls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RememberedCall:
+    """A person's yes to a call and to those equal to it."""
+
+    run_id: str
+    """The run that they saw."""
+    at: float
+    """Epoch seconds."""
+    place: str
+    """`Facts.place`: an equal call whose path leads elsewhere by then is another call."""
+
+    @property
+    def allowed_by(self) -> str:
+        """What the record of a later run says."""
+        return f"a person's A at {rfc3339(self.at)}"
+
+
+@dataclass(slots=True)
+class RememberedCalls:
+    """By session, action and SHA-256 of the arguments (`LiveRun.args_sha256`, which is not keyed).
+
+    They stand in for a person's yes alone: whoever asks `covers` looks at the rules that deny first.
+    """
+
+    _calls: dict[str, dict[tuple[str, str], RememberedCall]] = field(
+        default_factory=dict[str, dict[tuple[str, str], RememberedCall]]
+    )
+
+    def add(self, session_id: str, action: str, args_sha256: str, call: RememberedCall) -> None:
+        self._calls.setdefault(session_id, {})[action, args_sha256] = call
+
+    def covers(
+        self, session_id: str, action: str, args_sha256: str, *, place: str
+    ) -> RememberedCall | None:
+        """Return the yes that covers a call; None if there is none."""
+        yes = self._calls.get(session_id, {}).get((action, args_sha256))
+        return yes if yes is not None and yes.place == place else None
+
+    def forget(self, session_id: str, action: str, args_sha256: str) -> None:
+        self._calls.get(session_id, {}).pop((action, args_sha256), None)
+
+    def forget_session(self, session_id: str) -> None:
+        self._calls.pop(session_id, None)
+
 
 _LIMITS = Limits(wall_seconds=15.0)
 _OF_THE_KERNEL = (PurePosixPath("/proc"), PurePosixPath("/sys"))

@@ -20,8 +20,12 @@ from aileron_core.runs.digest import preview_digest
 from aileron_core.runs.executor import Executor
 from aileron_core.runs.interfaces import GateSettings, Library
 from aileron_core.runs.live_run import LiveRun, PreviewChange, PreviewResult
-from aileron_core.runs.preview.plan import PreviewPlan, plan_preview
-from aileron_core.runs.preview.resolve import resolve_fields, without_made_anew
+from aileron_core.runs.preview.resolve import (
+    PreviewPlan,
+    plan_preview,
+    resolve_fields,
+    without_made_anew,
+)
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunState
 

@@ -1,4 +1,4 @@
-"""What a person is shown of a preview's answer (fields, gist, `n/a`), of a call's arguments, and of what changed.
+"""Which op a preview asks; what a person is shown of its answer, of a call's arguments, and of what changed.
 
 Pure: values in, values out. The texts are as the service and the agent wrote them; who draws them
 passes them through `aileron_core.text`.
@@ -15,9 +15,41 @@ from aileron_core.actions.interpolate import (
     whole_argument,
 )
 from aileron_core.actions.json_paths import JsonPath, Matches, find, is_array
-from aileron_core.actions.model import Action, Preview
+from aileron_core.actions.model import Action, ConnectorRequirement, Preview
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.console_port.field_views import FieldView, ValueShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewPlan:
+    """One read-only call that shows what an action will really touch."""
+
+    connector: ConnectorRequirement
+    op: str
+    args: dict[str, Json]
+
+
+def plan_preview(
+    action: Action, args: JsonObject, outputs: JsonObject | None = None
+) -> PreviewPlan | None:
+    """Return what to ask of the service about *action* with *args* (checked), or None without a preview.
+
+    The connector is the one of the first step. Before the run, the op's arguments come from the call
+    alone; after it also from the steps' *outputs*, where the action file has `read_back`.
+
+    Raises:
+        MissingValue: a step's output has no value at the path that `read_back` names.
+    """
+    preview = action.approval.preview
+    if preview is None or not action.steps:
+        return None
+    requirement = action.requirement(action.steps[0].connector)
+    if requirement is None:
+        return None
+    template = preview.args if outputs is None or preview.read_back is None else preview.read_back
+    filled = interpolate(template, args, outputs or {}, declared=action.input_names)
+    return PreviewPlan(connector=requirement, op=preview.op, args=filled)
+
 
 MAX_OTHER_PATHS = 50
 NOT_AVAILABLE = "n/a"

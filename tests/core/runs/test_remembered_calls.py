@@ -9,7 +9,7 @@ from aileron_core.console_port.intents import Approve
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.runs import live_run
-from aileron_core.runs.remembered_calls import RememberedCall
+from aileron_core.runs.tool_rules import RememberedCall
 from tests.support.core_harness import DRAFT, Core, Mailbox, writes
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from aileron_core.actions.model import Action, Approval, ConnectorRequirement, Input, Preview, Step
-from aileron_core.runs.preview.plan import PreviewPlan, plan_preview
+from aileron_core.runs.preview.resolve import PreviewPlan, plan_preview
 
 MAIL = ConnectorRequirement(
     fqn="hub://a/mail", version="1.0.0", hash="sha256:a", capabilities=("x",)
