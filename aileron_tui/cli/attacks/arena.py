@@ -5,14 +5,18 @@ processes. The person is here, too: what they see, and the only way in which the
 """
 
 import contextlib
+import fcntl
 import json
 import logging
 import os
+import pty
 import secrets
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
+import termios
 import threading
 from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from contextlib import ExitStack
@@ -41,6 +45,13 @@ APPROVALS: Final = "/v1/action-approvals"
 RUN: Final = "POST /v1/actions/send-draft/run"
 CALL: Final = {"args": {"draft_id": EXAMPLE_DRAFT}}
 LOCK: Final[tuple[str, object]] = ("POST /v1/intents", {"LockVault": {}})
+HELLO: Final[dict[str, object]] = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
+    },
+}  # fmt: skip
+"""What an MCP client begins with."""
 HOSTILE: Final = "\x1b]52;c;YXR0YWNr\x07\x1b]0;attack\x07\u202e"
 """A clipboard write, a title, text turned round: in the draft's text."""
 _SECONDS: Final = 30.0
@@ -84,6 +95,41 @@ def must(holds: object, otherwise: str) -> None:
     """Raise `BrokeError` with *otherwise* unless *holds*."""
     if not holds:
         raise BrokeError(otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A process on a pseudo-terminal: its end, the person's end, and all that was printed there."""
+
+    process: subprocess.Popen[bytes]
+    own: int
+    keyboard: int
+    printed: bytearray
+
+
+@contextlib.contextmanager
+def at_terminal(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Generator[Terminal]:
+    """Run *command* on a terminal of 140 cells, and kill it at the end."""
+    keyboard, own = pty.openpty()
+    fcntl.ioctl(keyboard, termios.TIOCSWINSZ, struct.pack("4H", 40, 140, 0, 0))
+    process = subprocess.Popen(
+        command, cwd=cwd, env={**os.environ, **env}, stdin=own, stdout=own, stderr=own, start_new_session=True
+    )  # fmt: skip
+    printed = bytearray()
+    threading.Thread(target=_drain, args=(keyboard, printed), daemon=True).start()
+    try:
+        yield Terminal(process, own, keyboard, printed)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(own)
+
+
+def _drain(keyboard: int, printed: bytearray) -> None:
+    with contextlib.suppress(OSError):
+        while data := os.read(keyboard, 65536):
+            printed += data
+    os.close(keyboard)
 
 
 @contextlib.contextmanager
@@ -305,11 +351,15 @@ class Arena:
             must(secret not in self.heard, f"the {what} was read")
 
 
-@dataclass(frozen=True, slots=True)
 class Attack:
-    """One attack: its name, what it tries, and the function that tries it."""
+    """One attack: its name, what it tries, and the function that tries it, with what it is given besides the arena.
 
-    name: str
-    tries: str
-    run: Callable[[Arena], str]
-    """Returns what stopped it; raises `BrokeError` where nothing did, `SkippedError` where it cannot be tried."""
+    The function returns what stopped it; it raises `BrokeError` where nothing did, `SkippedError` where
+    it cannot be tried.
+    """
+
+    def __init__(
+        self, name: str, tries: str, run: Callable[..., str], *given: Any, **named: Any
+    ) -> None:
+        self.name, self.tries = name, tries
+        self.run: Callable[[Arena], str] = lambda arena: run(arena, *given, **named)

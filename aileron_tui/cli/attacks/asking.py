@@ -1,7 +1,6 @@
 """Attacks in which an agent gives itself the answer that only a person may give."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final
 
 from aileron_core.clock import SystemClock
@@ -10,6 +9,7 @@ from aileron_core.ids import new_approval_id, new_token
 from aileron_tui.cli.attacks.arena import (
     APPROVALS,
     CALL,
+    HELLO,
     LOCK,
     RUN,
     Arena,
@@ -56,13 +56,10 @@ def _over_mcp(arena: Arena) -> str:
 def mcp(arena: Arena, method: str, **params: Any) -> Any:
     """Return the answer to one MCP request of a client that the server has greeted."""
     token, accept = arena.agent["token"], "Accept: application/json, text/event-stream"
-    client = {"name": "x", "version": "1"}
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    opened = arena.ask("POST /mcp", message, accept, token=token)
+    opened = arena.ask("POST /mcp", HELLO, accept, token=token)
     session = [each for each in opened.head.split("\r\n") if each.startswith("mcp-session-id:")]
     must(session, f"MCP did not open ({opened.status})")
-    message |= {"method": method, "params": params}
+    message = {**HELLO, "method": method, "params": params}
     return arena.ask("POST /mcp", message, accept, *session, token=token).json
 
 
@@ -198,17 +195,13 @@ def _change_after_the_look(arena: Arena) -> str:
     return "nothing was sent, and the call waits again with the difference"
 
 
-def _decides(token: str, way: Way, status: int) -> Any:
-    return partial(_decide, token=token, way=way, status=status)
-
-
 ATTACKS = (
-    Attack("approve-as-agent", "An agent approves its own call with its session's token.", _decides("token", "port", 403)),
-    Attack("approve-as-anybody", "A program on this machine approves a call without a token.", _decides("", "port", 401)),
+    Attack("approve-as-agent", "An agent approves its own call with its session's token.", _decide, "token", "port", 403),
+    Attack("approve-as-anybody", "A program on this machine approves a call without a token.", _decide, "", "port", 401),
     Attack("approve-by-gateway", "An agent approves and calls with the token of its model traffic.", _through_the_gateway),
-    Attack("approve-by-home-socket", "A program of your account approves a call over the home's socket.", _decides("", "home", 401)),
-    Attack("approve-as-command-line", "An agent brings its token to the home's socket, to be taken for you.", _decides("token", "home", 403)),
-    Attack("approve-by-session-socket", "A sandboxed agent approves a call over its session's socket.", _decides("", "own", 403)),
+    Attack("approve-by-home-socket", "A program of your account approves a call over the home's socket.", _decide, "", "home", 401),
+    Attack("approve-as-command-line", "An agent brings its token to the home's socket, to be taken for you.", _decide, "token", "home", 403),
+    Attack("approve-by-session-socket", "A sandboxed agent approves a call over its session's socket.", _decide, "", "own", 403),
     Attack("approve-by-mcp", "An agent looks for an MCP tool that approves, and calls names it could have.", _over_mcp),
     Attack("intents-that-decide", "A program of your account sends the console's own commands to the home's socket.", _intents_that_decide),
     Attack("your-commands", "An agent locks the vault, removes files and opens sessions, as your command line can.", _commands_of_yours),

@@ -4,20 +4,16 @@ import contextlib
 import fcntl
 import json
 import os
-import pty
 import secrets
 import socket
-import subprocess
 import sys
 import termios
-import threading
-from collections.abc import Callable, Generator
-from functools import partial
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Final
 
 from aileron_core.containment.programs import own_interpreter
-from aileron_tui.cli.attacks.arena import Arena, Attack, SkippedError, eventually, must
+from aileron_tui.cli.attacks.arena import Arena, Attack, SkippedError, at_terminal, eventually, must
 
 _IN_FRONT: Final = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 _HOSTILE: Final = {
@@ -55,54 +51,28 @@ class _Launch:
             "approval": arena.approval, "home": str(arena.home.path), "socket": str(arena.home.socket),
             "pid": os.getpid(), "abstract": abstract, "canary": str(self.canary),
         }  # fmt: skip
-        env = {**os.environ, **self._env, **_HOSTILE, "CODEX_API_KEY": json.dumps(given)}
+        env = {**self._env, **_HOSTILE, "CODEX_API_KEY": json.dumps(given)}
         aileron = [sys.executable, "-I", "-m", "aileron_tui.cli", "--home", str(arena.home.path)]
-        command = [
-            sys.executable,
-            "-I",
-            "-c",
-            _IN_FRONT,
-            *aileron,
-            "launch",
-            "codex",
-            "--builtins",
-            "--no-gateway",
-        ]
-        said: list[bytes] = []
-        ours, terminal = pty.openpty()
+        launch = [*aileron, "launch", "codex", "--builtins", "--no-gateway"]
+        command = [sys.executable, "-I", "-c", _IN_FRONT, *launch]
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(f"\0{abstract}")
             listener.listen()
-            process = subprocess.Popen(
-                command, cwd=self.project, env=env, stdin=terminal, stdout=terminal, stderr=terminal,
-                start_new_session=True,
-            )  # fmt: skip
-            threading.Thread(target=_drain, args=(ours, said), daemon=True).start()
-            try:
-                eventually(lambda: self._is_shown(arena) or process.poll() is not None, 60)
+            with at_terminal(command, self.project, env) as terminal:
+                ended = terminal.process.poll
+                eventually(lambda: self._is_shown(arena) or ended() is not None, 60)
                 self.changed = (self.project / "rehearsed.txt").exists()
                 (self.project / "go").touch()
-                process.wait(60)
-            finally:
-                process.kill()
-                process.wait()
-            self.typed = _unread(terminal)
-            os.close(terminal)
+                terminal.process.wait(60)
+                self.typed = _unread(terminal.own)
         if not (self.project / "found.json").exists():
-            text = " ".join(b"".join(said).decode("utf-8", "replace").split())
+            text = " ".join(terminal.printed.decode("utf-8", "replace").split())
             raise SkippedError(f"the launch did not start its agent: {text[-300:]}")
 
     def _is_shown(self, arena: Arena) -> bool:
         views = [each for each in tuple(arena.views.values()) if each.action == "builtin.bash"]
         self.shown = " ".join(field.value for view in views for field in view.preview.fields)
         return bool(self.shown)
-
-
-def _drain(terminal: int, said: list[bytes]) -> None:
-    with contextlib.suppress(OSError):
-        while data := os.read(terminal, 65536):
-            said.append(data)
-    os.close(terminal)
 
 
 def _unread(terminal: int) -> int:
@@ -122,7 +92,7 @@ def _launch(arena: Arena) -> Generator[_Launch]:
     yield _Launch(arena)
 
 
-def _could(arena: Arena, names: tuple[str, ...], held: str) -> str:
+def _could(arena: Arena, *names: str, held: str) -> str:
     found = arena.once(_launch).found
     could = [name for name in names if found[name]]
     must(not could, f"it could: {', '.join(could)}")
@@ -136,17 +106,12 @@ def _in_shell(arena: Arena) -> str:
 
 def _git(arena: Arena) -> str:
     launch = arena.once(_launch)
-    must(
-        "fsmonitor" not in (launch.project / ".git" / "config").read_text("utf-8"),
-        "your repository has its settings",
-    )
-    must(
-        not (launch.project / ".git" / "hooks" / "post-checkout").exists(),
-        "your repository has its hook",
-    )
+    git = launch.project / ".git"
+    must("fsmonitor" not in (git / "config").read_text("utf-8"), "your repository has its settings")
+    must(not (git / "hooks" / "post-checkout").exists(), "your repository has its hook")
     must(not launch.canary.exists(), "your git ran its program")
     return _could(
-        arena, ("move .git away",), "its repository is a private one, and yours has neither"
+        arena, "move .git away", held="its repository is a private one; yours has neither"
     )
 
 
@@ -167,18 +132,14 @@ def _rehearsal(arena: Arena) -> str:
     return "it ran on a copy, and ended with it"
 
 
-def _none_of(*names: str, held: str) -> Callable[[Arena], str]:
-    return partial(_could, names=names, held=held)
-
-
 ATTACKS = (
-    Attack("sandbox-decides", "A sandboxed agent decides and opens sessions over the socket that it has.", _none_of("decide", "read the status", "open a session", held="the socket is its session's, and refuses that")),
-    Attack("sandbox-home", "A sandboxed agent opens Aileron's home, its socket, and your keys.", _none_of("see the home", "use the home's socket", "see an SSH key", held="they do not exist there")),
-    Attack("sandbox-console", "A sandboxed agent reads or signals the console's process.", _none_of("see the console", "signal the console", held="it has processes of its own")),
-    Attack("sandbox-environment", "A sandboxed agent reads secrets of your environment and of the kernel's keyrings.", _none_of("read the environment", "read keys", held="it gets variables by a list, and no keyring")),
-    Attack("sandbox-abstract", "A sandboxed agent connects to an abstract socket, as X11 and input methods have.", _none_of("use an abstract socket", held="the kernel refuses it")),
+    Attack("sandbox-decides", "A sandboxed agent decides and opens sessions over the socket that it has.", _could, "decide", "read the status", "open a session", held="the socket is its session's, and refuses that"),
+    Attack("sandbox-home", "A sandboxed agent opens Aileron's home, its socket, and your keys.", _could, "see the home", "use the home's socket", "see an SSH key", held="they do not exist there"),
+    Attack("sandbox-console", "A sandboxed agent reads or signals the console's process.", _could, "see the console", "signal the console", held="it has processes of its own"),
+    Attack("sandbox-environment", "A sandboxed agent reads secrets of your environment and of the kernel's keyrings.", _could, "read the environment", "read keys", held="it gets variables by a list, and no keyring"),
+    Attack("sandbox-abstract", "A sandboxed agent connects to an abstract socket, as X11 and input methods have.", _could, "use an abstract socket", held="the kernel refuses it"),
     Attack("sandbox-shell", "A sandboxed agent pushes a command into the terminal, for your shell to run.", _in_shell),
-    Attack("sandbox-leaving", "A sandboxed agent makes namespaces and mounts, and writes system files.", _none_of("make a namespace", "mount", "write the system", "write a kernel setting", held="the kernel refuses it")),
+    Attack("sandbox-leaving", "A sandboxed agent makes namespaces and mounts, and writes system files.", _could, "make a namespace", "mount", "write the system", "write a kernel setting", held="the kernel refuses it"),
     Attack("git-settings", "A sandboxed agent writes git settings and hooks, for your next `git status` and `checkout`.", _git),
     Attack("files-left", "A sandboxed agent leaves `.envrc`, servers and hooks for your tools and the next launch.", _left),
     Attack("rehearsal", "A command writes into the project while it is rehearsed for you, and leaves a process.", _rehearsal),

@@ -1,8 +1,6 @@
 """Attacks by a program of your account on the home's rows and files, under the core that uses them."""
 
 import contextlib
-from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from aileron_core.audit.read import verify_home
@@ -22,7 +20,7 @@ _PLANTED: Final = (
 )
 
 
-def _approving_rows(arena: Arena, statements: tuple[str, ...]) -> str:
+def _approving_rows(arena: Arena, *statements: str) -> str:
     arena.sql(*statements)
     arena.check()
     with arena.restarted():
@@ -117,9 +115,9 @@ def _machine_code(arena: Arena) -> str:
     with arena.restarted():
         pass  # it is kept from the first start with a vault on
     folder = arena.home.path / "store" / "compiled"
-    if not eventually(lambda: any(folder.glob("*"))):
+    if not eventually(lambda: any(folder.glob("*.cwasm"))):
         raise TimeoutError
-    (path,) = folder.glob("*")
+    (path,) = folder.glob("*.cwasm")
     spoilt = path.read_bytes().replace(b"\0", b"\1", 1)
     with arena.restarted():
         path.write_bytes(spoilt)
@@ -157,13 +155,9 @@ def _record(arena: Arena, statement: str) -> str:
     return "`aileron audit verify` names it"
 
 
-def _records(statement: str) -> Callable[[Arena], str]:
-    return partial(_record, statement=statement)
-
-
 ATTACKS = (
-    Attack("approve-by-row", "The waiting call's row is set to approved.", partial(_approving_rows, statements=(_APPROVES,))),
-    Attack("row-of-a-call", "A call that nobody made is written into the database as approved.", partial(_approving_rows, statements=_PLANTED)),
+    Attack("approve-by-row", "The waiting call's row is set to approved.", _approving_rows, _APPROVES),
+    Attack("row-of-a-call", "A call that nobody made is written into the database as approved.", _approving_rows, *_PLANTED),
     Attack("other-arguments", "The call's row gets other arguments after you looked and before you approve.", _other_arguments),
     Attack("trigger", "A trigger in the database approves each call as the core writes it.", _trigger),
     Attack("row-of-a-session", "A token of the attacker's own is written into the rows of sessions.", _session_row),
@@ -174,6 +168,6 @@ ATTACKS = (
     Attack("machine-code", "A connector's compiled code is changed where it is kept between two starts.", _machine_code),
     Attack("planted-rules", "Rules that allow every change of a file are put into `policy.toml`.", _rules),
     Attack("edited-settings", "`config.toml` leads model traffic with your key to another server.", _settings),
-    Attack("rewritten-record", "Records of the audit are rewritten.", _records("UPDATE audit SET body = replace(body, 'send-draft', 'get-draft')")),
-    Attack("cut-record", "The last records of the audit are cut off.", _records("DELETE FROM audit WHERE seq > (SELECT max(seq) - 2 FROM audit)")),
+    Attack("rewritten-record", "Records of the audit are rewritten.", _record, "UPDATE audit SET body = replace(body, 'send-draft', 'get-draft')"),
+    Attack("cut-record", "The last records of the audit are cut off.", _record, "DELETE FROM audit WHERE seq > (SELECT max(seq) - 2 FROM audit)"),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Final
 
 from aileron_core.errors import AileronError, ConsoleUnavailable
 from aileron_core.home.client import HomeClient
-from aileron_tui.cli.attacks.arena import Arena, Attack, BrokeError, must
+from aileron_tui.cli.attacks.arena import HELLO, Arena, Attack, BrokeError, must
 from aileron_tui.cli.runtime import core_thread
 
 _LISTENS: Final = """
@@ -59,17 +59,9 @@ def _impostor(arena: Arena, where: str = "", real: int = 0) -> Generator[str]:
 
 def _relay(arena: Arena, **env: str) -> None:
     """Have an agent's relay, which holds its token, look for the console."""
-    client = {"name": "x", "version": "1"}
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    env = {
-        "AILERON_HOME": str(arena.home.path),
-        "AILERON_URL": "",
-        "AILERON_WAIT_SECONDS": "0.3",
-        **env,
-    }
-    env["AILERON_TOKEN"] = arena.agent["token"]
-    arena.run([sys.executable, "-I", "-m", "aileron_mcp.relay"], f"{json.dumps(asked)}\n", env=env)
+    env = {"AILERON_URL": "", "AILERON_TOKEN": arena.agent["token"], **env}
+    env |= {"AILERON_HOME": str(arena.home.path), "AILERON_WAIT_SECONDS": "0.3"}
+    arena.run([sys.executable, "-I", "-m", "aileron_mcp.relay"], f"{json.dumps(HELLO)}\n", env=env)
 
 
 def _unlock(arena: Arena) -> bool:

@@ -1,18 +1,12 @@
 """Attacks on the keys of a real console, on a pseudo-terminal of its own: typed ahead, pasted, held down."""
 
 import contextlib
-import fcntl
 import os
-import pty
 import signal
 import sqlite3
-import struct
-import subprocess
 import sys
-import termios
 import threading
 from collections.abc import Generator
-from functools import partial
 from typing import Any, Final
 
 from aileron_core.clock import SystemClock
@@ -26,6 +20,8 @@ from aileron_tui.cli.attacks.arena import (
     Arena,
     Attack,
     SkippedError,
+    Terminal,
+    at_terminal,
     eventually,
     must,
 )
@@ -57,27 +53,15 @@ _REST: Final = 0.3
 class _Desk:
     """A console on a pseudo-terminal, with a home of its own, and an agent whose call waits there."""
 
-    def __init__(self, arena: Arena, keyboard: int, terminal: int) -> None:
-        self.marker, self.drawn, self._keyboard = arena.marker.encode(), b"", keyboard
-        self._home = Home(arena.folder / "desk")
-        self._home.prepare()
-        add_example(self._home)
-        command = [*CONSOLE, "console", "--accept-installed", "--home", str(self._home.path)]
-        self.process = subprocess.Popen(
-            [*command, "--route", arena.route], stdin=terminal, stdout=terminal, stderr=terminal,
-            start_new_session=True, cwd=arena.folder, env={**os.environ, **_ENV},
-        )  # fmt: skip
-        threading.Thread(target=self._read, daemon=True).start()
+    def __init__(self, arena: Arena, home: Home, terminal: Terminal) -> None:
+        self.marker, self._home = arena.marker.encode(), home
+        self.process, self.drawn = terminal.process, terminal.printed
+        self._keyboard = terminal.keyboard
         if not eventually(lambda: self._home.daemon_file.exists() and self.drawn):
             raise TimeoutError
         self._agent, self._approval = HomeClient(self._home.path), ""
         session = {"agent": "attacker", "cwd": str(arena.folder)}
         self._token = self._agent.request("POST", "/v1/sessions", session)[1]["token"]
-
-    def _read(self) -> None:
-        with contextlib.suppress(OSError):
-            while data := os.read(self._keyboard, 65536):
-                self.drawn += data
 
     def take_back(self) -> None:
         """Have the agent withdraw its call, so that none waits."""
@@ -124,18 +108,12 @@ class _Desk:
 
 @contextlib.contextmanager
 def _desk(arena: Arena) -> Generator[_Desk]:
-    keyboard, terminal = pty.openpty()
-    fcntl.ioctl(keyboard, termios.TIOCSWINSZ, struct.pack("4H", 40, 140, 0, 0))
-    desk = None
-    try:
-        desk = _Desk(arena, keyboard, terminal)
-        yield desk
-    finally:
-        if desk is not None:
-            desk.process.kill()
-            desk.process.wait()
-        os.close(terminal)
-        os.close(keyboard)
+    home = Home(arena.folder / "desk")
+    home.prepare()
+    add_example(home)
+    command = [*CONSOLE, "console", "--accept-installed", "--home", str(home.path)]
+    with at_terminal([*command, "--route", arena.route], arena.folder, _ENV) as terminal:
+        yield _Desk(arena, home, terminal)
 
 
 def _typed(arena: Arena, keys: tuple[bytes, ...], held: str) -> str:
@@ -182,10 +160,10 @@ def _escapes(arena: Arena) -> str:
 
 _NO_KEYS: Final = "they are no keys of a person's"
 ATTACKS = (
-    Attack("keys-by-variables", "A folder's settings set variables that press keys in the console.", partial(_typed, keys=(), held="the console drops them")),
+    Attack("keys-by-variables", "A folder's settings set variables that press keys in the console.", _typed, (), "the console drops them"),
     Attack("typed-ahead", "Keys wait in the terminal while the console stands still and a call arrives.", _typed_ahead),
     Attack("key-held-down", "You hold the key that approves, in another program as you think, while a call arrives.", _held_down),
-    Attack("pasted-text", "A text with keys that approve is pasted into the terminal, marked as pasted or not.", partial(_typed, keys=_PASTED, held=_NO_KEYS)),
-    Attack("terminal-answers", "A program makes the terminal answer questions, with keys that approve in the answers.", partial(_typed, keys=_ANSWERED, held=_NO_KEYS)),
+    Attack("pasted-text", "A text with keys that approve is pasted into the terminal, marked as pasted or not.", _typed, _PASTED, _NO_KEYS),
+    Attack("terminal-answers", "A program makes the terminal answer questions, with keys that approve in the answers.", _typed, _ANSWERED, _NO_KEYS),
     Attack("escapes-in-a-preview", "What the service says would write your clipboard, set the title and turn text round.", _escapes),
 )  # fmt: skip

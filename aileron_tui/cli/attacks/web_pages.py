@@ -1,8 +1,5 @@
 """Attacks by a web page in your browser. Each brings a session's token, so that only its being a page is refused."""
 
-from functools import partial
-from typing import Any
-
 from aileron_core.clock import SystemClock
 from aileron_core.ids import new_approval_id
 from aileron_tui.cli.attacks.arena import CALL, RUN, Arena, Attack, must
@@ -30,12 +27,8 @@ def _whole_address(arena: Arena) -> str:
 
 
 def _form(arena: Arena) -> str:
-    for media in (
-        "text/plain",
-        "application/x-www-form-urlencoded",
-        "multipart/form-data; boundary=x",
-        "",
-    ):
+    form = ("application/x-www-form-urlencoded", "multipart/form-data; boundary=x")
+    for media in ("text/plain", *form, ""):
         arena.refused((400,), RUN, CALL, f"Content-Type: {media}", token=arena.other["token"])
     return "only JSON is read"
 
@@ -81,22 +74,14 @@ def _review_api(arena: Arena) -> str:
     return "nothing without a link from the console, and a signature by the key that you confirmed"
 
 
-def _with(*headers: str) -> Any:
-    return partial(_with_headers, headers=headers)
-
-
-def _with_headers(arena: Arena, headers: tuple[str, ...]) -> str:
-    return _refused(arena, *headers)
-
-
 ATTACKS = (
-    Attack("page-of-a-site", "A web site sends requests to the console.", _with("Origin: https://evil.example")),
-    Attack("page-of-another-port", "A page of a development server on this machine sends requests to the console.", _with("Origin: http://127.0.0.1:3000")),
-    Attack("page-of-the-console", "A page that seems to be the console's own calls actions.", _with("Origin: http://127.0.0.1:PORT")),
-    Attack("page-without-origin", "A page in a sandboxed frame, with the origin `null`, sends requests.", _with("Origin: null")),
-    Attack("two-origins", "A request has two origins, one of them the console's own.", _with("Origin: http://127.0.0.1:PORT", "Origin: null")),
-    Attack("rebound-name", "A site's name is made to lead to this machine (DNS rebinding).", _with("Host: evil.example:PORT")),
-    Attack("two-hosts", "A request names two servers, so that two readers of it see different ones.", _with("Host: 127.0.0.1:PORT", "Host: evil.example")),
+    Attack("page-of-a-site", "A web site sends requests to the console.", _refused, "Origin: https://evil.example"),
+    Attack("page-of-another-port", "A page of a development server on this machine sends requests to the console.", _refused, "Origin: http://127.0.0.1:3000"),
+    Attack("page-of-the-console", "A page that seems to be the console's own calls actions.", _refused, "Origin: http://127.0.0.1:PORT"),
+    Attack("page-without-origin", "A page in a sandboxed frame, with the origin `null`, sends requests.", _refused, "Origin: null"),
+    Attack("two-origins", "A request has two origins, one of them the console's own.", _refused, "Origin: http://127.0.0.1:PORT", "Origin: null"),
+    Attack("rebound-name", "A site's name is made to lead to this machine (DNS rebinding).", _refused, "Host: evil.example:PORT"),
+    Attack("two-hosts", "A request names two servers, so that two readers of it see different ones.", _refused, "Host: 127.0.0.1:PORT", "Host: evil.example"),
     Attack("other-names", "The console is reached by other names of this machine than its exact address.", _other_names),
     Attack("whole-address", "A request has the console's address in its first line, and another in its Host.", _whole_address),
     Attack("form-of-a-page", "A page posts a form, about which a browser asks nobody.", _form),
