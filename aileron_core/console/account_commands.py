@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from aileron_core.console.account_views import account_view, user_view
 from aileron_core.console_port.account_intents import (
     AccountIntent,
     BeginLogin,
@@ -24,7 +23,7 @@ from aileron_core.console_port.account_views import (
     LoginView,
 )
 from aileron_core.console_port.events import CoreEvent, LibraryUpdated, VaultStatus
-from aileron_core.credentials.accounts import credential_users, find_user
+from aileron_core.credentials.accounts import account_view, credential_users, find_user, user_view
 from aileron_core.credentials.authorization import AuthorizationService
 from aileron_core.credentials.binding import Binding
 from aileron_core.credentials.bindings import BindingService

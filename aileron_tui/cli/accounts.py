@@ -15,7 +15,6 @@ import click
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.manifest import hosts_of_region
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console.account_views import account_view
 from aileron_core.console_port.account_intents import (
     BeginLogin,
     BindAccount,
@@ -35,7 +34,7 @@ from aileron_core.console_port.account_views import (
     ModelKeyView,
 )
 from aileron_core.console_port.codec import to_json
-from aileron_core.credentials.accounts import credential_users, find_user
+from aileron_core.credentials.accounts import account_view, credential_users, find_user
 from aileron_core.credentials.binding import CredentialUser, binding_name
 from aileron_core.credentials.model_keys import check_base_url
 from aileron_core.errors import Conflict, InvalidRequest, NotFound
