@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Required, TypeAlias, TypedDict, Unpack
 
 from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject
@@ -229,8 +229,7 @@ class Connector(Protocol):
         Args:
             args: its arguments, already interpolated.
             read_only: a preview: only GET, HEAD and accepted reads by POST are sent; anything else
-                is
-                `capability_denied`.
+                is `capability_denied`.
             accepted_reads: what a person accepted as reads by POST, as `posted_reads` names it.
             credential: added to the requests that name its kind, and removed from every answer.
             on_request: called (from any thread) just before the first byte of each request may be
@@ -242,6 +241,57 @@ class Connector(Protocol):
             asyncio.CancelledError: the call was cancelled; by then the guest has been stopped.
         """
         ...
+
+
+class CallOptions(TypedDict, total=False):
+    """The arguments of `Connector.call` that a connector around another one passes on."""
+
+    limits: Required[Limits]
+    read_only: bool
+    accepted_reads: Collection[str]
+    credential: Credential | None
+    on_request: Callable[[], None] | None
+    stop: "StopRequest | None"
+
+
+class WrappedConnector:
+    """A connector that is *inner*, but for what a subclass does otherwise."""
+
+    def __init__(self, inner: Connector) -> None:
+        self.inner = inner
+
+    @property
+    def identity(self) -> ConnectorIdentity:
+        return self.inner.identity
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return self.inner.hosts
+
+    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
+        return self.inner.hosts_for(args)
+
+    @property
+    def credential_requirement(self) -> CredentialRequirement | None:
+        return self.inner.credential_requirement
+
+    @property
+    def account(self) -> str:
+        return self.inner.account
+
+    @property
+    def consented_account(self) -> JsonObject | None:
+        return self.inner.consented_account
+
+    @property
+    def prepared(self) -> bool:
+        return self.inner.prepared
+
+    async def prepare(self) -> None:
+        await self.inner.prepare()
+
+    async def call(self, op: str, args: JsonObject, **how: Unpack[CallOptions]) -> OpResult:
+        return await self.inner.call(op, args, **how)
 
 
 MAX_DEPTH: Final = 200

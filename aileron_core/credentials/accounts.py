@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, Unpack
 
 from aileron_core.actions.model import ActionFile, ConnectorIdentity
 from aileron_core.canonical import JsonObject
@@ -11,11 +11,11 @@ from aileron_core.connectors.http.target import parse_target
 from aileron_core.connectors.manifest import CLIENT_PLACEHOLDER
 from aileron_core.connectors.protocol import (
     ACCOUNT,
+    CallOptions,
     Connector,
-    Credential,
     CredentialRequirement,
-    Limits,
     OpResult,
+    WrappedConnector,
 )
 from aileron_core.console_port.account_views import (
     AccountNeed,
@@ -28,7 +28,6 @@ from aileron_core.credentials.binding import LOGIN_ENDED, Binding, CredentialUse
 from aileron_core.errors import AileronError, Conflict, Failure, InvalidRequest, NotFound
 
 if TYPE_CHECKING:
-    from aileron_core.connectors.stop_request import StopRequest
     from aileron_core.credentials.bindings import BindingService
     from aileron_core.vault.vault import Vault
 
@@ -44,28 +43,13 @@ class AsksForCredential(Protocol):
     def credential_requirement(self) -> CredentialRequirement | None: ...
 
 
-class ConnectorWithAccount:
+class ConnectorWithAccount(WrappedConnector):
     """A connector whose calls carry the credential of one account."""
 
-    def __init__(self, connector: Connector, binding: Binding, bindings: "BindingService") -> None:
-        self.without_account = connector
+    def __init__(self, inner: Connector, binding: Binding, bindings: "BindingService") -> None:
+        super().__init__(inner)
         self.binding = binding
         self._bindings = bindings
-
-    @property
-    def identity(self) -> ConnectorIdentity:
-        return self.without_account.identity
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        return self.without_account.hosts
-
-    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
-        return self.without_account.hosts_for(args)
-
-    @property
-    def credential_requirement(self) -> CredentialRequirement | None:
-        return self.without_account.credential_requirement
 
     @property
     def account(self) -> str:
@@ -75,41 +59,15 @@ class ConnectorWithAccount:
     def consented_account(self) -> JsonObject:
         return self.binding.consented
 
-    @property
-    def prepared(self) -> bool:
-        return self.without_account.prepared
-
-    async def prepare(self) -> None:
-        await self.without_account.prepare()
-
-    async def call(
-        self,
-        op: str,
-        args: JsonObject,
-        *,
-        limits: Limits,
-        read_only: bool = False,
-        accepted_reads: Collection[str] = (),
-        credential: Credential | None = None,
-        on_request: Callable[[], None] | None = None,
-        stop: "StopRequest | None" = None,
-    ) -> OpResult:
-        user = credential_user(self.without_account)
+    async def call(self, op: str, args: JsonObject, **how: Unpack[CallOptions]) -> OpResult:
+        user = credential_user(self.inner)
         assert user is not None
         try:
             credential = await self._bindings.credential_for(self.binding, user)
         except AileronError as error:
             return OpResult(failure=self._unnamed(error))
-        result = await self.without_account.call(
-            op,
-            args,
-            limits=limits,
-            read_only=read_only,
-            accepted_reads=accepted_reads,
-            credential=credential,
-            on_request=on_request,
-            stop=stop,
-        )
+        how["credential"] = credential
+        result = await self.inner.call(op, args, **how)
         if result.failure is None or not credential.is_refused:
             return result
         refusal = await self._bindings.refusal(self.binding, user, credential)
@@ -157,11 +115,7 @@ class AccountService:
         """
         assigned: dict[str, Connector] = {}
         for fqn, connector in connectors.items():
-            plain = (
-                connector.without_account
-                if isinstance(connector, ConnectorWithAccount)
-                else connector
-            )
+            plain = connector.inner if isinstance(connector, ConnectorWithAccount) else connector
             user = credential_user(plain)
             if user is None or self._routed.issuperset(user.hosts):
                 assigned[fqn] = plain

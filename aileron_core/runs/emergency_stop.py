@@ -1,23 +1,15 @@
 """The emergency stop (`ctrl+k`): guests that run, runs with steps to go, calls that wait, and open sessions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
-from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.builtin.connector import BuiltinConnector
-from aileron_core.connectors.protocol import (
-    Connector,
-    Credential,
-    CredentialRequirement,
-    Limits,
-    OpResult,
-)
-from aileron_core.connectors.stop_request import StopRequest
+from aileron_core.connectors.protocol import CallOptions, Connector, OpResult, WrappedConnector
 from aileron_core.console_port.events import EverythingStopped
 from aileron_core.errors import Conflict, NotFound, StorageUnavailable, Unavailable
 from aileron_core.events import EventBus
@@ -56,74 +48,24 @@ class StopSignal:
         self._stop_guests()
 
 
-class StoppableConnector:
+class StoppableConnector(WrappedConnector):
     """A connector that refuses calls after a stop."""
 
-    def __init__(self, connector: Connector, is_good: Callable[[], bool]) -> None:
-        self._connector = connector
+    def __init__(self, inner: Connector, is_good: Callable[[], bool]) -> None:
+        super().__init__(inner)
         self._is_good = is_good
-
-    @property
-    def identity(self) -> ConnectorIdentity:
-        return self._connector.identity
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        return self._connector.hosts
-
-    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
-        return self._connector.hosts_for(args)
-
-    @property
-    def credential_requirement(self) -> CredentialRequirement | None:
-        return self._connector.credential_requirement
-
-    @property
-    def account(self) -> str:
-        return self._connector.account
-
-    @property
-    def consented_account(self) -> JsonObject | None:
-        return self._connector.consented_account
-
-    @property
-    def prepared(self) -> bool:
-        return self._connector.prepared
-
-    async def prepare(self) -> None:
-        await self._connector.prepare()
 
     def call_ended(self) -> None:
         """Drop what only a call that goes on needs."""
-        if isinstance(self._connector, BuiltinConnector):
-            self._connector.call_ended()
+        if isinstance(self.inner, BuiltinConnector):
+            self.inner.call_ended()
 
-    async def call(
-        self,
-        op: str,
-        args: JsonObject,
-        *,
-        limits: Limits,
-        read_only: bool = False,
-        accepted_reads: Collection[str] = (),
-        credential: Credential | None = None,
-        on_request: Callable[[], None] | None = None,
-        stop: StopRequest | None = None,
-    ) -> OpResult:
+    async def call(self, op: str, args: JsonObject, **how: Unpack[CallOptions]) -> OpResult:
         if not self._is_good():
             refusal = Unavailable(f"{_REASON} The op {op} was not run.")
             return OpResult(failure=refusal.to_failure())
         # Nothing may be awaited in between: the engine counts the call as begun from here on.
-        return await self._connector.call(
-            op,
-            args,
-            limits=limits,
-            read_only=read_only,
-            accepted_reads=accepted_reads,
-            credential=credential,
-            on_request=on_request,
-            stop=stop,
-        )
+        return await self.inner.call(op, args, **how)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
