@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock
@@ -77,6 +77,12 @@ from aileron_core.runs.undo import UndoService
 from aileron_core.sessions.service import SessionService
 from aileron_core.storage.database import Database
 
+_CallIntent: TypeAlias = (
+    Approve | Deny | RefreshPreview | RefetchPreview | Acknowledge | ChooseAccount | StopRun | UndoRun
+)  # fmt: skip
+_ReadIntent: TypeAlias = (
+    ReadCall | ReadHistory | CountCalls | ReadRecords | ReadRecord | VerifyAudit | ExportAudit
+)
 _log = logging.getLogger(__name__)
 _MOST_NEEDS: Final = 50
 """Calls of which `status` says what they wait for."""
@@ -220,18 +226,13 @@ class ConsoleService:
         if isinstance(intent, VaultIntent | ModelKeyIntent):
             await self._about_the_vault(intent)
             return
+        if isinstance(intent, _CallIntent):
+            await self._about_a_call(intent, hand)
+            return
+        if isinstance(intent, _ReadIntent):
+            self.events.publish(await self._read(intent))
+            return
         match intent:
-            case (
-                Approve()
-                | Deny()
-                | RefreshPreview()
-                | RefetchPreview()
-                | Acknowledge()
-                | ChooseAccount()
-                | StopRun()
-                | UndoRun()
-            ):
-                await self._about_a_call(intent, hand)
             case MarkReadBackSeen():
                 await self.outcomes.mark_seen(intent.run_id)
             case Accept() | AcceptSuite() | WithdrawAcceptance() | RemoveFile():
@@ -248,16 +249,6 @@ class ConsoleService:
                 await self.publisher.publish_approvals_after(
                     intent.requested_at, intent.run_id, self.events
                 )
-            case (
-                ReadCall()
-                | ReadHistory()
-                | CountCalls()
-                | ReadRecords()
-                | ReadRecord()
-                | VerifyAudit()
-                | ExportAudit()
-            ):
-                self.events.publish(await self._read(intent))
 
     async def _about_the_vault(self, intent: VaultIntent | ModelKeyIntent) -> None:
         """Carry out *intent*; `VaultRefused` says what did not work, and quotes nothing."""
@@ -284,18 +275,7 @@ class ConsoleService:
             return await self.library.remove(intent.kind, intent.file)
         return await self.model_keys.answer(intent)
 
-    async def _about_a_call(
-        self,
-        intent: Approve
-        | Deny
-        | RefreshPreview
-        | RefetchPreview
-        | Acknowledge
-        | ChooseAccount
-        | StopRun
-        | UndoRun,
-        hand: Hand,
-    ) -> None:
+    async def _about_a_call(self, intent: _CallIntent, hand: Hand) -> None:
         approvals = self.approvals
         match intent:
             case Approve() | Deny():
@@ -365,16 +345,7 @@ class ConsoleService:
                 if kind == "preview":
                     self.approvals.refresh_previews_refused(name)
 
-    async def _read(
-        self,
-        intent: ReadCall
-        | ReadHistory
-        | CountCalls
-        | ReadRecords
-        | ReadRecord
-        | VerifyAudit
-        | ExportAudit,
-    ) -> CoreEvent:
+    async def _read(self, intent: _ReadIntent) -> CoreEvent:
         match intent:
             case ReadCall():
                 return await self.calls.read(intent.run_id)
