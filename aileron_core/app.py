@@ -286,22 +286,21 @@ class _Reports:
             ),
             tool_calls=self.tool_calls.view,
         )
-        self.records = base.records
         self.vault = VaultService(
             base.vault,
-            self.records,
+            base.records,
             base.events,
             base.registry,
             is_needed=lambda: any(each.terms.key_providers for each in base.sessions.all()),
             lock_minutes=base.lock_minutes,
         )
-        self.storage = StorageMonitor(base.events, self.records)
-        self.address = ConsoleAddress(base.home, database, clock, self.records)
+        self.storage = StorageMonitor(base.events, base.records)
+        self.address = ConsoleAddress(base.home, database, clock, base.records)
         self.audit = AuditReader(base.home, database, clock, base.signing)
         self.devices = DeviceService(
             clock=clock,
             events=base.events,
-            records=self.records,
+            records=base.records,
             address=self.address,
             sessions=base.sessions,
             origins=base.review_origins,
@@ -481,7 +480,7 @@ class _Commands:
             registry=base.registry,
             run_changed=base.run_changed,
             sessions=self.session_service,
-            record=reports.records.record_by_person,
+            record=base.records.record_by_person,
         )
         calls = CallReader(
             database=base.database,
@@ -501,7 +500,7 @@ class _Commands:
             events=base.events,
             publisher=reports.publisher,
             storage=reports.storage,
-            records=reports.records,
+            records=base.records,
             database=base.database,
             clock=base.clock,
             registry=base.registry,
@@ -526,54 +525,29 @@ class _Commands:
         )
 
 
-class App:
+class App(_Base):
     """The services of one open home, on the core's own loop. See `open`."""
 
     def __init__(self, home: Home, options: AppOptions, clock: Clock, database: Database) -> None:
-        base = _Base(home, options, clock, database)
-        self.home = home
-        self.options = options
-        self.clock = clock
-        self.database = database
-        self.version = base.version
-        self.events = base.events
-        self.pause = base.pause
-        self.registry = base.registry
-        self.run_changed = base.run_changed
-        self.sessions = base.sessions
-        self.screens = base.screens
-        self.vault = base.vault
-        self.bindings = base.bindings
-        self.model_keys = base.model_keys
-        self.accounts = base.accounts
-        self.accepted_settings = base.accepted_settings
-        self.accepted_policy = base.accepted_policy
-        self.policy = base.policy
-        self.signing = base.signing
-        self._nonce_of = base.nonce_of
+        super().__init__(home, options, clock, database)
         self._following: set[asyncio.Task[None]] = set()
-        self.token_endpoint = base.token_endpoint
-        self.authorizations = base.authorizations
 
-        reports = _Reports(base)
+        reports = _Reports(self)
         self.traffic = reports.traffic
         self.tool_calls = reports.tool_calls
         self.publisher = reports.publisher
-        self.records = reports.records
         self.vault_service = reports.vault
         self.storage = reports.storage
         self.address = reports.address
         self.audit = reports.audit
         self.devices = reports.devices
 
-        files = _Files(base, self.publisher)
+        files = _Files(self, self.publisher)
         self.connectors = files.connectors
         self.library = files.library
         self.project_trust = files.project_trust
-
         self.session_library = files.session_library
-        self.tool_channels = base.tool_channels
-        runs = _Runs(base, self.session_library)
+        runs = _Runs(self, self.session_library)
         self.run_store = runs.store
         self.previews = runs.previews
         self.gate = runs.gate
@@ -582,7 +556,7 @@ class App:
         self.outcomes = runs.outcomes
         self.contents = runs.contents
 
-        commands = _Commands(base, reports, files, runs)
+        commands = _Commands(self, reports, files, runs)
         self.session_service = commands.session_service
         self.console = commands.console
 
@@ -648,7 +622,7 @@ class App:
             clock=self.clock,
             accounts=self.accounts,
             judge=self.gate.tool_rules.judge,
-            nonce_of=self._nonce_of,
+            nonce_of=self.nonce_of,
             get_session=lambda session_id: known.get(session_id) or unknown_session(session_id),
         )
         # First, so that no run is held in memory with what its row has forgotten.
