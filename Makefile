@@ -5,7 +5,7 @@ BIN    := .venv/bin
 # Two workers a core of the machines that run this, and one for what waits for real terminals and agents.
 WORKERS := 4
 REAL_WORKERS := 2
-REAL_TESTS := tests/agents tests/process tests/screen
+REAL_TESTS := tests/agents tests/core/server/test_review_*.py tests/process tests/screen
 # Its bytecode is kept: without, each worker compiles every module and rewrites every assert anew.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
@@ -39,7 +39,6 @@ test-all: node  ## the whole suite with many more examples and kills (about an h
 	@$(PYTHON) .ci/setup.py test lint connector go clients
 	$(PYTEST) --timeout 1800 -m "not real"
 	$(REAL) --timeout 1800 $(REAL_TESTS)
-	$(BIN)/python -m pytest -m real tests/core/server/test_review_page.py # in Chromium, which one run in three does not end
 
 fuzz: setup  ## 2,000 examples each: files, guests, templates, previews, text, HTTP, MCP (under 10 minutes)
 	HYPOTHESIS_PROFILE=deep $(PYTEST) -q --timeout 1800 tests/fast/property tests/core/property tests/fast/connectors/test_module_interface.py \

@@ -448,8 +448,9 @@ function refresh() {
   if (!open || !device) return;
   if (!lost && !open.asked && performance.now() - saidAt > MESSAGE_MS) $("said").textContent = "";
   const missing = open.approve.offered ? unseen() : 0;
+  const isAbove = unread.keys().next().value?.getBoundingClientRect().top < 0;
   const standing = missing
-    ? [make("span", "attn", `▼ ${missing} of ${open.required} lines not seen yet.`)]
+    ? [make("span", "attn", `${isAbove ? "▲" : "▼"} ${missing} of ${open.required} lines not seen yet.`)]
     : pieces(paused ? [[open.approve.why_not, "attn"]] : open.status);
   const text = standing.map((each) => each.textContent).join("");
   if ($("standing").textContent !== text) $("standing").replaceChildren(...standing);

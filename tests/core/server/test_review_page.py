@@ -1,112 +1,35 @@
 """The review page in a real browser, on a real core with its server and the mailbox: what it shows, and what a press does."""
 
-import asyncio
-import contextlib
 import itertools
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, async_playwright, expect
+from playwright.async_api import Browser, Locator, Page, expect
+from starlette.requests import Request
 
-from aileron_core.canonical import JsonObject
-from aileron_core.console_port.devices import (
-    ConfirmDevice,
-    DevicesUpdated,
-    EndDevice,
-    LinkMade,
-    MakeLink,
-)
-from aileron_core.console_port.events import VaultStatus
-from aileron_core.console_port.view_models import ApprovalView
+from aileron_core.console_port.devices import ConfirmDevice, DevicesUpdated, EndDevice
 from aileron_core.server import review_routes
-from aileron_core.server.asgi import create_app
-from aileron_core.server.embedded import EmbeddedServer
-from aileron_core.server.sockets import bind_tcp
-from aileron_tui.review.drawing import PageDrawing, PageItem
 from tests.screen.hostile_views import hostile_snapshot
 from tests.support.attacks import ATTACKS, harmless
+from tests.support.browsers import chromium
 from tests.support.core_harness import Core, Mailbox, writes
+from tests.support.review_pages import PHONE, Review, reviewed
 from tests.support.screens.calls import fixtures
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
-PHONE, DESK = {"width": 360, "height": 640}, {"width": 1200, "height": 800}
 
 
-@dataclass
-class Around:
-    not_accepted: tuple[Any, ...]
-    vault: VaultStatus
-
-
-class OtherDrawing(PageDrawing):
-    """Draws every call as *other*, where there is one."""
-
-    other: ApprovalView | None = None
-
-    def rows(self, views: Sequence[ApprovalView]) -> Sequence[JsonObject]:
-        return super().rows([self.other or each for each in views])
-
-    def item(self, view: ApprovalView) -> PageItem:
-        return super().item(self.other or view)
-
-
-@dataclass
-class Review:
-    core: Core
-    browser: Browser
-    drawing: OtherDrawing
-
-    async def open(self, path: str = "", **options: Any) -> Page:
-        """Open the page of a new link; it is not confirmed yet."""
-        context = await self.browser.new_context(**{"viewport": DESK, **options})
-        page = await context.new_page()
-        page.on("pageerror", lambda error: pytest.fail(f"the page's script failed: {error}"))
-        await self.core.do(MakeLink())
-        url = self.core.last(LinkMade).url
-        await page.goto(url.replace("/review#", f"/review{path}#"))
-        await expect(page.locator("#door-words")).to_be_visible()
-        return page
-
-    async def paired(self, path: str = "", **options: Any) -> Page:
-        page = await self.open(path, **options)
-        device = self.core.last(DevicesUpdated).devices[-1]
-        await self.core.do(ConfirmDevice(device_id=device.device_id, words=device.words))
-        await expect(page.locator("#link")).to_have_text("● connected")
-        return page
-
-
-@contextlib.asynccontextmanager
-async def chromium() -> AsyncGenerator[Browser]:
-    """Start Debian's; as root it has no sandbox of its own."""
-    manager = async_playwright()
-    playwright = await manager.start()
-    browser = await playwright.chromium.launch(
-        executable_path="/usr/bin/chromium", args=["--no-sandbox"]
-    )
-    try:
-        yield browser
-    finally:
-        try:
-            async with asyncio.timeout(20):
-                await browser.close()
-                await playwright.stop()
-        except TimeoutError:  # now and then it does not end; without its driver it does
-            manager._connection._transport._proc.kill()
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with chromium() as started:
+        yield started
 
 
 @pytest.fixture
-async def review(core: Core) -> AsyncIterator[Review]:
-    # Its session was opened by this very process, below which the browser is.
-    core.app.sessions.add(replace(core.session, pid=None))
-    drawing, tcp = (
-        OtherDrawing(core.app.clock, Around((), VaultStatus(state="absent"))),
-        bind_tcp("127.0.0.1", 0),
-    )
-    core.app.address.listen_on(tcp.getsockname()[1])
-    async with EmbeddedServer(create_app(core.app, review=drawing), [tcp]), chromium() as browser:
-        yield Review(core, browser, drawing)
+async def review(core: Core, browser: Browser) -> AsyncIterator[Review]:
+    async with reviewed(core, browser) as served:
+        yield served
 
 
 async def decides(page: Page) -> None:
@@ -115,10 +38,16 @@ async def decides(page: Page) -> None:
 
 
 async def read(page: Page) -> None:
-    """Read to the end, half a screen at a time."""
-    while await page.locator("#standing").get_by_text("not seen yet").count():
-        await page.mouse.wheel(0, 250)
-        await page.wait_for_timeout(250)
+    """Read to the end, half a screen at a time; again from the top where the call changed meanwhile."""
+    unseen = page.locator("#standing").get_by_text("not seen yet")
+    for _ in range(20):
+        await page.evaluate("scrollTo(0, 0)")
+        for _ in range(12):
+            if not await unseen.count():
+                return
+            await page.wait_for_timeout(250)
+            await page.mouse.wheel(0, 250)
+    pytest.fail(f"it was not all seen: {await page.locator('body').inner_text()}")
 
 
 def said(page: Page) -> Locator:
@@ -172,6 +101,20 @@ async def test_what_was_not_seen_asks_for_a_second_press(review: Review, mailbox
     await decides(page)
     await page.locator("#approve").click()
     assert (await review.core.ended(view)).state == "completed"
+
+
+async def test_a_call_that_changes_below_its_head_says_that_unseen_lines_are_above(
+    review: Review,
+) -> None:
+    """It stays where the person reads; whoever reads on downwards would never see the rest."""
+    view = await review.core.ask()
+    page = await review.paired(f"/{view.approval_id}", viewport={"width": 1200, "height": 500})
+    await read(page)
+    await expect(page.locator("#standing")).not_to_contain_text("lines not seen")
+    review.core.app.approvals.requester_changed(review.core.session.session_id)
+    await expect(page.locator("#standing")).to_contain_text("▲")
+    await read(page)
+    await decides(page)
 
 
 async def test_a_reason_that_is_typed_while_the_call_changes_presses_no_key(
@@ -232,7 +175,13 @@ async def test_a_lost_connection_disarms(
     page = await review.paired()
     await read(page)
     await decides(page)
+
+    async def silent(request: Request, *_: object) -> AsyncGenerator[bytes]:
+        await request.app.state.draining.wait()
+        yield b""
+
     monkeypatch.setattr(review_routes, "_BEAT_SECONDS", 3600.0)
+    monkeypatch.setattr(review_routes, "_lines", silent)  # connected again, it hears nothing either
     await expect(page.locator("#link")).to_have_text("○ connection lost", timeout=15_000)
     await expect(said(page)).to_contain_text("Nothing can be decided here")
     await expect(page.locator("#approve")).to_have_attribute("aria-disabled", "true")

@@ -1,0 +1,102 @@
+"""A core that serves its review page to a real browser, and the pages opened there.
+
+async with reviewed(core, browser) as review:
+    page = await review.paired()
+"""
+
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, expect
+
+from aileron_core.canonical import JsonObject
+from aileron_core.console_port.devices import ConfirmDevice, DevicesUpdated, LinkMade, MakeLink
+from aileron_core.console_port.events import VaultStatus
+from aileron_core.console_port.view_models import ApprovalView
+from aileron_core.server.asgi import create_app
+from aileron_core.server.embedded import EmbeddedServer
+from aileron_core.server.sockets import bind_tcp
+from aileron_tui.review.drawing import PageDrawing, PageItem
+from tests.support.core_harness import Core
+
+PHONE, DESK = {"width": 360, "height": 640}, {"width": 1200, "height": 800}
+
+
+@dataclass
+class Around:
+    not_accepted: tuple[Any, ...]
+    vault: VaultStatus
+
+
+class OtherDrawing(PageDrawing):
+    """Draws every call as *other*, where there is one."""
+
+    other: ApprovalView | None = None
+
+    def rows(self, views: Sequence[ApprovalView]) -> Sequence[JsonObject]:
+        return super().rows([self.other or each for each in views])
+
+    def item(self, view: ApprovalView) -> PageItem:
+        return super().item(self.other or view)
+
+
+async def new_link(core: Core, path: str = "", *, elsewhere: bool = False) -> str:
+    """Have the console make a link, to the page at *path*."""
+    await core.do(MakeLink())
+    made = core.last(LinkMade)
+    return (made.elsewhere if elsewhere else made.url).replace("/review#", f"/review{path}#")
+
+
+async def confirm(core: Core) -> None:
+    """Confirm the device that was paired last."""
+    device = core.last(DevicesUpdated).devices[-1]
+    await core.do(ConfirmDevice(device_id=device.device_id, words=device.words))
+
+
+@dataclass
+class Review:
+    core: Core
+    browser: Browser
+    drawing: OtherDrawing
+
+    async def open(
+        self, path: str = "", *, elsewhere: bool = False, viewport: Any = DESK, **options: Any
+    ) -> Page:
+        """Open the page of a new link; it is not confirmed yet."""
+        context = await self.browser.new_context(viewport=viewport, **options)
+        page = await context.new_page()
+        page.on("pageerror", lambda error: pytest.fail(f"the page's script failed: {error}"))
+        await page.goto(await new_link(self.core, path, elsewhere=elsewhere))
+        await expect(page.locator("#door-words")).to_be_visible()
+        return page
+
+    async def paired(self, path: str = "", **options: Any) -> Page:
+        page = await self.open(path, **options)
+        await confirm(self.core)
+        await expect(page.locator("#link")).to_have_text("● connected")
+        return page
+
+
+@contextlib.asynccontextmanager
+async def serving_pages(core: Core) -> AsyncGenerator[OtherDrawing]:
+    """Serve *core* on a port; its session was opened by this very process, below which the browser is."""
+    core.app.sessions.add(replace(core.session, pid=None))
+    around = Around((), VaultStatus(state="absent"))
+    drawing, tcp = OtherDrawing(core.app.clock, around), bind_tcp("127.0.0.1", 0)
+    core.app.address.listen_on(tcp.getsockname()[1])
+    async with EmbeddedServer(create_app(core.app, review=drawing), [tcp]):
+        yield drawing
+
+
+@contextlib.asynccontextmanager
+async def reviewed(core: Core, browser: Browser) -> AsyncGenerator[Review]:
+    """Serve *core* to *browser*, and close the pages at the end."""
+    before: list[BrowserContext] = list(browser.contexts)
+    async with serving_pages(core) as drawing:
+        yield Review(core, browser, drawing)
+        for context in browser.contexts:
+            if context not in before:
+                await context.close()
