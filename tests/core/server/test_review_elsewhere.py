@@ -1,0 +1,347 @@
+"""The review page in real browsers, reached in other ways: from hostile pages, by a proxy, by ssh, in Firefox."""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import re
+import secrets
+import shutil
+import subprocess
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Callable, Collection, Generator
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from playwright.async_api import Page, expect
+from starlette.types import Scope
+
+from aileron_core.console_port.devices import DevicesUpdated
+from aileron_core.errors import Forbidden
+from aileron_core.server import auth
+from aileron_core.server.sockets import bind_tcp
+from aileron_core.settings import Settings
+from tests.support.browsers import Firefox, chromium, firefox
+from tests.support.core_harness import ROOT, Core, Mailbox, Start, writes
+from tests.support.review_pages import Review, confirm, new_link, reviewed, serving_pages
+from tests.support.tls import Authority
+from tests.support.variants import ALL
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
+
+
+# Pages of others
+
+_API = "/review/api/link"
+_TRIES = """async ([console, body]) => {
+  const frame = (name, of) => new Promise((done) => {
+    const made = document.createElement('iframe');
+    Object.assign(made, of, { onload: () => setTimeout(done, 200) });
+    document.body.append(made);
+  });
+  const fetched = {};
+  const asked = (name, how) => fetch(`${console}/review/api/link?${name}`, { method: 'POST', body, ...how })
+    .then((it) => it.type, () => 'failed').then((it) => { fetched[name] = it; });
+  await asked('cors', {});
+  await asked('cors-credentials', { credentials: 'include' });
+  await asked('no-cors', { mode: 'no-cors' });
+  await asked('no-cors-credentials', { mode: 'no-cors', credentials: 'include' });
+  await asked('json', { headers: { 'content-type': 'application/json' } });
+  await asked('get', { method: 'GET', body: undefined });
+  navigator.sendBeacon(`${console}/review/api/link?beacon`, body);
+  const script = `fetch('${console}/review/api/link?NAME', { method: 'POST', mode: 'no-cors', body: ${JSON.stringify(body)} })`;
+  const page = (name) => `<script>${script.replace('NAME', name)}<` + '/script>';
+  await frame('sandbox', { sandbox: 'allow-scripts', srcdoc: page('null-sandbox') });
+  await frame('data', { src: 'data:text/html,' + encodeURIComponent(page('null-data')) });
+  const form = document.createElement('form');
+  Object.assign(form, { action: `${console}/review/api/link?form`, method: 'POST', enctype: 'text/plain', target: 'sink' });
+  const field = document.createElement('input');
+  Object.assign(field, { name: body.slice(0, -1) + ',"', value: '":1}' });
+  form.append(field);
+  document.body.append(form);
+  const sink = frame('sink', { name: 'sink' });
+  form.submit();
+  await sink;
+  const tags = {};
+  for (const [tag, of] of [['script', { src: `${console}/review.js` }], ['link', { rel: 'stylesheet', href: `${console}/review.css` }]]) {
+    const made = Object.assign(document.createElement(tag), of);
+    tags[tag] = await new Promise((done) => {
+      made.onload = () => done('loaded');
+      made.onerror = () => done('refused');
+      document.head.append(made);
+    });
+  }
+  return [fetched, tags];
+}"""
+"""What a page at another port tries with a link that it got hold of; each request has a name as its query."""
+_OPENS = """async (url) => {
+  const opened = window.open(url, 'review');
+  const until = performance.now() + 20000;
+  while (!opened.closed && performance.now() < until) await new Promise((done) => setTimeout(done, 50));
+  let read = '';
+  try { read = opened.document.body.textContent; } catch (error) { read = error.name; }
+  return [opened.closed, read, opened.length];
+}"""
+
+
+@contextlib.asynccontextmanager
+async def hostile_pages() -> AsyncGenerator[int]:
+    """Serve one empty page on a port of loopback, whatever is asked."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        page = b"<!doctype html><title>hostile</title><body>"
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(page)}\r\n"
+        writer.write(f"{head}Connection: close\r\n\r\n".encode() + page)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, sock=bind_tcp("127.0.0.1", 0))
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def test_no_page_of_another_origin_frames_opens_or_asks(
+    core: Core, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even one that has a link: frame, opener, forms, fetches, `null` and a name that leads here. It still works after."""
+    await core.ask()
+    heard: dict[str, str] = {}
+
+    def check(scope: Scope, hosts: Collection[str], origins: Collection[str]) -> None:
+        name = scope["query_string"].decode()
+        heard[name] = "passed"
+        try:
+            auth_check(scope, hosts, origins)
+        except Forbidden:
+            heard[name] = "refused"
+            raise
+
+    auth_check = auth.check_review
+    monkeypatch.setattr(auth, "check_review", check)
+    rules = "--host-resolver-rules=MAP evil.example 127.0.0.1"
+    async with (
+        hostile_pages() as port,
+        chromium(rules) as browser,
+        reviewed(core, browser),
+    ):
+        console, link = core.app.address.url, await new_link(core)
+        stolen = {
+            "secret": link.partition("#")[2],
+            "commitment": hashlib.sha256(secrets.token_bytes(97)).hexdigest(),
+        }
+        body = json.dumps(stolen, separators=(",", ":"))
+        for host in ("127.0.0.1", "evil.example"):
+            heard.clear()
+            page = await (await browser.new_context()).new_page()
+            await page.goto(f"http://{host}:{port}/")
+            fetched, tags = await page.evaluate(_TRIES, [console, body])
+            assert {*fetched.values()} == {"failed", "opaque"}, fetched
+            assert tags == {"script": "refused", "link": "refused"}
+            # What the browser asks about before it sends it is refused there ("json").
+            names = {*fetched, "beacon", "null-sandbox", "null-data", "form"}
+            await until(lambda names=names: {*heard} == names, lambda: heard)
+            assert {*heard.values()} == {"refused"}
+            await framed(page, link)
+            async with page.context.expect_page() as opening:
+                closed, read, frames = await page.evaluate(_OPENS, link.partition("#")[0])
+            assert (closed, frames) == (True, 0)
+            assert read in ("SecurityError", "TypeError")
+            opened = await opening.value
+            assert await opened.evaluate("opener") is None
+            await expect(opened.locator("#door-title")).to_have_text("Not paired")
+        # A name of theirs that leads to this address: nothing of the page, nor of any API.
+        there = f"http://evil.example:{console.rpartition(':')[2]}"
+        answer = await page.goto(f"{there}/review")
+        assert answer is not None
+        assert answer.status == 403
+        for path in (_API, "/v1/status", "/review.js", "/mcp"):
+            asked = (
+                "([path, body]) => fetch(path, { method: 'POST', body }).then((it) => it.status)"
+            )
+            assert await page.evaluate(asked, [path, body]) == 403, path
+        assert core.app.devices.views() == ()
+        mine = await (await browser.new_context()).new_page()
+        await mine.goto(link)
+        await expect(mine.locator("#door-words")).to_be_visible()
+    assert "POST send" not in writes(mailbox)
+
+
+async def until(holds: Callable[[], object], said: Callable[[], object]) -> None:
+    for _ in range(200):
+        if holds():
+            return
+        await asyncio.sleep(0.05)
+    pytest.fail(f"it did not come: {said()}")
+
+
+async def framed(page: Page, link: str) -> None:
+    """Put the page behind *link* into a frame; the browser shows nothing of it there."""
+    console = link.partition("#")[0]
+    before = len(page.frames)
+    async with page.expect_event("requestfailed", lambda asked: asked.url == console) as refusing:
+        await page.evaluate(
+            "(src) => document.body.append(Object.assign(document.createElement('iframe'), { src }))",
+            link,
+        )
+    assert (await refusing.value).failure == "net::ERR_BLOCKED_BY_RESPONSE"
+    (frame,) = page.frames[before:]
+    await until(lambda: frame.url.startswith("chrome-error:"), lambda: frame.url)
+
+
+# A proxy, and ssh
+
+_IDENTITY = """
+            proxy_set_header X-Forwarded-User root;
+            proxy_set_header Remote-User root;
+            proxy_set_header Tailscale-User-Login ana@northwind.example;
+            proxy_set_header X-Forwarded-For 127.0.0.1;
+            proxy_set_header X-Real-IP 127.0.0.1;
+            proxy_set_header Forwarded "for=127.0.0.1;proto=https";"""
+
+
+def free_port() -> int:
+    with bind_tcp("127.0.0.1", 0) as found:
+        return found.getsockname()[1]
+
+
+@contextlib.contextmanager
+def running(*command: str | Path) -> Generator[subprocess.Popen[bytes]]:
+    """Run a program until the context ends."""
+    program = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        yield program
+    finally:
+        program.terminate()
+        program.communicate()
+
+
+def documented(port: int, backend: int, certificate: Path) -> str:
+    """Return nginx's settings of docs/review.md, for a port of the test and with headers of identity."""
+    page = (ROOT / "docs/review.md").read_text()
+    (server,) = re.findall(r"^    server \{\n(?:     .*\n)+    \}\n", page, re.MULTILINE)
+    for found, there in {
+        "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
+        "/etc/ssl/box.example.pem": str(certificate),
+        "/etc/ssl/box.example.key": str(certificate),
+        "proxy_pass http://127.0.0.1:8517;": f"proxy_pass http://127.0.0.1:{backend};{_IDENTITY}",
+    }.items():
+        assert found in server
+        server = server.replace(found, there)
+    return server
+
+
+def trusting(authority: Authority) -> str:
+    """Return what has Chromium trust *authority* alone besides those of the world."""
+    key = x509.load_pem_x509_certificate(authority.file.read_bytes()).public_key()
+    spki = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return (
+        f"--ignore-certificate-errors-spki-list={b64encode(hashlib.sha256(spki).digest()).decode()}"
+    )
+
+
+async def approved(review: Review, page: Page) -> None:
+    """Read the one call that waits, approve it by a key, and find it sent."""
+    await expect(page.locator("#approve.decides")).to_be_visible()
+    await page.keyboard.press("a")
+    await expect(page.locator("#said")).to_have_text("✓ Approved.")
+
+
+_TALL = {"width": 1200, "height": 1800}
+
+
+@pytest.mark.skipif(shutil.which("nginx", path="/usr/sbin:/usr/bin") is None, reason="no nginx")
+async def test_behind_a_proxy_the_page_pairs_and_decides_and_who_the_proxy_says_means_nothing(
+    start: Start, mailbox: Mailbox, tmp_path: Path
+) -> None:
+    """The settings are those of the docs, the certificate an authority's that the browser trusts."""
+    port, authority = free_port(), Authority(tmp_path)
+    authority.context("box.example")
+    origin = f"https://box.example:{port}"
+    rules = "--host-resolver-rules=MAP box.example 127.0.0.1"
+    certificate = tmp_path / "box.example.pem"
+    certificate.write_bytes(certificate.read_bytes() + authority.file.read_bytes())
+    async with (
+        start(settings=Settings(review_origins=(origin,))) as core,
+        chromium(rules, trusting(authority)) as browser,
+        reviewed(core, browser) as review,
+    ):
+        view = await core.ask()
+        backend = int(core.app.address.url.rpartition(":")[2])
+        server = documented(port, backend, certificate)
+        settings = tmp_path / "nginx.conf"
+        paths = "".join(
+            f"{each}_temp_path {tmp_path}/{each};"
+            for each in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        settings.write_text(
+            f"daemon off; pid {tmp_path}/pid; error_log stderr; events {{}} "
+            f"http {{ access_log off; {paths}\n{server}}}"
+        )
+        nginx = shutil.which("nginx", path="/usr/sbin:/usr/bin")
+        assert nginx is not None
+        with running(nginx, "-p", tmp_path, "-c", settings):
+            await listens(port)
+            page = await review.paired(elsewhere=True, viewport=_TALL)
+            assert page.url.startswith(f"{origin}/review")
+            await approved(review, page)
+            assert (await core.ended(view)).state == "completed"
+            # Nobody is let in by what the proxy says of them.
+            posted = "(path) => fetch(path, { method: 'POST', body: '{}' }).then((it) => it.status)"
+            for route in ("wait", "events", "item", "decide"):
+                assert await page.evaluate(posted, f"/review/api/{route}") == 401, route
+    assert writes(mailbox).count("POST send") == 1
+
+
+async def listens(port: int) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.close()
+                return
+            await asyncio.sleep(0.05)
+
+
+async def keys_read(page: Firefox) -> None:
+    """Read on with the space bar until the next press of Approve counts."""
+    for _ in range(100):
+        if await page.run("document.querySelector('#approve.decides')"):
+            return
+        if await page.run("document.getElementById('standing').textContent.includes('not seen')"):
+            await page.press(" ")
+        await asyncio.sleep(0.3)
+    pytest.fail(await page.run("document.body.innerText"))
+
+
+@pytest.mark.skipif(not ALL, reason="only with AILERON_TEST_ALL: Firefox starts slowly")
+@pytest.mark.skipif(shutil.which("firefox-esr") is None, reason="no firefox-esr")
+async def test_firefox_pairs_shows_and_decides_by_the_keyboard(
+    core: Core, mailbox: Mailbox
+) -> None:
+    """Nobody touches a mouse: space reads on, `a` approves, `d` and a reason deny."""
+    first, second = await core.ask(), await core.ask("r-1")
+    async with serving_pages(core), firefox() as page:
+        await page.ask("Navigate", url=await new_link(core))
+        words = await page.until("document.getElementById('door-words').textContent")
+        assert words == " · ".join(core.last(DevicesUpdated).devices[-1].words)
+        await confirm(core)
+        await page.until("document.querySelectorAll('#rows li').length == 2")
+        await page.until("document.getElementById('document').textContent.includes('WILL HAPPEN')")
+        await keys_read(page)
+        await page.press("a")
+        await page.until("document.getElementById('said').textContent == '✓ Approved.'")
+        assert (await core.ended(first)).state == "completed"
+        await page.until("document.querySelectorAll('#rows li').length == 1")
+        await page.press("j")
+        await page.until("document.querySelectorAll('[aria-current]').length == 1")
+        await page.press("d")
+        await page.until("document.activeElement.id == 'reason'")
+        await page.press(*"wrong lis", pause=40)
+        await page.press("t", pause=600)  # a key decides only after a rest
+        await page.press("\ue007")
+        denied = await core.view(second.approval_id, lambda view: view.state == "denied")
+        assert denied.reason == "wrong list"
+    assert writes(mailbox).count("POST send") == 1
