@@ -22,7 +22,13 @@ from aileron_core.console_port.events import CoreEvent
 from aileron_core.devices.pairing import LINK_SECONDS, Device, Pairings, Program
 from aileron_core.errors import AileronError, Forbidden, NotFound, StorageUnavailable
 from aileron_core.events import EventBus
-from aileron_core.sessions.processes import Holders, is_ancestor, pids_at, read_process
+from aileron_core.sessions.processes import (
+    Holders,
+    is_ancestor,
+    is_below_sshd,
+    pids_at,
+    read_process,
+)
 from aileron_core.sessions.registry import SessionRegistry
 
 _log = logging.getLogger(__name__)
@@ -98,18 +104,21 @@ class DeviceService:
                 await self._record_end(device, "a person ended it", by="person")
 
     async def confirm_with_passphrase(
-        self, device: Device, check: Callable[[], Awaitable[object]]
+        self, words: tuple[str, ...], check: Callable[[], Awaitable[object]]
     ) -> None:
-        """Confirm a console that is attached to a server without one, as *check* finds the passphrase right.
+        """Confirm the console of these words at a server without one, as *check* finds the passphrase right.
 
         Raises:
             Forbidden: there is a console to confirm it in.
+            NotFound: no console of these words asks.
+            Conflict: there are as many devices as there may be.
             AileronError: of *check*.
         """
         if self.has_console:
             raise Forbidden("Confirm this console in the one that is open.")
+        self.pairings.asking(words)
         await check()
-        await self._confirm(device, how="with the vault's passphrase")
+        await self._confirm(self.pairings.asking(words), how="with the vault's passphrase")
 
     async def _confirm(self, device: Device, *, how: str) -> None:
         summary = f"A person confirmed a device {how}: {device.name}"
@@ -169,7 +178,10 @@ class DeviceService:
                 AuditEvent.DEVICE_REFUSED, _OF_A_SESSION, by="aileron", extra={"pids": [pid]}
             )
             raise Forbidden("A program of an agent's session cannot attach a console.")
-        return self.pairings.attach(commitment, _program(frozenset({pid})))
+        several = not self.has_console  # each is confirmed by a passphrase of its own
+        if several and (over := self.pairings.make_way()) is not None:
+            await self._record_end(over, "others asked after it")
+        return self.pairings.attach(commitment, _program(frozenset({pid})), several=several)
 
     async def leave(self, device: Device) -> None:
         """End a console's pairing, as its stream has ended: nothing else of it is left."""
@@ -253,6 +265,7 @@ class DeviceService:
                 confirmed=each.confirmed.is_set(),
                 paired_at=each.paired_at,
                 used_at=now - (monotonic - each.used_at),
+                over_ssh=each.program.over_ssh,
             )
             for each in self.pairings.devices()
         )
@@ -266,4 +279,8 @@ def _program(pids: frozenset[int]) -> Program:
     if not pids:
         return Program()
     process = read_process(min(pids))
-    return Program(pid=min(pids), executable=process.executable if process else "")
+    return Program(
+        pid=min(pids),
+        executable=process.executable if process else "",
+        over_ssh=is_below_sshd(min(pids)),
+    )

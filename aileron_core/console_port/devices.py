@@ -22,6 +22,8 @@ class DeviceView:
     """Epoch seconds, of its link's redemption."""
     used_at: float
     """Epoch seconds, of its last request."""
+    over_ssh: bool = False
+    """The program is below sshd. False: it is not, or that cannot be known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,8 @@ class Program:
     pid: int | None = None
     executable: str = ""
     """Empty where it cannot be known: another user's, another machine's, macOS."""
+    over_ssh: bool = False
+    """It is below sshd. False: it is not, or that cannot be known."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -106,8 +108,8 @@ class Pairings:
             raise Forbidden(_WRONG_LINK)
         self._require_room()
 
-    def _require_room(self) -> None:
-        if len(self._devices) >= MOST_DEVICES:
+    def _require_room(self, besides: int = 0) -> None:
+        if len(self._devices) - besides >= MOST_DEVICES:
             raise Conflict(
                 f"{MOST_DEVICES} devices are paired, and no more can be. End one in the console first."
             )
@@ -134,22 +136,48 @@ class Pairings:
         self.use_up(secret)
         return self._add("page", program, commitment, _hashed(secret))
 
-    def attach(self, commitment: bytes, program: Program) -> Device:
+    def attach(self, commitment: bytes, program: Program, *, several: bool) -> Device:
         """Take a console that has fixed its key. It came over the home's socket, so it needs no link.
+
+        Args:
+            several: it takes nobody's place before it is confirmed, so others may ask beside it (`make_way`).
 
         Raises:
             Conflict: there are as many devices as there may be, or one that came so waits to be confirmed:
                 no program may fill the places of others, nor hide among many.
         """
-        for each in self._devices.values():
-            if each.kind == "console" and not each.confirmed.is_set():
-                raise Conflict(
-                    f"Process {each.program.pid} ({escape(each.program.executable)}) asks to be attached already. "
-                    "Confirm or refuse it first, or end that process."
-                )
-        self._require_room()
+        for each in () if several else self._waiting():
+            raise Conflict(
+                f"Process {each.program.pid} ({escape(each.program.executable)}) asks to be attached already. "
+                "Confirm or refuse it first, or end that process."
+            )
+        if not several:
+            self._require_room()
         self._consoles += 1
         return self._add("console", program, commitment, _hashed(""), console=self._consoles)
+
+    def _waiting(self) -> list[Device]:
+        """Return the consoles that ask to be attached, the first one first."""
+        each = self._devices.values()
+        return [each for each in each if each.kind == "console" and not each.confirmed.is_set()]
+
+    def make_way(self) -> Device | None:
+        """End the console that has asked longest, where as many ask as there may be; return it."""
+        waiting = self._waiting()
+        return self.end(waiting[0].device_id) if len(waiting) >= MOST_DEVICES else None
+
+    def asking(self, words: tuple[str, ...]) -> Device:
+        """Return the console of these words, which asks to be attached.
+
+        Raises:
+            NotFound: there is none.
+            Conflict: there are as many devices as there may be.
+        """
+        found = next((each for each in self._waiting() if words and each.words == words), None)
+        if found is None:
+            raise NotFound("No console of these words asks to be attached. Compare them again.")
+        self._require_room(besides=len(self._waiting()))
+        return found
 
     def _add(
         self,

@@ -203,13 +203,13 @@ async def show_key(request: Request) -> Response:
 
 
 async def confirm(request: Request) -> Response:
-    """Confirm the console that signed this with the vault's passphrase, where no console is open."""
-    app, device = app_of(request), await _device(request, confirmed=False)
-    passphrase = (await json_object(request, ("passphrase",))).get("passphrase")
-    if not isinstance(passphrase, str):
-        raise InvalidRequest("'passphrase' must be a string.")
-    secret = Secret(passphrase)
-    await app.devices.confirm_with_passphrase(device, lambda: app.vault_service.verify(secret))
+    """Confirm a console, which a person names by its words, with the vault's passphrase; where no console is open."""
+    app, body = app_of(request), await json_object(request, ("words", "passphrase"))
+    passphrase, words = body.get("passphrase"), body.get("words")
+    if not isinstance(passphrase, str) or not isinstance(words, list):
+        raise InvalidRequest("'passphrase' must be a string, and 'words' three of them.")
+    secret, named = Secret(passphrase), tuple(map(str, cast("list[object]", words)))
+    await app.devices.confirm_with_passphrase(named, lambda: app.vault_service.verify(secret))
     return Response(status_code=204)
 
 

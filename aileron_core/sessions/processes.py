@@ -133,6 +133,12 @@ def is_ancestor(candidate: int, pid: int) -> bool:
     return False
 
 
+def is_below_sshd(pid: int) -> bool:
+    """Return whether a near parent of *pid* is root's sshd, as of what ssh runs here; only root can look so."""
+    parents = _parents(_parent(pid))
+    return any(name.startswith("sshd") and _user(each) == 0 for each, name in parents)
+
+
 class Holders(NamedTuple):
     """Which processes of this user hold a connection."""
 

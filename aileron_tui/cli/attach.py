@@ -9,12 +9,14 @@ import hashlib
 import http.client
 import json
 import queue
+import re
 import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
@@ -70,6 +72,7 @@ _CHANGED: Final = "The call changed while you answered. Nothing was decided."
 _SILENT: Final = "Its server has not answered for 3 s. Quit with q, then attach again."
 _GONE: Final = "Its server has ended, or cut this console off. Quit with q, then attach again."
 _OTHER_CONSOLE: Final = "the console"
+_WORD: Final = re.compile("[a-z]+")
 
 
 class _Key:
@@ -94,10 +97,15 @@ class _Key:
 
 
 class AttachedCore:
-    """A `ConsolePort`: the core of the process that owns *home*, over its socket."""
+    """A `ConsolePort`: the core of the process that owns a home, over its socket.
 
-    def __init__(self, home: Path) -> None:
-        self._path = home
+    Args:
+        dial: makes a connection there.
+        gone: what to say once there is none any more.
+    """
+
+    def __init__(self, dial: Callable[[float | None], HomeConnection], gone: str = _GONE) -> None:
+        self._dial, self._gone = dial, gone
         self._key = _Key()
         self._device = self._start = self._home = ""
         self._number = 0
@@ -135,13 +143,14 @@ class AttachedCore:
         shown = {"device": self._device, "key": self._key.point.hex(), "random": random.hex()}
         return tuple(self._post("/v1/attach/key", shown, signed=False)["words"])
 
-    def confirm(self, passphrase: str) -> None:
-        """Confirm this console with the vault's passphrase, at a server that has no console.
+    def confirm(self, words: Sequence[str], passphrase: str) -> None:
+        """Confirm the console of these words with the vault's passphrase, at a server that has no console.
 
         Raises:
             ConsoleUnavailable, ConsoleErrorResponse: it is not confirmed.
         """
-        self._post("/v1/attach/confirm", {"passphrase": passphrase})
+        body = {"words": list(words), "passphrase": passphrase}
+        self._post("/v1/attach/confirm", body, signed=False)
 
     def follow(self) -> None:
         """Begin to read the stream; `wait` returns once there is something to show.
@@ -179,7 +188,7 @@ class AttachedCore:
             Unavailable: it has ended.
         """
         if self._snapshot is None or self.over:
-            raise Unavailable(self.over or _GONE)
+            raise Unavailable(self.over or self._gone)
         with self._telling:
             for event in self._early:
                 sink(event)
@@ -198,7 +207,7 @@ class AttachedCore:
             while raw := response.readline():
                 self._heard_at = time.monotonic()
                 self._take(json.loads(raw))
-        self._end(_GONE)
+        self._end(self._gone)
 
     def _take(self, line: Mapping[str, Any]) -> None:
         ((kind, found),) = line.items()
@@ -331,7 +340,7 @@ class AttachedCore:
         try:
             text = response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise ConsoleUnavailable(_GONE) from error
+            raise ConsoleUnavailable(self._gone) from error
         finally:
             connection.close()
         return json.loads(text) if text else None
@@ -349,7 +358,7 @@ class AttachedCore:
                 "Aileron-Number": str(self._number),
                 "Aileron-Signature": self._key.sign(text),
             }
-        connection = HomeConnection(self._path, timeout=cast("float", timeout))
+        connection = self._dial(timeout)
         try:
             connection.request("POST", path, body=body, headers=headers)
             response = connection.getresponse()
@@ -358,7 +367,7 @@ class AttachedCore:
             refusal = json.loads(response.read())
         except (OSError, ValueError, http.client.HTTPException) as error:
             connection.close()
-            raise ConsoleUnavailable(_GONE) from error
+            raise ConsoleUnavailable(self._gone) from error
         connection.close()
         raise ConsoleErrorResponse(Failure.from_json(refusal["error"]))
 
@@ -371,20 +380,53 @@ def _refused(intent: Intent, message: str) -> IntentRefused:
 # The command
 
 
-def attach_console(context: CommandContext, *, plain: bool) -> int:
-    """Attach a console to the server that owns the home; return the exit code once it is closed."""
+def attach_console(
+    context: CommandContext, *, address: str | None, plain: bool, confirm: str, stdio: bool
+) -> int:
+    """Attach a console to the server that owns the home; return the exit code once it is closed.
+
+    Args:
+        address: of another machine, whose home it is.
+        confirm: the words of a console that asks for it, which this confirms; empty: none.
+        stdio: only pass bytes on, for a console on another machine.
+    """
     if context.json:
         raise CliError(EXIT.USAGE, "A console draws on the terminal and cannot print JSON.")
+    if stdio:
+        from aileron_tui.cli.remote import relay
+
+        return relay(context)
     close_memory()
     drop_key_variables()
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise CliError(EXIT.FAILED, "A console needs a terminal.")
+    if confirm:
+        _confirm(AttachedCore(partial(dial, context.home)), tuple(_WORD.findall(confirm.lower())))
+        click.echo("It is confirmed, as yours.")
+        return EXIT.DONE
     settings = load_settings(Home(context.home).config)
-    core = AttachedCore(context.home)
-    words = " · ".join(core.pair())
+    if address is None:
+        return _attach(AttachedCore(partial(dial, context.home)), settings, context, plain=plain)
+    from aileron_tui.cli.remote import RemoteHome
+
+    remote = RemoteHome(address)
+    with contextlib.closing(remote):
+        core = AttachedCore(remote.dial, remote.gone)
+        return _attach(core, settings, context, plain=plain, host=remote.host)
+
+
+def dial(home: Path, timeout: float | None) -> HomeConnection:
+    """Return a connection to the server that owns *home*, which connects when it is used."""
+    return HomeConnection(home, timeout=cast("float", timeout))
+
+
+def _attach(
+    core: AttachedCore, settings: Settings, context: CommandContext, *, plain: bool, host: str = ""
+) -> int:
+    words = core.pair()
     try:
         core.follow()
-        _have_confirmed(core, words, context)
+        _have_confirmed(core, words, context, host)
         return _front_end(core, settings, plain=plain)
     except KeyboardInterrupt:
         return EXIT.INTERRUPTED
@@ -392,32 +434,41 @@ def attach_console(context: CommandContext, *, plain: bool) -> int:
         core.close()
 
 
-def _have_confirmed(core: AttachedCore, words: str, context: CommandContext) -> None:
+def _have_confirmed(
+    core: AttachedCore, words: Sequence[str], context: CommandContext, host: str
+) -> None:
     """Return once a person has confirmed this console.
 
     Raises:
         CliError: nobody did.
     """
+    shown, where = " · ".join(words), host or escape(str(context.home))
     if core.has_console:
-        click.echo(f"The words of this console: {words}")
+        click.echo(f"The words of this console: {shown}")
         click.echo(
-            f"Confirm it in the open console of {escape(str(context.home))}: press 5, then t on its row, and "
+            f"Confirm it in the open console of {where}: press 5, then t on its row, and "
             "compare the words. Ctrl-C gives up."
+        )
+    elif host:  # the passphrase is typed on its own machine, and passes through no other
+        click.echo(f"The words of this console: {shown}")
+        click.echo(
+            f"No console is open on {host}. Confirm this one there with the vault's passphrase; Ctrl-C gives up:\n"
+            f"    aileron attach --confirm {'-'.join(words)}"
         )
     else:
         click.echo("No console is open on this server. The vault's passphrase confirms this one.")
-        _confirm(core)
+        _confirm(core, words)
     while not core.wait(0.5):
         pass
     if core.over:
         raise CliError(EXIT.NOT_ALLOWED, f"This console was not confirmed. {core.over}")
 
 
-def _confirm(core: AttachedCore) -> None:
+def _confirm(core: AttachedCore, words: Sequence[str]) -> None:
     for left in range(_TRIES - 1, -1, -1):
         passphrase = ask_unseen(_PROMPT)
         try:
-            core.confirm(passphrase.reveal_text())
+            core.confirm(words, passphrase.reveal_text())
         except ConsoleErrorResponse as error:
             if "attempts" not in error.failure.details or not left:
                 raise

@@ -180,13 +180,30 @@ aileron.add(
 aileron.add(
     "attach",
     "attach.attach_console",
-    """Attach another console to the one that runs, or to `aileron serve`, on this machine.
+    """Attach another console to the one that runs, or to `aileron serve`, on this machine or another.
 
     It shows three words; confirm it in the open console. With `aileron serve` the vault's passphrase confirms it.
     It shows what the console shows, and approves and denies. Closing it ends nothing.
+    With ssh://[USER@]HOST[:PORT] ssh runs `aileron attach --stdio` there; keys and screen stay here.
     """,
+    argument("address", required=False, metavar="[ssh://HOST]"),
     flag("--plain", "Print line by line instead, for screen readers and simple terminals."),
-    examples=("aileron attach", "aileron attach --plain"),
+    option(
+        "--confirm",
+        default="",
+        metavar="WORDS",
+        help="Confirm the console of these words with the vault's passphrase: one that another machine attaches to `aileron serve` here.",
+    ),
+    flag(
+        "--stdio",
+        "Pass bytes on between a console on another machine and the home here; ssh runs it.",
+    ),
+    examples=(
+        "aileron attach",
+        "aileron attach --plain",
+        "aileron attach ssh://box",
+        "aileron attach --confirm amber-canoe-violet",
+    ),
     short_help="Attach another console to the server that runs.",
 )
 aileron.add(

@@ -146,6 +146,7 @@ def banner_lines(
     help_key: str,
     paused: str = "",
     replayed: str = "",
+    attached: bool = False,
 ) -> tuple[Line, ...]:
     """Return the banner's lines: faults first, then *paused*, then *lasting* warnings.
 
@@ -154,7 +155,8 @@ def banner_lines(
     """
     rows: list[Line] = []
     if lost is not None:
-        rows.append(line(" ", Piece(words.bars.BANNER_LOST, "danger"), " ", *foreign_text(lost)))
+        said = words.bars.BANNER_CUT_OFF if attached else words.bars.BANNER_LOST
+        rows.append(line(" ", Piece(said, "danger"), " ", *foreign_text(lost)))
     if storage is not None:
         rows.append(
             line(" ", Piece(words.bars.BANNER_STORAGE, "danger"), " ", *foreign_text(storage))

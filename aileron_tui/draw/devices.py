@@ -25,10 +25,12 @@ def device_status(device: DeviceView) -> Line:
 
 def device_program(device: DeviceView) -> Line:
     """Return the program at the other end, as the kernel knows it, or that it does not."""
-    if not device.program:
+    if device.pid is None:
         return (Piece(_said.NOT_KNOWN, "attn"),)
-    pid = Piece(_said.process(device.pid) if device.pid is not None else "", "muted")
-    return line(*foreign_text(device.program, "strong"), pid)
+    hidden = (Piece(_said.HIDDEN),)
+    program = foreign_text(device.program, "strong") if device.program else hidden
+    pid = Piece(_said.process(device.pid), "muted")
+    return line(*program, pid, Piece(_said.OVER_SSH if device.over_ssh else "", "attn"))
 
 
 def device_head(device: DeviceView) -> tuple[Line, ...]:

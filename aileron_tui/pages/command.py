@@ -63,7 +63,7 @@ def availability(command: AnyCommand, now: Situation) -> Availability:
 
 def _why_not(command: AnyCommand, now: Situation) -> str:
     if command.needs == "core" and not now.can_change:
-        return _BLOCKS[now.blocked_by]
+        return blocked(now, now.blocked_by)
     if now.model.snapshot.attached and (command.needs == "core" or command.id in _NOT_ATTACHED):
         return _said.ATTACHED
     if command.needs == "document" and not now.shows_document:
@@ -90,6 +90,8 @@ def blocked(now: Situation, by: BlockedBy) -> str:
         case "over":
             ended = view is None or view.ended_at is not None
             return "this has ended" if ended else "this is already decided"
+        case "lost" if now.model.snapshot.attached:
+            return _said.CUT_OFF
         case _:
             return _BLOCKS[by]
 

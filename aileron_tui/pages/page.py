@@ -428,6 +428,7 @@ class Page(ABC):
             help_key=model.registry.key_label("help"),
             paused=self._paused(),
             replayed=self._replayed(),
+            attached=bool(model.snapshot.attached),
         )
         self.surface.show("banner", *rows)
         guide = guide_rows(model.guide, width) if model.guide is not None else ()

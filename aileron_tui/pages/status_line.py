@@ -38,7 +38,14 @@ def status_line(
     if message is not None and message.refusal:
         return message.pieces
     if now.blocked_by == "lost":
-        return (Piece(words.status.lost(now.registry.key_label("quit")), "danger"),)
+        return (
+            Piece(
+                words.status.lost(
+                    now.registry.key_label("quit"), attached=bool(now.model.snapshot.attached)
+                ),
+                "danger",
+            ),
+        )
     if now.blocked_by == "storage":
         return (Piece(words.status.STORAGE_STOPS, "danger"),)
     if not now.model.arming.focused and now.blocked_by == "none":

@@ -5,6 +5,8 @@ from typing import Final
 NOTHING_WAITS: Final = "Nothing is waiting."
 BANNER_STORAGE: Final = "✗ NOTHING CAN RUN: the audit cannot be written."
 BANNER_LOST: Final = "✗ THE SERVER HAS STOPPED. No waiting call was lost."
+BANNER_CUT_OFF: Final = "✗ CUT OFF FROM THE SERVER. No waiting call was lost."
+"""In an attached console: the server may well go on."""
 ROUTE: Final = "Test route: "
 ROUTE_TO: Final = " is answered by "
 LACKS_LETTERS: Final = (

@@ -19,6 +19,7 @@ CHANGED_MEANWHILE: Final = "The screen changed as you pressed the key."
 
 ATTACHED: Final = "only the console itself does this, not an attached one"
 LOST: Final = "Aileron's server has stopped"
+CUT_OFF: Final = "this console is cut off from its server"
 NO_ITEM: Final = "no item is selected"
 ENDED: Final = "this has ended"
 UNDRAWABLE: Final = "this item cannot be shown"

@@ -122,9 +122,10 @@ def reads_on(key: str) -> str:
     return f"{key} reads on."
 
 
-def lost(key: str) -> str:
-    """Return what is left to do once the core has ended."""
-    text = "✗ Aileron's server has stopped. Nothing can be decided now"
+def lost(key: str, *, attached: bool) -> str:
+    """Return what is left to do once the core has ended, or an attached console is cut off from it."""
+    what = "This console is cut off from its server" if attached else "Aileron's server has stopped"
+    text = f"✗ {what}. Nothing can be decided now"
     return f"{text}; {key} quits (exit code 70)."
 
 

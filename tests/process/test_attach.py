@@ -97,5 +97,5 @@ def test_serve_gets_a_console_that_the_vaults_passphrase_confirms(
     lines.shows("attached 1")
     assert aileron_json("audit", "verify", home=home)["problems"] == []
     console.end(9)
-    pty.shows("THE SERVER HAS STOPPED")
+    pty.shows("CUT OFF FROM THE SERVER")
     pty.press(b"q", lambda: pty.process.poll() is not None, "it is closed")

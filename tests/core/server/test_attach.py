@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -39,7 +40,7 @@ from aileron_core.server import review_routes
 from aileron_core.settings import ConsoleSettings, Settings
 from aileron_core.vault.secret import Secret
 from aileron_tui.cli import attach
-from aileron_tui.cli.attach import AttachedCore
+from aileron_tui.cli.attach import AttachedCore, dial
 from tests.support.core_harness import (
     PASSPHRASE,
     PATIENCE,
@@ -59,12 +60,16 @@ pytestmark = pytest.mark.core(settings=QUICK)
 _T = TypeVar("_T")
 
 
+def port_of(core: Core) -> AttachedCore:
+    return AttachedCore(partial(dial, core.app.home.path))
+
+
 class Console:
     """One attached console, as the screen uses it, and what it was told."""
 
     def __init__(self, core: Core) -> None:
         self.core = core
-        self.port = AttachedCore(core.app.home.path)
+        self.port = port_of(core)
         self.words: tuple[str, ...] = ()
         self.snapshot: Snapshot | None = None
         self.told: list[CoreEvent] = []
@@ -282,7 +287,7 @@ async def test_a_program_of_a_session_cannot_attach(core: Core) -> None:
     async with serving(core):
         core.app.sessions.add(replace(core.session, pid=os.getpid()))
         with pytest.raises(ConsoleErrorResponse, match="agent's session cannot attach"):
-            await asyncio.to_thread(AttachedCore(core.app.home.path).pair)
+            await asyncio.to_thread(port_of(core).pair)
         (refused,) = await core.records("device.refused")
         assert refused["pids"] == [os.getpid()]
 
@@ -295,14 +300,14 @@ async def test_one_console_at_a_time_asks_and_four_are_attached(review: Review) 
             consoles.append(Console(review.core))
             await consoles[-1].confirmed()
         with pytest.raises(ConsoleErrorResponse, match="no more can be"):
-            await asyncio.to_thread(AttachedCore(review.core.app.home.path).pair)
+            await asyncio.to_thread(port_of(review.core).pair)
         consoles.pop().port.close()
         await review.core.until_record("device.ended")
-        await asyncio.to_thread(AttachedCore(review.core.app.home.path).pair)
+        await asyncio.to_thread(port_of(review.core).pair)
         with pytest.raises(
             ConsoleErrorResponse, match=f"Process {os.getpid()} .*asks to be attached"
         ):
-            await asyncio.to_thread(AttachedCore(review.core.app.home.path).pair)
+            await asyncio.to_thread(port_of(review.core).pair)
     finally:
         for each in consoles:
             each.port.close()
@@ -381,9 +386,9 @@ async def test_the_vaults_passphrase_confirms_a_console_where_none_is_open(
         await console.pair()
         assert not console.port.has_console
         with pytest.raises(ConsoleErrorResponse, match="passphrase"):
-            await asyncio.to_thread(console.port.confirm, "another passphrase")
+            await asyncio.to_thread(console.port.confirm, console.words, "another passphrase")
         assert not console.port.wait(0)
-        await asyncio.to_thread(console.port.confirm, PASSPHRASE)
+        await asyncio.to_thread(console.port.confirm, console.words, PASSPHRASE)
         await console.opened()
         view = await served_alone.ask()
         await console.hears(ApprovalUpdated, lambda e: e.view == view)
@@ -391,5 +396,30 @@ async def test_the_vaults_passphrase_confirms_a_console_where_none_is_open(
         denied = await served_alone.view(view.approval_id, lambda v: v.state == "denied")
         assert (denied.hand, denied.reason) == ("attached 1", "Not now.")
         served_alone.app.devices.has_console = True
-        assert await console.post("/v1/attach/confirm", {"passphrase": PASSPHRASE}) == "forbidden"
+        again = {"words": console.words, "passphrase": PASSPHRASE}
+        assert await console.post("/v1/attach/confirm", again) == "forbidden"
         console.port.close()
+
+
+async def test_at_serve_no_program_holds_the_place_of_a_console_that_asks(
+    served_alone: Core,
+) -> None:
+    """Each is confirmed by a passphrase of its own, and takes a place from then on alone."""
+    consoles = [Console(served_alone) for _ in range(2 * MOST_DEVICES)]
+    async with serving(served_alone):
+        for each in consoles[: MOST_DEVICES + 1]:
+            await each.pair()
+        assert len(served_alone.app.devices.views()) == MOST_DEVICES
+        with pytest.raises(ConsoleErrorResponse, match="No console of these words"):
+            await asyncio.to_thread(consoles[0].port.confirm, consoles[0].words, PASSPHRASE)
+        for each in consoles[1 : MOST_DEVICES + 1]:
+            await asyncio.to_thread(each.port.confirm, each.words, PASSPHRASE)
+            await each.opened()
+        late = consoles[-1]
+        await late.pair()
+        with pytest.raises(ConsoleErrorResponse, match="no more can be"):
+            await asyncio.to_thread(late.port.confirm, late.words, PASSPHRASE)
+        (refused,) = await served_alone.records("device.refused")
+        assert refused["hand"] == "attached 1"
+        for each in consoles:
+            each.port.close()
