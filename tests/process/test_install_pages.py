@@ -9,12 +9,14 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from tests.support.forked import forking_programs
 from tests.support.installing import ROOT, Installed
 from tests.support.server_harness import aileron_json, quiet_port
 from tests.support.variants import ALL
@@ -195,8 +197,19 @@ class Prompt:
         assert process.wait(60) in (0, 130, -signal.SIGINT), (process.args, said)
 
 
+@pytest.fixture(scope="module")
+def programs(installed: Installed) -> Iterator[Path]:
+    """A folder of Aileron's programs as the wheel has them: a page has up to a hundred commands."""
+    modules = {"aileron": "aileron_tui.cli", "aileron_mcp": "aileron_mcp.relay"}
+    with (
+        tempfile.TemporaryDirectory(prefix="ail-") as folder,
+        forking_programs(installed.python, Path(folder), **modules) as programs,
+    ):
+        yield programs
+
+
 @pytest.fixture
-def prompt(installed: Installed, folder: Path) -> Iterator[Prompt]:
+def prompt(programs: Path, installed: Installed, folder: Path) -> Iterator[Prompt]:
     for name in ("home", "work"):
         (folder / name).mkdir()
     shutil.copytree(ROOT / "examples", folder / "work" / "examples")
@@ -206,7 +219,7 @@ def prompt(installed: Installed, folder: Path) -> Iterator[Prompt]:
     }.items():
         (folder / "home" / name).write_text(text)
         (folder / "home" / name).chmod(0o600)
-    path = f"{installed.bin}:{os.environ['PATH']}"
+    path = f"{programs}:{installed.bin}:{os.environ['PATH']}"
     environment = {
         "HOME": str(folder / "home"),
         "PATH": path,

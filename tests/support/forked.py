@@ -5,6 +5,9 @@
 over its socket brings a command, its environment and its three descriptors, and is answered with a
 process id and, at the end, the status. Where a command needs what only a new process has (a limit,
 another locale), it is started the usual way.
+
+`forking_programs` does the same for what a shell starts: programs that ask (`asking.py`) a parent that
+listens.
 """
 
 import atexit
@@ -28,11 +31,11 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-__all__ = ["forked", "run_forked", "take_terminal"]
+__all__ = ["forked", "forking_programs", "run_forked", "take_terminal"]
 
 _USUAL = {"stdin", "stdout", "stderr", "text", "env", "cwd", "start_new_session", "preexec_fn"}
 _AT_START = ("LD_", "LC_", "MALLOC_", "GLIBC_", "AILERON_VAULT_PASSPHRASE")
@@ -65,6 +68,19 @@ def run_forked(
         finally:
             process.kill()
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+@contextlib.contextmanager
+def forking_programs(python: Path, folder: Path, **modules: str) -> Iterator[Path]:
+    """Yield a folder of programs that run *modules*, by their names, as *python* has them installed."""
+    where = folder / "socket"
+    for name, module in modules.items():
+        program = folder / name.replace("_", "-")
+        asking = Path(__file__).with_name("asking.py")
+        program.write_text(f'#!/bin/sh\nexec {python} -IS {asking} {where} -m {module} "$@"\n')
+        program.chmod(0o700)
+    with contextlib.closing(_start_parent(python, str(where))):
+        yield folder
 
 
 def take_terminal() -> None:
@@ -139,10 +155,14 @@ _PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 
 @functools.cache
 def _parent() -> socket.socket:
-    """Return the socket to this worker's parent, which ends when that closes."""
+    return _start_parent(Path(sys.executable))
+
+
+def _start_parent(python: Path, *listens_at: str) -> socket.socket:
+    """Return the socket to a parent, which ends when that closes."""
     ours, theirs = socket.socketpair()
     parent = subprocess.Popen(
-        [sys.executable, "-I", __file__, str(theirs.fileno())],
+        [str(python), "-I", __file__, str(theirs.fileno()), *listens_at],
         pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     theirs.close()
@@ -173,7 +193,15 @@ def _request(connection: socket.socket) -> "tuple[dict[str, Any], list[int]] | N
     return json.loads(body), descriptors
 
 
-def _serve(connection: socket.socket) -> dict[str, Any]:
+def _asked(listener: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Return what a program asks for whose connection is told the status."""
+    program, _ = listener.accept()
+    found = _request(program)
+    assert found is not None
+    return found[0], [program.detach(), *found[1]]
+
+
+def _serve(connection: socket.socket, listeners: list[socket.socket]) -> dict[str, Any]:
     """Fork for each request; return, in the child alone, what it is to run."""
     told: dict[int, int] = {}
     waker, wakes = socket.socketpair()
@@ -183,15 +211,16 @@ def _serve(connection: socket.socket) -> dict[str, Any]:
     signal.set_wakeup_fd(wakes.fileno())
     connection.sendall(b"!")
     with selectors.DefaultSelector() as selector:
-        selector.register(connection, selectors.EVENT_READ)
-        selector.register(waker, selectors.EVENT_READ)
+        for each in (connection, waker, *listeners):
+            selector.register(each, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
-                if key.fileobj is waker:
+                asks: Any = key.fileobj
+                if asks is waker:
                     waker.recv(4096)
                     _tell_ends(told)
                     continue
-                found = _request(connection)
+                found = _request(connection) if asks is connection else _asked(asks)
                 if found is None:
                     for pid in told:  # the tests' process has ended
                         with contextlib.suppress(ProcessLookupError):
@@ -202,7 +231,7 @@ def _serve(connection: socket.socket) -> dict[str, Any]:
                 if pid == 0:
                     signal.set_wakeup_fd(-1)
                     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                    for each in (connection, waker, wakes):
+                    for each in (connection, *listeners, waker, wakes):
                         each.close()
                     selector.close()
                     _take_over(request, streams)
@@ -224,12 +253,12 @@ def _tell_ends(told: dict[int, int]) -> None:
 
 def _take_over(request: dict[str, Any], streams: list[int]) -> None:
     """Be the process that *request* describes, as far as the start of one would make it."""
-    if request["session"]:
+    if request.get("session"):
         os.setsid()
     for number, given in enumerate(streams):
         os.dup2(given, number)
     os.closerange(3, 4096)
-    if request["terminal"]:
+    if request.get("terminal"):
         take_terminal()
     os.chdir(request["cwd"])
     os.environ.clear()
@@ -267,12 +296,18 @@ def _run(command: list[str]) -> None:
 
 
 def _main() -> NoReturn:
-    with socket.socket(fileno=int(sys.argv[1])) as connection:
+    given, *listens_at = sys.argv[1:]
+    listeners: list[socket.socket] = []
+    for where in listens_at:
+        listeners.append(socket.socket(socket.AF_UNIX))
+        listeners[-1].bind(where)
+        listeners[-1].listen()
+    with socket.socket(fileno=int(given)) as connection:
         _import_everything()
         gc.collect()
         gc.freeze()  # the children share what is never collected
         assert threading.active_count() == 1, "a thread would not be in the children"
-        request = _serve(connection)
+        request = _serve(connection, listeners)
     _run(request["command"])
     sys.exit()
 
