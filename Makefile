@@ -63,8 +63,10 @@ format: setup  ## format and mend what can be mended
 shape: setup  ## print how large each package is, what is behind the gate, and who knows what
 	$(BIN)/python .ci/shape.py
 
+# WHAT='-m "not real" tests/core': other tests, whose own threads stand still, too.
+stress: WHAT := -m real $(REAL_TESTS)
 stress: node  ## run the tests of real terminals, kills and agents beside a freezer, on a slow disk (Linux, a C compiler; half an hour)
-	$(BIN)/python .ci/stress.py -n $(WORKERS) --dist worksteal --timeout 900 -m real $(REAL_TESTS)
+	$(BIN)/python .ci/stress.py -n $(WORKERS) --dist worksteal --timeout 900 $(WHAT)
 
 # KILLS=1000, or ARGS="--hours 8 --seed 7": what .ci/chaos.py knows.
 chaos: KILLS := 100

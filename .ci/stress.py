@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MARK = "UNDER_STRESS"
-"""In the environment of what the tests start; they themselves are told by their command lines."""
+"""In the environment of what is frozen."""
 FREEZERS = 3
 _SEIZE, _INTERRUPT, _DETACH, _WALL = 0x4206, 0x4207, 17, 0x40000000
 SLOW_DISK = r"""
@@ -45,7 +45,7 @@ _libc.ptrace.restype = ctypes.c_long
 
 
 def victims() -> list[int]:
-    """Return the processes that the tests started, directly or not."""
+    """Return the processes that run tests, and what they started, directly or not."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -54,7 +54,7 @@ def victims() -> list[int]:
             line = (folder / "cmdline").read_bytes()
         except OSError:
             continue
-        if b"pytest" not in line and b"exec(eval(sys.stdin.readline()))" not in line:
+        if b"pytest" not in line:  # the one that hands the tests out
             found.append(int(folder.name))
     return found
 
