@@ -185,7 +185,6 @@ def shown_account(binding: Binding) -> AccountView:
 
 
 def credential_users(connectors: Iterable[AsksForCredential]) -> tuple[CredentialUser, ...]:
-    """Return those of *connectors* that ask for a credential."""
     return tuple(user for each in connectors if (user := credential_user(each)) is not None)
 
 

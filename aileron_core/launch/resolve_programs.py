@@ -70,7 +70,6 @@ def _in_any(path: Path, folders: Iterable[Path]) -> bool:
 def resolve_programs(
     named: Iterable[NamedProgram], paths: SandboxPaths
 ) -> tuple[ResolvedProgram, ...]:
-    """Return how the sandbox *paths* has each of *named*."""
     return tuple(found for each in named if (found := _resolved(each, paths)) is not None)
 
 

@@ -105,7 +105,6 @@ class _Aileron(Program):
     """The root. Its groups are imported once one of them is asked for: a console needs none of them."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of that name."""
         if cmd_name not in self.commands:
             self.list_commands(ctx)
         return super().get_command(ctx, cmd_name)

@@ -170,7 +170,6 @@ class WholeNumber(click.IntRange):
     """A whole number within two bounds, which help and messages give in words."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number that *value* is."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
@@ -186,7 +185,6 @@ class Number(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the number that *value* is."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:

@@ -92,7 +92,6 @@ class Columns(Generic[T]):
         return truncate(line(" ", " ", Piece(named.rstrip(), "muted")), width - 1)
 
     def row(self, item: T, width: int, now: float, *, selected: bool) -> Line:
-        """Return the row of *item*."""
         drawn = Row(now, "summary" if selected else "text")
         parts: list[Piece] = [edge(selected), Piece(" ")]
         blanks = 0

@@ -78,12 +78,10 @@ def change(kind: ChangeKind, direction: ChangeDirection) -> str:
 
 
 def than_accepted(day: str, time: str) -> str:
-    """Return what allows less than the file."""
     return f"than the version accepted on {day} at {time}"
 
 
 def since_accepted(day: str, time: str) -> str:
-    """Return since when the file has changed."""
     return f"since it was accepted on {day} at {time}"
 
 
@@ -97,5 +95,4 @@ def line_number(number: int) -> str:
 
 
 def more_in_suite(count: int) -> str:
-    """Return how many files of a suite allow more than before."""
     return "1 file" if count == 1 else f"{count} files"

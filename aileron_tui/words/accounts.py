@@ -25,7 +25,6 @@ ASKS_FOR: Final = "asks for"
 
 
 def count(bound: int, unusable: int) -> str:
-    """Return how many accounts there are, and how many cannot be used."""
     noun = "account" if bound == 1 else "accounts"
     return f"{bound} {noun}" + (f", {unusable} cannot be used" if unusable else "")
 

@@ -15,7 +15,6 @@ LACKS_LETTERS: Final = (
 
 
 def too_small(waiting: int) -> str:
-    """Return the one sentence of a pane that is too small to decide in."""
     return f"Make this pane at least 60 x 16. {calls_waiting(waiting)}."
 
 
@@ -25,12 +24,10 @@ def calls_waiting(count: int) -> str:
 
 
 def accepted_installed() -> str:
-    """Return the standing line of `--accept-installed`."""
     return "▲ all files found at start were accepted without review (--accept-installed)"
 
 
 def attached(hand: str) -> str:
-    """Return the standing line of an attached console."""
     return f"▲ {hand}: this console approves and denies, and leaves the rest to the console itself"
 
 
@@ -68,12 +65,10 @@ def load_problems(count: int, keys: str, words: int) -> str:
 
 
 def agents_at_work(count: int) -> str:
-    """Return how many agents are connected."""
     return f"{count} {'agent is' if count == 1 else 'agents are'} connected."
 
 
 def ready_actions(count: int) -> str:
-    """Return how many actions agents can see."""
     if not count:
         return (
             "No actions yet. Add some with `aileron init --example` or `aileron action add PATH`."
@@ -86,12 +81,10 @@ LOCKED_KEY: Final = "Press any key to show everything again; it does nothing els
 
 
 def paused(key: str, since: str) -> str:
-    """Return the banner of a pause."""
     return f"All calls are on hold (since {since}). {key} resumes them."
 
 
 def paused_first(key: str, approve: str) -> str:
-    """Return why nothing can be approved while all calls are held."""
     return f"Nothing can be approved while calls are on hold. {key} resumes; then press {approve}."
 
 
@@ -107,12 +100,10 @@ def everything_stopped(denied: int, sessions: int, runs: int) -> str:
 
 
 def locked(waiting: int) -> str:
-    """Return the one sentence of a locked console."""
     return f"{LOCKED} {calls_waiting(waiting)}."
 
 
 def matches(number: int, count: int) -> str:
-    """Return which match of a search is in view."""
     return f"{number} of {count}" if count else "not found"
 
 
@@ -142,7 +133,6 @@ HELP_GLYPHS: Final = (
 
 
 def help_rest(seconds: float) -> tuple[str, str]:
-    """Return when a key counts."""
     return (
         "A filled key acts at once; one with … asks first.",
         f"A key counts once the item and the keyboard have been still for {seconds:g} s.",

@@ -43,17 +43,14 @@ def times_asked(count: int) -> str:
 
 
 def stopped_waiting(at: str) -> str:
-    """Return since when no call of the agent waits for the answer."""
     return f"stopped waiting at {at}"
 
 
 def approved(count: int, median: str) -> str:
-    """Return how many equal calls a person approved, and how long that took."""
     return f"{count} approved, median wait {median}"
 
 
 def denied(count: int) -> str:
-    """Return how many equal calls were denied."""
     return f"{count} denied"
 
 
@@ -63,5 +60,4 @@ def ended(count: int, outcome: str) -> str:
 
 
 def more_lines(count: int) -> str:
-    """Return how many lines the pane has no room for."""
     return f"▾ {count} more {'line' if count == 1 else 'lines'}"

@@ -53,31 +53,25 @@ def asks(kind: str) -> str:
 
 
 def process(pid: int) -> str:
-    """Return the number of a process."""
     return f", process {pid}"
 
 
 def wants_to_pair(kind: str, view_key: str, key: str) -> str:
-    """Return that a device waits to be confirmed, and which keys ask about it."""
     came = "asks to be attached" if kind == "console" else "has redeemed a link"
     return f"▲ A {KINDS[kind]} {came}. {view_key}, then {key} on its row, asks about it."
 
 
 def confirmed(words: Sequence[str]) -> str:
-    """Return the report that a device may decide from now on."""
     return f"✓ {named(words)} can now see and decide what waits here."
 
 
 def ended(words: Sequence[str]) -> str:
-    """Return the report that a device is paired no more."""
     return f"The pairing of {named(words)} has ended."
 
 
 def count(devices: int) -> str:
-    """Return how many devices there are."""
     return f"{devices} {'device' if devices == 1 else 'devices'}"
 
 
 def ends(words: Sequence[str]) -> str:
-    """Return the question before a pairing is ended."""
     return f"End the pairing of {named(words)}?"

@@ -80,7 +80,6 @@ def suite_run_time(seconds: int) -> str:
 
 
 def accepted(name: str) -> str:
-    """Return the report of a file that counts now."""
     return f"✓ Accepted: {name}."
 
 
@@ -98,7 +97,6 @@ def then_unchecked(op: str, place: str) -> str:
 
 
 def problem_why(severity: str) -> str:
-    """Return what the problem of a file does."""
     if severity == "warning":
         return "it works, but read this warning"
     return "it cannot be used until this is fixed"
@@ -119,12 +117,10 @@ def why_not_accepted(kind: str, why: str) -> str:
 
 
 def actions(count: int) -> str:
-    """Return how many actions came together."""
     return f"{count} actions"
 
 
 def suite_question(count: int) -> str:
-    """Return the question."""
     return f"Accept these {count} actions?"
 
 
@@ -155,19 +151,16 @@ def accept_suite(all_key: str, rest_key: str, total: int, left_out: int) -> str:
 
 
 def suite_accepted(count: int) -> str:
-    """Return the report of files that count now."""
     return f"✓ Accepted: {count} {'action' if count == 1 else 'actions'}."
 
 
 def acceptance_withdrawn(kind: str, name: str) -> str:
-    """Return the report of a file that does not count any more."""
     if kind == "preview":
         return f"✓ Acceptance withdrawn: {name}. Previews can no longer send this POST."
     return f"✓ Acceptance withdrawn: {name}. Agents can no longer see it."
 
 
 def withdraws_acceptance(key: str, kind: str, name: str) -> str:
-    """Return what the key that withdraws an acceptance would do."""
     if kind == "preview":
         return f"{key} withdraws it: previews can no longer send this POST: {name}."
     return f"{key} withdraws acceptance: agents can no longer see {name}."

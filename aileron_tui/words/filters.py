@@ -11,7 +11,6 @@ SEARCHING: Final = "Searching …"
 
 
 def bad_age(value: str) -> str:
-    """Return what is wrong with the value of `age:`."""
     if not value:
         return "age: needs a time, such as age:5m or age:>2h."
     return f"{escape(value)} is not a time. Write age:5m or age:>2h; the units are s, m, h, d."
@@ -34,7 +33,6 @@ def counted(shown: int, total: int) -> str:
 
 
 def show_all(total: int) -> str:
-    """Return the way back from a filter that lets nothing through."""
     return f". esc shows all {total:,}."
 
 

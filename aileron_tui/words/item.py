@@ -230,7 +230,6 @@ def read_back_unavailable(*, why: bool) -> str:
 
 
 def fields_differ(count: int) -> str:
-    """Return the tag of a call of which the service holds something else."""
     return "1 field differs" if count == 1 else f"{count} fields differ"
 
 
@@ -263,17 +262,14 @@ def cannot_tell(key: str) -> str:
 
 
 def settled_at(at: str) -> str:
-    """Return when and how a call was settled whose answer never arrived."""
     return f"Settled by looking again at {at}. The call's own answer never arrived."
 
 
 def shown_at(at: str) -> str:
-    """Return when what an ended item showed was read."""
     return f"as fetched at {at}"
 
 
 def asking(host: str, seconds: float, limit: float) -> str:
-    """Return how long Aileron has been asking already."""
     return f"asking {host or 'the connector'} … {max(0.0, seconds):.0f} s of at most {limit:.0f} s"
 
 
@@ -308,7 +304,6 @@ def wants_heading(agent: str) -> str:
 
 
 def same(count: int) -> str:
-    """Return how many shown fields did not differ."""
     return f"{count} shown {'field is' if count == 1 else 'fields are'} unchanged"
 
 
@@ -394,7 +389,6 @@ def drawn_as_marks(count: int, parts: str) -> str:
 
 
 def blank_lines_folded(count: int) -> str:
-    """Return that the text goes on."""
     return f"{count} blank lines folded; the text continues below"
 
 
@@ -463,7 +457,6 @@ def several_values(count: int) -> str:
 
 
 def laying_out(characters: int) -> str:
-    """Return that what stands there is not all."""
     return (
         f"▲ {characters:,} characters are still being formatted. This is only the beginning; you "
         "can decide once all of it is shown."
@@ -471,7 +464,6 @@ def laying_out(characters: int) -> str:
 
 
 def newer(count: int) -> str:
-    """Return how many calls came after the list was put in order."""
     return f"{count:,} new at the end"
 
 
@@ -483,7 +475,6 @@ def steps_remark(later: int) -> str:
 
 
 def step(number: int) -> str:
-    """Return the label of a step."""
     return f"Step {number}"
 
 

@@ -36,7 +36,6 @@ HELP: Final = (
 
 
 def keys(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return the keys that do something now, each with what it does."""
     return "Keys: " + ", ".join(f"{key} {label}" for key, label in pairs) + "."
 
 
@@ -46,18 +45,15 @@ def no_effect(typed: str) -> str:
 
 
 def reason_too_long(most: int) -> str:
-    """Return that a reason cannot be sent."""
     return f"A reason can have at most {most:,} characters. Nothing was decided."
 
 
 def files_wait(count: int, key: str) -> str:
-    """Return that files are not accepted."""
     verb = "file is" if count == 1 else "files are"
     return f"{count} {verb} not accepted; {key} shows them."
 
 
 def asks_again(key: str, label: str) -> str:
-    """Return what the second answer does, and any other."""
     return f"{key} again: {label}. Anything else cancels."
 
 

@@ -43,7 +43,6 @@ def again(why: str, key: str) -> str:
 
 
 def did_nothing(key: str, why: str) -> str:
-    """Return that *key* did nothing, and why."""
     return f"{key} did nothing: {why}."
 
 

@@ -34,7 +34,6 @@ def unknown_outcome(key: str, acknowledge_key: str = "") -> str:
 
 
 def acknowledged(title: str) -> str:
-    """Return the report of an unknown outcome that a person took note of."""
     return f"✓ Acknowledged: {title}. Its outcome stays on record as unknown."
 
 
@@ -57,12 +56,10 @@ def same_preview(*, changed_before: bool) -> str:
 
 
 def read_back_differs(title: str) -> str:
-    """Return the report that the service does not hold what was approved."""
     return f"▲ {title}: the service does not hold what was approved."
 
 
 def unseen(count: int, total: int) -> str:
-    """Return how much was not on screen yet."""
     return f"▼ {count} of {total} lines not seen yet."
 
 
@@ -103,7 +100,6 @@ def no_preview(key: str, effect: str, *, again: bool = False) -> str:
 
 
 def changed(key: str, effect: str) -> str:
-    """Return what the approve key would do after a change."""
     return f"▲ Changed. Press {key} to {effect} as it is now."
 
 
@@ -113,12 +109,10 @@ def runs_nothing(key: str) -> str:
 
 
 def ready(key: str, effect: str) -> str:
-    """Return what the approve key would do."""
     return f"Press {key} to {effect}."
 
 
 def reads_on(key: str) -> str:
-    """Return what the reading key does."""
     return f"{key} reads on."
 
 
@@ -130,29 +124,24 @@ def lost(key: str, *, attached: bool) -> str:
 
 
 def ends_soon(seconds: int) -> str:
-    """Return the warning of a near deadline."""
     return f"Expires in {seconds} s."
 
 
 def keys_dropped(count: int) -> str:
-    """Return what happened to keys that came faster than a person types."""
     if count < 2:
         return "Other input arrived with the key. Nothing was decided."
     return f"{count} keys arrived at once. Nothing was decided."
 
 
 def approved(title: str) -> str:
-    """Return the report of a yes."""
     return f"✓ Approved: {title}"
 
 
 def failed(title: str, outcome: str) -> str:
-    """Return the report of a run that failed, with our sentence on how."""
     return f"✗ Failed: {title}. {outcome}" if outcome else f"✗ Failed: {title}."
 
 
 def undone(action: str) -> str:
-    """Return the report of a call that was taken back."""
     return f"✓ Undone: {action}. What was there before is back."
 
 
@@ -189,17 +178,14 @@ def runs_action(name: str) -> str:
 
 
 def and_identical(phrase: str) -> str:
-    """Return what a yes does that covers identical calls of the session."""
     return f"{phrase}, and run identical calls of this session without asking"
 
 
 def changes_fields(phrase: str, count: int) -> str:
-    """Return what a yes to a change does, and to how many of the fields that are shown."""
     return f"{phrase} ({count} {'field changes' if count == 1 else 'fields change'})"
 
 
 def to_recipients(phrase: str, count: int) -> str:
-    """Return what a yes to something that is sent does, and how many get it."""
     return f"{phrase} to {count} {'recipient' if count == 1 else 'recipients'}"
 
 
@@ -210,22 +196,18 @@ def in_steps(phrase: str, ops: Sequence[str]) -> str:
 
 
 def session_ended(agent: str) -> str:
-    """Return the report of a session that a person ended."""
     return f"✓ Ended the session of {agent}. Its calls keep waiting."
 
 
 def ends_session(key: str, agent: str) -> str:
-    """Return what the key that ends a session would do."""
     return f"{key} ends the session of {agent}; it asks first."
 
 
 def host_allowed(host: str) -> str:
-    """Return that a person allowed a session a host."""
     return f"✓ The session can reach {host} until it ends."
 
 
 def allows_host(key: str, host: str) -> str:
-    """Return what the key that allows a session a host would do."""
     return f"{key} lets this session reach {host} until it ends."
 
 

@@ -30,12 +30,10 @@ def command_failed(program: str, why: str) -> str:
 
 
 def ended_with(code: int) -> str:
-    """Return how a program ended that did not end well."""
     return f"exit code {code}"
 
 
 def took_too_long(seconds: float) -> str:
-    """Return that a program was ended."""
     return f"it took more than {seconds:g} s"
 
 
@@ -53,27 +51,22 @@ def copied(name: str, lines: int, characters: int, marks: int, then: str) -> str
 
 
 def copies_next(key: str) -> str:
-    """Return what the copy key does next."""
     return f"{key} again copies the next."
 
 
 def too_long(size: int) -> str:
-    """Return that the terminal may not take it."""
     return f"{size // 1000} kB may be more than the terminal accepts."
 
 
 def paged(name: str, program: str) -> str:
-    """Return that the pager has ended."""
     return f"{name or A_FIELD} was shown in {program}, as shown here."
 
 
 def no_pager(program: str) -> str:
-    """Return that the pager cannot be run."""
     return f"{program} could not be started. Set PAGER to an installed program."
 
 
 def cannot_suspend() -> str:
-    """Return that this terminal cannot be lent to another program."""
     return "A pager cannot be opened in this terminal."
 
 

@@ -47,7 +47,6 @@ def settings_withheld(names: Sequence[str], *, locked: bool) -> str:
 
 
 def settings_in_force(names: Sequence[str]) -> str:
-    """Return which settings of config.toml are in force from now on."""
     return f"Now in force, from config.toml: {', '.join(names)}."
 
 
@@ -77,7 +76,6 @@ def next_step(reason: str, key: str, *, gated: bool) -> str:
 def status(
     reason: str, unlock_key: str, choose_key: str, accounts_key: str, *, has_vault: bool
 ) -> str:
-    """Return what a call waits for, as the status line says it."""
     match reason:
         case "unbound" if not has_vault:
             return f"No account is bound. {unlock_key} creates the vault that keeps accounts."
@@ -92,12 +90,10 @@ def status(
 
 
 def locked_now() -> str:
-    """Return that the vault was locked."""
     return "The vault is locked."
 
 
 def opened(*, created: bool) -> str:
-    """Return that the vault was unlocked."""
     return "✓ The vault is created and unlocked." if created else "✓ The vault is unlocked."
 
 
@@ -124,7 +120,6 @@ def waits_for(count: int, ungated: int) -> str:
 
 
 def wait(seconds: int) -> str:
-    """Return how long no passphrase is looked at."""
     return f"for {seconds} s no passphrase is tried, because of the wrong ones before"
 
 

@@ -150,12 +150,10 @@ def last_hour(*, calls: int, free: int, approved: int, denied: int, median: str)
 
 
 def last_hours(count: int) -> str:
-    """Return which hours are plotted."""
     return f"last {count} h"
 
 
 def searched_calls(looked: int, total: int, *, more: bool) -> str:
-    """Return how far a filter has looked, and how to go on."""
     if not more:
         return f"in all {total:,} calls"
     return f"in the newest {looked:,} of {total:,} calls; go down for more"
@@ -169,7 +167,6 @@ def unread_contents(sealed: int, not_kept: int) -> str:
 
 
 def went_around(count: int) -> str:
-    """Return how many sessions went around the gate, for the top of the list."""
     return f"{count} went around the gate"
 
 
@@ -184,7 +181,6 @@ def other_names(count: int) -> str:
 
 
 def read_after(at: str) -> str:
-    """Return when it was looked at again, after the end."""
     return f"as fetched at {at}, after it ended"
 
 
@@ -195,12 +191,10 @@ def not_gated(seconds: float) -> str:
 
 
 def asks_for_hosts(count: int) -> str:
-    """Return how many sessions were refused a host that a person can allow."""
     return f"{count} {'asks' if count == 1 else 'ask'} for a host"
 
 
 def further_refusals(count: int) -> str:
-    """Return how often hosts were refused that are not kept."""
     return f"and {count:,} more attempts to reach others, which are not listed here"
 
 
@@ -225,7 +219,6 @@ def new_above(count: int, key: str) -> str:
 
 
 def records(count: int) -> str:
-    """Return how many records there are."""
     return f"{count:,} {'record' if count == 1 else 'records'}"
 
 
@@ -235,7 +228,6 @@ def record(number: int) -> str:
 
 
 def as_shown(at: str, unseen: int, total: int) -> str:
-    """Return that a screen is not live, and how much of it had been read."""
     unread = f", {unseen} of {total} lines unread" if unseen else ""
     return f"as shown at {at}, not live{unread}"
 
@@ -246,28 +238,23 @@ def sound(count: int) -> str:
 
 
 def problems(count: int) -> str:
-    """Return how many problems there are."""
     return f"{count} {'problem' if count == 1 else 'problems'}"
 
 
 def more_problems(count: int) -> str:
-    """Return how many problems there is no room for, and what lists them."""
     return f"and {count} more; `aileron audit verify` lists them all"
 
 
 def looked_through(looked: int, total: int) -> str:
-    """Return how far a filter has looked."""
     return f"in the newest {looked:,} of {total:,} records; scroll down to search further."
 
 
 def sessions(count: int, connected: int) -> str:
-    """Return how many sessions are open, and how many of them are connected."""
     noun = "session" if count == 1 else "sessions"
     return f"{count} {noun} open, {connected} connected"
 
 
 def uncontained(count: int) -> str:
-    """Return how many sessions nothing contains."""
     return f"{count} not contained"
 
 
@@ -277,7 +264,6 @@ def waiting_for_vault(count: int) -> str:
 
 
 def only_claimed(count: int) -> str:
-    """Return how many sessions are contained by somebody's word alone."""
     return f"{count} unverified"
 
 
@@ -287,7 +273,6 @@ def self_declared(self_opened: bool) -> str:
 
 
 def passed(requests: int, in_flight: int) -> str:
-    """Return how many model requests there were, and how many are under way."""
     return f"{requests:,}, {in_flight} under way" if in_flight else f"{requests:,}"
 
 
@@ -301,12 +286,10 @@ def size(count: int) -> str:
 
 
 def faults(count: int) -> str:
-    """Return how many requests Aileron itself answered with an error."""
     return f"▲ {count:,} answered by Aileron with an error"
 
 
 def exported(count: int) -> str:
-    """Return the report of a copy of the audit, before its path."""
     return f"{records(count)} in"
 
 

@@ -151,7 +151,6 @@ class SessionsTable(KeyedTable[_Who]):
         return tuple(pieces)
 
     def detail_of(self, item: _Who, now: float) -> Line:
-        """Return who it is."""
         if isinstance(item, DeviceView):
             return line(*device_name(item), Piece(" · ", "muted"), *device_program(item))
         who = process_chain(item.process) if item.process is not None else ()

@@ -94,7 +94,6 @@ class Table(ABC, Generic[T]):
         return (truncate(self.summary(now, width), width - 1), self.columns.titles(width, now))
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
-        """Return row *number*."""
         item = self.item(number)
         return () if item is None else self.columns.row(item, width, now, selected=selected)
 
