@@ -30,7 +30,7 @@ from aileron_core.server.gateway.app import Gateway
 from aileron_core.server.gateway.augmenting import AugmentRoom
 from aileron_core.server.gateway.client_request import CLIENT_REQUEST
 from aileron_core.server.gateway.connect import Dialer
-from aileron_core.server.gateway.inspecting import Inspector
+from aileron_core.server.gateway.forwarding import Inspector
 from aileron_core.server.request_parsing import require_session
 from aileron_core.server.review_items import ReviewDrawing
 from aileron_core.server.review_routes import ReviewRoom

@@ -302,7 +302,7 @@ def _sessions(model: Model, event: SessionsUpdated, now: float, at: float) -> No
     model.sessions = event.sessions
     model.sessions_table.update(event.sessions, model.pairing.devices, now)
     for allowed in model.pending_intents.take_allowed_hosts(event.sessions):
-        model.say(host_allowed(allowed.host), at)
+        model.say((Piece(words.status.host_allowed(escape(allowed.host)), "ok"),), at)
     for session_id in model.pending_intents.take_ended_sessions(event.sessions):
         model.say(session_ended(model.ending_agents.pop(session_id, "")), at)
 
@@ -404,10 +404,6 @@ def acceptance_changed(intent: Accept | AcceptSuite | WithdrawAcceptance) -> Lin
 
 def session_ended(agent: str) -> Line:
     return (Piece(words.status.session_ended(escape(agent)), "ok"),)
-
-
-def host_allowed(host: str) -> Line:
-    return (Piece(words.status.host_allowed(escape(host)), "ok"),)
 
 
 def everything_stopped(event: EverythingStopped) -> Line:

@@ -24,8 +24,7 @@ from aileron_core.server.gateway.augmenting import (
 from aileron_core.server.gateway.client import ConnectionPool, UpstreamConnection
 from aileron_core.server.gateway.client_request import CLIENT_REQUEST, PREFIX, ClientRequest
 from aileron_core.server.gateway.connect import Dialer
-from aileron_core.server.gateway.forwarding import Forwarding, request_head
-from aileron_core.server.gateway.inspecting import Inspector, safe_copy
+from aileron_core.server.gateway.forwarding import Forwarding, Inspector, request_head, safe_copy
 from aileron_core.server.gateway.key_injection import (
     LOCKED,
     KeyedForwarding,
