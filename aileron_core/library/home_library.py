@@ -32,8 +32,17 @@ from aileron_core.errors import (
     Problem,
     Unavailable,
 )
-from aileron_core.library import preview_reads, removal, run_time
-from aileron_core.library.acceptance import AcceptanceRecord, load_digests, named
+from aileron_core.library import removal, run_time
+from aileron_core.library.acceptance import (
+    READS_KIND,
+    AcceptanceRecord,
+    accepted_reads,
+    load_digests,
+    named,
+    reads_gated_by,
+    reads_of,
+    why_not_counted,
+)
 from aileron_core.library.acceptances import Acceptances
 from aileron_core.library.accepted_contents import AcceptedContents
 from aileron_core.library.accepted_settings import AcceptedSettings
@@ -41,12 +50,6 @@ from aileron_core.library.authenticated_records import AuthenticatedRecords
 from aileron_core.library.file_contents import FileContents
 from aileron_core.library.home_files import HomeFiles
 from aileron_core.library.plugin_tools import accepted_plugin, op_action, plugin_tool_problems
-from aileron_core.library.preview_reads import (
-    accepted_reads,
-    reads_gated_by,
-    reads_of,
-    why_not_counted,
-)
 from aileron_core.library.removal import FileKind
 from aileron_core.library.view import LibraryState, library_items, not_accepted_views
 from aileron_core.proxy_settings import PluginTools
@@ -172,13 +175,13 @@ class HomeLibrary:
         if self._why_not_counted(read, identity):
             return False
         name = acceptance_name(identity.ref, read)
-        if self._accepted.digest(preview_reads.KIND, name) == identity.hash:
+        if self._accepted.digest(READS_KIND, name) == identity.hash:
             return True
         known = reads_of(self._accepted.records.values(), identity.ref)
         offered = [each for each in self._accepted.offers if each.startswith(f"{identity.ref} ")]
         if name not in offered and len(known) + len(offered) >= _MOST_READS:
             return False
-        wanted = (preview_reads.KIND, name, identity.hash)
+        wanted = (READS_KIND, name, identity.hash)
         counts_at_once = self._accepts_all and not self._accepted.waits_for_vault
         if counts_at_once and wanted not in self._accepted.withdrawn:
             await self._accept([wanted], "--accept-installed")

@@ -17,9 +17,8 @@ from aileron_core.console_port.view_models import (
     SuiteView,
 )
 from aileron_core.errors import Problem
-from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.library.acceptance import READS_KIND, AcceptanceRecord, reads_of, why_not_counted
 from aileron_core.library.file_contents import FileContents
-from aileron_core.library.preview_reads import KIND, reads_of, why_not_counted
 from aileron_core.library.run_time import named_run_time
 
 ItemKey: TypeAlias = tuple[str, str]
@@ -69,7 +68,7 @@ def not_accepted_views(library: LibraryState) -> tuple[NotAcceptedView, ...]:
         if not _is_accepted(library, each)
     )
     reads = (
-        _connector_view(library, KIND, name, connector)
+        _connector_view(library, READS_KIND, name, connector)
         for name, digest in library.offers.items()
         if (connector := library.installed.get(digest)) is not None
         and _is_accepted(library, connector)
@@ -242,7 +241,7 @@ def _reads(library: LibraryState) -> Iterator[LibraryItemView]:
         for name, of in (*accepted.items(), *library.offers.items()):
             if of == digest:
                 why = library.why_not_counted(name, connector)
-                yield _connector_item(library, KIND, name, connector, why)
+                yield _connector_item(library, READS_KIND, name, connector, why)
 
 
 def _broken_connectors(library: LibraryState) -> tuple[LibraryItemView, ...]:

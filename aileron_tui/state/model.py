@@ -31,6 +31,7 @@ from aileron_tui.state.account_panel import AccountPanel
 from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens, ReadingProgress
 from aileron_tui.state.deny_panel import DenyPanel
 from aileron_tui.state.filter import ITEM_FIELDS, ParsedFilter, parse
+from aileron_tui.state.list_parts import DecidedTable
 from aileron_tui.state.opened_call import OpenedCall
 from aileron_tui.state.pairing import Pairing
 from aileron_tui.state.pending_intents import PendingIntents, intent_key
@@ -38,7 +39,6 @@ from aileron_tui.state.queue import Queue
 from aileron_tui.state.tables.accounts import AccountsTable
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.audit import AuditTable
-from aileron_tui.state.tables.decided import DecidedTable
 from aileron_tui.state.tables.library import LibraryTable
 from aileron_tui.state.tables.sessions import SessionsTable
 from aileron_tui.state.tables.table import AnyTable
