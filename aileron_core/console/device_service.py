@@ -126,13 +126,16 @@ class DeviceService:
         self.pairings.confirm(self.pairings.require_words(device.device_id, device.words))
 
     def _make_link(self) -> None:
-        fragment = f"/review#{self.pairings.make_link()}"
+        self._publish_link(self.pairings.make_link(), self._clock.now() + LINK_SECONDS)
+
+    def _publish_link(self, secret: str, expires_at: float) -> None:
+        fragment = f"/review#{secret}"
         elsewhere = next(iter(self._origins()), "")
         self._events.publish(
             LinkMade(
                 url=self._address.url + fragment,
                 elsewhere=elsewhere and elsewhere + fragment,
-                expires_at=self._clock.now() + LINK_SECONDS,
+                expires_at=expires_at,
             )
         )
 
@@ -156,6 +159,7 @@ class DeviceService:
         is_of_a_session = any(self._is_of_a_session(pid) for pid in holders.pids)
         if is_of_a_session or not (holders.seen or holders.pids):
             self.pairings.use_up(secret)
+            self._publish_link(secret, self._clock.now())
             extra = {"pids": sorted(holders.pids)}
             summary = _OF_A_SESSION if is_of_a_session else _HIDDEN
             await self._records.record(

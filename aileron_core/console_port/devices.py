@@ -52,7 +52,7 @@ DeviceIntent: TypeAlias = MakeLink | ConfirmDevice | EndDevice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkMade:
-    """The answer to `MakeLink`."""
+    """The answer to `MakeLink`; the same again, over by then, where a refused program used the link up."""
 
     url: str = field(repr=False)
     """The review page's address with the link's secret behind `#`: for a browser alone, never a log."""

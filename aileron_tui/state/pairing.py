@@ -23,7 +23,12 @@ class Pairing:
         self._page = f"/{call.approval_id}" if call is not None and waits else ""
 
     def on_link(self, link: LinkMade) -> None:
-        self._link = link
+        if (
+            self._link is None
+            or link.url == self._link.url
+            or link.expires_at > self._link.expires_at
+        ):
+            self._link = link  # else the end of an earlier one
 
     @property
     def is_made(self) -> bool:

@@ -10,7 +10,9 @@ NO_BROWSER: Final = "No browser can be opened from here. Open the link in one:"
 OPENING: Final = "Opening it in your browser …"
 ELSEWHERE: Final = "From another machine:"
 NO_ROOM: Final = "In a larger window, the link is shown as a QR code too."
-EXPIRED: Final = "The link has expired: nothing opened it within a minute."
+EXPIRED: Final = (
+    "The link is over: its minute has passed, or a program that was refused used it up."
+)
 NEVER_TYPED: Final = (
     "Open it as an address. A page that asks you to type or paste it is not Aileron's."
 )

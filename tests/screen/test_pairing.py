@@ -59,6 +59,15 @@ def test_a_device_is_confirmed_by_a_key_at_rest_with_the_words_that_were_shown()
     play.shows(f"✓ {WORDS} can now see and decide what waits here.")
 
 
+def test_a_link_that_a_refused_program_used_up_is_not_shown_any_more() -> None:
+    """The end of an earlier link says nothing of the one that is shown."""
+    play = made(Play(start(mail())))
+    play.port.tell(LinkMade(url=LINK.replace("#", "#0"), expires_at=play.clock.now()))
+    play.shows("This link pairs one browser")
+    play.port.tell(LinkMade(url=LINK, expires_at=play.clock.now()))
+    play.shows("The link is over")
+
+
 def test_a_device_that_becomes_another_while_a_key_is_pressed_is_not_confirmed() -> None:
     play = redeemed(made(Play(start(mail()))), FIREFOX)
     play.rest()
@@ -110,7 +119,7 @@ def test_the_qr_code_has_every_square_and_a_border() -> None:
 def test_a_link_that_nobody_opened_expires_and_one_that_is_refused_says_why() -> None:
     play = made(Play(start(), start_view="sessions"))
     play.passes(61)
-    play.shows("The link has expired")
+    play.shows("The link is over")
     play.go("escape", "agent")
     play.go("O", "Making a link …")
     play.port.tell(IntentRefused(call_id="", message="Four devices are paired already."))

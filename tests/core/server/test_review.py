@@ -115,7 +115,11 @@ async def test_a_program_below_a_sessions_process_is_refused_and_uses_the_link_u
     session = replace(core.session, pid=os.getpid())
     core.app.sessions.add(session)
     link = await review.link()
+    made = core.last(LinkMade)
     assert error_of(await device.redeem(link)) == "forbidden"
+    over = core.last(LinkMade)
+    assert over.url == made.url
+    assert over.expires_at <= core.app.clock.now() < made.expires_at
     core.app.sessions.add(replace(session, pid=None))
     assert error_of(await device.redeem(link)) == "forbidden"
     assert [each["summary"] for each in await core.records("device.refused")] == [
