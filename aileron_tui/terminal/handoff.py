@@ -15,6 +15,7 @@ from pathlib import Path
 
 from textual.app import App, SuspendNotSupported
 
+from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.terminal.browser import browser_command, open_in_browser, write_link_file
 from aileron_tui.terminal.notifications import wrap_for_multiplexer
@@ -82,6 +83,8 @@ class TerminalHandoff:
         self._say = say
         self._pager: asyncio.subprocess.Process | None = None
         self._link = ""
+        self._kept: Path | None = None
+        """A link's file that could not be deleted."""
 
     def open_link(self, url: str) -> None:
         """Open *url*, an address of `http` or `https` in ASCII that a person was shown, and say what came of it."""
@@ -107,9 +110,10 @@ class TerminalHandoff:
         program = browser_command(self._environment)
         if url == self._link or program is None:
             return
+        if not url and not self._is_deleted(file):
+            return
         self._link = url
         if not url:
-            file.unlink(missing_ok=True)
             return
 
         def done(worked: bool) -> None:
@@ -122,6 +126,18 @@ class TerminalHandoff:
             opened(False)
         else:
             open_in_browser(program, str(file), done)
+
+    def _is_deleted(self, file: Path) -> bool:
+        """Delete *file*, and tell whether it is gone; that it cannot be is said once, and tried on every call."""
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as error:
+            if file != self._kept:
+                self._say(words.terminal.link_not_deleted(escape(str(file)), error.strerror or ""))
+            self._kept = file
+            return False
+        self._kept = None
+        return True
 
     async def show_in_pager(self, text: str, name: str) -> str:
         """Show *text* in the person's pager, in the console's place; return the message for the status line.

@@ -73,3 +73,8 @@ def cannot_suspend() -> str:
 LINK_COPIED: Final = "There is no browser here: the address was sent to the clipboard."
 LINK_OPENED: Final = "The address was opened in your browser."
 LINK_NOT_OPENED: Final = "The address could not be opened: the browser command failed."
+
+
+def link_not_deleted(file: str, why: str) -> str:
+    """Return that a link's file, which opens nothing any more, is still there; it is tried again."""
+    return f"{file} cannot be deleted ({why}). Its link is over; deleting is tried again. Look at its folder."

@@ -139,6 +139,29 @@ async def test_the_browser_is_led_to_the_link_by_a_private_file_that_is_deleted(
         assert not file.exists()
 
 
+async def test_a_links_file_that_cannot_be_deleted_is_said_and_tried_again(tmp_path: Path) -> None:
+    """It never ends the console."""
+    opener = tmp_path / "xdg-open"
+    opener.write_text("#!/bin/sh\n")
+    opener.chmod(0o700)
+    file = tmp_path / "run/link.html"
+    file.parent.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(tmp_path), prepend=":")
+        state = replace(start(short()), home=str(tmp_path))
+        async with resting(state, environment={"DISPLAY": ":0"}, answers=True) as shown:
+            await shown.go("O", "It was opened in your browser.")
+            file.unlink()
+            file.mkdir()
+            await shown.press("escape")
+            await shown.passes(61)
+            await shown.shows("cannot be deleted")
+            file.rmdir()
+            file.touch()
+            await shown.passes(2)
+            assert not file.exists()
+
+
 async def test_without_a_graphical_browser_none_is_started_and_no_file_written(
     tmp_path: Path,
 ) -> None:
