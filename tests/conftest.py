@@ -52,8 +52,10 @@ _NOT_REAL = tuple(
 """One short program after another in a sandbox."""
 
 
-_FIRST = (
-    "tests/process/test_install_pages.py::",
+_FIRST: tuple[str | tuple[str, ...], ...] = (
+    ("tests/process/test_install_pages.py::", "tests/process/test_install_wheel.py::"),
+    ("tests/core/server/augment/", "tests/fast/models/"),
+    "tests/screen/test_hostile_text.py::",
     "tests/process/test_first_connector.py::",
     "tests/process/test_readme.py::test_every_line",
     "tests/process/test_random_keys.py::",
@@ -61,7 +63,10 @@ _FIRST = (
     "tests/screen/test_presses.py::test_each_press",
     "tests/process/test_hostile_console.py::",
 )
-"""What takes longest, the longest first: begun last, it would keep one worker busy and the others idle."""
+"""What takes longest, the longest first: begun last, it would keep one worker busy and the others idle.
+
+Each is one worker's, which then builds the wheel, or imports the SDKs, for all.
+"""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -86,13 +91,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def _longest_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
     """Return *items* with the longest at the heads of the parts that xdist deals to its *workers*."""
-    long = [item for start in _FIRST for item in items if item.nodeid.startswith(start)]
-    taken = set(long)
+    found = [[item for item in items if item.nodeid.startswith(start)] for start in _FIRST]
+    long = [each for each in found if each]
+    taken = {item for each in long for item in each}
     others = iter([item for item in items if item not in taken])
     ordered: list[pytest.Item] = []
     for worker in range(workers):
         size = (len(items) - len(ordered)) // (workers - worker)
-        part = long[worker::workers]
+        part = list(itertools.chain.from_iterable(long[worker::workers]))
         ordered += [*part, *itertools.islice(others, max(0, size - len(part)))]
     return ordered
 

@@ -6,16 +6,14 @@ async with augmenting(model) as made:
 
 import asyncio
 import contextlib
+import importlib
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import anthropic
-
 # The SDK looks at it where a thread of the console imports it, and fails on one that is half imported.
 import httpx  # noqa: F401
-import openai
 import pytest
 
 from aileron_core.app import AppOptions
@@ -38,6 +36,11 @@ WIRE_AND_STREAM = pytest.mark.parametrize(
 KEY = "sk-of-the-agent"
 LAUNCHED = {"agent": "script", "opened_by": "launch", "augment": True}
 """Terms of a session."""
+
+
+def sdk(name: str) -> Any:
+    """Return the official SDK `anthropic` or `openai`: seconds to import, so only where it is used."""
+    return importlib.import_module(name)
 
 
 class StreamedError(Exception):
@@ -115,12 +118,14 @@ class Agent:
         own = {"tools": tools} if tools else {}
         return {"model": "m", history: self.history, **more, **own, **self.more}
 
-    def _openai(self) -> openai.AsyncOpenAI:
-        return openai.AsyncOpenAI(base_url=self.base + "/v1", api_key=KEY, max_retries=self.retries)
+    def _openai(self) -> Any:
+        return sdk("openai").AsyncOpenAI(
+            base_url=self.base + "/v1", api_key=KEY, max_retries=self.retries
+        )
 
     async def _messages(self) -> Reply:
         asked = self._asked("messages", max_tokens=100)
-        async with anthropic.AsyncAnthropic(
+        async with sdk("anthropic").AsyncAnthropic(
             base_url=self.base, api_key=KEY, max_retries=self.retries
         ) as client:
             if self.stream:
@@ -287,6 +292,8 @@ async def augmenting(
     Args:
         home: a home from an earlier run, taken as it is.
     """
+    for name in ("anthropic", "openai"):
+        sdk(name)  # now, not while something waits
     async with Upstream(model).listening() as upstream:
         url = f"http://127.0.0.1:{upstream.port}"
         gateway = GatewaySettings(anthropic=url, openai=url, gemini=url)

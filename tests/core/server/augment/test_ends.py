@@ -5,8 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 from aileron_core.console_port.intents import EndSession, SetPause, StopEverything
@@ -16,19 +14,23 @@ from tests.core.server.augment.harness import (
     WIRE_AND_STREAM,
     StreamedError,
     augmenting,
+    sdk,
 )
 from tests.core.server.augment.scripted_model import Call, Refusal, ScriptedModel, Text
 from tests.core.server.gateway.harness import Client, read_chunk, read_head
 from tests.core.server.gateway.test_model_keys import keyed
 from tests.support.core_harness import records
 
-ERRORS = (anthropic.APIError, openai.APIError, StreamedError)
 MESSAGES = [{"role": "user", "content": "send it"}]
 PATHS = {
     "messages": b"/v1/messages",
     "chat": b"/v1/chat/completions",
     "responses": b"/v1/responses",
 }
+
+
+def errors() -> tuple[type[Exception], ...]:
+    return (sdk("anthropic").APIError, sdk("openai").APIError, StreamedError)
 
 
 def model_request(wire: str = "messages", **more: Any) -> bytes:
@@ -132,14 +134,16 @@ async def test_a_refusal_in_a_stream_is_an_error_event_of_the_provider(wire: str
     """The stream has begun, so the status can say nothing any more."""
     model = ScriptedModel([Text("I look."), Call("read_inbox", {})], Refusal(529, "overloaded"))
     async with augmenting(model) as made:
-        with pytest.raises(ERRORS, match=r"status 529\. overloaded"):
+        with pytest.raises(errors(), match=r"status 529\. overloaded"):
             await made.agent(wire, stream=True).ask("read it")
 
 
 @WIRE_AND_STREAM
 async def test_a_refusal_at_the_beginning_passes_as_it_is(wire: str, stream: bool) -> None:
     async with augmenting(ScriptedModel(Refusal(529, "overloaded"))) as made:
-        with pytest.raises((anthropic.APIStatusError, openai.APIStatusError)) as caught:
+        with pytest.raises(
+            (sdk("anthropic").APIStatusError, sdk("openai").APIStatusError)
+        ) as caught:
             await made.agent(wire, stream=stream).ask("read it")
         assert caught.value.status_code == 529
 
@@ -160,7 +164,7 @@ async def test_each_bound_ends_in_an_error_of_the_providers_shape(
     model = ScriptedModel(*([Call("read_inbox", {"text": "again"})] for _ in range(answers)))
     async with augmenting(model) as made:
         made.limit(**limits)
-        with pytest.raises(ERRORS, match=said) as caught:
+        with pytest.raises(errors(), match=said) as caught:
             await made.agent(wire, stream=stream, retries=2).ask("go")
         assert getattr(caught.value, "status_code", 200) == (200 if stream else 400)
         assert len(await made.runs()) < 9
@@ -174,7 +178,7 @@ async def test_the_bound_of_time_ends_a_wait_for_a_person_too(wire: str, stream:
     async with augmenting(model) as made:
         made.limit(seconds=0.5)
         agent = made.agent(wire, stream=stream, retries=2)
-        with pytest.raises(ERRORS, match=r"longer than 0\.5 seconds"):
+        with pytest.raises(errors(), match=r"longer than 0\.5 seconds"):
             await agent.ask("send it")
         assert len(model.requests) == 1
         made.limit(seconds=60)
