@@ -1,5 +1,6 @@
 """What every test shares: Hypothesis profiles, a clean environment, a home of its own."""
 
+import functools
 import gc
 import itertools
 import os
@@ -50,6 +51,16 @@ _NOT_REAL = tuple(
     )
 )  # fmt: skip
 """One short program after another in a sandbox."""
+
+
+_ON_DISK = (
+    "tests/agents/",
+    "tests/process/",
+    "tests/core/builtin/",
+    "tests/core/containment/",
+    "tests/core/launch/",
+)
+"""Their sandboxes have a /dev of their own."""
 
 
 _FIRST: tuple[str | tuple[str, ...], ...] = (
@@ -145,10 +156,23 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AILERON_HOME", "/nonexistent/aileron-home")
 
 
+@functools.cache
+def _memory() -> str | None:
+    """Return the system's folder in memory, where there is room in it and programs in it may run."""
+    try:
+        found = os.statvfs("/dev/shm")
+    except OSError:
+        return None
+    roomy = found.f_bavail * found.f_frsize > 2**30
+    usable = os.access("/dev/shm", os.W_OK) and not found.f_flag & (os.ST_NOEXEC | os.ST_RDONLY)
+    return "/dev/shm" if roomy and usable else None
+
+
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    """An empty folder, with a path short enough for a socket."""
-    with tempfile.TemporaryDirectory(prefix="ail-") as made:
+def folder(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """An empty folder, with a path short enough for a socket: where nothing waits for a disk, if it can be there."""
+    place = None if request.node.nodeid.startswith(_ON_DISK) else _memory()
+    with tempfile.TemporaryDirectory(prefix="ail-", dir=place) as made:
         yield Path(made)
 
 
