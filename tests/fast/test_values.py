@@ -46,6 +46,8 @@ def values() -> Iterator[tuple[str, dict[str, str]]]:
 
 def are_alike(one: dict[str, str], other: dict[str, str]) -> bool:
     """Return whether their fields have the same names, or of many all but one are the same."""
+    if abs(len(one) - len(other)) > 1:
+        return False  # as soon as that: there are a quarter of a million pairs
     same, most = one.items() & other.items(), max(len(one), len(other))
     return one.keys() == other.keys() or (most >= MANY and len(same) >= most - 1)
 

@@ -76,6 +76,9 @@ def _cells(strip: Strip) -> list[str]:
     """Return the cells of a row; the second cell of a wide glyph holds nothing."""
     row: list[str] = []
     for segment in strip:
+        if segment.text.isascii() and segment.text.isprintable():
+            row += segment.text
+            continue
         spans, _ = split_graphemes(segment.text)
         for start, end, size in spans:
             glyph = segment.text[start:end]

@@ -91,14 +91,14 @@ async def make_calls(core: Core, clock: FrozenClock, count: int) -> None:
     clock.advance(count)
 
 
-async def test_1200_calls_are_read_page_by_page_after_a_restart_and_found_by_their_arguments(
+async def test_600_calls_are_read_page_by_page_after_a_restart_and_found_by_their_arguments(
     home: Path, mailbox: Mailbox
 ) -> None:
     """The list once held the newest 500 records; the others were out of reach, and it was empty after a restart."""
     clock = FrozenClock()
     install_examples(home)
     async with Core.open(home, mailbox, clock=clock) as core:
-        await make_calls(core, clock, 1200)
+        await make_calls(core, clock, 600)
     async with Core.open(home, mailbox, clock=clock) as core:
         read = await pages(core, HistoryQuery())
         found = [call.approval for page in read for call in page.calls]
@@ -106,15 +106,15 @@ async def test_1200_calls_are_read_page_by_page_after_a_restart_and_found_by_the
         assert [v.requested_at for v in found] == sorted(
             (v.requested_at for v in found), reverse=True
         )
-        assert len({view.run_id for view in found}) == 1200
-        assert {page.total for page in read} == {1200}
+        assert len({view.run_id for view in found}) == 600
+        assert {page.total for page in read} == {600}
         assert [field.value for view in found for field in view.arguments][-2:] == [
             "draft-0001-",
             DRAFT,
         ]
         read = await pages(core, HistoryQuery(words=("DRAFT-0007",)))
         assert [len(page.calls) for page in read if page.calls] == [1]
-        assert sum(page.searched for page in read) == 1200
+        assert sum(page.searched for page in read) == 600
         assert max(page.searched for page in read) == 200, "or agents would wait for it"
         down = [page.searched_to or 0 for page in read if page.searched]
         assert down == sorted({*down}, reverse=True)
