@@ -120,6 +120,8 @@ class AuditEvent(StrEnum):
     DEVICE_REFUSED = "device.refused"
     """It came with a right link, and was not confirmed."""
     DEVICE_ENDED = "device.ended"
+    DEVICE_ASKED = "device.asked"
+    """A person asked with one that is the owner's for something else than an answer; what came of it follows."""
 
     CONSOLE_STARTED = "console.started"
     CONSOLE_STOPPED = "console.stopped"
@@ -195,6 +197,7 @@ _OF_PEOPLE = frozenset(
         AuditEvent.VAULT_KEYRING_ALLOWED,
         AuditEvent.VAULT_KEYRING_FORGOTTEN,
         AuditEvent.DEVICE_PAIRED,
+        AuditEvent.DEVICE_ASKED,
         AuditEvent.CONSOLE_PAUSED,
         AuditEvent.CONSOLE_RESUMED,
         AuditEvent.CONSOLE_EVERYTHING_STOPPED,

@@ -7,71 +7,13 @@ that rewrites everything.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, cast
+from typing import Any, Literal, cast
 
 from aileron_core.audit.chain import GENESIS, chain_hash
+from aileron_core.audit.device_answers import DeviceAnswers
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import StoredHead
 from aileron_core.canonical import canonical
-from aileron_core.devices import CONSOLE
-from aileron_core.devices.signed import Decision, SignedDecision
-
-_VERDICTS: Final[Mapping[object, str]] = {
-    AuditEvent.APPROVAL_APPROVED: "approve",
-    AuditEvent.APPROVAL_DENIED: "deny",
-}
-_SIGNED: Final = ("signed", "device_key", "signature")
-
-
-class DeviceAnswers:
-    """Reads records in their order: a device counts from its pairing until the next start of a console."""
-
-    def __init__(self) -> None:
-        self._paired: dict[object, tuple[object, object]] = {}
-        """By device, its key and the name of its hand."""
-        self._signatures: set[bytes] = set()
-        """Of the answers so far: none is given twice."""
-
-    def problem(self, body: Mapping[str, Any]) -> str:
-        """Return what is wrong with the answer in this record, as a clause; empty where it has none, or it holds."""
-        event = body.get("event")
-        if event == AuditEvent.CONSOLE_STARTED:
-            self._paired.clear()
-        elif event == AuditEvent.DEVICE_PAIRED:
-            self._paired[str(body.get("device"))] = (body.get("device_key"), body.get("hand"))
-        elif event in _VERDICTS:
-            hand = body.get("hand", CONSOLE.name)  # older records name none
-            if hand != CONSOLE.name:
-                return self._problem(body)
-            if any(name in body for name in _SIGNED):
-                return "it is signed, and is said to have been given in the console"
-        return ""
-
-    def _problem(self, body: Mapping[str, Any]) -> str:
-        try:
-            text, key, signature = (str(body[name]) for name in _SIGNED)
-            decision = Decision.from_json(json.loads(text))
-            signed = SignedDecision(
-                decision=decision, key=bytes.fromhex(key), signature=bytes.fromhex(signature)
-            )
-            if dict(signed.to_record()) != {name: body[name] for name in _SIGNED}:
-                return "its signature is not written as Aileron writes it"
-        except (KeyError, ValueError, RecursionError):
-            return "it was given on a device, and no signature of one can be read"
-        if not signed.holds:
-            return "the device's key did not sign it"
-        if signed.signature in self._signatures:
-            return "its signature is that of an earlier answer"
-        self._signatures.add(signed.signature)
-        if self._paired.get(decision.device) != (key, body["hand"]):
-            return "it is signed by a key that nobody confirmed"
-        said = (body.get("approval"), body.get("digest", ""), _VERDICTS[body["event"]])
-        if (decision.approval, decision.digest, decision.verdict) != said:
-            return "the device signed another answer"
-        if decision.verdict == "approve" and decision.unseen != body.get("unseen_lines"):
-            return "the device signed another number of unseen lines"
-        return ""
-
 
 ChainProblemKind = Literal["edited", "missing", "reordered", "cut", "orphan"]
 _NAMED_BY = {"run": "run", "session": "session"}

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from aileron_core.audit.events import Actor, AuditEvent
@@ -19,7 +19,9 @@ from aileron_core.console_port.devices import (
     MakeLink,
 )
 from aileron_core.console_port.events import CoreEvent
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.devices.pairing import LINK_SECONDS, Device, Pairings, Program
+from aileron_core.devices.signed import SignedIntent
 from aileron_core.errors import AileronError, Forbidden, NotFound, StorageUnavailable
 from aileron_core.events import EventBus
 from aileron_core.sessions.processes import (
@@ -34,6 +36,15 @@ from aileron_core.sessions.registry import SessionRegistry
 _log = logging.getLogger(__name__)
 Address: TypeAlias = tuple[str, int]
 _OF_A_SESSION: Final = "A program of an agent's session tried to pair a device"
+_ASKED: Final[Mapping[str, str]] = {
+    "SetPause": "put all calls on hold, or let them go on",
+    "StopEverything": "stop everything",
+    "EndSession": "end a session",
+    "EndDevice": "end a device's pairing",
+    "Accept": "accept a file",
+    "AcceptSuite": "accept files that were added together",
+}
+"""By the name of each `OwnersIntent`."""
 _HIDDEN: Final = "A program of yours that hides its connection tried to pair a device"
 
 
@@ -85,8 +96,8 @@ class DeviceService:
 
     # A person's intents
 
-    async def carry_out(self, intent: DeviceIntent) -> None:
-        """Carry out *intent*, of a person at a console.
+    async def carry_out(self, intent: DeviceIntent, hand: Hand = CONSOLE) -> None:
+        """Carry out *intent*, of a person at a console; *hand*: which one.
 
         Raises:
             AileronError: it did nothing; the message is written for the person.
@@ -96,12 +107,13 @@ class DeviceService:
                 self._make_link()
             case ConfirmDevice():
                 device = self.pairings.require_words(intent.device_id, intent.words)
-                await self._confirm(device, how="by its words")
+                as_owners = intent.as_owners and device.kind == "console"
+                await self._confirm(device, how="by its words", as_owners=as_owners)
             case EndDevice():
                 device = self.pairings.end(intent.device_id)
                 if device is None:
                     raise NotFound("That device is gone already. Nothing changed.")
-                await self._record_end(device, "a person ended it", by="person")
+                await self._record_end(device, "a person ended it", by="person", hand=hand)
 
     async def confirm_with_passphrase(
         self, words: tuple[str, ...], check: Callable[[], Awaitable[object]]
@@ -118,12 +130,29 @@ class DeviceService:
             raise Forbidden("Confirm this console in the one that is open.")
         self.pairings.asking(words)
         await check()
-        await self._confirm(self.pairings.asking(words), how="with the vault's passphrase")
+        device = self.pairings.asking(words)
+        await self._confirm(device, how="with the vault's passphrase", as_owners=True)
 
-    async def _confirm(self, device: Device, *, how: str) -> None:
-        summary = f"A person confirmed a device {how}: {device.name}"
-        await self._record(AuditEvent.DEVICE_PAIRED, summary, device)
-        self.pairings.confirm(self.pairings.require_words(device.device_id, device.words))
+    async def _confirm(self, device: Device, *, how: str, as_owners: bool) -> None:
+        owners = ", as the owner's" if as_owners else ""
+        summary = f"A person confirmed a device {how}{owners}: {device.name}"
+        await self._record(AuditEvent.DEVICE_PAIRED, summary, device, {"owners": as_owners})
+        device = self.pairings.require_words(device.device_id, device.words)
+        self.pairings.confirm(device, as_owners=as_owners)
+
+    async def record_asked(self, device: Device, signed: SignedIntent, kind: str) -> Hand:
+        """Record what a person asks for with *device*; return the hand with which it is done.
+
+        Raises:
+            StorageUnavailable: it could not be recorded.
+        """
+        extra = {"device": device.device_id, "hand": device.name, "intent": kind}
+        await self._records.record(
+            AuditEvent.DEVICE_ASKED,
+            f"A person asked with {device.name} to {_ASKED[kind]}",
+            extra=extra | dict(signed.to_record()),
+        )
+        return Hand(name=device.name, proof={"asked": signed.signature.hex()})
 
     def _make_link(self) -> None:
         self._publish_link(self.pairings.make_link(), self._clock.now() + LINK_SECONDS)
@@ -213,43 +242,57 @@ class DeviceService:
 
     # Ends
 
-    async def end_all(self, why: str, *, by: Actor = "aileron") -> None:
+    async def end_all(self, why: str, *, by: Actor = "aileron", hand: Hand = CONSOLE) -> None:
         """End every link and device at once, then record it.
 
         Raises:
             StorageUnavailable: they have ended; it could not be recorded.
         """
-        await self._record_ends(self.pairings.end_all(), why, by=by)
+        await self._record_ends(self.pairings.end_all(), why, by=by, hand=hand)
 
     async def sweep(self) -> None:
         """End the devices that are gone or idle. Called every half second."""
         await self._record_ends(self.pairings.sweep(), "it was not used any more")
 
     async def _record_ends(
-        self, ended: Sequence[Device], why: str, *, by: Actor = "aileron"
+        self,
+        ended: Sequence[Device],
+        why: str,
+        *,
+        by: Actor = "aileron",
+        hand: Hand = CONSOLE,
     ) -> None:
         """Record each of these ends, also after one that could not be."""
         failed: StorageUnavailable | None = None
         for device in ended:
             try:
-                await self._record_end(device, why, by=by)
+                await self._record_end(device, why, by=by, hand=hand)
             except StorageUnavailable as error:
                 failed = error
         if failed is not None:
             raise failed
 
-    async def _record_end(self, device: Device, why: str, *, by: Actor = "aileron") -> None:
+    async def _record_end(
+        self, device: Device, why: str, *, by: Actor = "aileron", hand: Hand = CONSOLE
+    ) -> None:
         if device.confirmed.is_set():
             event, summary = AuditEvent.DEVICE_ENDED, f"The device {device.name} ended: {why}"
         else:
             event, summary = AuditEvent.DEVICE_REFUSED, f"A device was not confirmed: {why}"
-        await self._record(event, summary, device, by=by)
+        asked = {"asked_by": hand.name, **hand.proof} if hand.proof else {}
+        await self._record(event, summary, device, asked, by=by)
 
     async def _record(
-        self, event: AuditEvent, summary: str, device: Device, *, by: Actor | None = None
+        self,
+        event: AuditEvent,
+        summary: str,
+        device: Device,
+        more: Mapping[str, Any] | None = None,
+        *,
+        by: Actor | None = None,
     ) -> None:
         program = device.program
-        extra: dict[str, Any] = {"device": device.device_id, "kind": device.kind}
+        extra: dict[str, Any] = {"device": device.device_id, "kind": device.kind, **(more or {})}
         extra |= {"hand": device.name, "words": list(device.words)}
         extra |= {"device_key": device.point.hex()}
         extra |= {"pid": program.pid, "executable": program.executable}
@@ -269,6 +312,7 @@ class DeviceService:
                 confirmed=each.confirmed.is_set(),
                 paired_at=each.paired_at,
                 used_at=now - (monotonic - each.used_at),
+                is_owners=each.is_owners,
                 over_ssh=each.program.over_ssh,
             )
             for each in self.pairings.devices()

@@ -11,6 +11,7 @@ from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.console_port.events import CoreEvent, StorageHealth
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import AileronError
 from aileron_core.events import EventBus
 from aileron_core.storage.database import Database, Tx
@@ -63,8 +64,8 @@ class ConsoleRecords:
         """Record *event*; *by*: who acted, where it is not whom the event names."""
         await self._write(replace(self._record(event, summary, extra), by=by))
 
-    async def record_by_person(self, event: AuditEvent, summary: str) -> None:
-        await self._write(self._record(event, summary))
+    async def record_by_person(self, event: AuditEvent, summary: str, hand: Hand = CONSOLE) -> None:
+        await self._write(self._record(event, summary, hand.mark()))
 
     async def record_binding(
         self, event: AuditEvent, summary: str, extra: Mapping[str, Json]

@@ -200,17 +200,18 @@ class ConsoleService:
         except AileronError as error:
             if isinstance(error, StorageUnavailable):
                 self.storage.report_failure(error.message)
-            self._refuse(intent, error.message)
+            self.refuse(intent, error.message)
         except OSError as error:
-            self._refuse(intent, f"It could not be written: {error.strerror}. Nothing changed.")
+            self.refuse(intent, f"It could not be written: {error.strerror}. Nothing changed.")
         except Exception as error:  # noqa: BLE001 - the task's edge: a key that does nothing must say so
             _log.error("an intent ended with %s", type(error).__name__)
-            self._refuse(
+            self.refuse(
                 intent,
                 "Aileron had an internal error. Nothing changed. Run `aileron logs` to see where.",
             )
 
-    def _refuse(self, intent: Intent, message: str) -> None:
+    def refuse(self, intent: Intent, message: str) -> None:
+        """Publish that *intent* did nothing."""
         about = getattr(intent, "approval_id", "") or getattr(intent, "call_id", "")
         self.events.publish(IntentRefused(call_id=about, message=message))
 
@@ -236,15 +237,15 @@ class ConsoleService:
             case MarkReadBackSeen():
                 await self.outcomes.mark_seen(intent.run_id)
             case Accept() | AcceptSuite() | WithdrawAcceptance() | RemoveFile():
-                await self._about_a_file(intent)
+                await self._about_a_file(intent, hand)
             case SetPause():
-                await self._set_pause(on=intent.paused)
+                await self._set_pause(hand, on=intent.paused)
             case StopEverything():
-                await self._stop_everything()
+                await self._stop_everything(hand)
             case EndSession() | AllowHost():
-                await self._about_a_session(intent)
+                await self._about_a_session(intent, hand)
             case MakeLink() | ConfirmDevice() | EndDevice():
-                await self.devices.carry_out(intent)
+                await self.devices.carry_out(intent, hand)
             case ReadApprovals():
                 await self.publisher.publish_approvals_after(
                     intent.requested_at, intent.run_id, self.events
@@ -324,12 +325,16 @@ class ConsoleService:
             self.storage.report_failure(error.message)
 
     async def _about_a_file(
-        self, intent: Accept | AcceptSuite | WithdrawAcceptance | RemoveFile
+        self, intent: Accept | AcceptSuite | WithdrawAcceptance | RemoveFile, hand: Hand
     ) -> None:
         match intent:
             case AcceptSuite():
                 await self.library.accept_suite(
-                    intent.suite_id, intent.files, by="person", run_seconds=dict(intent.run_seconds)
+                    intent.suite_id,
+                    intent.files,
+                    by="person",
+                    run_seconds=dict(intent.run_seconds),
+                    hand=hand,
                 )
             case WithdrawAcceptance():
                 await self.library.withdraw_acceptance(intent.kind, intent.name, intent.digest)
@@ -338,7 +343,7 @@ class ConsoleService:
             case Accept(kind=kind, name=name):
                 seconds = intent.run_seconds
                 await self.library.accept(
-                    kind, name, intent.digest, by="person", run_seconds=seconds
+                    kind, name, intent.digest, by="person", run_seconds=seconds, hand=hand
                 )
                 if kind == "settings":
                     await self.account_waits.sweep()
@@ -362,13 +367,13 @@ class ConsoleService:
             case ExportAudit():
                 return await self.audit.export()
 
-    async def _set_pause(self, *, on: bool) -> None:
+    async def _set_pause(self, hand: Hand, *, on: bool) -> None:
         """Hold all calls, at once; or let them go on, once that is on record."""
         if on == (self.pause.paused_since is not None):
             return
         if not on:
             await self.records.record_by_person(
-                AuditEvent.CONSOLE_RESUMED, "A person resumed all calls"
+                AuditEvent.CONSOLE_RESUMED, "A person resumed all calls", hand
             )
             self.pause.resume()
             self.events.publish(PauseChanged(paused_at=None))
@@ -377,24 +382,26 @@ class ConsoleService:
         self.events.publish(PauseChanged(paused_at=self.pause.paused_since))
         try:
             await self.records.record_by_person(
-                AuditEvent.CONSOLE_PAUSED, "A person put all calls on hold"
+                AuditEvent.CONSOLE_PAUSED, "A person put all calls on hold", hand
             )
         except StorageUnavailable as error:
             raise StorageUnavailable(
                 f"All calls are on hold, but that could not be recorded: {error.message}"
             ) from error
 
-    async def _stop_everything(self) -> None:
+    async def _stop_everything(self, hand: Hand) -> None:
         """Stop what runs and waits, whatever becomes of the record that devices ended, which they do first."""
         try:
-            await self.devices.end_all("a person stopped everything", by="person")
+            await self.devices.end_all("a person stopped everything", by="person", hand=hand)
         finally:
-            self.events.publish(await self.emergency_stop.stop_everything())
+            self.events.publish(await self.emergency_stop.stop_everything(hand))
 
-    async def _about_a_session(self, intent: EndSession | AllowHost) -> None:
+    async def _about_a_session(self, intent: EndSession | AllowHost, hand: Hand) -> None:
         if isinstance(intent, AllowHost):
             await self.sessions.allow_host(intent.session_id, intent.host)
-        elif not await self.sessions.end(intent.session_id, "a person ended it", by="person"):
+        elif not await self.sessions.end(
+            intent.session_id, "a person ended it", by="person", hand=hand
+        ):
             raise NotFound("That session has already ended. Nothing changed.")
 
 

@@ -382,7 +382,7 @@ def record_view(committed: CommittedRecord, agent: str) -> RecordView:
     return _view_of_body(committed.seq, record_body(committed.seq, committed.record), agent)
 
 
-_ANSWERS = (AuditEvent.APPROVAL_APPROVED, AuditEvent.APPROVAL_DENIED)
+_ANSWERS = (AuditEvent.APPROVAL_APPROVED, AuditEvent.APPROVAL_DENIED, AuditEvent.DEVICE_ASKED)
 
 
 def _view_of_body(seq: int, body: Mapping[str, Any], agent: str) -> RecordView:
@@ -399,10 +399,15 @@ def _view_of_body(seq: int, body: Mapping[str, Any], agent: str) -> RecordView:
         seconds_allowed=_seconds_allowed(body.get("wall_seconds")),
         count=count if isinstance(count := body.get("count"), int) and 0 < count < 2**31 else 1,
         actions=tuple(map(shown_name, body.get("actions") or ())),
-        hand=hand
-        if isinstance(hand := body.get("hand"), str) and body["event"] in _ANSWERS
-        else "",
+        hand=_hand(body),
     )
+
+
+def _hand(body: Mapping[str, Any]) -> str:
+    """Return with which hand a person did what is on record; empty where the record names none."""
+    named = body.get("asked_by", body.get("hand"))  # the end of a device has its own hand, too
+    said = body["event"] in _ANSWERS or "asked" in body
+    return named if isinstance(named, str) and said else ""
 
 
 def _seconds_allowed(value: object) -> float | None:

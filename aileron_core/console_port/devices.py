@@ -22,6 +22,8 @@ class DeviceView:
     """Epoch seconds, of its link's redemption."""
     used_at: float
     """Epoch seconds, of its last request."""
+    is_owners: bool = False
+    """It was confirmed as the owner's."""
     over_ssh: bool = False
     """The program is below sshd. False: it is not, or that cannot be known."""
 
@@ -37,6 +39,8 @@ class ConfirmDevice:
 
     device_id: str
     words: tuple[str, ...]
+    as_owners: bool = False
+    """It may also do what `OwnersIntent` lists; a console alone can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +51,7 @@ class EndDevice:
 
 
 DeviceIntent: TypeAlias = MakeLink | ConfirmDevice | EndDevice
-"""Only a console takes these: no route and no device does."""
+"""Only a console takes these; no route does, and of devices one that is the owner's ends others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

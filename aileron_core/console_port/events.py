@@ -113,6 +113,8 @@ class Snapshot:
     devices: tuple[DeviceView, ...] = ()
     attached: str = ""
     """The hand of an attached console, such as `attached 2`; empty in the console itself."""
+    is_owners: bool = False
+    """An attached console was confirmed as the owner's (`OwnersIntent`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

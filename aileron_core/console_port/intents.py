@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from aileron_core.console_port.account_intents import AccountIntent, ModelKeyIntent
-from aileron_core.console_port.devices import DeviceIntent
+from aileron_core.console_port.devices import DeviceIntent, EndDevice
 from aileron_core.console_port.view_models import HistoryCursor, HistoryQuery
 from aileron_core.vault.secret import Secret
 
@@ -291,6 +291,8 @@ VaultIntent: TypeAlias = (
 )
 CommandIntent: TypeAlias = RemoveFile | VaultIntent | AccountIntent | ModelKeyIntent
 """What a command may ask for: none decides, and none accepts a file."""
+OwnersIntent: TypeAlias = SetPause | StopEverything | EndSession | EndDevice | Accept | AcceptSuite
+"""What an attached console may ask for besides, with a signature, once it was confirmed as the owner's."""
 AttachedIntent: TypeAlias = (
     Approve
     | Deny
@@ -301,8 +303,9 @@ AttachedIntent: TypeAlias = (
     | ReadHistory
     | CountCalls
     | VerifyAudit
+    | OwnersIntent
 )
-"""What an attached console may ask for: it answers calls, with a signature, and reads."""
+"""What an attached console may ask for: it answers calls, with a signature, and reads; and as the owner's more."""
 Intent: TypeAlias = (
     Approve
     | Deny

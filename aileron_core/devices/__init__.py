@@ -25,5 +25,9 @@ class Hand:
         """Return what the record of the answer says of it."""
         return {"hand": self.name, **self.proof}
 
+    def mark(self) -> dict[str, Json]:
+        """Return what any other record says of it: nothing of the console."""
+        return {} if self.name == CONSOLE.name else self.details()
+
 
 CONSOLE: Final = Hand(name="console")

@@ -63,6 +63,8 @@ class Device:
     """Its public key; empty as well until then."""
     confirmed: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    is_owners: bool = False
+    """It was confirmed as the owner's: it may ask for more than answers."""
     console: int = 0
     """Which attached console it is, from 1; 0: a page."""
     number: int = -1
@@ -248,9 +250,10 @@ class Pairings:
             raise Conflict("The device shows other words. It was not confirmed.")
         return device
 
-    def confirm(self, device: Device) -> None:
+    def confirm(self, device: Device, *, as_owners: bool = False) -> None:
         """Let *device* show and decide from now on, if it has not ended meanwhile."""
         if self._devices.get(device.device_id) is device:
+            device.is_owners = as_owners
             device.used_at = self.clock.monotonic()
             device.confirmed.set()
             self.changed()

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from aileron_core.canonical import Json, canonical, sha256_hex
+from aileron_core.canonical import Json, JsonObject, canonical, sha256_hex
 from aileron_core.ids import APPROVAL_ID
 
 Verdict: TypeAlias = Literal["approve", "deny"]
 MAX_NUMBER: Final = 2**53 - 1
 _REQUEST: Final = b"aileron request v1\0"
 _DECISION: Final = b"aileron decision v1\0"
+_INTENT: Final = b"aileron intent v1\0"
 _HALF: Final = 32
 """Bytes of `r` and of `s`."""
 _POINT: Final = 65
@@ -146,6 +147,58 @@ class SignedDecision:
         """Return what an audit record keeps of it: the signed text without its prefix, key and signature."""
         return {
             "signed": self.decision.text()[len(_DECISION) :].decode(),
+            "device_key": self.key.hex(),
+            "signature": self.signature.hex(),
+        }
+
+
+def intent_text(home: str, device: str, number: int, at: int, intent: JsonObject) -> bytes:
+    """Return what a device signs of anything else that it asks for.
+
+    Args:
+        number: of the request that carries it.
+        at: epoch milliseconds by the device's clock: a claim.
+        intent: as the codec of the port has it.
+
+    Raises:
+        ValueError: something in it is not canonical JSON.
+    """
+    members: dict[str, Json] = {"home": home, "device": device, "number": number, "at": at}
+    return _INTENT + canonical({**members, "intent": intent})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedIntent:
+    """An intent with what proves it, as its record keeps it."""
+
+    text: bytes
+    """Of `intent_text`."""
+    key: bytes
+    """The device's public key, an uncompressed point."""
+    signature: bytes
+
+    @classmethod
+    def from_record(cls, signed: str, key: str, signature: str) -> "SignedIntent":
+        """Read what `to_record` returned.
+
+        Raises:
+            ValueError: it is none.
+        """
+        return cls(
+            text=_INTENT + signed.encode(),
+            key=bytes.fromhex(key),
+            signature=bytes.fromhex(signature),
+        )
+
+    @property
+    def holds(self) -> bool:
+        """Whether the key signed exactly this."""
+        return is_key(self.key) and is_signed(self.key, self.signature, self.text)
+
+    def to_record(self) -> Mapping[str, Json]:
+        """Return what an audit record keeps of it: the signed text without its prefix, key and signature."""
+        return {
+            "signed": self.text[len(_INTENT) :].decode(),
             "device_key": self.key.hex(),
             "signature": self.signature.hex(),
         }

@@ -10,6 +10,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import InvalidRequest
 from aileron_core.library import acceptance
 from aileron_core.library.acceptance import KINDS, AcceptanceRecord, RecordKey, owned_by
@@ -92,8 +93,11 @@ class Acceptances:
         by: str,
         *,
         ended: Sequence[AcceptanceRecord] = (),
+        hand: Hand = CONSOLE,
     ) -> None:
         """Record that each (kind, name, digest) is accepted from now on, and that *ended* are not.
+
+        *hand*: with which a person accepts.
 
         Raises:
             VaultLocked: unlock it first; nothing is accepted.
@@ -116,7 +120,7 @@ class Acceptances:
                     AuditEvent.LIBRARY_ACCEPTED,
                     now,
                     f"Accepted the {KINDS[each.kind].noun} {each.name}{how}",
-                    {"connectors": connectors[each]} if each in connectors else None,
+                    hand.mark() | ({"connectors": connectors[each]} if each in connectors else {}),
                 )
                 for each in accepted
             },

@@ -25,6 +25,7 @@ from aileron_core.console_port.file_views import (
     FileContentView,
 )
 from aileron_core.console_port.view_models import NotAcceptedView
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import Conflict, FileProblems, Problem
 from aileron_core.library.acceptance import KINDS, AcceptanceRecord
 from aileron_core.library.authenticated_records import AuthenticatedRecords
@@ -214,8 +215,8 @@ class AcceptedSettings:
             ),
         )
 
-    async def accept(self, digest: str) -> None:
-        """Record that a person accepts exactly these bytes.
+    async def accept(self, digest: str, hand: Hand = CONSOLE) -> None:
+        """Record that a person accepts exactly these bytes, with *hand*.
 
         Raises:
             Conflict: there is nothing to accept, or other bytes were shown.
@@ -229,7 +230,10 @@ class AcceptedSettings:
                 )
             own, noun = self._own(by="person"), KINDS[self.file.kind].noun
             record = own.to_audit(
-                AuditEvent.LIBRARY_ACCEPTED, own.accepted_at, f"Accepted the {noun} {own.name}"
+                AuditEvent.LIBRARY_ACCEPTED,
+                own.accepted_at,
+                f"Accepted the {noun} {own.name}",
+                hand.mark(),
             )
             await self._stored.change(save={own: record})
             self.count, self.problem = True, ""

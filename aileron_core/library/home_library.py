@@ -24,6 +24,7 @@ from aileron_core.connectors.read_names import acceptance_name, unchecked_op
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector, availability_problems
 from aileron_core.console_port.view_models import LibraryItemView, NotAcceptedView
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import (
     AileronError,
     Conflict,
@@ -431,7 +432,14 @@ class HomeLibrary:
     # Accepting, and withdrawing it
 
     async def accept(
-        self, kind: str, name: str, digest: str, *, by: str, run_seconds: int = 0
+        self,
+        kind: str,
+        name: str,
+        digest: str,
+        *,
+        by: str,
+        run_seconds: int = 0,
+        hand: Hand = CONSOLE,
     ) -> None:
         """Record that exactly the bytes of *digest* are accepted from now on.
 
@@ -441,12 +449,13 @@ class HomeLibrary:
             digest: of the bytes that were shown.
             by: who accepts.
             run_seconds: the time that was shown with it, which an action gets; 0 where none was.
+            hand: with which a person does.
 
         Raises:
             Conflict: the bytes are no longer those that were shown.
         """
         if kind == "settings" or kind == "policy":
-            await self._settings_files[kind].accept(digest)
+            await self._settings_files[kind].accept(digest, hand)
             self._changed()
             return
         async with self._reading:  # not what is being removed
@@ -456,7 +465,7 @@ class HomeLibrary:
                 raise Conflict(f"{name} is no longer waiting to be accepted. Nothing changed.")
             for view in named:
                 if view.digest == digest and _shows(view, run_seconds):
-                    await self._accept(_keys_of(view), by)
+                    await self._accept(_keys_of(view), by, hand)
                     return
         raise Conflict(
             f"{name} changed while you were reviewing it. Nothing was accepted; review it again."
@@ -469,6 +478,7 @@ class HomeLibrary:
         *,
         by: str,
         run_seconds: Mapping[str, int] | None = None,
+        hand: Hand = CONSOLE,
     ) -> None:
         """Record that these action files are accepted, each in exactly the bytes that were shown.
 
@@ -477,6 +487,7 @@ class HomeLibrary:
             files: name and digest of each.
             by: who accepts.
             run_seconds: by file, the time that was shown with it.
+            hand: with which a person does.
 
         Raises:
             Conflict: some of them have changed or are gone; the others were accepted.
@@ -490,7 +501,7 @@ class HomeLibrary:
             }
             found = [key for each in files if each in waiting for key in _keys_of(waiting[each])]
             if found:
-                await self._accept(found, by)
+                await self._accept(found, by, hand)
         await self._files.delete_suite(suite_id)
         self._changed()
         if gone := [file for file, digest in files if (file, digest) not in waiting]:
@@ -515,12 +526,14 @@ class HomeLibrary:
                 await self._accept(found, "--accept-installed")
         return len(found)
 
-    async def _accept(self, found: Sequence[tuple[str, str, str]], by: str) -> None:
+    async def _accept(
+        self, found: Sequence[tuple[str, str, str]], by: str, hand: Hand = CONSOLE
+    ) -> None:
         await self._keep({digest for _, _, digest in found})
         files = {name for kind, name, _ in found if kind == "action"}
         actions = [each.action for each in self._catalog.entries if each.file in files]
         ended = reads_gated_by(self._accepted.records.values(), filter(None, actions))
-        await self._accepted.accept(found, by, ended=ended)
+        await self._accepted.accept(found, by, ended=ended, hand=hand)
         await self._collect_copies()
         await self._judge()
 

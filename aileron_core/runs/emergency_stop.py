@@ -11,6 +11,7 @@ from aileron_core.canonical import JsonObject
 from aileron_core.connectors.builtin.connector import BuiltinConnector
 from aileron_core.connectors.protocol import CallOptions, Connector, OpResult, WrappedConnector
 from aileron_core.console_port.events import EverythingStopped
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import Conflict, NotFound, StorageUnavailable, Unavailable
 from aileron_core.events import EventBus
 from aileron_core.runs import ApprovalService, LiveRun
@@ -78,11 +79,11 @@ class EmergencyStop:
     registry: RunRegistry
     run_changed: EventBus[LiveRun]
     sessions: SessionService
-    record: Callable[[AuditEvent, str], Awaitable[None]]
+    record: Callable[[AuditEvent, str, Hand], Awaitable[None]]
     """Writes an audit record of what a person did: event and summary."""
 
-    async def stop_everything(self) -> EverythingStopped:
-        """Stop everything, with a record of each part, and return the counts.
+    async def stop_everything(self, hand: Hand = CONSOLE) -> EverythingStopped:
+        """Stop everything, with a record of each part, and return the counts. *hand*: with which a person does.
 
         Raises:
             StorageUnavailable: what runs was stopped; the rest could not be put on record.
@@ -91,13 +92,14 @@ class EmergencyStop:
             running = [run for run in self.registry if run.row.state is RunState.EXECUTING]
             self.stop_signal.stop()
             try:
-                await self.record(AuditEvent.CONSOLE_EVERYTHING_STOPPED, _REASON.rstrip("."))
-                denied = await self._deny_all()
-                ended = await self._end_sessions()
+                said = _REASON.rstrip(".")
+                await self.record(AuditEvent.CONSOLE_EVERYTHING_STOPPED, said, hand)
+                denied = await self._deny_all(hand)
+                ended = await self._end_sessions(hand)
                 await self._wait_until_idle()
                 # What came while sessions were still open, halted before a later step, or was
                 # approved and is back.
-                denied += await self._deny_all()
+                denied += await self._deny_all(hand)
             except StorageUnavailable as error:
                 raise StorageUnavailable(
                     f"Running calls were stopped. The rest could not be recorded: {error.message}"
@@ -105,7 +107,7 @@ class EmergencyStop:
         stopped = sum(run.row.state not in (RunState.COMPLETED, RunState.DENIED) for run in running)
         return EverythingStopped(denied=denied, sessions_ended=ended, runs_stopped=stopped)
 
-    async def _deny_all(self) -> int:
+    async def _deny_all(self, hand: Hand) -> int:
         """Deny every call that waits; return how many."""
         for run in self.registry:
             # One that runs at once waits for the end of this stop; then its session has ended.
@@ -115,18 +117,19 @@ class EmergencyStop:
             run for run in self.registry if run.is_waiting or run.row.state is RunState.CHECKING
         ]
         ids = [run.row.approval_id for run in waiting if run.row.approval_id]
-        return await _in_batches(ids, self._deny)
+        return await _in_batches(ids, partial(self._deny, hand=hand))
 
-    async def _deny(self, approval_id: str) -> bool:
+    async def _deny(self, approval_id: str, hand: Hand) -> bool:
         try:
-            await self.approvals.deny(approval_id, _REASON)
+            await self.approvals.deny(approval_id, _REASON, hand)
         except (Conflict, NotFound):  # it ended by itself, or has begun and is stopped
             return False
         return True
 
-    async def _end_sessions(self) -> int:
+    async def _end_sessions(self, hand: Hand) -> int:
         ids = [session.session_id for session in self.sessions.registry.all()]
-        end = partial(self.sessions.end, why="a person stopped everything", by="person")
+        why = "a person stopped everything"
+        end = partial(self.sessions.end, why=why, by="person", hand=hand)
         return await _in_batches(ids, end)
 
     async def _wait_until_idle(self) -> None:

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from aileron_core import tasks
 from aileron_core.app import App
 from aileron_core.canonical import JsonObject, in_utf8, sha256_hex
+from aileron_core.console.service import ConsoleService
 from aileron_core.console_port.codec import intent_from_frame, to_bytes, to_frame, to_json
 from aileron_core.console_port.devices import DevicesUpdated
 from aileron_core.console_port.events import (
@@ -32,12 +33,27 @@ from aileron_core.console_port.events import (
     StorageHealth,
     VaultStatus,
 )
-from aileron_core.console_port.intents import Approve, AttachedIntent, Deny
-from aileron_core.console_port.view_models import FINAL_STATES, ApprovalView
+from aileron_core.console_port.intents import (
+    Accept,
+    AcceptSuite,
+    Approve,
+    AttachedIntent,
+    Deny,
+    OwnersIntent,
+    SetPause,
+    StopEverything,
+)
+from aileron_core.console_port.view_models import FINAL_STATES, ApprovalView, NotAcceptedView
 from aileron_core.devices import CONSOLE, Hand
 from aileron_core.devices.pairing import Device
-from aileron_core.devices.signed import SignedDecision
-from aileron_core.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from aileron_core.devices.signed import MAX_NUMBER, SignedDecision, SignedIntent, intent_text
+from aileron_core.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    StorageUnavailable,
+)
 from aileron_core.events import EventBus
 from aileron_core.server.auth import drop_connection
 from aileron_core.server.request_parsing import (
@@ -92,38 +108,57 @@ class _Sent(NamedTuple):
     """Monotonic: since when it is sent in this version."""
 
 
+_File: TypeAlias = tuple[str, str, str]
+"""Kind, name and digest; of an action that may be accepted with others also `suite`, the file's name and digest."""
+
+
 class _Line(NamedTuple):
     """One line of the stream, with the calls in it."""
 
     body: bytes
     calls: tuple[tuple[ApprovalView, str], ...] = ()
     """Each with the SHA-256 of its bytes."""
+    files: tuple[NotAcceptedView, ...] | None = None
+    """All that can be accepted, where the line has them."""
 
 
 @dataclass(slots=True)
 class AttachedStream:
     """What goes to one attached console, in order, and what it was sent of each call."""
 
+    everybody: EventBus[CoreEvent]
+    """The core's own."""
     queue: deque[CoreEvent] = field(default_factory=deque[CoreEvent])
     came: asyncio.Event = field(default_factory=asyncio.Event)
     answers: EventBus[CoreEvent] = field(default_factory=EventBus[CoreEvent])
     """What answers this console's own intents."""
     sent: dict[str, _Sent] = field(default_factory=dict[str, _Sent])
+    files: dict[_File, float] = field(default_factory=dict[_File, float])
+    """What it was sent last of the files that can be accepted, each since when (monotonic)."""
 
     def __post_init__(self) -> None:
-        self.answers.subscribe(self.put)
+        self.answers.subscribe(self.answer)
 
     def put(self, event: CoreEvent) -> None:
         self.queue.append(event)
         self.came.set()
+
+    def answer(self, event: CoreEvent) -> None:
+        """Tell this console what answers it; what its intent changed, everybody is told."""
+        if isinstance(event, _State):
+            self.everybody.publish(event)
+        else:
+            self.put(event)
 
     def heard(self, event: CoreEvent) -> None:
         if isinstance(event, _State):
             self.put(event)
 
     def note(self, line: _Line, at: float) -> bytes:
-        """Note which calls a line shows as it is sent, and return it."""
+        """Note what a line shows as it is sent, and return it."""
+        now = at
         for view, shown in line.calls:
+            at = now
             if view.state in FINAL_STATES:
                 self.sent.pop(view.approval_id, None)
                 continue
@@ -134,7 +169,28 @@ class AttachedStream:
             ):
                 at = before.at
             self.sent[view.approval_id] = _Sent(shown, view.version, view.digest, at)
+        if line.files is not None:
+            names = {(each.kind, each.name, each.digest) for each in line.files}
+            names |= {("suite", each.file, each.digest) for each in line.files}
+            self.files = {each: self.files.get(each, now) for each in names}
         return line.body
+
+    def require_sent(self, given: OwnersIntent, app: App) -> None:
+        """Check that a file, or each of several, is accepted in the bytes that the console was sent last.
+
+        Raises:
+            Conflict: it was sent others, or has them only just now.
+        """
+        files: list[_File] = []
+        if isinstance(given, Accept):
+            files = [(given.kind, given.name, given.digest)]
+        elif isinstance(given, AcceptSuite):
+            files = [("suite", *each) for each in given.files]
+        if any(each not in self.files for each in files):
+            raise Conflict("This is not what the console was sent last. Nothing was accepted.")
+        rested = app.clock.monotonic() - app.devices.arm_ms / 1000
+        if any(self.files[each] > rested for each in files):
+            raise Conflict("That was too soon after the screen changed. Nothing was accepted.")
 
     def hand(self, device: Device, signed: SignedDecision, app: App, given: Approve | Deny) -> Hand:
         """Return the hand of an answer that is exactly what was signed, about what was shown.
@@ -230,7 +286,8 @@ async def events(request: Request) -> Response:
 
 
 async def _lines(request: Request, device: Device) -> AsyncGenerator[bytes]:
-    app, stream = app_of(request), AttachedStream()
+    app = app_of(request)
+    stream = AttachedStream(app.events)
     streams: dict[str, AttachedStream] = request.app.state.attached
     draining: asyncio.Event = request.app.state.draining
     unsubscribe: Callable[[], None] | None = None
@@ -273,8 +330,11 @@ async def _lines(request: Request, device: Device) -> AsyncGenerator[bytes]:
 async def _snapshot(app: App, device: Device) -> AsyncGenerator[_Line]:
     """Yield everything that a console draws first, a call or some records to a line."""
     whole = await app.console.snapshot()
-    start = replace(whole, approvals=(), records=(), attached=device.name)
-    yield _Line(await asyncio.to_thread(lambda: _line({"snapshot": to_json(start)})))
+    start = replace(
+        whole, approvals=(), records=(), attached=device.name, is_owners=device.is_owners
+    )
+    body = await asyncio.to_thread(lambda: _line({"snapshot": to_json(start)}))
+    yield _Line(body, files=start.not_accepted)
     for view in whole.approvals:
         yield await asyncio.to_thread(_call, view)
     for at in range(0, len(whole.records), _RECORDS):
@@ -299,7 +359,8 @@ def _event(event: CoreEvent) -> _Line:
     elif isinstance(event, ApprovalsRead):
         views = event.views
     calls = tuple((each, sha256_hex(to_bytes(to_json(each)))) for each in views)
-    return _Line(_line({"event": to_frame(event)}), calls)
+    files = event.not_accepted if isinstance(event, LibraryUpdated) else None
+    return _Line(_line({"event": to_frame(event)}), calls, files)
 
 
 def _line(content: JsonObject) -> bytes:
@@ -315,7 +376,7 @@ _BEAT: Final = _line({"beat": True})
 async def intent(request: Request) -> Response:
     """Carry out what the console that signed this asks for; what comes of it is in its stream."""
     app, device = app_of(request), await _device(request)
-    body = await json_object(request, ("intent", "decision", "signature"))
+    body = await json_object(request, ("intent", "decision", "signature", "at"))
     streams: dict[str, AttachedStream] = request.app.state.attached
     stream, frame = streams.get(device.device_id), body.get("intent")
     if stream is None:
@@ -333,9 +394,59 @@ async def intent(request: Request) -> Response:
         signed = signed_decision(device, body, in_utf8(str(app.home.path)))
         hand = stream.hand(device, signed, app, given)
         await tasks.uninterrupted(own.submit(given, hand), name="decide from a console")
+    elif isinstance(given, OwnersIntent):
+        signed = _signed_intent(app, device, given, body)
+        stream.require_sent(given, app)
+        carrying = _for_the_owner(app, device, own, given, signed)
+        tasks.spawn(carrying, name="carry out what a console asks")
     else:
         tasks.spawn(own.submit(given, CONSOLE), name="read for a console")
     return Response(status_code=204)
+
+
+def _signed_intent(
+    app: App, device: Device, given: OwnersIntent, body: Mapping[str, Any]
+) -> SignedIntent:
+    """Return what the console signed, which is exactly *given*, in this request.
+
+    Raises:
+        Forbidden: it was not confirmed as the owner's.
+        InvalidRequest: it did not sign this.
+    """
+    if not device.is_owners:
+        raise Forbidden(
+            "This console was confirmed for answering calls and reading. Do this in the console itself."
+        )
+    at, signature = body.get("at"), hex_bytes(body, "signature", 64)
+    if type(at) is not int or not 0 <= at <= MAX_NUMBER:
+        raise InvalidRequest("'at' must be a whole number of milliseconds.")
+    home, frame = in_utf8(str(app.home.path)), to_frame(given)
+    try:
+        text = intent_text(home, device.device_id, device.number, at, frame)
+    except ValueError as error:
+        raise InvalidRequest(f"'intent' cannot be signed: {error}.") from error
+    signed = SignedIntent(text=text, key=device.point, signature=signature)
+    if not signed.holds:
+        raise InvalidRequest("'signature' is not of this intent. Nothing was done.")
+    return signed
+
+
+async def _for_the_owner(
+    app: App, device: Device, own: ConsoleService, given: OwnersIntent, signed: SignedIntent
+) -> None:
+    """Record what is asked for, then carry it out; what only holds or stops is done whether or not it is recorded."""
+    only_stops = isinstance(given, StopEverything) or (isinstance(given, SetPause) and given.paused)
+    hand = Hand(name=device.name, proof={})
+    try:
+        hand = await app.devices.record_asked(device, signed, type(given).__name__)
+    except StorageUnavailable as error:
+        app.storage.report_failure(error.message)
+        if not only_stops:
+            own.refuse(given, error.message)
+            return
+    if device.ended.is_set():
+        return
+    await own.submit(given, hand)
 
 
 def _json(body: JsonObject) -> Response:

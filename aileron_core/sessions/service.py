@@ -12,6 +12,7 @@ from aileron_core.console_port.process_views import ProcessView
 from aileron_core.console_port.session_terms import NO_TERMS, SessionTerms
 from aileron_core.console_port.view_models import RefusedHost
 from aileron_core.containment.detection import Containment
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import AileronError, Conflict
 from aileron_core.ids import token_hash
 from aileron_core.sessions import session_table
@@ -125,7 +126,9 @@ class SessionService:
         self._changed()
         return replace(draft, session=session)
 
-    async def end(self, session_id: str, why: str, *, by: Actor = "aileron") -> bool:
+    async def end(
+        self, session_id: str, why: str, *, by: Actor = "aileron", hand: Hand = CONSOLE
+    ) -> bool:
         """End a session; the second time nothing happens. Its open approvals stay, marked.
 
         Returns:
@@ -142,6 +145,7 @@ class SessionService:
         def unit(tx: Tx) -> None:
             session_table.end(tx, session_id, self._clock.now())
             extra = self._containment_entry(session) | _process_entry(session.process)
+            extra |= hand.mark()
             record = _record(
                 self._clock, AuditEvent.SESSION_ENDED, f"A session ended: {why}", extra
             )

@@ -40,12 +40,13 @@ from aileron_core.console_port.intents import (
     Deny,
     Intent,
     MarkReadBackSeen,
+    OwnersIntent,
     TouchVault,
     VaultIntent,
 )
 from aileron_core.console_port.view_models import FINAL_STATES, ApprovalView, RecordView
 from aileron_core.devices import CONSOLE
-from aileron_core.devices.signed import Decision, request_text
+from aileron_core.devices.signed import Decision, intent_text, request_text
 from aileron_core.errors import (
     AileronError,
     ConsoleErrorResponse,
@@ -296,7 +297,9 @@ class AttachedCore:
 
     def _ask(self, intent: Intent) -> CoreEvent | None:
         """Have *intent* carried out; return what refuses it. No passphrase leaves this process."""
-        if not isinstance(intent, get_args(AttachedIntent)):
+        owns = self._snapshot is not None and self._snapshot.is_owners
+        mine = isinstance(intent, OwnersIntent)
+        if not isinstance(intent, get_args(AttachedIntent)) or (mine and not owns):
             if isinstance(intent, AccountIntent):
                 return AccountRefused(message=_ELSEWHERE)
             if isinstance(intent, VaultIntent):
@@ -306,6 +309,8 @@ class AttachedCore:
         try:
             if isinstance(intent, Approve | Deny):
                 body |= self._signed(intent)
+            elif mine:
+                body |= self._signed_intent(intent)
             self._post("/v1/attach/intent", body)
         except AileronError as error:
             return _refused(intent, error.message)
@@ -334,6 +339,12 @@ class AttachedCore:
         )
         stored = json.loads(decision.text().partition(b"\0")[2])
         return {"decision": stored, "signature": self._key.sign(decision.text())}
+
+    def _signed_intent(self, intent: OwnersIntent) -> dict[str, Json]:
+        """Return what signs *intent*, as it goes with the next request."""
+        at, number = int(SystemClock().now() * 1000), self._number + 1
+        text = intent_text(self._home, self._device, number, at, to_frame(intent))
+        return {"at": at, "signature": self._key.sign(text)}
 
     def _post(self, path: str, body: Mapping[str, Json], *, signed: bool = True) -> Any:
         connection, response = self._open(path, to_bytes(body), _REQUEST_SECONDS, signed=signed)

@@ -202,7 +202,8 @@ def startup_warnings(
         begin = Piece(f"▲ {words.bars.ROUTE}", "attn")
         rows.append(line(begin, *foreign_text(source, "attn"), *goes))
     if start.attached:
-        rows.append((Piece(words.bars.attached(start.attached), "attn"),))
+        said = words.bars.attached(start.attached, is_owners=start.is_owners)
+        rows.append((Piece(said, "attn"),))
     if start.inspects_models:
         rows.append((Piece(words.bars.inspects_models(), "attn"),))
     if lacks_letters:

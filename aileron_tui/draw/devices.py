@@ -19,7 +19,7 @@ def device_name(device: DeviceView, role: Role = "strong") -> Line:
 
 def device_status(device: DeviceView) -> Line:
     if device.confirmed:
-        return (Piece(f"● {_said.CONFIRMED}", "ok"),)
+        return (Piece(f"● {_said.IS_OWNERS if device.is_owners else _said.CONFIRMED}", "ok"),)
     return (Piece(f"▲ {_said.NOT_CONFIRMED}", "attn"),)
 
 
@@ -40,7 +40,8 @@ def device_head(device: DeviceView) -> tuple[Line, ...]:
 
 def device_blocks(device: DeviceView) -> Iterable[Block]:
     """Yield all that is known of it; its words and its program were found by Aileron."""
-    remark = _said.DEVICE_REMARK if device.confirmed else _said.UNCONFIRMED_REMARK
+    remark = _said.OWNERS_REMARK if device.is_owners else _said.DEVICE_REMARK
+    remark = remark if device.confirmed else _said.UNCONFIRMED_REMARK
     yield heading(_said.DEVICE, (Piece(remark, "muted"),))
     yield value(_said.WORDS, device_name(device))
     yield value(_said.PROGRAM, device_program(device))

@@ -24,6 +24,13 @@ _BLOCKS: Mapping[BlockedBy, str] = {
 }
 _NOT_ATTACHED = ("approve_session", "accept", "accept_rest", "refresh", "export")
 """What the console itself does, besides all that needs its core: an attached one answers calls and reads."""
+_OWNERS = frozenset(
+    {
+        *("pause", "go_on", "stop_everything", "stop_enter", "end_session", "end_enter"),
+        *("end_device", "accept", "accept_rest"),
+    }
+)
+"""What an attached one does as well that is the owner's: what asks for an `OwnersIntent`."""
 _OVER_PAGES = ({"palette"}, {"help"})
 
 
@@ -64,8 +71,12 @@ def availability(command: AnyCommand, now: Situation) -> Availability:
 def _why_not(command: AnyCommand, now: Situation) -> str:
     if command.needs == "core" and not now.can_change:
         return blocked(now, now.blocked_by)
-    if now.model.snapshot.attached and (command.needs == "core" or command.id in _NOT_ATTACHED):
-        return _said.ATTACHED
+    start = now.model.snapshot
+    if start.attached and (command.needs == "core" or command.id in _NOT_ATTACHED):
+        if not start.is_owners:
+            return _said.ATTACHED
+        if command.id not in _OWNERS:
+            return _said.OWNERS
     if command.needs == "document" and not now.shows_document:
         return "no document is shown"
     return command.why_not(now)

@@ -1,5 +1,7 @@
 """The questions about a device: the link that pairs one, and whether the one that redeemed it may decide."""
 
+from collections.abc import Callable
+
 from aileron_core.console_port.devices import ConfirmDevice, EndDevice
 from aileron_tui import words
 from aileron_tui.draw import bars
@@ -103,6 +105,7 @@ def device_question(now: Situation, width: int) -> tuple[Line, ...]:
         *labelled(_said.WORDS.lower(), shown, width),
         *labelled(_said.PROGRAM.lower(), device_program(device), width),
         *_wrapped(same, "attn", width),
+        *(_wrapped(_said.AS_MINE, "muted", width) if device.kind == "console" else ()),
     )
 
 
@@ -112,11 +115,19 @@ def _not_confirmable(now: Situation) -> str:
     return "" if now.asked_device.words else _said.NO_KEY_YET
 
 
-def _confirmed(now: Situation) -> tuple[ConfirmDevice, ...]:
-    device = now.asked_device
-    return (
-        () if device is None else (ConfirmDevice(device_id=device.device_id, words=device.words),)
-    )
+def _not_owners(now: Situation) -> str:
+    is_page = now.asked_device is not None and now.asked_device.kind == "page"
+    return _said.PAGES_ANSWER if is_page else _not_confirmable(now)
+
+
+def _confirmed(*, as_owners: bool) -> Callable[[Situation], tuple[ConfirmDevice, ...]]:
+    def intents(now: Situation) -> tuple[ConfirmDevice, ...]:
+        if (device := now.asked_device) is None:
+            return ()
+        id_, shown = device.device_id, device.words
+        return (ConfirmDevice(device_id=id_, words=shown, as_owners=as_owners),)
+
+    return intents
 
 
 def ended(now: Situation) -> tuple[EndDevice, ...]:
@@ -131,11 +142,17 @@ DEVICE = Question(
     answers=(
         Answer(
             "device_confirm", ("y",), "the words are the same", help="confirm the device: it may decide",
-            decides=True, footer_rank=0, needs="core", intents=_confirmed,
+            decides=True, footer_rank=0, needs="core", intents=_confirmed(as_owners=False),
             why_not=_not_confirmable,
         ),
         Answer(
-            "device_refuse", ("x",), "refuse", help="refuse the device: its pairing ends", footer_rank=1,
+            "device_owners", ("o",), "as mine",
+            help="confirm the console as yours: it may also accept files, pause and stop",
+            decides=True, footer_rank=1, needs="core", intents=_confirmed(as_owners=True),
+            why_not=_not_owners,
+        ),
+        Answer(
+            "device_refuse", ("x",), "refuse", help="refuse the device: its pairing ends", footer_rank=2,
             label_now=lambda now: "end it" if now.asked_device and now.asked_device.confirmed else "",
             needs="core", intents=ended,
         ),

@@ -172,7 +172,10 @@ class Answers:
 
     def _answer_device(self, action: str) -> None:
         """Confirm or end the device that was printed; anything else leaves it as it is."""
-        is_answer = action in ("device_confirm", "device_refuse") and self._now(action).shown
+        is_answer = (
+            action in ("device_confirm", "device_owners", "device_refuse")
+            and self._now(action).shown
+        )
         if not is_answer or not self._decide(action):
             self._say(words.devices.LEFT)
         self._model.close_panel()

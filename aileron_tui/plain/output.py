@@ -28,7 +28,7 @@ WAIT_SECONDS = 5.0
 COMMANDS = {
     **dict.fromkeys((
         "go_on", "approve", "approve_session", "accept", "accept_rest", "acknowledge", "deny", "refresh", "look_again", "unfold",
-        "unlock_vault", "lock_vault", "choose_account", "open_review", "device_confirm", "device_refuse", "pause", "stop_everything", "quit", "help",
+        "unlock_vault", "lock_vault", "choose_account", "open_review", "device_confirm", "device_owners", "device_refuse", "pause", "stop_everything", "quit", "help",
     ), ""),
     "view_activity": "aileron audit list",
     "view_audit": "aileron audit list",

@@ -27,8 +27,9 @@ def accepted_installed() -> str:
     return "▲ all files found at start were accepted without review (--accept-installed)"
 
 
-def attached(hand: str) -> str:
-    return f"▲ {hand}: this console approves and denies, and leaves the rest to the console itself"
+def attached(hand: str, *, is_owners: bool) -> str:
+    does = "decides, accepts files, pauses and stops" if is_owners else "approves and denies"
+    return f"▲ {hand}: this console {does}, and leaves the rest to the console itself"
 
 
 def inspects_models() -> str:

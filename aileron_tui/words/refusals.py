@@ -17,7 +17,8 @@ TOO_SOON: Final[Mapping[str, str]] = MappingProxyType(
 )
 CHANGED_MEANWHILE: Final = "The screen changed as you pressed the key."
 
-ATTACHED: Final = "only the console itself does this, not an attached one"
+ATTACHED: Final = "only the console itself does this, or an attached one that is confirmed as yours"
+OWNERS: Final = "only the console itself does this, not an attached one"
 LOST: Final = "Aileron's server has stopped"
 CUT_OFF: Final = "this console is cut off from its server"
 NO_ITEM: Final = "no item is selected"

@@ -15,6 +15,7 @@ from aileron_core.console_port.devices import (
     MakeLink,
 )
 from aileron_core.console_port.events import ApprovalUpdated, IntentRefused
+from aileron_core.console_port.intents import SetPause
 from aileron_tui.draw.qr import qr_code
 from tests.screen.driving import NOW, mail, short, start
 from tests.support.screens.home import devices
@@ -149,6 +150,31 @@ def test_devices_are_rows_below_the_sessions_and_keys_confirm_and_end_them() -> 
 
 
 HAND = "amber-fox-lantern"
+
+
+def test_a_console_and_no_page_is_confirmed_as_yours_by_a_key_of_its_own() -> None:
+    """Then it pauses, accepts files and stops; else its keys say where that is done."""
+    console = replace(FIREFOX, kind="console")
+    play = redeemed(Play(start(mail())), console)
+    play.go("5", "1 device")
+    play.press("end")
+    play.go("t", "Let this console see all that this one shows, approve and deny?")
+    play.shows("As mine, it may also accept files, pause, end sessions and stop everything.")
+    play.press_rested("o")
+    play.asks(ConfirmDevice(device_id=console.device_id, words=console.words, as_owners=True))
+    redeemed(play, replace(console, confirmed=True, is_owners=True))
+    play.shows("● is yours")
+    page = redeemed(made(Play(start(mail()))), FIREFOX)
+    page.press_rested("o", "o did nothing: a page only answers calls.")
+    page.asks_nothing()
+
+    yours = Play(replace(start(mail()), attached="attached 1", is_owners=True))
+    yours.press_rested("P")
+    yours.asks(SetPause(paused=True))
+    yours.press_rested("O", "O did nothing: only the console itself does this")
+    other = Play(replace(start(mail()), attached="attached 1"))
+    other.press_rested("P", "P did nothing: only the console itself does this, or an attached one")
+    other.asks_nothing()
 
 
 @pytest.mark.parametrize("pressed_here_too", [False, True])

@@ -12,18 +12,23 @@ from typing import Any, TypeVar
 
 import pytest
 
+from aileron_core.audit.device_answers import DeviceAnswers
 from aileron_core.console_port.codec import to_bytes, to_frame
 from aileron_core.console_port.devices import ConfirmDevice, EndDevice, LinkMade, MakeLink
 from aileron_core.console_port.events import (
     ApprovalUpdated,
     CoreEvent,
     CoreLost,
+    EverythingStopped,
     HistoryRead,
     IntentRefused,
+    LibraryUpdated,
+    PauseChanged,
     Snapshot,
     VaultRefused,
 )
 from aileron_core.console_port.intents import (
+    Accept,
     Approve,
     Deny,
     Intent,
@@ -31,12 +36,13 @@ from aileron_core.console_port.intents import (
     SetPause,
     StopEverything,
     UnlockVault,
+    WithdrawAcceptance,
 )
 from aileron_core.console_port.view_models import HistoryQuery
 from aileron_core.devices.pairing import MOST_DEVICES, Program
 from aileron_core.devices.signed import request_text
 from aileron_core.errors import AileronError, ConsoleErrorResponse
-from aileron_core.server import review_routes
+from aileron_core.server import attach_routes, review_routes
 from aileron_core.settings import ConsoleSettings, Settings
 from aileron_core.vault.secret import Secret
 from aileron_tui.cli import attach
@@ -79,10 +85,11 @@ class Console:
         self.words = await asyncio.to_thread(self.port.pair)
         await asyncio.to_thread(self.port.follow)
 
-    async def confirmed(self) -> "Console":
+    async def confirmed(self, *, as_owners: bool = False) -> "Console":
         await self.pair()
         (device,) = [d for d in self.core.app.devices.views() if d.words == self.words]
-        await self.core.do(ConfirmDevice(device_id=device.device_id, words=self.words))
+        id_ = device.device_id
+        await self.core.do(ConfirmDevice(device_id=id_, words=self.words, as_owners=as_owners))
         return await self.opened()
 
     async def opened(self) -> "Console":
@@ -187,6 +194,9 @@ async def test_only_the_process_that_attached_may_use_its_key(console: Console) 
         signature = bytes.fromhex(key.sign(request_text(pairings.start, "POST", path, number, b"")))
         pairings.authenticate(device.device_id, number, signature, path, b"", peer=peer)
 
+    request(98, os.getpid())
+    with pytest.raises(AileronError, match="not paired"):
+        request(98, os.getpid())  # sent again
     for elsewhere in (None, 1):
         with pytest.raises(AileronError, match="not paired"):
             request(99, elsewhere)
@@ -236,18 +246,75 @@ async def test_what_was_not_signed_or_shown_is_not_decided(
     await core.ended(newer)
 
 
+async def test_a_call_that_changed_after_it_was_sent_is_not_decided(
+    console: Console, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it is now is on its way and has not been sent: the answer is about what it was."""
+    core = console.core
+    await console.confirmed()
+    view = await core.ask()
+    await console.hears(ApprovalUpdated, lambda e: e.view == view)
+    sent, encoded = threading.Event(), attach_routes._encoded  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(attach_routes, "_encoded", lambda e: sent.wait(PATIENCE) and encoded(e))
+    await core.app.approvals.refresh(view.approval_id)
+    newer = await core.looked(view.approval_id, after=view.version)
+    try:
+        assert newer.digest == view.digest
+        assert "changed while you answered" in await console.refused(yes(view))
+    finally:
+        sent.set()
+    assert writes(mailbox).count("POST send") == 0
+    await console.hears(ApprovalUpdated, lambda e: e.view.version == newer.version)
+    await console.ask(yes(newer))
+    await core.ended(newer)
+
+
+async def test_a_body_that_is_too_large_or_no_frame_decides_nothing(console: Console) -> None:
+    """One error body each, the console goes on, and so does its stream."""
+    core = console.core
+    await console.confirmed()
+    view = await core.ask()
+    await console.hears(ApprovalUpdated, lambda e: e.view == view)
+    deep: Any = 0
+    for _ in range(900):
+        deep = [deep]
+    for intent in (
+        {"Deny": {"approval_id": view.approval_id, "reason": "x" * 70_000}},
+        {"Deny": {"approval_id": view.approval_id, "reason": "\ud800"}},
+        {"Approve": {"approval_id": view.approval_id, "digest": view.digest, "unseen_lines": -1}},
+        {"Deny": deep},
+        {"Deny": {"approval_id": deep}},
+        [],
+        {"Deny": {}, "Approve": {}},
+    ):
+        assert await console.post("/v1/attach/intent", {"intent": intent}) in (
+            "invalid_request",
+            "payload_too_large",
+        )
+    signed: dict[str, Any] = console.port._signed(yes(view))  # pyright: ignore[reportPrivateUsage, reportAssignmentType]
+    for decision in (
+        [],
+        deep,
+        {**signed["decision"], "at": 2**60},
+        {**signed["decision"], "home": "\ud800"},
+    ):
+        body = {"intent": to_frame(yes(view)), **signed, "decision": decision}
+        assert await console.post("/v1/attach/intent", body) == "invalid_request"
+    await console.ask(yes(view))
+    await core.ended(view)
+
+
 async def test_what_is_not_an_answer_is_refused_with_the_place_where_it_is_done(
     console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In its own process, so that no passphrase leaves it; and by the server, whatever a program sends."""
     core = console.core
     await console.confirmed()
-    for intent in (SetPause(paused=True), StopEverything(), MakeLink()):
+    owners = [SetPause(paused=True), StopEverything()]
+    for intent in (*owners, MakeLink(), ConfirmDevice(device_id="dev-1", words=())):
         assert "in the console itself" in await console.refused(intent)
-        assert (
-            await console.post("/v1/attach/intent", {"intent": to_frame(intent)})
-            == "invalid_request"
-        )
+        refused = await console.post("/v1/attach/intent", {"intent": to_frame(intent)})
+        assert refused == ("forbidden" if intent in owners else "invalid_request")
     sent: list[bytes] = []
     monkeypatch.setattr(
         attach, "to_bytes", lambda content: sent.append(content) or to_bytes(content)
@@ -256,6 +323,113 @@ async def test_what_is_not_an_answer_is_refused_with_the_place_where_it_is_done(
     assert "in the console itself" in (await console.hears(VaultRefused)).message
     assert sent == []
     assert core.app.pause.paused_since is None
+
+
+async def test_a_console_confirmed_as_the_owners_does_what_it_signed_and_nothing_else(
+    console: Console,
+) -> None:
+    """Pause and stop, on record with its hand; altered, signed by another key or sent again, an intent does nothing."""
+    core = console.core
+    await console.confirmed(as_owners=True)
+    assert console.snapshot is not None
+    assert console.snapshot.is_owners
+    port = console.port
+    pause, resume = SetPause(paused=True), SetPause(paused=False)
+
+    def signed(intent: Any, **changed: Any) -> dict[str, Any]:
+        return {"intent": to_frame(intent), **port._signed_intent(pause), **changed}  # pyright: ignore[reportPrivateUsage]
+
+    late = signed(pause)  # of a request before the ones that follow
+    wrong = {
+        "no signature": {"intent": to_frame(pause)},
+        "a later number": late,
+        "another intent": signed(StopEverything()),
+        "the opposite": signed(resume),
+        "another time": signed(pause, at=1),
+        "no time": signed(pause, at=2**53),
+        "another key": signed(pause, signature=sign(new_key(), b"aileron intent v1\0{}").hex()),
+        "a text that is none": {
+            **signed(pause),
+            "intent": {"EndSession": {"session_id": "\ud800"}},
+        },
+        "a text in a list": {
+            **signed(pause),
+            "intent": {"AcceptSuite": {"suite_id": "", "files": [["\ud800", "\ud800"]]}},
+        },
+    }
+    assert await console.post("/v1/attach/intent", {"intent": {"SetPause": {}}})
+    for what, body in wrong.items():
+        assert await console.post("/v1/attach/intent", body), what
+    assert core.app.pause.paused_since is None
+
+    await console.ask(pause)
+    (paused,) = await core.until_record("console.paused")
+    assert [each for each in core.events if isinstance(each, PauseChanged)]  # the console's screen
+    (asked,) = await core.records("device.asked")
+    assert (paused["hand"], paused["asked"]) == ("attached 1", asked["signature"])
+    assert json.loads(asked["signed"])["intent"] == to_frame(pause)
+    await console.ask(resume)
+    await core.until_record("console.resumed")
+
+    view = await core.ask()
+    other = await Console(core).confirmed()
+    (device,) = [each for each in core.app.devices.views() if not each.is_owners]
+    await console.ask(EndDevice(device_id=device.device_id))
+    assert "A person ended" in (await other.hears(CoreLost)).message
+    await console.ask(StopEverything())
+    assert (await core.view(view.approval_id, lambda v: v.state == "denied")).hand == "attached 1"
+    await console.hears(CoreLost)
+    (stopped,) = await core.until_record("console.everything_stopped")
+    assert stopped["hand"] == "attached 1"
+    await core.until(lambda: any(isinstance(each, EverythingStopped) for each in core.events))
+    assert audit_problems(core.app.home.path) == []
+
+    bodies = await core.records()
+
+    def verified(of: str, /, **changed: Any) -> list[str]:
+        """Return what is wrong where the records of the event *of* say something else."""
+        answers = DeviceAnswers()
+        found = (each | (changed if each["event"] == of else {}) for each in bodies)
+        return [problem for each in found if (problem := answers.problem(each))]
+
+    first = {"asked": asked["signature"]}
+    assert verified("", **first) == []
+    for event, changed in {
+        "device.paired": {"owners": False},
+        "device.asked": {"signed": asked["signed"].replace("true", "false")},
+        "approval.denied": {"event": "approval.approved"},
+        "console.everything_stopped": first,
+        "session.ended": {"hand": "attached 7"},
+        "console.paused": {"asked": "00"},
+    }.items():
+        assert verified(event, **changed), event
+
+
+async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(served_alone: Core) -> None:
+    """The digest has to be one that it was sent last; confirmed by the passphrase, it is the owner's."""
+    async with serving(served_alone):
+        console = Console(served_alone)
+        await console.pair()
+        await asyncio.to_thread(console.port.confirm, console.words, PASSPHRASE)
+        await console.opened()
+        file = next(f for f in served_alone.app.library.items() if f.kind == "connector")
+        held = WithdrawAcceptance(kind="connector", name=file.name, digest=file.digest)
+        await served_alone.do(held)
+        await console.hears(LibraryUpdated, lambda e: file.name in {f.name for f in e.not_accepted})
+        accept = Accept(kind="connector", name=file.name, digest=file.digest)
+        assert "not what the console was sent" in await console.refused(
+            replace(accept, digest="0" * 64)
+        )
+        await console.ask(accept)
+        await served_alone.until(
+            lambda: not any(f.name == file.name for f in served_alone.app.library.not_accepted())
+        )
+        accepted = (await served_alone.records("library.accepted"))[-1]
+        assert (accepted["name"], accepted["hand"]) == (file.name, "attached 1")
+        await console.hears(LibraryUpdated, lambda e: not e.not_accepted)
+        assert "not what the console was sent" in await console.refused(accept)
+        assert audit_problems(served_alone.app.home.path) == []
+        console.port.close()
 
 
 async def test_what_answers_one_console_is_told_to_no_other(console: Console) -> None:

@@ -1,0 +1,125 @@
+"""Whether each answer that a paired device gave is the one that its key signed, as the records have both. Pure."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.devices import CONSOLE
+from aileron_core.devices.signed import Decision, SignedDecision, SignedIntent
+
+_VERDICTS: Final[Mapping[object, str]] = {
+    AuditEvent.APPROVAL_APPROVED: "approve",
+    AuditEvent.APPROVAL_DENIED: "deny",
+}
+_ENDS: Final = (AuditEvent.DEVICE_ENDED, AuditEvent.DEVICE_REFUSED)
+_CAME_OF: Final[Mapping[str, tuple[AuditEvent, ...]]] = {
+    "SetPause": (AuditEvent.CONSOLE_PAUSED, AuditEvent.CONSOLE_RESUMED),
+    "StopEverything": (
+        AuditEvent.CONSOLE_EVERYTHING_STOPPED,
+        AuditEvent.APPROVAL_DENIED,
+        AuditEvent.SESSION_ENDED,
+        *_ENDS,
+    ),
+    "EndSession": (AuditEvent.SESSION_ENDED,),
+    "EndDevice": _ENDS,
+    "Accept": (AuditEvent.LIBRARY_ACCEPTED,),
+    "AcceptSuite": (AuditEvent.LIBRARY_ACCEPTED,),
+}
+"""What an intent that a device signed can lead to. Never to a yes."""
+_FILES: Final = ("action", "connector", "preview", "settings", "policy")
+_SIGNED: Final = ("signed", "device_key", "signature")
+
+
+class DeviceAnswers:
+    """Reads records in their order: a device counts from its pairing until the next start of a console."""
+
+    def __init__(self) -> None:
+        self._paired: dict[object, tuple[object, object]] = {}
+        """By device, its key and the name of its hand."""
+        self._owners: set[object] = set()
+        """The devices that were confirmed as the owner's."""
+        self._asked: dict[object, tuple[object, str, str]] = {}
+        """By the signature of each intent so far, the name of the hand that gave it, its kind, and what was signed."""
+        self._signatures: set[bytes] = set()
+        """Of the answers so far: none is given twice."""
+
+    def problem(self, body: Mapping[str, Any]) -> str:
+        """Return what is wrong with the answer in this record, as a clause; empty where it has none, or it holds."""
+        event = body.get("event")
+        if event == AuditEvent.CONSOLE_STARTED:
+            self._paired.clear()
+            self._owners.clear()
+        elif event == AuditEvent.DEVICE_PAIRED:
+            self._paired[str(body.get("device"))] = (body.get("device_key"), body.get("hand"))
+            if body.get("owners") is True:
+                self._owners.add(str(body.get("device")))
+        elif event == AuditEvent.DEVICE_ASKED:
+            return self._intent_problem(body)
+        elif "asked" in body:  # it came of an intent that a device signed
+            return self._effect_problem(body)
+        elif event in _VERDICTS:
+            hand = body.get("hand", CONSOLE.name)  # older records name none
+            if hand != CONSOLE.name:
+                return self._problem(body)
+            if any(name in body for name in _SIGNED):
+                return "it is signed, and is said to have been given in the console"
+        return ""
+
+    def _intent_problem(self, body: Mapping[str, Any]) -> str:
+        try:
+            signed = SignedIntent.from_record(*(str(body[name]) for name in _SIGNED))
+            text = str(body["signed"])
+            said = json.loads(text)
+            if dict(signed.to_record()) != {name: body[name] for name in _SIGNED}:
+                return "its signature is not written as Aileron writes it"
+            device, (kind,) = said["device"], said["intent"]
+        except (KeyError, TypeError, ValueError, RecursionError):
+            return "it was asked for on a device, and no signature of one can be read"
+        if not signed.holds:
+            return "the device's key did not sign it"
+        if signed.signature in self._signatures:
+            return "its signature is that of an earlier answer"
+        self._signatures.add(signed.signature)
+        named = (body["device_key"], body.get("hand"))
+        if self._paired.get(device) != named or device not in self._owners:
+            return "it is signed by a key that nobody confirmed as the owner's"
+        if (body.get("device"), body.get("intent")) != (device, kind):
+            return "the device signed another intent"
+        self._asked[body["signature"]] = (body.get("hand"), kind, text)
+        return ""
+
+    def _effect_problem(self, body: Mapping[str, Any]) -> str:
+        hand, kind, text = self._asked.get(body["asked"], ("", "", ""))
+        if not kind or hand != body.get("asked_by", body.get("hand")):
+            return "no intent that a device signed is on record before it"
+        if body["event"] not in _CAME_OF.get(kind, ()):
+            return "the device signed another intent"
+        if body.get("kind") in _FILES and str(body.get("digest")) not in text:
+            return "the device signed another file"
+        return ""
+
+    def _problem(self, body: Mapping[str, Any]) -> str:
+        try:
+            text, key, signature = (str(body[name]) for name in _SIGNED)
+            decision = Decision.from_json(json.loads(text))
+            signed = SignedDecision(
+                decision=decision, key=bytes.fromhex(key), signature=bytes.fromhex(signature)
+            )
+            if dict(signed.to_record()) != {name: body[name] for name in _SIGNED}:
+                return "its signature is not written as Aileron writes it"
+        except (KeyError, ValueError, RecursionError):
+            return "it was given on a device, and no signature of one can be read"
+        if not signed.holds:
+            return "the device's key did not sign it"
+        if signed.signature in self._signatures:
+            return "its signature is that of an earlier answer"
+        self._signatures.add(signed.signature)
+        if self._paired.get(decision.device) != (key, body["hand"]):
+            return "it is signed by a key that nobody confirmed"
+        said = (body.get("approval"), body.get("digest", ""), _VERDICTS[body["event"]])
+        if (decision.approval, decision.digest, decision.verdict) != said:
+            return "the device signed another answer"
+        if decision.verdict == "approve" and decision.unseen != body.get("unseen_lines"):
+            return "the device signed another number of unseen lines"
+        return ""
