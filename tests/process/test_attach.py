@@ -94,7 +94,7 @@ def test_serve_gets_a_console_that_the_vaults_passphrase_confirms(
     lines.shows("Q3 numbers")
     read_and_approve(pty, lambda: bool(approved_by(console)))
     assert approved_by(console) == ["attached 1"]
-    lines.shows("attached 1")
+    lines.until(lambda: b"approved by attached 1" in lines.raw, "whose answer it was")
     assert aileron_json("audit", "verify", home=home)["problems"] == []
     console.end(9)
     pty.shows("CUT OFF FROM THE SERVER")
