@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from aileron_core.audit.verify import DeviceAnswers
+from aileron_core.audit.device_answers import DeviceAnswers
 from aileron_core.canonical import JsonObject, sha256_hex
 from aileron_core.console_port.devices import (
     ConfirmDevice,
