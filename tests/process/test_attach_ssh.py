@@ -75,7 +75,7 @@ def box(folder: Path, home: Path) -> Iterator[Machine]:
     (machine.folder / "config").write_text(
         f"Host box\n HostName 127.0.0.1\n Port {port}\n IdentityFile {machine.folder}/user\n"
         f" IdentitiesOnly yes\n UserKnownHostsFile {machine.folder}/known\n"
-        " StrictHostKeyChecking accept-new\n SendEnv AILERON_SECRET\n LocalForward {machine.forwarded} box:{port}\n"
+        f" StrictHostKeyChecking accept-new\n SendEnv AILERON_SECRET\n LocalForward {machine.forwarded} box:{port}\n"
     )
     ours = machine.folder / "here" / "ssh"  # ssh looks in the account's home, whatever HOME says
     ours.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {machine.folder}/config "$@"\n')
