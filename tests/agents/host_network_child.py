@@ -197,15 +197,10 @@ def main(folder: Path) -> None:
     (private / "start.py").write_text(init)
     (private / "resolv.conf").write_text("nameserver 127.0.0.1\n")
     spec = SandboxSpec(
-        bwrap=shutil.which("bwrap") or "bwrap",
-        project=project,
-        home=folder / "person",
-        private_home=own,
-        launch_dir=private,
-        socket=None,
-        offline=True,
+        bwrap=shutil.which("bwrap") or "bwrap", project=project, home=folder / "person",
+        private_home=own, launch_dir=private, socket=None, offline=True,
         resolv_conf=private / "resolv.conf",
-    )
+    )  # fmt: skip
     reported: list[RefusedHost] = []
     names = _Names()
     allowed = [ipaddress.ip_network(f"{each}/32") for each in (ADDRESS, OTHER)]

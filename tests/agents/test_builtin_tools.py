@@ -80,30 +80,6 @@ def test_a_read_runs_unasked_a_write_is_asked_with_its_difference_and_a_secret_i
     assert ".codex" not in ran["text"]
 
 
-def test_a_path_that_leads_out_is_asked_and_a_launch_says_that_nothing_is_rehearsed(
-    bench: Bench,
-) -> None:
-    (bench.project / "link").symlink_to("/usr/lib/os-release")
-    (bench.project / "to_home").symlink_to(bench.console.home)
-    (bench.project / "folder").mkdir()
-    (bench.project / "folder/hidden").write_text("hidden")
-    made = (
-        ("Read", {"file_path": "link"}),
-        ("Read", {"file_path": "to_home/aileron.db"}),
-        ("Bash", {"command": "cat folder/hidden; echo it ran > made"}),
-    )
-    options = ("--builtins", "--hide", "folder/hidden")
-    with launched_calling(bench, *made, options=options) as agent:
-        approve_next(bench, "Read")
-        approve_next(bench, "Bash", lambda: not (bench.project / "made").exists())
-        ended = agent.end()
-    _listed, system, home, _ran = answers(ended.output)
-    assert Path("/usr/lib/os-release").read_text().splitlines()[0] in system["text"]
-    assert "no tool may touch this" in home["text"]
-    assert "Commands run without a rehearsal: " in ended.output
-    assert (bench.project / "made").read_text() == "it ran\n"
-
-
 STAYS = (
     # A command that wants the network is not rehearsed: what runs is what was approved.
     """python3 -c 'import socket; socket.create_connection(("127.0.0.1", 9))'; """

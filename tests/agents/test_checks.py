@@ -1,6 +1,5 @@
 """Your own hooks and other programs of the agent's settings, as a contained agent has them."""
 
-import contextlib
 import json
 import os
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.agents.agents_bench import Bench, ScriptedLlm, workbench
-from tests.agents.at_terminal import Terminal
 from tests.agents.llm import CallTool, Conversation, Say
 from tests.support.making import program
 
@@ -88,19 +86,6 @@ def test_a_missing_check_stops_the_launch_until_somebody_said_yes(bench: Bench) 
     assert [each["summary"] for each in records if "checks" in each["summary"]] == [
         "Accepted that checks of codex do not run in the sandbox"
     ]
-
-
-@pytest.mark.real
-@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 77)])
-def test_a_person_is_asked_about_a_missing_check(bench: Bench, answer: str, code: int) -> None:
-    """At the terminal; Enter alone is a no."""
-    names_hook(bench, "~/none")
-    with contextlib.closing(Terminal(bench, AGENT)) as terminal:
-        terminal.until("1 check of yours is missing")
-        terminal.until(r"until one of them changes\? \[y/N\]")
-        terminal.type(f"{answer}\r")
-        assert terminal.end() == code, terminal.text
-        assert ("home has" in terminal.text) == (code == 0)
 
 
 def calls_bash(conversation: Conversation) -> Say | CallTool:

@@ -179,8 +179,3 @@ def test_nothing_of_it_outlives_the_session(found: dict[str, Any]) -> None:
     assert found["changed"] == {"project/work.txt"}
     assert "The agent created .mcp.json. It was moved to" in found["output"]
     assert "The agent created .envrc. It was moved to" in found["output"]
-
-
-def test_the_victim_still_waits(found: dict[str, Any]) -> None:
-    assert found["victim lives"] == 200
-    assert found["sent"] == []

@@ -21,10 +21,7 @@ import pytest
 
 from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
 from aileron_core.containment.linux_syscalls import SCOPE_ABI, landlock_abi
-from aileron_core.containment.safe_paths import remove_tree
 from aileron_core.containment.support import SandboxSupport, machine_filter
-from aileron_core.launch.protected_paths import ProtectedPaths
-from tests.support.ordinary import as_ordinary, ordinary_folder
 
 PROBE = Path(__file__).parent / "probe.py"
 PYTHON = Path("/usr/bin/python3")
@@ -83,13 +80,10 @@ def found_as_user(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
         "pid": neighbour.pid, "port": 9, "approval": "x", "session": "x", "token": "x", "key": "x",
     }  # fmt: skip
     spec = SandboxSpec(
-        bwrap=bwrap,
-        project=_project(folder, user),
-        home=folder / "person",
-        private_home=_owned(folder / "own", user),
-        launch_dir=_owned(folder / "private", user),
+        bwrap=bwrap, project=_project(folder, user), home=folder / "person",
+        private_home=_owned(folder / "own", user), launch_dir=_owned(folder / "private", user),
         socket=None,
-    )
+    )  # fmt: skip
     (spec.private_home / ".codex").mkdir()
     (spec.private_home / ".codex").chmod(0o777)
     calls = machine_filter()
@@ -153,50 +147,3 @@ def test_a_process_that_makes_a_call_of_32_bit_code_is_killed(
 ) -> None:
     """Its numbers are not the filter's: 288 would be keyctl."""
     assert found_as_user["a call of 32-bit code"] == -signal.SIGSYS
-
-
-SPOILS = """
-cd "$1"
-for name in .mcp.json .envrc .Rprofile; do echo evil > $name; done
-mkdir .vscode .zed
-echo evil > .vscode/tasks.json
-chmod 555 .vscode
-chmod 0 .zed
-mkdir -p "$HOME/.codex/deep/deeper"
-echo '{"token": "secret"}' > "$HOME/.codex/deep/deeper/auth.json"
-chmod 0 "$HOME/.codex/deep/deeper" "$HOME/.codex/deep" "$HOME/.codex" "$HOME" .
-"""
-
-
-def test_what_an_agent_made_unwritable_goes_all_the_same() -> None:
-    """Out of the real sandbox: what its person's tools would obey, and its private home."""
-    bwrap = shutil.which("bwrap", path="/usr/bin:/bin")
-    if bwrap is None:
-        pytest.skip("needs bubblewrap")
-
-    def session() -> None:
-        for name in ("project", "own", "private", "person"):
-            (folder / name).mkdir()
-        spec = SandboxSpec(
-            bwrap=bwrap,
-            project=folder / "project",
-            home=folder / "person",
-            private_home=folder / "own",
-            launch_dir=folder / "private",
-            socket=None,
-        )
-        protected = ProtectedPaths.capture(spec.project)
-        done = subprocess.run(
-            bwrap_argv(spec, ["/bin/sh", "-euc", SPOILS, "sh", str(spec.project)]),
-            env={"HOME": str(spec.home), "PATH": "/usr/bin:/bin"},
-            cwd="/", capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        restored = protected.restore(folder / "aside")
-        assert len(restored.notices) == 5
-        assert restored.remaining == ()
-        assert list(spec.project.iterdir()) == []
-        assert remove_tree(spec.private_home)
-
-    with ordinary_folder() as folder:
-        as_ordinary(session)

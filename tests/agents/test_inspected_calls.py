@@ -98,13 +98,3 @@ def test_a_native_call_that_writes_is_seen_in_any_session(agent: str, tmp_path: 
         assert (bench.project / "made.txt").read_text() == f"{CANARY}\n"
         assert counts(bench) == {native.name: 1}
         assert went_around(bench) == [native.name]
-
-
-@pytest.mark.parametrize("agent", variants(NATIVE))
-def test_an_agent_that_calls_ailerons_tools_alone_is_not_marked(agent: str, tmp_path: Path) -> None:
-    with workbench(
-        tmp_path, ScriptedLlm(in_turn(OURS, end=f"FINAL {CANARY}")), inspect=True
-    ) as bench:
-        run_agent(bench, agent, ["--intercept-builtins"])
-        assert sum(counts(bench).values()) == 1
-        assert went_around(bench) == []

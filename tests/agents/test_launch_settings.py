@@ -30,13 +30,10 @@ THROUGH_PROXY = {
 }
 """The scripted model answers for every host; its authority is in the project, which the sandbox has."""
 PROMPTS = {
-    "codex": "exec --skip-git-repo-check hello",
-    "claude": "-p hello --model chosen-model",
-    "opencode": "run hello",
-    "goose": "run --quiet --no-session -t hello",
-    "pi": "-p hello",
+    "codex": "exec --skip-git-repo-check hello", "claude": "-p hello --model chosen-model",
+    "opencode": "run hello", "goose": "run --quiet --no-session -t hello", "pi": "-p hello",
     "gemini": "--skip-trust -m chosen-model -p hello",
-}
+}  # fmt: skip
 CODEX_MINE = f"""\
 model_provider = "mine"
 [model_providers.mine]

@@ -96,15 +96,3 @@ def test_a_contained_agent_finds_nothing_of_the_key_that_its_requests_carry(fold
         records = json.dumps(bench.console.records())
         assert KEY not in records
         assert ENDING not in records
-
-
-def test_a_login_of_the_agents_own_is_left_alone(tmp_path: Path) -> None:
-    """And the launch says that the vault's key is not used, and why."""
-    with bench_with_keys(lambda _: Say(text="nothing"), tmp_path) as bench:
-        bench.write(".codex/auth.json", json.dumps({"OPENAI_API_KEY": "sk-of-the-agent"}))
-        bench.configure("codex")
-        ended = bench.run("codex", *bench.prompt("codex"))
-        assert "The vault's key for openai is not used: auth.json holds a key." in ended.output
-        assert {each.headers["authorization"] for each in bench.llm.seen} == {
-            "Bearer sk-of-the-agent"
-        }

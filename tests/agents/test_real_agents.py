@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aileron_core.launch.agents import AGENTS as LAUNCHED
-from tests.agents.agents_bench import DRAFT, Bench, ScriptedLlm, sends_a_draft, workbench
+from tests.agents.agents_bench import Bench, ScriptedLlm, sends_a_draft, workbench
 from tests.support.variants import ALL, variants
 
 pytestmark = pytest.mark.timeout(300)
@@ -68,36 +68,6 @@ def test_an_approved_call_runs_and_the_model_reads_its_result(
             assert ended_as.startswith(("In a sandbox. ", "In a sandbox, as "))
             assert " It reaches the whole network. " in ended_as
         assert bench.left_behind() == []
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-def test_a_denied_call_tells_the_model_the_persons_reason(agent: str, tmp_path: Path) -> None:
-    with configured(agent, tmp_path) as bench:
-        with bench.launched(agent, *bench.prompt(agent)) as running:
-            approval = bench.asked()
-            bench.console.tell(deny=approval, reason="wrong list, use the new one")
-            running.end()
-        assert bench.mailbox.state()["sent"] == []
-        (result,) = bench.llm.results
-        assert "wrong list, use the new one" in result
-        bench.all_passed()
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-def test_a_decision_after_the_hold_is_fetched_by_another_call(agent: str, tmp_path: Path) -> None:
-    """Human time is not execution time: pending, then check_action_status, then the result."""
-    with configured(agent, tmp_path, hold_seconds=1) as bench:
-        with bench.launched(agent, *bench.prompt(agent)) as running:
-            approval = bench.asked()
-            bench.wait_for_result("pending_approval")
-            bench.console.approve(approval)
-            running.end()
-        assert len(bench.mailbox.state()["sent"]) == 1
-        pending, result = bench.llm.results[0], bench.llm.results[-1]
-        assert approval in pending
-        assert '"SENT"' in result
-        assert DRAFT not in result
-        bench.all_passed()
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,7 @@ def test_a_placeholder_is_bound_to_the_installed_bytes_and_nothing_else_of_the_f
     store = ConnectorStore(home)
     installed = store.install(ROOT / "examples" / "connectors" / "mail-drafts")
     released = _released()
-
     bound, names = bind_placeholders(released, load_action(released, "send-draft.md"), store.list())
-
     assert names == {installed.identity.fqn: installed.identity.hash}
     assert bound == released.replace(UNBOUND_HASH.encode(), installed.identity.hash.encode())
     assert load_action(bound, "send-draft.md").requires[0].hash == installed.identity.hash
@@ -67,9 +65,7 @@ def test_a_placeholder_without_an_installed_connector_is_refused_with_the_place(
     assert "and there is none, only version 0.2.0. " in _refused_problem(home).message
 
 
-def test_a_placeholder_that_two_connectors_fit_is_refused_with_both(
-    home: Path, tmp_path: Path
-) -> None:
+def test_a_placeholder_that_two_connectors_fit_names_both(home: Path, tmp_path: Path) -> None:
     """A person says which bytes; the refusal lists them and what to do."""
     first = _installed(home, tmp_path, "\n", "\n# one\n")
     second = _installed(home, tmp_path, "\n", "\n# two\n")

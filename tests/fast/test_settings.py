@@ -56,7 +56,6 @@ def test_the_paths_of_launches_are_read(tmp_path: Path) -> None:
 
 
 def test_every_key_of_the_console_is_read(tmp_path: Path) -> None:
-    """Theme, glyphs, rest, bell, lock and keys."""
     text = """
     [console]
     theme = "dark"
@@ -133,9 +132,7 @@ def test_what_the_file_may_not_say_is_refused_with_its_key(
         ("[]", set[str]()),
     ],
 )
-def test_agents_get_the_tools_that_are_named(
-    tmp_path: Path, tools: str | None, named: set[str]
-) -> None:
+def test_agents_get_the_tools_named(tmp_path: Path, tools: str | None, named: set[str]) -> None:
     """By the action's name or its tool's, in that spelling, with globs; all without the setting."""
     file = tmp_path / "config.toml"
     file.write_text(f"[mcp]\ntools = {tools}\n" if tools else "")
@@ -145,7 +142,6 @@ def test_agents_get_the_tools_that_are_named(
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
-    """A person mends the file in one go."""
     text = '[console]\narm_ms = 1\nbell = "loud"\n[approval]\nexpires_seconds = -1\n[nothing]\n'
     assert set(setting_problems(tmp_path, text)) == {
         "console.arm_ms",

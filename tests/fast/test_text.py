@@ -42,7 +42,6 @@ def span_kinds(rendered: Rendered) -> list[list[tuple[str, str]]]:
     ],
 )
 def test_what_moves_hides_or_imitates_is_a_mark(text: str, drawn: str) -> None:
-    """The same in a block, in a row and in a log."""
     assert render(text).text == drawn
     assert inline(text).text == drawn
     assert escape(text) == drawn
@@ -158,7 +157,6 @@ def test_a_spelling_of_a_lookalike_is_itself_safe() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", "\n\n"])
 def test_nothing_is_drawn_as_nothing(text: str) -> None:
-    """Empty text has its empty lines."""
     assert render(text).text == text
 
 

@@ -6,7 +6,7 @@ import queue
 import re
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,6 @@ class TypeScript:
         )
         self._number = 0
         self._answers: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
-        self._changed = threading.Condition()
         self.events: list[dict[str, Any]] = []
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
@@ -114,42 +113,24 @@ class TypeScript:
             if "re" in said:
                 self._answers[said["re"]].put(said)
             else:
-                with self._changed:
-                    self.events.append(said)
-                    self._changed.notify_all()
-
-    def until(self, holds: Callable[[], bool], what: str, seconds: float = 20) -> None:
-        """Wait for events until *holds*."""
-        with self._changed:
-            assert self._changed.wait_for(holds, seconds), f"not within {seconds} s: {what}"
+                self.events.append(said)
 
     def events_of(self, name: str, kind: str) -> list[dict[str, Any]]:
         """Return the events of one client and kind, oldest first."""
         return [e for e in list(self.events) if e["client"] == name and e["heard"] == kind]
 
-    def begin(self, do: str, client: str, **more: Any) -> Callable[[], Any]:
-        """Send a command; return what waits for its answer.
-
-        What is returned raises `AssertionError` with the client's own message where it threw.
-        """
+    def ask(self, do: str, client: str, **more: Any) -> Any:
+        """Send a command and wait for its answer; raise the client's own message where it threw."""
         self._number += 1
         answers = self._answers[self._number] = queue.SimpleQueue()
         assert self._process.stdin is not None
         command = {"n": self._number, "do": do, "client": client, **more}
         self._process.stdin.write(json.dumps(command) + "\n")
         self._process.stdin.flush()
-
-        def answer() -> Any:
-            said = answers.get(timeout=60)
-            if "threw" in said:
-                raise AssertionError(f"{said['threw']} (code {said['code']})")
-            return said["value"]
-
-        return answer
-
-    def ask(self, do: str, client: str, **more: Any) -> Any:
-        """Send a command and wait for its answer."""
-        return self.begin(do, client, **more)()
+        said = answers.get(timeout=60)
+        if "threw" in said:
+            raise AssertionError(f"{said['threw']} (code {said['code']})")
+        return said["value"]
 
     def call(self, client: str, tool: str, arguments: Mapping[str, Any], **more: Any) -> Any:
         """Call a tool; return the result as the client gives it."""

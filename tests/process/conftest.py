@@ -118,10 +118,3 @@ def own_console(furnished: Path, shared_mailbox: Mailbox) -> Iterator[Console]:
     """One for the tests of a file that leave it as it was."""
     with _serving(furnished, shared_mailbox, Console) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def own_attended(furnished: Path) -> Iterator[Attended]:
-    """One with a person in it, for such tests."""
-    with Mailbox() as mailbox, _serving(furnished, mailbox, Attended) as running:
-        yield running

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import time
@@ -132,23 +131,6 @@ def test_a_remembered_choice_is_shown_and_forgotten(home: Path, unlocked: Consol
     aileron("binding", "forget", "api_key/scripted/none", "act", home=home, code=1)
 
 
-@pytest.mark.real
-def test_a_wrong_passphrase_is_asked_for_again(home: Path, unlocked: Console) -> None:
-    """What was typed for the account is not lost with it."""
-    terminal = binding_terminal(home, "setup", "scripted")
-    terminal.answer("Passphrase of the vault:", "not the passphrase")
-    terminal.answer("Your name for this account", "ana@example.com")
-    terminal.answer("Key (not shown):", KEY)
-    terminal.shows("That is not the vault's passphrase.")
-    terminal.until(
-        lambda: terminal.cells.text.count("Passphrase of the vault:") == 2, "asked again"
-    )
-    terminal.type(PHRASE.encode() + b"\n")
-    said = terminal.text_at_end()
-    assert f"ana@example.com ({NAME}) is bound" in said
-    assert PHRASE.encode() not in terminal.raw
-
-
 def test_what_cannot_be_bound_says_why_before_it_asks(home: Path, unlocked: Console) -> None:
     assert (
         "Did you mean scripted?" in aileron("binding", "setup", "scriptd", home=home, code=1).stderr
@@ -194,26 +176,6 @@ def test_a_connector_that_changed_is_bound_again_after_a_yes(
     (listed,) = aileron_json("binding", "list", home=home)["items"]
     assert listed["problem"] == ""
     assert "no account" not in aileron("action", "list", home=home).stdout
-
-
-def test_what_waits_for_an_account_is_said(home: Path, unlocked: Console) -> None:
-    listed = aileron("action", "list", home=home).stdout
-    assert re.search(r"act +needs approval .* no account", listed)
-    assert f"No account: `aileron binding setup {FQN}`" in listed
-    token = unlocked.session()["token"]
-    waits = unlocked.run("act", {}, token).json
-    assert f"1 of them waits for an account: `aileron binding setup {FQN}`." in status_text(home)
-    (need,) = aileron_json("status", home=home)["account_needs"]
-    assert (need["approval_id"], need["reason"]) == (waits["approval_id"], "unbound")
-    aileron("vault", "lock", home=home)
-    unlocked.unlock(PHRASE)
-    setup(home)
-    setup(home, "--identity", "work")
-    second = unlocked.run("act", {"region": "x"}, token).json
-    assert second["status"] == "pending_approval"
-    assert f"until you pick an account for {FQN}" in status_text(home)
-    aileron("vault", "lock", home=home)
-    assert "for the vault: `aileron vault unlock`." in status_text(home)
 
 
 def status_text(home: Path) -> str:

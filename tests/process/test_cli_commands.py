@@ -18,7 +18,6 @@ from tests.support.server_harness import (
     CLI,
     DRAFT,
     ROOT,
-    Attend,
     Attended,
     Console,
     Serve,
@@ -60,14 +59,10 @@ def test_status_says_how_it_is(console: Console) -> None:
     assert found.pop("account_needs") == []
     assert (found.pop("vault"), found.pop("unattended")) == ("absent", False)
     assert found == {
-        "running": True,
-        "url": console.url,
-        "pid": console.process.pid,
-        "version": aileron_json("version", home=console.home)["version"],
-        "pending": 1,
-        "sessions": 1,
-        "devices": [],
-    }
+        "running": True, "url": console.url, "pid": console.process.pid,
+        "version": aileron_json("version", home=console.home)["version"], "pending": 1,
+        "sessions": 1, "devices": [],
+    }  # fmt: skip
     absent = aileron_json("status", home=console.home.parent / "none", code=69)
     assert set(absent) == {*found, "waiting", "unknown", "account_needs", "vault", "unattended"}
     told = aileron("status", home=console.home, env={"TZ": "UTC-2"}).stdout
@@ -191,22 +186,6 @@ def test_removing_never_leaves_the_folder(home: Path, name: str) -> None:
     assert secret.exists()
 
 
-def test_a_file_with_problems_is_named_and_stops_no_other(tmp_path: Path) -> None:
-    home, folder = empty(tmp_path), tmp_path / "new"
-    folder.mkdir()
-    text = (EXAMPLES / "actions" / "get-draft.md").read_text()
-    (folder / "a.md").write_text(text.replace('version = "0.1.0"', "version = 5", 1))
-    (folder / "b.md").write_text(text)
-    (folder / "c.md").write_bytes(b"\xff\xfe\x00")
-    body = aileron_json("action", "add", str(folder), home=home, code=1)
-    assert [item["name"] for item in body["items"]] == ["get-draft"]
-    assert len(body["problems"]) >= 2
-    for problem in body["problems"]:
-        assert set(problem) == {"file", "line", "column", "key", "severity", "class", "message"}
-    assert sorted(path.name for path in (home / "actions").iterdir()) == ["get-draft.md"]
-    aileron("action", "add", str(tmp_path / "none"), home=home, code=1)
-
-
 # Running
 
 
@@ -243,14 +222,6 @@ def test_arguments_that_cannot_be_used_are_2(
     done = aileron("action", "run", "get-draft", *arguments, home=own_console.home, code=2)
     assert done.stderr.startswith("aileron: ")
     assert aileron_json("status", home=own_console.home)["sessions"] == 0
-
-
-def test_a_failing_op_is_1(console: Console, mailbox: Mailbox) -> None:
-    arguments = ("action", "run", "get-draft", "--arg", "id=r-0")
-    assert "404" in aileron(*arguments, home=console.home, code=1).stderr
-    error = aileron_json(*arguments, home=console.home, code=1)["error"]
-    assert (error["class"], error["details"]["status"]) == ("external_api_error", 404)
-    assert aileron("action", "run", "nope", home=console.home, code=1).stdout == ""
 
 
 def test_an_unaccepted_action_is_a_conflict(serve: Serve, mailbox: Mailbox) -> None:
@@ -321,14 +292,6 @@ def test_a_run_ends_with_0_76_or_1_as_person_and_service_say(
     attended.approve(waiting_approval(attended))
     code, out, _ = run.end()
     assert (code, "Failed" in out) == (1, True)
-
-
-def test_a_run_that_expires_is_76(home: Path, attend: Attend) -> None:
-    (home / "config.toml").write_text("[approval]\nexpires_seconds = 1\n")
-    attend()
-    code, out, _ = Run(home).end()
-    assert code == 76
-    assert "Expired" in out
 
 
 def test_a_console_that_goes_away_meanwhile_is_69(attended: Attended) -> None:

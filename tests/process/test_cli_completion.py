@@ -11,12 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.home.layout import Home
-from aileron_core.storage.open import open_reader
-from aileron_tui.cli import completing
 from tests.process.tmux import Tmux
 from tests.support.forked import run_forked
-from tests.support.server_harness import CLI, DRAFT, Attended, Console, aileron, aileron_json
+from tests.support.server_harness import CLI, DRAFT, Console, aileron, aileron_json
 from tests.support.variants import variants
 
 BIN = Path(sys.executable).parent
@@ -35,17 +32,6 @@ def completions(home: Path, words: str, *, shell: str = "bash") -> list[str]:
 
 def bash_words(home: Path, words: str) -> list[str]:
     return [line.removeprefix("plain,") for line in completions(home, words)]
-
-
-def test_commands_and_options_are_offered(tmp_path: Path) -> None:
-    home = tmp_path / "none"
-    assert {"console", "serve", "status", "action", "audit", "logs"} <= set(
-        bash_words(home, "aileron ")
-    )
-    assert bash_words(home, "aileron comp") == ["completion"]
-    assert bash_words(home, "aileron completion ") == ["bash", "zsh", "fish"]
-    assert {"--json", "--home", "--no-color"} <= set(bash_words(home, "aileron status --"))
-    assert not home.exists()
 
 
 @pytest.mark.parametrize(
@@ -82,16 +68,6 @@ def test_names_and_ids_come_from_the_home_with_and_without_a_console(console: Co
     other = completions(console.home, "aileron open approval ", shell="zsh")
     assert other == ["plain", waits["approval_id"], "send-draft"]
     assert completions(console.home, "aileron action run s", shell="fish") == ["plain,send-draft"]
-
-
-def test_an_answered_approval_is_no_longer_offered(attended: Attended) -> None:
-    token = attended.session()["token"]
-    approval = attended.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
-    attended.ready(approval)
-    assert bash_words(attended.home, "aileron open approval act-") == [approval]
-    attended.tell(deny=approval, reason="")
-    attended.state(approval, "denied")
-    assert bash_words(attended.home, "aileron open approval act-") == []
 
 
 @pytest.mark.parametrize(
@@ -148,40 +124,6 @@ def test_what_another_program_wrote_there_does_not_become_a_word(console: Consol
     assert lines[2].isprintable()
 
 
-def test_ten_thousand_runs_are_no_more_work_than_a_hundred(
-    console: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The newest fifty, by the index. Counted are SQLite's own steps: time would tell of the machine."""
-    console.end()
-    steps: list[None] = []
-
-    def counting(path: Path, *, timeout: float) -> sqlite3.Connection:
-        connection = open_reader(path, timeout=timeout)
-        connection.set_progress_handler(lambda: steps.append(None), 1)
-        return connection
-
-    def work(first: int, last: int) -> int:
-        with closing(sqlite3.connect(console.home / "aileron.db")) as database:
-            database.executemany(
-                "INSERT INTO runs(run_id, session_id, action, action_sha256, args_sha256, gated, state, "
-                "requested_at, times_asked, note, delivered, last_record) "
-                "VALUES(?, '', 'send-draft', '', '', 1, 'completed', 0, 1, '', 1, 1)",
-                ((f"run-{number:026d}",) for number in range(first, last)),
-            )
-            database.commit()
-        steps.clear()
-        found = completing._runs(Home(console.home), "run-")
-        assert [run for run, _ in found] == [
-            f"run-{n:026d}" for n in range(last - 1, last - 51, -1)
-        ]
-        return len(steps)
-
-    monkeypatch.setattr("aileron_core.storage.open.open_reader", counting)
-    assert work(0, 100) == work(100, 10_000) > 50
-    found = bash_words(console.home, "aileron audit show run-")
-    assert found == [f"run-{number:026d}" for number in range(9_999, 9_949, -1)]
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_script_is_one_that_its_shell_can_read(tmp_path: Path, shell: str) -> None:
     """`aileron completion SHELL`; checked by the shell where it is installed."""
@@ -216,22 +158,6 @@ def test_a_press_of_tab_in_a_real_bash_completes(console: Console, tmp_path: Pat
 
 
 # Options anywhere, and what is wrong with them
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("nope",), ("action",), (), ("action", "run"), ("status", "--nope"), ("action", "run", "x", "--wait", "soon"),
-     ("action", "run", "x", "--wait", "-1"), ("audit", "list", "--limit", "9" * 30),
-     ("completion", "tcsh"), ("logs", "-n", "-1"), ("console",)],
-)  # fmt: skip
-def test_wrong_usage_with_json_is_an_error_body_and_2(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    """A program that reads us reads that too; `console` has no object to print."""
-    body = aileron_json(*words, home=tmp_path / "home", code=2)
-    assert body["error"]["class"] == "invalid_request"
-    assert body["error"]["message"]
-    assert not (tmp_path / "home").exists()
 
 
 # Removing a connector

@@ -159,41 +159,6 @@ def test_a_signal_ends_it_and_gives_the_terminal_back(plain_console: Plain, numb
     assert termios.tcgetattr(plain_console.pty.slave) == plain_console.pty.before
 
 
-def test_quitting_while_something_waits_asks_once(plain_console: Plain) -> None:
-    asked_to_send(plain_console)
-    plain_console.answer("q")
-    plain_console.read_until("Press q again to quit.")
-    plain_console.asked()
-    plain_console.answer("1")  # any other answer takes it back
-    plain_console.asked()
-    plain_console.answer("q")
-    plain_console.read_until("Press q again to quit.")
-    plain_console.asked()
-    plain_console.answer("q")
-    assert plain_console.pty.ended() == 0
-    assert plain_console.rows("state") == [("pending",)]
-
-
-def test_without_a_preview_the_key_is_given_twice(plain_console: Plain, mailbox: Mailbox) -> None:
-    """The first answer says that there is none; another answer between them takes it back."""
-    mailbox.control(fail={"op": "get", "status": 503, "times": 10})
-    plain_console.asked()
-    plain_console.ask()
-    plain_console.read_until("Preview unavailable")
-    plain_console.asked()
-    plain_console.answer("a")
-    plain_console.read_until("Press a again to send a draft anyway.")
-    plain_console.asked()
-    plain_console.answer("1")
-    plain_console.asked()
-    plain_console.answer("a")
-    plain_console.read_until("Press a again to send a draft anyway.")
-    plain_console.asked()
-    assert plain_console.rows("state") == [("pending",)]
-    plain_console.answer("a")
-    plain_console.read_until("✓ Approved: ")
-
-
 def test_an_answer_to_what_changed_meanwhile_decides_nothing(
     plain_console: Plain, mailbox: Mailbox
 ) -> None:

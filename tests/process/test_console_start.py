@@ -1,12 +1,7 @@
 """What a person sees of a start before the first frame, and what the start does not wait for."""
 
 import contextlib
-import os
-import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 from aileron_core.home.layout import Home
 from tests.support.server_harness import CLI, aileron, aileron_json
@@ -55,36 +50,3 @@ def test_neither_a_reader_of_lines_nor_a_file_gets_the_line(home: Path) -> None:
     done = aileron("console", home=home, code=None)
     assert "needs a terminal" in done.stderr
     assert "opening" not in done.stdout + done.stderr
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_the_example_service_sleeps_while_nobody_asks(tmp_path: Path) -> None:
-    """It looked for sent mail and for its own end, fifteen times a second."""
-    environment = {**os.environ, "HOME": str(tmp_path)}
-    with subprocess.Popen(
-        [*CLI, "example", "--port", "0", "--json"], stdout=subprocess.PIPE, env=environment
-    ) as service:
-        assert service.stdout is not None
-        service.stdout.readline()
-        try:
-            # Its threads may still be settling: one quiet span is what it never had.
-            assert any(_wakes_within(2.0, service) <= 3 for _ in range(10))
-        finally:
-            service.terminate()
-        assert service.wait(30) == 0
-
-
-def _wakes_within(seconds: float, service: "subprocess.Popen[bytes]") -> int:
-    begun = _wakes(service.pid)
-    with pytest.raises(subprocess.TimeoutExpired):
-        service.wait(seconds)
-    return _wakes(service.pid) - begun
-
-
-def _wakes(pid: int) -> int:
-    found = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for line in (task / "status").read_text().splitlines():
-            if line.startswith("voluntary_ctxt_switches"):
-                found += int(line.split()[1])
-    return found

@@ -27,19 +27,11 @@ class Demo:
     def __init__(self, folder: Path, size: tuple[int, int], **environment: str) -> None:
         self.folder = folder
         self.terminal = Tmux(
-            folder / "t",
-            shell(*CLI, "demo"),
-            {
-                "PATH": os.environ["PATH"],
-                "HOME": str(folder / "person"),
-                "AILERON_HOME": str(folder / "real"),
-                "TMPDIR": str(folder),
-                "LANG": "C.UTF-8",
-                **environment,
-            },
-            folder,
-            size=size,
-        )
+            folder / "t", shell(*CLI, "demo"),
+            {"PATH": os.environ["PATH"], "HOME": str(folder / "person"),
+             "AILERON_HOME": str(folder / "real"), "TMPDIR": str(folder), "LANG": "C.UTF-8",
+             **environment}, folder, size=size,
+        )  # fmt: skip
 
     @property
     def home(self) -> Path:
@@ -188,13 +180,9 @@ def test_scenes_are_skipped_in_80_by_24_without_utf_8_and_colour_and_ending_the_
 
 @pytest.mark.parametrize(
     ("number", "ended", "said"),
-    variants(
-        [
-            (signal.SIGKILL, "ended with 137", "The console was killed by signal 9."),
-            (signal.SIGTERM, "ended with 0", "Answers that the agents got:"),
-        ]
-    ),
-)
+    variants([(signal.SIGKILL, "ended with 137", "The console was killed by signal 9."),
+              (signal.SIGTERM, "ended with 0", "Answers that the agents got:")]),
+)  # fmt: skip
 def test_a_console_that_is_ended_leaves_a_terminal_to_type_in(
     demo: Demo, number: int, ended: str, said: str
 ) -> None:

@@ -221,11 +221,8 @@ def prompt(programs: Path, installed: Installed, folder: Path) -> Iterator[Promp
         (folder / "home" / name).chmod(0o600)
     path = f"{programs}:{installed.bin}:{os.environ['PATH']}"
     environment = {
-        "HOME": str(folder / "home"),
-        "PATH": path,
-        "LANG": "C.UTF-8",
-        "PYTHONUNBUFFERED": "1",
-    }
+        "HOME": str(folder / "home"), "PATH": path, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1",
+    }  # fmt: skip
     shell = Prompt(folder / "work", environment)
     yield shell
     for name in [*shell.running]:

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tarfile
 import zipfile
@@ -205,30 +204,6 @@ def test_the_relay_runs_isolated_too(installed: Installed, home: Path) -> None:
     assert relay.stdin is not None
     relay.stdin.close()
     assert relay.wait(60) == 0
-
-
-class Service:
-    """A program of the wheel that serves until it is told to end; its first line is an object."""
-
-    def __init__(self, installed: Installed, home: Path, *words: str) -> None:
-        self.process = subprocess.Popen(
-            [str(installed.bin / "aileron"), *words, "--json"], cwd=home.parent,
-            env=installed.environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, self.process.communicate()[1]
-        self.said: dict[str, Any] = json.loads(line)
-
-    def line(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
-
-    def end(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        out, err = self.process.communicate(timeout=30)
-        assert (out, err) == ("", "")
-        return self.process.returncode
 
 
 SUITE = (

@@ -13,7 +13,7 @@ import pytest
 
 from tests.node.packages import TypeScript
 from tests.process.test_accepting import RELAY
-from tests.support.server_harness import Attended, Console
+from tests.support.server_harness import Console
 
 CLIENTS = ("sdk-stdio", "sdk-http", "client-stdio", "client-http")
 EACH = pytest.mark.parametrize("name", CLIENTS)
@@ -35,14 +35,6 @@ def connect(typescript: TypeScript, console: Console, name: str, token: str | No
         env = {"PATH": os.environ["PATH"], "AILERON_HOME": str(console.home)}
         where = {"command": RELAY, "env": {**env, "AILERON_AGENT": "test"}}
     return typescript.ask("connect", name, package=package, **where)
-
-
-def newcomer(console: Attended, known: set[str]) -> str:
-    """Return the approval that is not one of *known*, once a person could answer it."""
-    assert console.until(lambda: bool(set(console.views) - known))
-    (approval_id,) = set(console.views) - known
-    assert console.ready(approval_id)
-    return approval_id
 
 
 @EACH
@@ -78,24 +70,4 @@ def test_a_client_lists_the_tools_calls_them_and_reads_what_was_wrong(
         assert result["structuredContent"]["status"] == status
         assert result["structuredContent"]["error"]["class"] == class_
     assert "extra" in wrong["content"][0]["text"]
-    assert typescript.events_of(name, "error") == []
-
-
-@EACH
-def test_a_held_call_shows_progress_and_ends_as_the_person_decided(
-    own_attended: Attended, typescript: TypeScript, name: str
-) -> None:
-    """Progress while a person thinks; after the key, the result of the run and its three words."""
-    connect(typescript, own_attended, name)
-    known = set(own_attended.views)
-    draft = DRAFTS[CLIENTS.index(name)]
-    result = typescript.begin("call", name, tool="send_draft", arguments={"draft_id": draft})
-    approval_id = newcomer(own_attended, known)
-    typescript.until(lambda: bool(typescript.events_of(name, "progress")), "progress")
-    assert own_attended.approve(approval_id)
-    sent = result()
-    assert not sent["isError"]
-    assert sent["structuredContent"]["status"] == "completed"
-    assert len(sent["structuredContent"]["digest_words"]) == 3
-    assert "person" in typescript.events_of(name, "progress")[0]["message"]
     assert typescript.events_of(name, "error") == []

@@ -177,17 +177,6 @@ def test_the_host_of_a_strangers_token_endpoint_is_typed(folder: Path) -> None:
         assert place.server.service.seen == []
 
 
-def test_without_a_browser_a_code_is_entered_on_another_device(folder: Path) -> None:
-    """Nobody has to know the option, where the provider is known to give codes."""
-    with oauth_console(folder, device=True) as place:
-        terminal = place.command("setup", "scripted")
-        terminal.shows("code │ WDJB-MJHT")
-        assert f"{place.server.base}/activate" in terminal.cells.text
-        place.server.device_approved.set()
-        terminal.answer("account    │ ana@example.com", "y")
-        assert "is bound" in place.ended(terminal)
-
-
 def test_what_needs_a_person_says_so(oauth_place: Place) -> None:
     done = aileron("binding", "setup", "scripted", "--json", home=oauth_place.home, code=2)
     assert "without --json" in done.stdout

@@ -42,22 +42,3 @@ def test_a_row_alone_takes_no_project_in(home: Path, serve: Serve) -> None:
     )
     console.start()
     assert items(console) == []
-
-
-WRONG: tuple[dict[str, object], ...] = (
-    {"agent": "vim"},
-    {"digest": "AB" * 32},
-    {"digest": "ab"},
-    {"path": "relative"},
-    {"path": "/a/../b"},
-    {"path": "/a//b"},
-    {"path": "//a"},
-    {"path": "/a/."},
-    {"more": 1},
-)
-
-
-def test_a_request_of_another_form_is_refused(shared: Console) -> None:
-    for wrong in WRONG:
-        assert shared.post("/v1/projects", {**ASKED, **wrong}, local=True).status == 400, wrong
-    assert items(shared) == []

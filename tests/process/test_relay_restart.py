@@ -1,6 +1,5 @@
 """A console that is killed, stopped and started again while an agent is connected through the relay."""
 
-import json
 import signal
 from collections.abc import Iterator
 from itertools import pairwise
@@ -66,18 +65,6 @@ async def test_list_changes_arrive_after_a_restart_in_the_old_era(killable: Proc
         assert heard > before
         names = {tool.name for tool in (await client.list_tools()).tools}
     assert "after_restart" in names
-
-
-def test_a_restart_before_the_standing_stream_is_open_is_announced(
-    killable: ProcessConsole,
-) -> None:
-    """What the client learned of the first console may be out of date with the second."""
-    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
-    relay.initialize()
-    restart(killable)
-    relay.send("notifications/initialized")
-    relay.read_until(lambda message: message.get("method") == "notifications/tools/list_changed")
-    relay.end()
 
 
 @pytest.mark.anyio
@@ -273,24 +260,6 @@ def test_a_held_call_ends_as_pending_when_the_console_stops(
     assert relay.end() == (0, "")
 
 
-def test_a_session_of_its_own_goes_on_after_a_restart(killable: ProcessConsole) -> None:
-    """The new console knows it: it is held again, and ended with the relay."""
-    relay = RawRelay(killable.home, AILERON_AGENT="self")
-    relay.handshake()
-    (opened,) = killable.control.state()["opened"]
-    restart(killable)
-    relay.send("tools/call", 1, name="read_inbox", arguments={})
-    assert status_of(relay.answer(1)) == "completed"
-    state = killable.control.state()
-    assert state["opened"] == []
-    assert state["runs"][0]["session"] == opened["session_id"]
-    eventually(
-        lambda: opened["session_id"] in killable.control.state()["holding"], "it is held again"
-    )
-    assert relay.end() == (0, "")
-    eventually(lambda: opened["session_id"] not in killable.control.state()["open"], "it was ended")
-
-
 @pytest.mark.parametrize("asking", [True, False])
 def test_a_console_that_stays_away_ends_the_relay(killable: ProcessConsole, asking: bool) -> None:
     """One sentence and exit 69, whether or not a request is waiting at that moment."""
@@ -309,13 +278,3 @@ def test_a_console_that_stays_away_ends_the_relay(killable: ProcessConsole, aski
     assert code == 69
     assert said.count("\n") == 1
     assert "Traceback" not in said
-
-
-def test_a_client_that_asked_for_no_progress_gets_none(killable: ProcessConsole) -> None:
-    relay = RawRelay(killable.home, AILERON_TOKEN=TOKEN)
-    relay.handshake()
-    relay.send("tools/call", 1, name="send_draft", arguments={})
-    eventually(lambda: killable.control.state()["polls"] == 1, "the call is held")
-    killable.control.approve()
-    assert json.dumps(relay.read()["id"]) == "1"
-    assert relay.end() == (0, "")

@@ -140,13 +140,6 @@ def test_another_sessions_approval_is_404_like_one_that_is_not_there(
     assert pending["approval_id"] not in shared.get("/v1/actions", token=other).raw.decode()
 
 
-def test_what_is_no_approval_id_is_404(shared: Console, token: str) -> None:
-    for bad in ("x", "None", "act-", UNKNOWN.upper(), UNKNOWN + "0"):
-        assert shared.get(f"/v1/action-approvals/{bad}/result", token=token).status == 404
-        assert shared.post(f"/v1/action-approvals/{bad}/withdraw", token=token).status == 404
-        assert shared.get(f"/review/{bad}").error["class"] == "not_found"
-
-
 def test_a_withdrawal_ends_it_once(shared: Console, token: str) -> None:
     """200 with how it stands; the second time 409 with the outcome."""
     pending = shared.run("send-draft", {"draft_id": DRAFT}, token).json
@@ -158,16 +151,6 @@ def test_a_withdrawal_ends_it_once(shared: Console, token: str) -> None:
     second = shared.post(path, token=token)
     assert second.status == 409
     assert second.error["details"] == {"outcome": "withdrawn"}
-
-
-def test_twenty_wait_and_the_next_is_refused(shared: Console) -> None:
-    token = shared.session()["token"]
-    for number in range(20):
-        assert shared.run("send-draft", {"draft_id": f"r-{number}"}, token).status == 202
-    answer = shared.run("send-draft", {"draft_id": "r-20"}, token)
-    assert (answer.status, answer.error["retriable"]) == (429, True)
-    assert answer.headers["retry-after"]
-    assert shared.run("list-drafts", {}, token).status == 200
 
 
 # The socket

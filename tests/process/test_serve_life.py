@@ -2,17 +2,13 @@
 
 import contextlib
 import json
-import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -142,38 +138,6 @@ def test_the_first_port_is_taken_again(home: Path, serve: Serve) -> None:
     assert console.port == first
 
 
-def test_a_home_with_a_long_path_has_a_socket_too(
-    furnished: Path, folder: Path, mailbox: Mailbox
-) -> None:
-    """Over 100 bytes: bound and connected through the folder's handle."""
-    home = shutil.copytree(furnished, folder.joinpath(*["d" * 60] * 4, "home"))
-    with contextlib.closing(Console(home, mailbox)) as console:
-        assert len(os.fsencode(home / "run" / "console.sock")) > 108
-        assert aileron_json("status", home=home)["pid"] == console.process.pid
-        ran = aileron_json("action", "run", "list-drafts", home=home)
-        assert ran["status"] == "completed"
-        assert console.end() == 0
-        assert not (home / "run" / "console.sock").exists()
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "says"),
-    [
-        ("config.toml", "[server]\nlisten = '0.0.0.0:80'\n", "127.0.0.1:PORT"),
-        ("config.toml", "[sever]\n", "sever"),
-        ("aileron.db", "this is no database at all\n" * 50, "aileron.db"),
-    ],
-)
-def test_a_home_that_cannot_be_used_is_a_sentence(
-    home: Path, file: str, content: str, says: str
-) -> None:
-    (home / file).write_text(content)
-    done = aileron("serve", home=home, code=1)
-    assert says in done.stderr
-    assert done.stdout == ""
-    assert not (home / "daemon.json").exists()
-
-
 @pytest.mark.parametrize(
     "route", ["x", "a:1=0.0.0.0:1", "a:1=127.0.0.1", "a:1=evil.example:1", "a:1=127.0.0.1:99999"]
 )
@@ -200,22 +164,6 @@ def test_it_says_at_start_what_it_accepted_and_where_it_leads(console: Console) 
     assert "Nobody can approve" in lines[0]
     assert "gmail.googleapis.com:443 is answered by 127.0.0.1:9, without a credential" in lines[1]
     assert "were accepted without review (--accept-installed)" in lines[2]
-
-
-def test_a_long_poll_waits_as_long_as_it_was_told(attended: Attended) -> None:
-    token = attended.session()["token"]
-    approval = attended.run("send-draft", {"draft_id": DRAFT}, token).json["approval_id"]
-    path = f"/v1/action-approvals/{approval}/result?wait="
-    begun = time.monotonic()
-    assert attended.get(path + "1", token=token).json["status"] == "pending_approval"
-    assert 0.9 < time.monotonic() - begun < 15
-    answers: list[Any] = []
-    poll = threading.Thread(target=lambda: answers.append(attended.get(path + "60", token=token)))
-    poll.start()
-    attended.approve(approval)
-    poll.join(20)
-    assert answers[0].json["status"] == "completed"
-    assert time.monotonic() - begun < 40
 
 
 # What counts, while it runs

@@ -1,6 +1,5 @@
 """A suite of 515 files at a real console: added, accepted with one key, and offered as the settings say."""
 
-import contextlib
 from pathlib import Path
 
 import pytest
@@ -8,12 +7,8 @@ from mcp import Client
 
 from examples.mailbox.server import Mailbox
 from tests.process.test_accepting import NEW, OLD, relay_of
-from tests.process.test_console_plain import Plain
 from tests.support.server_harness import DRAFT, ROOT, Serve, aileron, aileron_json
-from tests.support.suites import FIRST, GATED, READS, write_actions
 from tests.support.variants import variants
-
-ALL = GATED + READS + FIRST
 
 
 @pytest.fixture
@@ -21,49 +16,6 @@ def home(home: Path) -> Path:
     for file in (home / "actions").iterdir():
         file.unlink()
     return home
-
-
-def listed_states(home: Path) -> dict[str, str]:
-    return {
-        each["name"]: each["state"] for each in aileron_json("action", "list", home=home)["items"]
-    }
-
-
-class Unaccepted(Plain):
-    """A console without a screen that took nothing in at its start."""
-
-    def start(self, *more: str) -> None:
-        self._words.remove("--accept-installed")
-        super().start(*more)
-
-
-@pytest.mark.real
-def test_without_a_screen_the_list_is_printed_whole_and_answered(
-    home: Path, mailbox: Mailbox, tmp_path: Path
-) -> None:
-    """`n` goes to it; `T` and Enter accept all but those listed first."""
-    suite = write_actions(tmp_path / "few", gated=40, reads=20, first=2)
-    aileron("action", "add", str(suite), home=home)
-    with contextlib.closing(Unaccepted(home, mailbox)) as plain:
-        assert "63 files are not accepted; n shows them." in plain.asked()
-        plain.answer("n")
-        plain.asked()
-        plain.answer("t")
-        plain.read_until("Accepted: local://aileron/mail-drafts@0.1.0.")
-        plain.asked()
-        plain.answer("n")
-        page = plain.asked()
-        assert "Accept these 62 actions?" in page
-        for name in ("first-060", "gated-000", "gated-039", "read-059"):
-            assert f"{name}  runs get_draft" in page
-        assert (
-            "t accepts all 62, exactly as they are; T accepts all but the 2 listed first." in page
-        )
-        assert "T accept the rest" in page
-        plain.answer("T")
-        plain.read_until("Accepted: 60 actions.")
-        held = {name for name, state in listed_states(home).items() if state == "held_back"}
-        assert held == {"first-060", "first-061"}
 
 
 @pytest.mark.anyio

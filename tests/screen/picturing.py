@@ -56,11 +56,6 @@ def picture_of(
     return as_test
 
 
-async def at_rest(shown: Console) -> None:
-    """Do nothing until a key would count."""
-    await shown.rest()
-
-
 async def to_row(shown: Console, name: str) -> None:
     """Go down a list of view 2 to 6 until the selected row has *name*."""
     while name not in shown.row:

@@ -97,13 +97,9 @@ def main() -> int:
     clock = SystemClock()
     terminal = LineTerminal(0, 1, clock, silence=AFTER_SECONDS)
     notifier = Notifier(
-        NotifySettings(),
-        os.environ,
-        bell=False,
-        ring=lambda: None,
-        write=terminal.send,
+        NotifySettings(), os.environ, bell=False, ring=lambda: None, write=terminal.send,
         failed=lambda _: None,
-    )
+    )  # fmt: skip
     return PlainConsole(
         port,
         terminal,

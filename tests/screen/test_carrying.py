@@ -1,6 +1,5 @@
 """`y`, `p`, `O` and `u` on the real screen."""
 
-import base64
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 from aileron_core.console_port.devices import DevicesUpdated
 from aileron_core.console_port.field_views import FieldView, PreviewView
-from tests.screen.driving import NOW, Console, mail, resting, short, start
+from tests.screen.driving import NOW, mail, resting, short, start
 from tests.support.screens.calls import HOSTILE
 from tests.support.screens.home import devices
 from tests.support.screens.play import Play, rested
@@ -24,16 +23,6 @@ INVOICE = PreviewView(
     host="h.example",
     updated_at=NOW,
 )
-
-
-def listen(shown: Console) -> list[str]:
-    """Return the list of what is written to the terminal from now on."""
-    written: list[str] = []
-    driver = shown.app._driver
-    assert driver is not None
-    driver.write = written.append
-    shown.app.send = written.append  # headless, the App sends nothing of its own
-    return written
 
 
 def copied(play: Play) -> list[str]:
@@ -53,17 +42,6 @@ def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
     assert " marks." in play.status_line
     play.go("y", "Copied Hidden")
     assert play.port.intents == []
-
-
-async def test_a_copy_goes_around_tmux_as_well() -> None:
-    """tmux takes the plain sequence only where it is told to; the wrapped one it hands on."""
-    async with resting(start(mail()), environment={"TMUX": "/tmp/tmux-0/default,1,0"}) as shown:
-        written = listen(shown)
-        await shown.go("y", "Copied To")
-        text = "".join(written)
-        plain = base64.b64encode(b"priya.nair@northwind.example\njonas.weber@northwind.example")
-        assert f"\x1b]52;c;{plain.decode()}\x07" in text
-        assert f"\x1bPtmux;\x1b\x1b]52;c;{plain.decode()}\x07\x1b\\" in text
 
 
 def test_copying_works_in_an_opened_row_and_is_not_offered_over_a_list() -> None:

@@ -9,20 +9,16 @@ from aileron_core.console_port.events import (
     ApprovalUpdated,
     CoreLost,
     IntentRefused,
-    LibraryUpdated,
     StorageHealth,
 )
 from aileron_core.console_port.field_views import PreviewView
-from aileron_core.console_port.intents import Accept, Approve, Deny
+from aileron_core.console_port.intents import Approve, Deny
 from aileron_tui.draw.text import plain_text
 from aileron_tui.pages.status_line import footer_line
 from aileron_tui.widgets.line_input import LineInput
 from tests.screen.driving import NOW, Console, console, mail, resting, short, start
 from tests.support.screens.drawn import situation
-from tests.support.screens.home import not_accepted
 from tests.support.screens.play import Play, rested
-
-HELD = not_accepted()
 
 
 def test_approve_names_the_digest_that_stood_on_screen(play: Play) -> None:
@@ -43,13 +39,6 @@ def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved(key: str) -> None
     play.shows("WILL HAPPEN")
     play.passes(0.3)
     play.press_alone(key)
-    play.asks_nothing()
-
-
-def test_moving_and_approving_in_one_breath_does_nothing() -> None:
-    """`j a` leaves both items waiting."""
-    play = rested(start(short(1), short(2)))
-    play.press("j", "a")
     play.asks_nothing()
 
 
@@ -227,22 +216,6 @@ async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
         assert shown.port.intents == []
         await shown.press("q")
     assert shown.app.return_code == 70
-
-
-def test_a_file_is_accepted_by_its_digest() -> None:
-    """One key accepts exactly what was shown; a refusal that is about a file gives its key back."""
-    accept = Accept(kind="action", name="post-invoice", digest=HELD.digest)
-    play = Play(start(held=(HELD,)))
-    play.shows("Accept this action?")
-    play.press_rested("t")
-    play.asks(accept)
-    play.port.tell(IntentRefused(call_id="", message="The file differs by now."))
-    play.shows("The file differs by now.")
-    play.press_rested("t")
-    play.until(lambda: play.port.intents == [accept, accept])
-    play.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=8))
-    play.shows("✓ Accepted: post-invoice.")
-    play.press_alone("j", "Nothing is waiting.")
 
 
 def test_a_refused_decision_is_said_and_can_be_made_again(play: Play) -> None:

@@ -91,19 +91,6 @@ def test_the_calls_of_ended_sessions_are_denied_together() -> None:
     ]
 
 
-def test_a_session_that_ends_meanwhile_is_counted_with_the_next_panel() -> None:
-    """The number does not grow under the hand that presses."""
-    play = Play(start(equal(1, requester_gone=True), equal(2, args_sha256=OTHER)))
-    open_panel(play)
-    assert "ended sessions wait" not in play.text
-    play.port.tell(
-        ApprovalUpdated(view=equal(2, args_sha256=OTHER, requester_gone=True, version=9))
-    )
-    play.shows("session ended")
-    play.press_alone("ctrl+s")
-    play.asks_nothing()
-
-
 def test_a_click_on_the_key_decides_nothing_and_enter_denies_one_call() -> None:
     """The mouse says which key to press; only the key that says so takes others along."""
     play = Play(start(equal(1), equal(2)))
@@ -173,18 +160,6 @@ async def test_a_burst_or_a_paste_that_carries_the_key_denies_nothing(
         await shown.until(lambda: shown.lines[-2].strip() in ("a", "never"), "it is text")
         await shown.passes(0.05)
         await shown.asks_nothing()
-
-
-def test_the_status_line_says_how_many_were_denied() -> None:
-    """One sentence for all of them, with what the agent is told; the cursor is on what still waits."""
-
-    state = start(equal(1), equal(2), equal(3), short(4))
-    play = Play(state, answers=True)
-    open_panel(play, "wrong list")
-    play.press_alone("ctrl+s")
-    play.shows('✗ Denied: Send a mail draft, 3 calls together. codex will read: "wrong list"')
-    assert play.selected == short(4).approval_id
-    assert not play.armed
 
 
 def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> None:

@@ -50,18 +50,6 @@ def test_the_list_follows_every_key_and_the_cursor_goes_to_the_first_match() -> 
     assert play.selected == CALLS[3].approval_id
 
 
-def test_a_filter_puts_the_cursor_on_the_first_match_although_another_one_matches() -> None:
-    """Without a filter again it stays where it is."""
-    queue = Queue()
-    queue.load(CALLS, (not_accepted(),))
-    queue.select(3)
-    queue.set_filter(parse("agent:goose", ITEM_FIELDS), NOW)
-    assert queue.selected == CALLS[1].approval_id
-    queue.move(1)
-    queue.set_filter(parse("", ITEM_FIELDS), NOW)
-    assert queue.selected == CALLS[3].approval_id
-
-
 def test_a_filter_makes_the_keys_rest_although_the_item_stays() -> None:
     """Rows moved under the hand: `enter` and `a` in one breath decide nothing, nor do letters of a filter."""
     play = rested(start(*CALLS))

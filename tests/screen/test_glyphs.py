@@ -75,9 +75,3 @@ def test_a_letter_that_the_terminal_lacks_is_a_mark_as_wide_as_it_is() -> None:
     drawn = latin.draw((Piece("né 漢 e\u0301", "text", foreign=True), Piece("✓")), 40)
     assert plain_text(drawn) == "né ?? ?+"
     assert [each.text for each in drawn if each.role == "mark"] == ["??", "?"]
-
-
-def test_marks_of_hidden_characters_are_drawn_in_ascii() -> None:
-    """`‹ESC›` is ours, and so is the count in it."""
-    drawn = PLAIN.draw(foreign_text("a\x1bb\u200b\u200b"), 40)
-    assert plain_text(drawn) == "a<ESC>b<ZWSPx2>"

@@ -18,20 +18,6 @@ from aileron_tui.draw.glyphs import Glyphs
 from tests.screen.driving import NOW, mail, resting, short, start
 from tests.support.screens.calls import drifted, snapshot
 from tests.support.screens.drawn import Drawn
-from tests.support.screens.play import Play
-
-
-@pytest.mark.parametrize("grow", [(80, 24), (120, 36)])
-def test_what_was_seen_stays_seen_at_another_size(grow: tuple[int, int]) -> None:
-    """By place in the text, not by row: nothing must be read twice, and nothing unread counts."""
-    play = Play(start(mail(1)), size=(100, 30))
-    play.read_all()
-    assert play.model.reading.unseen == 0
-    play.resize(*grow)
-    assert not play.armed
-    play.rest()
-    assert play.model.reading.unseen == 0
-    assert "All seen" in play.status_line
 
 
 def _states() -> dict[str, tuple[Snapshot, tuple[CoreEvent, ...]]]:

@@ -82,15 +82,3 @@ def test_breaking_a_text_takes_time_with_its_length_alone(unit: str) -> None:
 
     cost(10)
     assert cost(800) <= 8.5 * cost(100) + 500
-
-
-@pytest.mark.parametrize(
-    "text", ["❤\ufe0f" * 50, "漢" * 45, "1\ufe0f\u20e3 " * 40, "a" + "漢" * 60]
-)
-def test_no_broken_line_is_wider_than_its_room(text: str) -> None:
-    """A line that is too wide would be cut where it is drawn, and nothing would say so."""
-    lines = wrap(foreign_text(text), 40)
-    assert all(cell_width(each.pieces) <= 40 for each in lines)
-    assert "".join(plain_text(each.pieces) for each in lines).replace(" ", "") == text.replace(
-        " ", ""
-    )

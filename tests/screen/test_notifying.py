@@ -5,7 +5,6 @@ import json
 import os
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,17 +16,9 @@ from hypothesis import strategies as st
 
 from aileron_core.console_port.events import (
     ApprovalUpdated,
-    CoreEvent,
     PauseChanged,
-    SessionsUpdated,
 )
-from aileron_core.console_port.view_models import ToolCallsView, WentAroundView
 from aileron_core.settings import NotifySettings
-from aileron_tui import words
-from aileron_tui.draw.text import plain_text
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
-from aileron_tui.plain.state import PlainState
-from aileron_tui.state.model import Model
 from aileron_tui.terminal.notifications import (
     QUIET_SECONDS,
     Notification,
@@ -38,9 +29,8 @@ from aileron_tui.terminal.notifications import (
     osc9,
     terminal_notifies,
 )
-from tests.screen.driving import NOW, Console, mail, resting, short, start
+from tests.screen.driving import Console, mail, resting, short, start
 from tests.support.frozen_clock import FrozenClock
-from tests.support.screens.home import sessions
 
 HOSTILE = "\x1b]52;c;ZWNobw==\x07 [red]pay[/] $(touch /tmp/x); `id` \u202e"
 PATIENCE = 60.0
@@ -301,25 +291,3 @@ async def test_arrivals_ring_and_run_once_and_tell_nothing_that_came_from_outsid
         )
         await shown.until(lambda: shown.model.queue.waiting == 6, "arrivals")
         assert appears(out) == ["2", "send-draft"]
-
-
-def test_without_a_screen_going_around_the_gate_is_said_and_rings_once() -> None:
-    """By the bell and in the terminal's own way, in words of ours; no command is run for it."""
-    told = Told()
-    codex, *others = sessions(NOW)
-    clock, events = FrozenClock(), deque[CoreEvent]()
-    model = Model(
-        start(sessions=(codex, *others)), arm_seconds=0.4, registry=DEFAULT_REGISTRY, now=NOW
-    )
-    notifier = told.notifier(NotifySettings(osc9="always", command=("false",)))
-    state = PlainState(model, events, clock, notifier)
-    before = set(threading.enumerate())
-    for tools in (("exec_command",), ("exec_command", "apply_patch")):
-        seen = ToolCallsView(went_around=tuple(WentAroundView(each, NOW) for each in tools))
-        events.append(SessionsUpdated(sessions=(replace(codex, tool_calls=seen), *others)))
-        state.take_events()
-    assert told.rung == 1
-    assert told.written == [osc9(words.terminal.WENT_AROUND, {})]
-    assert started_since(before) == []
-    (said,) = map(plain_text, state.messages)
-    assert said == "▲ codex: the model called exec_command, which does not go through the gate."

@@ -15,14 +15,13 @@ from aileron_tui.draw.file_page import file_blocks, suite_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item, SuiteFiles
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
-from aileron_tui.state.document_cache import LARGE_CHARACTERS, DocumentCache, LayoutOptions
+from aileron_tui.state.document_cache import LARGE_CHARACTERS, DocumentCache
 from aileron_tui.state.printed_pages import item_page
 from aileron_tui.words.item import laying_out
 from tests.screen.driving import NOW, console, start
 from tests.screen.offered_files import SEND, changed, connector, offered, widened
 from tests.screen.suite_files import SUITE
 from tests.support.attacks import ATTACKS
-from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import library_items, not_accepted
 from tests.support.screens.play import Play, rested
 
@@ -38,12 +37,9 @@ def test_changed_rules_begin_with_what_they_newly_allow() -> None:
     old = '[[rule]]\ntools = ["Grep"]\ndecision = "deny"\n'
     new = '[[rule]]\ntools = ["Bash"]\ncommand = ["make", "*"]\ndecision = "allow"\n'
     before = AcceptedBeforeView(
-        name="policy.toml",
-        digest="0" * 64,
-        accepted_at=NOW - 86_400,
-        text=old,
+        name="policy.toml", digest="0" * 64, accepted_at=NOW - 86_400, text=old,
         changes=compare_policies(old, new),
-    )
+    )  # fmt: skip
     file = replace(
         not_accepted(), kind="policy", name="policy.toml", file="policy.toml", change="changed",
         gated=None, connector="", steps=(), hosts=(),
@@ -105,14 +101,6 @@ def test_the_lines_that_differ_name_their_place_and_fold_what_stays() -> None:
     assert not any("unchanged lines" in plain_text(each.pieces) for each in unfolded)
 
 
-def test_where_nothing_allows_more_the_item_says_so_and_still_shows_the_difference() -> None:
-    shown = shown_lines(offered(SEND, widened()))
-    assert shown[0].startswith(" WHAT CHANGED  since it was accepted on ")
-    assert "Aileron found nothing that allows more." in shown[1]
-    assert any("now asks you before each run" in line for line in shown)
-    assert any("+ required = true" in line for line in shown)
-
-
 @pytest.mark.parametrize("attack", [HOSTILE, *(each.text for each in ATTACKS)])
 @pytest.mark.parametrize("side", ["new", "old", "both"])
 def test_hostile_text_in_a_file_stays_right_of_the_bar(attack: str, side: str) -> None:
@@ -162,19 +150,6 @@ def test_a_file_that_differs_from_another_acceptance_is_looked_at_anew() -> None
     assert "not seen yet" in play.status_line
 
 
-def test_the_view_of_actions_shows_the_same_before_it_is_accepted() -> None:
-    file = changed()
-    items = tuple(
-        replace(each, content=file.content, digest=file.digest) if each.name == "post-invoice" else each
-        for each in library_items(NOW)
-    )  # fmt: skip
-    shown = Drawn(start(library=items), seen=False).go("library", "post-invoice", opened=True)
-    assert "ALLOWS MORE" in shown.item
-    assert "▲ allows more than before: no longer asks you, and 2 more" in shown.words
-    assert '− capabilities = ["send_draft"]' in shown.item
-    assert "lines not seen yet" in shown.status
-
-
 def test_an_acceptance_is_withdrawn_at_once_however_much_of_the_file_is_unread() -> None:
     """It allows less; accepting is what wants to be read."""
     ready = replace(library_items(NOW)[3], content=FileContentView(text=SEND * 3))
@@ -204,20 +179,6 @@ async def test_a_large_file_is_laid_out_in_the_background_in_either_view() -> No
             await shown.settled()
         await shown.shows("not seen yet")
         assert model.reading.total > LARGE_CHARACTERS // 100
-
-
-@pytest.mark.parametrize("large", [False, True])
-def test_only_a_large_file_is_laid_out_in_the_background(*, large: bool) -> None:
-    """As an item, and in the view of actions."""
-    text = SEND + "word\n" * (LARGE_CHARACTERS // 5 if large else 1)
-    file, options = offered(text), LayoutOptions(width=100, gutter=13)
-    item, page = (
-        DocumentCache(DEFAULT_REGISTRY, ready=lambda: None),
-        DocumentCache(DEFAULT_REGISTRY, ready=lambda: None),
-    )
-    item.layout(Item(key="k", file=file), options, NOW)
-    page.page((), options, file.content)
-    assert (item.is_complete, page.is_complete) == (not large, not large)
 
 
 def test_a_suite_begins_with_what_its_changed_files_allow_more_and_ends_with_all_contents() -> None:
@@ -250,15 +211,6 @@ def test_without_a_screen_the_same_lines_are_printed() -> None:
         "CONTENT  the whole file, as it is on disk",
     ):
         assert part in text
-
-
-def test_what_is_hidden_in_a_file_is_counted_in_the_head() -> None:
-    item = Item(key="k", file=offered(SEND.replace("Sends a draft", "Sends a\u200b draft")))
-    warned = [
-        plain_text(each)
-        for each in DocumentCache(DEFAULT_REGISTRY).warnings(item, file_changed=False)
-    ]
-    assert warned == ["1 hidden character"]
 
 
 def test_the_longer_time_that_an_acceptance_gives_is_shown_and_sent_with_it() -> None:

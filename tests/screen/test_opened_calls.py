@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from aileron_core.console_port.events import ApprovalUpdated, Recorded
-from tests.screen.driving import NOW, denied, mail, short, start
+from tests.screen.driving import NOW, denied, short, start
 from tests.screen.test_screen_as_seen import decide, to_record
 from tests.support.screens.play import Play
 
@@ -110,39 +110,3 @@ def test_the_result_is_in_the_item_while_the_cursor_is_on_it() -> None:
     decide(play, "a", "✓ Approved")
     play.shows(RESULT)
     assert "not live" not in play.text
-
-
-def in_a_small_pane(play: Play) -> None:
-    play.go("h", "DECIDED  newest first")
-    assert "not to the board" in play.text
-    play.go("escape", "? help")
-    assert "DECIDED" not in play.text
-
-
-def test_a_small_pane_lists_the_decisions_in_place_of_what_waits() -> None:
-    """80x24 has no room for both; with nothing to wait for the calm screen gives way."""
-    play = Play(start(mail(), denied(2)), (80, 24))
-    in_a_small_pane(play)
-    play = Play(start(denied(2)), (80, 24))
-    play.shows("Nothing is waiting")
-    in_a_small_pane(play)
-    play.shows("Nothing is waiting")
-
-
-def test_later_decisions_do_not_move_the_cursor_from_its_call() -> None:
-    """They come in above it."""
-    play = Play(start(short(), denied(2)), answers=True)
-    play.go("h", "not to the board")
-    end = replace(short(), state="expired", ended_at=NOW)
-    play.port.tell(ApprovalUpdated(view=end))
-    play.until(lambda: "– 14:0" in play.text, "the later decision")
-    assert "not to the board" in play.text
-
-
-def test_the_three_words_stand_once_in_the_line_that_reports_a_yes() -> None:
-    """Not again as those to compare, where the record is out of sight."""
-    play = Play(start(mail(1)), size=(120, 36), answers=True)
-    play.press_rested("a")
-    play.rest()
-    decide(play, "a", "✓ Approved")
-    assert play.text.count(" · ".join(mail(1).words or ())) == 1

@@ -5,12 +5,9 @@ from time import thread_time
 
 from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.view_models import ApprovalView
-from aileron_tui.pages.command import availability
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.state.filter import ITEM_FIELDS, parse
 from aileron_tui.state.queue import Queue
 from tests.screen.driving import NOW, key_of, mail, short, start
-from tests.support.screens.drawn import situation
 from tests.support.screens.play import Play, rested
 
 LIVES = (300.0, None, 60.0, 900.0, 60.0)
@@ -79,14 +76,6 @@ def test_a_filter_keeps_the_order() -> None:
     queue.change_order(NOW)
     queue.set_filter(parse("agent:goose", ITEM_FIELDS), NOW)
     assert item_keys(queue) == [key_of(5), key_of(4)]
-
-
-def test_one_row_has_no_order() -> None:
-    """No dead key: with one row it is not offered."""
-    for rows in (1, 2):
-        assert availability(
-            DEFAULT_REGISTRY.command("order"), situation(start(short()), rows=rows)
-        ).shown is (rows > 1)
 
 
 def test_ten_thousand_are_put_in_order_within_a_blink() -> None:

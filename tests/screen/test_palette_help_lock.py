@@ -85,15 +85,6 @@ def test_help_names_every_key_of_its_view_whole(context: str, width: int) -> Non
             assert each.help in text, each.id
 
 
-def test_help_shows_the_keys_that_the_person_gave() -> None:
-    """And how long they rest."""
-    registry = remap_keys((("approve", "y"), ("copy", "c")))
-    text = [plain_text(row) for row in help_lines(registry, "waiting", 68, 0.6)]
-    assert any(re.match(r" y +approve exactly what", line) for line in text)
-    assert not any(re.match(r" a +approve", line) for line in text)
-    assert any("0.6 s" in line for line in text)
-
-
 def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> None:
     """`y` approves, `a` does nothing, footer and status line say `y`."""
     registry = remap_keys((("approve", "y"), ("copy", "c"), ("read_on", "n"), ("view_audit", "9")))
@@ -184,13 +175,3 @@ async def test_the_lock_covers_what_stood_over_the_page() -> None:
         assert shown.port.intents == []
         await shown.press_rested("enter")
         await shown.until(lambda: len(shown.port.intents) == 1)
-
-
-async def test_the_key_that_ends_the_lock_moves_nothing_either() -> None:
-    """It goes to no other row."""
-    async with resting(STATE, lock_seconds=60.0) as shown:
-        before = shown.selected
-        shown.clock.advance(70)
-        await shown.shows("Locked. 2 calls are waiting.")
-        await shown.press_alone("j", "WILL HAPPEN")
-        assert shown.selected == before

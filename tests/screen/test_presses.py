@@ -14,7 +14,7 @@ from aileron_tui.state.pending_intents import file_key
 from tests.screen.driving import NOW, Console, console, mail, short, start
 from tests.support.screens.calls import drifted
 from tests.support.screens.home import not_accepted
-from tests.support.screens.play import Play, rested
+from tests.support.screens.play import rested
 from tests.support.variants import ALL, variants
 
 PRESSES = 200 if ALL else 80
@@ -149,16 +149,10 @@ def aim(shown: Console) -> tuple[object, ...]:
     model = shown.model
     page = shown.app._screens[model.view].page
     return (
-        model.view,
-        model.queue.selected,
-        page.reader.document.top,
-        model.panel,
-        page.panel.text,
-        model.parsed_filter.text,
-        model.pressed_once,
-        len(shown.port.intents),
+        model.view, model.queue.selected, page.reader.document.top, model.panel, page.panel.text,
+        model.parsed_filter.text, model.pressed_once, len(shown.port.intents),
         type(shown.app.screen),
-    )
+    )  # fmt: skip
 
 
 def refusal_said(shown: Console) -> str:
@@ -225,21 +219,6 @@ async def test_each_press_does_what_it_was_aimed_at_or_says_why_not(seed: int) -
     assert refused > 20
 
 
-def test_a_key_in_a_pane_without_focus_says_why_and_works_once_it_has_the_focus(play: Play) -> None:
-    """The sentence goes with its cause."""
-    play.focus(False)
-    play.settled()
-    play.clock.advance(1)
-    play.press_alone("a", "This pane was not in focus. Go to it, then press a again.")
-    play.focus(True)
-    play.until(lambda: "not in focus" not in play.text)
-    play.clock.advance(0.2)
-    play.press_alone("a", "Too soon: this pane has just come into focus. Press a again.")
-    assert play.port.intents == []
-    play.press_rested("a")
-    play.asks()
-
-
 def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_decides_nothing() -> None:
     """However often it is pressed before the next call has rested under the eye."""
     play = rested(start(short(1), short(2)))
@@ -257,27 +236,6 @@ def test_a_key_on_a_row_that_has_ended_goes_to_the_next_that_waits_and_decides_n
     play.asks()
 
 
-def test_the_last_row_that_ended_leaves_at_the_next_key() -> None:
-    """Until then its outcome can be read."""
-    play = rested(start(short(1)))
-    play.port.tell(ApprovalUpdated(view=short(1, state="withdrawn", ended_at=NOW)))
-    play.passes(600)
-    assert "withdrawn" in play.text
-    play.press_alone("escape", "esc decided nothing: that row had ended. Nothing else is waiting.")
-    assert play.waiting == []
-
-
-def test_a_press_that_the_screen_took_back_says_so(play: Play) -> None:
-    """The item changed between the press and the silence after it: nothing is decided."""
-    play.press("a")
-    changed = replace(short(1), version=2, digest="9" * 64)
-    play.port.tell(ApprovalUpdated(view=changed))
-    play.settled()
-    play.clock.advance(0.03)
-    play.shows("The screen changed as you pressed the key. Press a again.")
-    assert play.port.intents == []
-
-
 async def test_a_key_that_a_question_does_not_know_is_answered_in_the_question(
     shown: Console,
 ) -> None:
@@ -288,30 +246,3 @@ async def test_a_key_that_a_question_does_not_know_is_answered_in_the_question(
     await shown.go("question_mark", "KEYS")
     await shown.go("a", "a did nothing: this page only lists the keys.")
     assert shown.port.intents == []
-
-
-def test_a_file_that_is_gone_or_changed_says_so_in_its_row_and_a_key_accepts_nothing() -> None:
-    """What came meanwhile moves no row; the next key leaves the row, or the changed file rests anew."""
-    first, second = replace(not_accepted(), name="first"), replace(not_accepted(), name="second")
-    changed = replace(second, digest="9" * 64)
-
-    def tell(*files: NotAcceptedView) -> None:
-        play.port.tell(LibraryUpdated(not_accepted=files, problems=(), actions_ready=3))
-
-    play = rested(start(held=(first, second)), size=(120, 36))
-    tell(second, replace(first, kind="connector", name="new"))
-    play.port.tell(ApprovalUpdated(view=short(1)))
-    play.shows("removed")
-    waiting = [file_key("action", "second"), short(1).approval_id]
-    assert play.selected == play.waiting[0] == file_key("action", "first")
-    play.press_rested("t", "t decided nothing: that row had ended.")
-    assert play.selected == short(1).approval_id
-    assert play.waiting == [waiting[1], file_key("connector", "new"), waiting[0]]
-    play.press_alone("end")
-    play.rest()
-    tell(changed)
-    play.shows("changed just now")
-    play.press_alone("t", "9 of 9 lines not seen. Press t again to accept it anyway.")
-    assert play.port.intents == []
-    play.press_rested("t")
-    play.asks(Accept(kind="action", name="second", digest=changed.digest))

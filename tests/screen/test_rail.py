@@ -88,16 +88,6 @@ def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None
     ]
 
 
-def test_how_its_agent_is_contained_stands_there_as_far_as_it_was_seen() -> None:
-    """What a launcher said is no more than that."""
-    for containment, words in (
-        ("verified", "yes"),
-        ("claimed", "unverified"),
-        ("other_user", "runs as another user"),
-    ):
-        assert f"contained {words}" in rail_text(requester_section(mail(containment=containment)))
-
-
 def test_where_the_kernel_saw_nothing_nobody_says_that_it_did() -> None:
     """What a launcher or the agent itself says is called that."""
     assert rail_text(requester_section(mail()))[0] == "WHO ASKS  according to its launcher"

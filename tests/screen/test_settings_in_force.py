@@ -48,13 +48,6 @@ async def test_swapped_keys_are_not_in_force_before_the_settings_are_accepted() 
         assert "a deny" in footer(shown)
 
 
-async def test_with_the_usual_keys_a_is_approve_before() -> None:
-    async with console(unverified(), (120, 50), registry=SWAPPED) as shown:
-        await shown.press_rested("a")
-        await shown.until(lambda: bool(shown.asked(Approve, Deny)))
-        assert [type(each) for each in shown.asked(Approve, Deny)] == [Approve]
-
-
 async def test_a_key_pressed_while_the_keys_change_decides_nothing() -> None:
     """It meant something else when the finger went down."""
     async with resting(unverified(), (120, 50), registry=SWAPPED) as shown:
@@ -106,16 +99,3 @@ def test_the_settings_of_a_file_that_changes_none_of_these_are_not_mentioned() -
     for accepted in (False, True):
         assert not in_force.follow(accepted=accepted)
         assert in_force.withheld == ()
-
-
-def test_the_registry_is_one_object_whose_commands_change() -> None:
-    """So that whatever has it names the same keys; the person's own stays as it is."""
-    in_force = SettingsInForce(SWAPPED, 0.25, has_command=True)
-    registry = in_force.registry
-    assert not in_force.follow(accepted=True)
-    assert in_force.follow(accepted=False)
-    assert in_force.withheld == ("keys", "arm_ms", "notify.command")
-    assert registry.key_label("approve") == "a"
-    assert in_force.follow(accepted=True)
-    assert in_force.withheld == ()
-    assert registry.key_label("approve") == SWAPPED.key_label("approve") == "d"

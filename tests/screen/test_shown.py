@@ -4,23 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port.account_views import LoginUpdated
 from aileron_core.console_port.events import (
-    ApprovalUpdated,
-    AuditVerified,
-    CoreLost,
-    Recorded,
     Snapshot,
-    StorageHealth,
 )
 from aileron_core.console_port.field_views import DriftView, FieldChangeView, FieldView, PreviewView
 from aileron_core.console_port.view_models import ToolCallsView, WentAroundView
 from aileron_core.errors import Problem
-from tests.screen.bound_accounts import ENDED, LOGIN, UNLOCKED, accounts
 from tests.screen.offered_files import connector, offered
 from tests.screen.test_pictures import HOME, with_a_past
 from tests.support.screens.calls import fixtures, later_steps, snapshot
-from tests.support.screens.home import library_items, record_views, sessions
+from tests.support.screens.home import library_items, sessions
 from tests.support.screens.play import Play
 from tests.support.screens.states import NOW, TO, Undrawable, change, denied, mail, short, start
 
@@ -106,14 +99,10 @@ def at(name: str, *more: str) -> tuple[str, ...]:
 
 
 PROBLEMS = (
-    Problem(
-        file="actions/pay.md",
-        line=12,
-        key="execute.op",
-        message="The connector billing has no op pay; it has post_invoice.",
-    ),
+    Problem(file="actions/pay.md", line=12, key="execute.op",
+            message="The connector billing has no op pay; it has post_invoice."),
     Problem(file="connectors/billing/manifest.toml", message="It is not valid TOML."),
-)
+)  # fmt: skip
 
 SHOWN: dict[str, tuple[Snapshot, tuple[str, ...], tuple[str, ...]]] = {
     # A call: its state, the keys pressed, what stands there then
@@ -345,100 +334,8 @@ def test_what_stands_there(name: str) -> None:
         assert text in play.text, f"{text}\n{play.text}"
 
 
-@pytest.mark.parametrize(
-    ("state", "sign"), [("expired", "– expired"), ("withdrawn", "← withdrawn")]
-)
-def test_a_call_that_ends_under_the_cursor_stays_to_be_read(state: str, sign: str) -> None:
-    """Its row, head and status line say so; nothing is left to decide."""
-    play = Play(start(short(1), short(2)))
-    play.rest()
-    play.port.tell(ApprovalUpdated(view=short(1, state=state, ended_at=NOW - 1)))
-    play.settled()
-    play.passes(20)
-    assert f"  {sign}" in play.lines[5]
-    assert play.lines[2].endswith(f"{sign} ")
-    assert play.status_line.startswith(f" {sign}.")
-    assert "approve" not in play.keys
-    assert "deny" not in play.keys
-
-
 def test_the_track_tells_what_is_in_view_and_whether_the_rest_was_seen() -> None:
     play = Play(start(mail()), size=(80, 24))
     assert {line[-1] for line in play.lines[5:-2]} == {"█", "┃", "│"}
     play.read_all()
     assert {line[-1] for line in play.lines[5:-2]} == {"█", "│"}
-
-
-def test_rows_that_came_in_above_are_counted() -> None:
-    """The cursor stays on its row; one key follows the newest again."""
-    play = Play(snapshot(NOW))
-    for key in ("2", "j", "j"):
-        play.go(key, "f follow" if key == "j" else "Newest first.")
-    row = play.row
-    newest = record_views(NOW)[-2]
-    for number in range(3):
-        later = replace(newest, seq=100 + number, run_id=f"run-{number}-later", at=NOW)
-        play.port.tell(Recorded(record=later, head_words=("olive", "pixel")))
-    play.shows("3 new above; f jumps to the newest.")
-    assert play.row == row
-
-
-def test_an_audit_that_does_not_hold_names_what_is_wrong() -> None:
-    """While it is verified that is said and not offered again; then each problem stands there."""
-    wrong = ("Record 7 was changed after it was written.", "Record 9 is missing.")
-    play = Play(snapshot(NOW))
-    play.port.deaf = True
-    play.go("3", "not verified since")
-    play.go("V", "36 records · verifying …")
-    assert "V verify" not in play.keys
-    play.port.tell(AuditVerified(records=36, problems=wrong, at=NOW, seconds=1.25))
-    for each in ("✗ 2 problems", *wrong):
-        play.shows(each)
-
-
-def test_an_action_that_was_accepted_counts() -> None:
-    """Now it could be withdrawn."""
-    play = Play(HOME, answers=True)
-    for key in at("post-invoice", "enter"):
-        play.go(key, "")
-    play.read_all()
-    play.press_alone("t", "Accepted: post-invoice")
-    play.shows("● ready")
-
-
-@pytest.mark.parametrize(
-    ("event", "said", "told"),
-    [
-        (StorageHealth(writable=False, message="The disk is full."), "NOTHING CAN RUN", "The disk"),
-        (CoreLost(message="Another console took over."), "THE SERVER HAS STOPPED", "q quits"),
-    ],
-)
-def test_what_stops_everything_stands_above_all_and_takes_the_keys_away(
-    event: StorageHealth | CoreLost, said: str, told: str
-) -> None:
-    play = Play(snapshot(NOW))
-    play.rest()
-    play.port.tell(event)
-    play.shows(said)
-    assert told in play.text
-    assert "approve" not in play.keys
-    assert "deny" not in play.keys
-
-
-def test_a_pane_that_is_too_small_shows_one_sentence() -> None:
-    play = Play(snapshot(NOW), size=(58, 15))
-    play.shows("Make this pane at least 60 x 16.")
-    assert "SEND" not in play.text
-
-
-def test_a_login_shows_what_it_asks_for_and_who_gets_the_tokens() -> None:
-    """Before anything is opened: permissions, both hosts, and the address whole."""
-    play = Play(start(vault=UNLOCKED, accounts=accounts(ENDED)))
-    play.go("6", "1 account, 1 cannot be used")
-    play.press_rested("l", "Starting the login")
-    play.port.tell(LoginUpdated(login=LOGIN))
-    play.shows("Log in at this address")
-    for each in ("asks for    ┃ files.read", "log in at   ┃ login.drive.example:443",
-                 "tokens of   ┃ tokens.drive.example:443",
-                 "┃ https://login.drive.example/authorize?state=x&code_challenge=y"):  # fmt: skip
-        assert each in play.text

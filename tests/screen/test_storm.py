@@ -6,7 +6,6 @@ from time import monotonic
 from aileron_core.console_port.events import ApprovalUpdated
 from aileron_core.console_port.intents import Approve
 from tests.screen.driving import NOW, Console, console, key_of, resting, short, start
-from tests.support.screens.home import not_accepted
 from tests.support.screens.play import Play, rested
 
 STORM = 200
@@ -82,19 +81,6 @@ def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen() -> 
     play.until(lambda: play.model.queue.length == 55)
     assert next(y for y, line in enumerate(play.lines) if line.startswith("▌")) == place
     assert play.selected == key_of(31)
-
-
-def test_an_unaccepted_file_under_the_cursor_keeps_its_place_when_a_call_comes() -> None:
-    """Files are listed behind calls: the call is at the end until the next key."""
-    play = Play(start(short(1), held=(not_accepted(),)))
-    play.press_alone("end")
-    play.rest()
-    assert play.selected == "held:action:post-invoice"
-    play.port.tell(ApprovalUpdated(view=short(9)))
-    play.until(lambda: play.model.queue.waiting == 2)
-    assert play.selected == "held:action:post-invoice"
-    assert play.model.queue.items[-1].key == short(9).approval_id
-    assert play.armed
 
 
 def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:

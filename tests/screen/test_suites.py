@@ -125,16 +125,6 @@ def test_what_was_not_accepted_after_all_is_said() -> None:
     assert play.selected == f"held:action:{held[0].name}"
 
 
-def test_a_click_selects_it_and_decides_nothing() -> None:
-    """As everywhere: what changes anything wants its key."""
-    play = rested(start(short(1), held=suite(count=3)), size=(120, 36))
-    play.click_row(1, "queue")
-    play.shows("Accept these 3 actions?")
-    play.rest()
-    play.pressed_by_mouse("accept")
-    play.asks_nothing()
-
-
 def test_connectors_stand_first_then_what_came_together_then_single_files() -> None:
     """And every held-back file counts, whichever item it is in."""
     connector = replace(

@@ -1,6 +1,5 @@
 """The console in a real pseudo-terminal: real keys, real time, a real signal."""
 
-import os
 import signal
 import sys
 import termios
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.terminal import PATIENCE, Pty
+from tests.support.terminal import Pty
 
 CHILD = Path(__file__).with_name("fixture_child.py")
 
@@ -39,15 +38,3 @@ def test_a_page_that_one_comes_back_to_is_drawn_again(terminal: Pty) -> None:
             key, lambda a=activity: ("Newest first." in terminal.cells.text) is a, "the other page"
         )
         assert ("WILL HAPPEN" in terminal.cells.text) is not activity
-
-
-def test_a_terminal_that_hangs_up_ends_the_console() -> None:
-    """Nothing waits for ever to be written to a terminal that is gone; the home is free again."""
-    # Not forked: how an interpreter ends without its standard streams is part of this.
-    terminal = Pty([sys.executable, str(CHILD), "waiting"])
-    terminal.shows("WILL HAPPEN")
-    os.close(terminal.slave)
-    os.close(terminal.master)
-    terminal.master, terminal.slave = os.open(os.devnull, os.O_RDWR), os.open(os.devnull, os.O_RDWR)
-    assert terminal.process.wait(PATIENCE) == 128 + signal.SIGHUP
-    terminal.close()

@@ -8,13 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.errors import FileProblems
-from aileron_core.settings import ConsoleSettings, Settings
-from aileron_tui.cli.screen import console_app
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
-from tests.support.screens.port import RecordingPort
 from tests.support.terminal import Pty
 
 CHILD = Path(__file__).with_name("fixture_child.py")
@@ -125,28 +121,6 @@ def test_the_theme_is_the_persons_choice_else_what_the_terminal_says(
 ) -> None:
     """`NO_COLOR` wins, then the setting, then `COLORFGBG`."""
     assert choose_theme(setting, environment) == expected
-
-
-def test_a_theme_that_there_is_not_is_refused_with_those_that_there_are() -> None:
-    """File, key, and what may stand there."""
-    with pytest.raises(FileProblems) as caught:
-        choose_theme("solarised", {})
-    problem = caught.value.problems[0]
-    assert (problem.file, problem.key) == ("config.toml", "console.theme")
-    assert "dark, light, plain" in problem.message
-
-
-def test_all_that_is_wrong_with_the_consoles_settings_is_reported_at_once() -> None:
-    """Nobody has to start it again for the next sentence."""
-    keys = (("frob", "y"), ("approve", "ctrl+a"))
-    settings = Settings(console=ConsoleSettings(theme="solarised", keys=keys))
-    with pytest.raises(FileProblems) as caught:
-        console_app(RecordingPort(), settings, lambda: None)
-    assert [problem.key for problem in caught.value.problems] == [
-        "console.theme",
-        "console.keys.frob",
-        "console.keys.approve",
-    ]
 
 
 @pytest.mark.parametrize(

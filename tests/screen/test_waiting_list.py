@@ -12,21 +12,9 @@ from aileron_tui.draw.text import plain_text
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.state.model import Model
 from aileron_tui.state.queue import ELSEWHERE_SECONDS, Queue
-from tests.screen.driving import NOW, Console, key_of, resting, short, start
+from tests.screen.driving import NOW, key_of, resting, short, start
 from tests.support.screens.calls import drifted
 from tests.support.screens.play import Play
-
-
-def test_an_item_that_ends_elsewhere_keeps_its_place_while_the_cursor_is_on_it() -> None:
-    """What the person reads does not vanish under the eye."""
-    queue = Queue()
-    queue.load((short(1), short(2)), ())
-    queue.update(replace(short(1), state="expired", ended_at=NOW), NOW)
-    queue.sweep(NOW + 100)
-    assert queue.selected == key_of(1)
-    queue.move(1)
-    queue.sweep(NOW + 100)
-    assert [item.key for item in queue.items] == [key_of(2)]
 
 
 def test_an_item_that_ended_elsewhere_goes_at_the_first_key_after_five_seconds() -> None:
@@ -139,17 +127,3 @@ def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     )
     assert "(--accept-installed)" in plain_text(rows[-1])
     assert len(rows) == 4
-
-
-async def test_help_lists_the_keys_and_disarms(shown: Console) -> None:
-    """Help covers the item, and no key of the page is named; after it the keys rest anew."""
-    await shown.press_alone("question_mark", "fetch the preview again")
-    assert shown.keys.split() == ["j", "k", "read", "on", "esc", "close"]
-    assert "Press a to" not in shown.text
-    shown.clock.advance(1)
-    await shown.press_alone("escape")
-    await shown.until(lambda: "fetch the preview again" not in shown.text)
-    await shown.press_alone("a")
-    assert shown.port.intents == []
-    await shown.press_rested("a")
-    await shown.asks()

@@ -8,12 +8,12 @@ import pytest
 from aileron_core.console_port.account_views import AccountView
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_core.console_port.view_models import ApprovalView
-from aileron_tui.draw.bars import empty_lines, top_bar
+from aileron_tui.draw.bars import top_bar
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.header import approval_head, warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
-from aileron_tui.draw.rows import decided_header, row_lines
-from aileron_tui.draw.text import cell_width, plain_text
+from aileron_tui.draw.rows import row_lines
+from aileron_tui.draw.text import plain_text
 from aileron_tui.input.situation import View
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.pages.status_line import footer_line
@@ -52,16 +52,6 @@ def test_the_top_bar_keeps_the_views_named_and_what_is_wrong_counted(
     assert "…" not in drawn
 
 
-def test_the_top_bar_says_all_of_it_where_there_is_room() -> None:
-    """Agents by name, and what a sign counts."""
-    assert "▲ 1 not accepted  ! 2 file problems: press end  ● codex  ● claude  14:02" in bar(
-        160, problems=2
-    )
-    for width in (60, 80, 120):
-        drawn = bar(width, problems=2, view="activity")
-        assert "press 1, end" in drawn or ": 1 end" in drawn, "in another view the list comes first"
-
-
 @pytest.mark.parametrize("compact", [True, False])
 def test_an_agent_that_gave_itself_its_name_is_marked_in_its_row(compact: bool) -> None:
     """In every row: the dotted bar before it, as before all that is a claim."""
@@ -77,39 +67,6 @@ def test_an_agent_that_gave_itself_its_name_is_marked_in_its_row(compact: bool) 
     assert "┊ claude" in own
     assert "claude" in given
     assert "┊ claude" not in given
-
-
-def test_a_call_that_is_looked_at_once_more_says_so_in_its_row() -> None:
-    """In the compact layout as well, in place of its time."""
-    queue = Queue()
-    queue.load((short(1, state="checking"),), ())
-    (row,) = row_lines(queue.items[0], 80, NOW, hidden=False, selected=False, compact=True)
-    assert plain_text(row).rstrip().endswith("… checking")
-
-
-def test_the_outcome_of_a_failed_call_is_said_once_in_its_document() -> None:
-    """Above all; the record does not say it again."""
-    drawn = "Nothing ran: the action file changed after you looked."
-    view = mail(1, state="failed", outcome=drawn, decided_at=NOW, decided_by="person")
-    warned = warnings(view, HiddenCharacters(), file_changed=False)
-    assert drawn in [plain_text(each) for each in warned]
-    rows = [plain_text(each.pieces) for each in approval_blocks(view, NOW, warned)]
-    assert rows.count(drawn) == 1
-    assert any(row.endswith("  you") for row in rows)
-
-
-def test_a_list_of_decisions_without_one_says_so() -> None:
-    """A heading over nothing would look broken."""
-    assert plain_text(decided_header(0)).split() == ["DECIDED", "nothing", "yet"]
-    assert "newest first" in plain_text(decided_header(1))
-
-
-def test_the_calm_screen_of_an_empty_home_is_read_whole_in_a_narrow_pane() -> None:
-    """Its commands are wrapped, not cut."""
-    rows = empty_lines(last=None, connected=0, actions_ready=0, now=NOW, width=60, height=12)
-    assert all(cell_width(row) <= 60 for row in rows)
-    drawn = " ".join(" ".join(plain_text(row) for row in rows).split())
-    assert "`aileron init --example` or `aileron action add PATH`." in drawn
 
 
 def test_the_palette_puts_what_is_called_so_before_what_only_contains_it() -> None:
@@ -159,32 +116,6 @@ def test_a_built_in_tool_has_the_name_that_agents_see() -> None:
     assert "builtin." not in text
     for typed in ("action:edit", "action:builtin.edit"):
         assert parse(typed, ("action",)).query.matches(call_fields(view), NOW)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "counts"),
-    [
-        ("one\ntwo\n", "one\nTWO\nthree\n", "+2 −1"),
-        ("one\ntwo\n", "two\none\n", "…"),
-        ("one\n", "long\n" * 5_000, "…"),
-    ],
-)
-def test_a_row_counts_lines_only_where_that_says_what_changes(
-    old: str, new: str, counts: str
-) -> None:
-    """Of a text that is too long to be counted, or whose lines only change places, it says no number."""
-    text = FieldView(label="Text", value=old, multiline=True)
-    preview = PreviewView(status="ready", fields=(text,))
-    view = replace(mail(preview=preview), new_values=(replace(text, value=new),))
-    assert f"Text {counts}" in first_line(view, compact=True)
-
-
-def test_lines_that_look_like_names_of_files_are_counted() -> None:
-    diff = "--- a\n+++ b\n@@ -1,2 +1,3 @@\n one\n--- two\n+++ two\n+three\n--- c\n+++ c\n@@ -1 +1 @@\n-x\n+y\n"
-    field = FieldView(label="Diff", value=diff, multiline=True, format="diff")
-    view = edit(NOW)
-    view = replace(view, preview=replace(view.preview, fields=(field,)))
-    assert "+3 −2" in first_line(view, compact=True)
 
 
 def first_line(view: ApprovalView, *, compact: bool) -> str:

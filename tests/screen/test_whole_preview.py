@@ -52,16 +52,6 @@ def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> None:
     play.until(lambda: top(play).startswith(" CHANGED"))
 
 
-def test_x_comes_back_from_a_preview_that_ends_before_its_pane_does() -> None:
-    """The end of the document is as far as it goes; the next press is the way back all the same."""
-    play = Play(start(changed_body(lines=9)), size=(120, 46))
-    play.press_rested("x")
-    play.until(lambda: not top(play).startswith(" CHANGED"))
-    assert "the whole new preview" in play.text
-    play.press_rested("x")
-    play.until(lambda: top(play).startswith(" CHANGED"))
-
-
 @pytest.mark.parametrize("view", [short(), changed_body(unavailable="timed out")])
 def test_without_a_whole_new_preview_there_is_no_key_for_it(view: ApprovalView) -> None:
     """Nothing changed, or nothing new is known: no dead key stands in the footer."""

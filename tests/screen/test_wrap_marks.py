@@ -9,11 +9,8 @@ from aileron_core.console_port.field_views import DriftView, FieldChangeView
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, heading, lay_out, value
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Piece, cell_width, plain_text, truncate
-from aileron_tui.pages.command import availability
-from aileron_tui.pages.registry import DEFAULT_REGISTRY
-from tests.support.screens.drawn import situation
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import NOW, body, mail, start
+from tests.support.screens.states import NOW, body, start
 
 FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40
 """A text that draws the sign itself, wherever it can."""
@@ -105,11 +102,3 @@ def test_the_texts_own_signs_stand_left_of_the_column_of_the_marks() -> None:
         for before, line in zip(unmarked[:-2], play.lines[:-2], strict=True):
             marked = [n for n in range(120) if line[n] != before[n]]
             assert marked in ([], [46 + layout.end - 1])
-
-
-def test_lines_of_a_text_that_fit_carry_no_mark_and_no_key_is_offered() -> None:
-    """The sign at the end of a text is the text's own, and stands among its letters."""
-    for wrapped in (False, True):
-        now = situation(start(mail()))
-        now.model.has_wraps = wrapped
-        assert availability(DEFAULT_REGISTRY.command("wrap_marks"), now).shown is wrapped

@@ -175,12 +175,6 @@ def test_each_kind_of_damage_is_found_and_named(
     assert all(problem.message for problem in report.problems)
 
 
-def test_one_edit_is_not_reported_as_damage_to_its_neighbours(home: Path) -> None:
-    """A person must find the place: the neighbours of an edited record are named by nobody."""
-    change_rows(home, "UPDATE audit SET body=replace(body,'number 3','number 8') WHERE seq=3")
-    assert chain_problems(home) == [("edited", 3)]
-
-
 def test_a_head_behind_the_table_is_no_problem(home: Path) -> None:
     """A console that stopped between commit and head has done nothing wrong."""
     text = (home / "audit.head").read_text(encoding="utf-8")
@@ -194,7 +188,6 @@ def test_a_head_behind_the_table_is_no_problem(home: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "null", '{"seq":"x"}', "\x00" * 256])
 def test_an_unreadable_head_is_named(home: Path, text: str) -> None:
-    """The head's file is part of what is verified."""
     (home / "audit.head").write_text(text, encoding="utf-8")
     assert ("edited", 0) in chain_problems(home)
 

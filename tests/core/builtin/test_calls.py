@@ -1,7 +1,6 @@
 """Calls of built-in tools from the gate to their workers: what was judged and shown is what is done, and no more."""
 
 import asyncio
-import hashlib
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -163,53 +162,6 @@ async def test_a_link_out_of_the_project_is_asked_with_its_target_and_only_that_
         for path in ("link/audit.db", "link", "/proc/self/environ", "/"):
             closed = await tools.call("Read", file_path=path)
             assert closed.row.state == "denied", path
-
-
-async def test_what_is_no_text_is_shown_as_it_is_and_would_be(home: Path, tmp_path: Path) -> None:
-    """Nobody could tell otherwise what a yes does away with."""
-    png, large = b"\x89PNG\r\n\x1a\n\0", "x\n" * (1 << 19) + "y\n"
-    (tmp_path / "a").write_bytes(png)
-    (tmp_path / "large").write_text(large)
-
-    def digest(data: bytes) -> str:
-        return hashlib.sha256(data).hexdigest()
-
-    async with Core.open(home) as core, Tools(core, tmp_path).attached() as tools:
-
-        async def shown(**args: Json) -> dict[str, str]:
-            asked = await tools.call("Edit" if "old_string" in args else "Write", **args)
-            view = await core.looked(asked.row.approval_id or "")
-            return {each.label: each.value for each in view.preview.fields}
-
-        assert await shown(file_path="a", content="text\n") == {
-            "File": "a",
-            "Change": "changes the file",
-            "Before": f"PNG image, 9 bytes, SHA-256 {digest(png)}",
-            "After": "text, 5 bytes, SHA-256 " + digest(b"text\n"),
-        }
-        edited = await shown(file_path="large", old_string="y", new_string="z")
-        assert edited["Before"] == f"text, 1,048,578 bytes, SHA-256 {digest(large.encode())}"
-        assert edited["After"].startswith("text, 1,048,578 bytes, SHA-256 ")
-        assert edited["After"] != edited["Before"]
-        assert await shown(file_path="new", content=large) == {
-            "File": "new",
-            "Change": "creates the file",
-            "After": edited["Before"],
-        }
-
-
-async def test_reads_go_on_while_an_approved_command_runs(home: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    async with Core.open(home) as core, Tools(core, tmp_path).attached() as tools:
-        tools.channel.features = {}
-        tools.without_end = "run"
-        answer = await tools.call("Bash", command="make watch")
-        await core.approve(await core.looked(answer.row.approval_id or ""))
-        while "run" not in (op for op, _ in tools.asked):
-            await asyncio.sleep(0.01)
-        async with asyncio.timeout(10):
-            read = await tools.call("Read", file_path="file")
-        assert read.row.state == "completed"
 
 
 async def test_a_stream_that_ends_late_takes_none_of_the_next(home: Path, tmp_path: Path) -> None:

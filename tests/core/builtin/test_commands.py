@@ -252,13 +252,3 @@ def test_nothing_outlives_a_plain_worker(killed: str, tmp_path: Path) -> None:
         else:
             worker.process.stdin.close()
         eventually(lambda: processes_of() == [])
-
-
-def test_what_is_asked_wrongly_is_said(unsandboxed: Worker) -> None:
-    for args in ({}, {"command": "a", "argv": ["b"]}, {"command": " "}, {"command": "a\0b"},
-                 {"argv": ["x" * 200_000]}, {"command": "a", "timeout_ms": 600_001}):  # fmt: skip
-        with pytest.raises(WorkerError) as failure:
-            unsandboxed.call("run", **args)
-        assert failure.value.class_ == "invalid_arguments"
-    with pytest.raises(WorkerError, match="no operation"):
-        unsandboxed.call("walk")

@@ -198,9 +198,7 @@ def test_what_changed_since_the_preview_is_not_overwritten(
     assert (file.read_text() if file.exists() else None) == there
 
 
-def test_a_file_that_came_since_the_preview_is_not_overwritten(
-    worker: Worker, fresh_folder: Path
-) -> None:
+def test_a_file_that_came_meanwhile_is_not_overwritten(worker: Worker, fresh_folder: Path) -> None:
     file = fresh_folder / "a"
     shown = worker.call("preview_write", file_path=str(file), content="ours\n")
     file.write_text("theirs\n")

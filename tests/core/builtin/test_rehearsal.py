@@ -332,7 +332,6 @@ def test_a_session_takes_no_more_memory_than_its_share(box: Sandbox) -> None:
 
 
 def test_memory_that_processes_share_counts_once(box: Sandbox) -> None:
-    """As a forked server of many workers has it."""
     fork = "import os, time; x = bytes(range(256)) * (100 << 12); [os.fork() or time.sleep(1) for _ in range(3)]"
     assert box.rehearse(f"python3 -c '{fork}'")["exit_code"] == 0
 
@@ -511,7 +510,6 @@ class Racing(Commit):
 
 @pytest.mark.parametrize("what", ["changed", "made", "deleted"])
 def test_a_change_in_the_very_moment_is_not_lost(tmp_path: Path, what: str) -> None:
-    """Not even one that keeps size and time."""
     below, upper = tmp_path / "below", tmp_path / "upper/0/up"
     below.mkdir()
     upper.mkdir(parents=True)

@@ -13,10 +13,8 @@ from aileron_core.console_port.view_models import ShownState
 from aileron_core.errors import AileronError
 from aileron_tui.cli.subcommands import OUTCOMES
 from tests.core.adversary.test_under_the_vaults_key import PASSPHRASE, protected_home, unlock
-from tests.core.history.kept import Kept
-from tests.core.history.test_all_calls import FORGED, refuse
 from tests.core.history.test_sealed_contents import sealed_later
-from tests.support.core_harness import DRAFT, Core, Mailbox, Start, install_examples
+from tests.support.core_harness import DRAFT, Core, Mailbox, Start
 from tests.support.frozen_clock import FrozenClock
 from tests.support.server_harness import aileron, aileron_json
 
@@ -80,28 +78,6 @@ async def test_sealed_calls_are_searched_with_the_passphrase_alone_and_counted_w
         await core.app.contents.forget_due()
         gone = await listed(home, "--grep", DRAFT)
         assert (gone["items"], gone["sealed"], gone["deleted"]) == ([], 0, 1)
-
-
-async def test_a_call_that_another_program_changed_is_not_searched_and_counted(
-    home: Path, mailbox: Mailbox
-) -> None:
-    install_examples(home)
-    kept = Kept(home, mailbox)
-    async with kept.open() as core:
-        run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
-    assert {each["run"] for each in (await listed(kept.home, "--grep", DRAFT))["items"]} == {run}
-    kept.edit(FORGED)
-    found = await listed(kept.home, "--grep", "FORGED")
-    assert (found["items"], found["edited"], found["deleted"]) == ([], 1, 0)
-    printed = await asyncio.to_thread(aileron, "audit", "list", "--grep", "x", home=kept.home)
-    assert "What 1 call contained was not searched: another program changed" in printed.stdout
-
-
-async def test_refused_calls_of_several_actions_are_found_by_each(start: Start, home: Path) -> None:
-    async with start() as core:
-        await refuse(core, "no-such", "that-one", "other-one")
-    (found,) = (await listed(home, "--action", "that-"))["items"]
-    assert (found["event"], found["action"]) == ("call.refused", None)
 
 
 @pytest.mark.parametrize("time", ["999999d", "9999-12-31T23:59:59-12:00"])

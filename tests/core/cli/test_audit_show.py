@@ -14,7 +14,7 @@ from aileron_core.audit.record import AuditRecord
 from aileron_core.home.layout import Home
 from aileron_core.storage.database import Database
 from tests.core.adversary.test_under_the_vaults_key import PASSPHRASE, unlock
-from tests.support.core_harness import DRAFT, Core, Start, change_rows
+from tests.support.core_harness import DRAFT, Core, Start
 from tests.support.frozen_clock import FrozenClock
 from tests.support.server_harness import aileron
 
@@ -107,14 +107,6 @@ async def test_a_decided_call_has_who_when_the_words_and_the_reason_as_shown_tex
     )
 
 
-async def test_a_row_that_another_program_changed_is_said_to_be(start: Start, home: Path) -> None:
-    async with start() as core:
-        run = (await core.call("get-draft", {"id": DRAFT})).row.run_id
-    change_rows(home, 'UPDATE runs SET args = \'{"id":"another"}\'')
-    assert "Another program changed this call" in await printed_of(home, run)
-    assert (await shown_json(home, run))["edited"] is True
-
-
 @pytest.mark.usefixtures("protected")
 async def test_a_sealed_call_is_shown_with_the_passphrase_and_named_without_it(
     start: Start, home: Path, tmp_path: Path, clock: FrozenClock
@@ -173,10 +165,8 @@ async def test_no_part_of_a_spoilt_record_reaches_the_terminal_raw(home: Path, s
             body |= dict.fromkeys(("at", "event", "actor", "summary", SPOILT), SPOILT)
         database.execute("UPDATE audit SET body = ?", (json.dumps(body),))
         database.commit()
-
     printed = "".join(
         aileron("audit", *command, home=home).stdout for command in (("list",), ("show", RUN))
     )
-
     assert not {"\x1b", "\x07", "\u202e"} & set(printed)
     assert printed.count("‹ESC›") >= (5 if spoilt == "text" else 0)

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 import wasmtime
 
 from tests.support.server_harness import completed
@@ -96,7 +95,6 @@ def test_an_op_is_run_against_a_route(mailbox: Any) -> None:
 
 
 def test_read_only_lets_no_write_leave(mailbox: Any) -> None:
-    """As in a preview."""
     before = mailbox.state()["drafts"]
     route = f"{HOST}=127.0.0.1:{mailbox.port}"
     args = json.dumps({"draft_id": before[0]["id"]})
@@ -113,12 +111,3 @@ def test_a_trial_reaches_no_host_that_is_not_routed() -> None:
     failure = report(done)["failure"]
     assert (done.returncode, failure["class"]) == (1, "capability_denied")
     assert f"--route {HOST}=127.0.0.1:PORT" in failure["message"]
-
-
-@pytest.mark.parametrize(
-    "words", [("--args", "[1]"), ("--args", "@/nonexistent"), ("--route", "x=1.2.3.4:5")]
-)
-def test_wrong_usage_is_a_sentence_and_exit_code_2(words: tuple[str, str]) -> None:
-    done = connector("run", str(EXAMPLE), "list_drafts", *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("aileron: ")

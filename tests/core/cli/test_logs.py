@@ -206,7 +206,6 @@ def set_aside(tmp_path: Path) -> Path:
 def test_the_newest_lines_are_read_over_the_files_that_were_set_aside(
     set_aside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Oldest first, as many as were asked for."""
     items = json.loads(read_log(set_aside, capsys, 15, json=True))["items"]
     assert [item["message"] for item in items] == [f"line {number}" for number in range(15, 30)]
     text = read_log(set_aside, capsys, 2)
@@ -265,7 +264,6 @@ def test_the_settings_of_the_log_are_read(tmp_path: Path) -> None:
      "keep = true", "path = 1"],
 )  # fmt: skip
 def test_settings_that_cannot_be_used_are_named(tmp_path: Path, text: str) -> None:
-    """With file and key."""
     (tmp_path / "config.toml").write_text(f"[log]\n{text}\n")
     with pytest.raises(FileProblems, match=rf"config\.toml: log\.{text.split()[0]}: "):
         load_settings(tmp_path / "config.toml")

@@ -16,7 +16,7 @@ import wasmtime
 from aileron_core.connectors.check import check_connector, install_checked
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.connectors.wasm.compiler import Compiler, ModuleCheck
+from aileron_core.connectors.wasm.compiler import Compiler
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import ConnectorRuntimeError, FileProblems, Unavailable
@@ -37,25 +37,6 @@ def bomb(variables: int, loops: int) -> bytes:
 
 
 WRONG = COMMAND.replace("(memory", '(import "aileron_host" "log" (func (param i64))) (memory', 1)
-
-
-def check_module(text: str | bytes) -> ModuleCheck:
-    return Compiler().check(text if isinstance(text, bytes) else bytes(wasmtime.wat2wasm(text)))
-
-
-def test_a_module_that_compiles_has_no_problem() -> None:
-    """In a process of its own, which leaves nothing behind and says what the module imports."""
-    assert check_module(COMMAND) == ModuleCheck(imports=())
-    asking = '(import "aileron_host" "log" (func (param i32 i32 i32 i32))) (memory'
-    assert check_module(COMMAND.replace("(memory", asking, 1)) == ModuleCheck(imports=("log",))
-
-
-def test_a_module_that_is_none_or_asks_for_what_is_not_there_is_reported() -> None:
-    """The compiler's word, also for an import whose type is another."""
-    (problem,) = check_module(b"\0asm\1\0\0\0\xff").problems
-    assert "not a module that can run here" in problem
-    (problem,) = check_module(WRONG).problems
-    assert "incompatible import type" in problem
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the time is bounded")
@@ -162,7 +143,6 @@ async def test_no_call_waits_for_the_module_of_another(
         install_guest(store, apart, LARGE, LARGE_MANIFEST),
         guest(printing('{"output": 1}'), on=apart),
     )
-
     calls = [
         asyncio.create_task(large.call("x", {}, limits=Limits(wall_seconds=1))) for _ in range(40)
     ]
@@ -188,7 +168,6 @@ async def test_closing_ends_compilations(store: ConnectorStore, make_engine: Mak
 async def test_a_call_that_is_given_up_leaves_the_compiling_to_the_next(
     store: ConnectorStore, apart: WasmEngine
 ) -> None:
-    """It goes on, and is done once."""
     connector = install_guest(store, apart, MEDIUM, LARGE_MANIFEST)
     first = asyncio.create_task(connector.call("x", {}, limits=Limits()))
     await asyncio.sleep(0)

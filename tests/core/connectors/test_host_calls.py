@@ -168,7 +168,6 @@ def test_requests_that_may_change_something_are_counted_apart(
     location: str,
     counts: tuple[int, int, int],
 ) -> None:
-    """Each hop by the method that it really had."""
     service.reply("/x", status=status, **({"Location": location} if location else {}))
     service.reply("/y")
     result = call_guest(envelope(method=method))

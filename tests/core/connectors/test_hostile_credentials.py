@@ -130,7 +130,6 @@ def test_a_service_that_repeats_every_header_gives_the_guest_nothing(attack: Att
 def test_no_failure_of_a_service_quotes_it(
     attack: Attempt, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also not in the log, at its lowest level."""
     caplog.set_level(logging.DEBUG)
     token = TOKEN if attack.kind == "aws_sigv4" else ""
     body = json.dumps({"error": f"bad credential {CANARY} {token}"}).encode()
@@ -166,8 +165,6 @@ def test_no_malformed_answer_gets_it_into_an_error(
 
 
 def test_an_answer_in_chunks_is_searched_as_a_whole(by_key: Attempt) -> None:
-    """Each byte of the key is a chunk of its own."""
-
     def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
         handler.send_header("Transfer-Encoding", "chunked")

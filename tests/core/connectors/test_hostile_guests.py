@@ -23,7 +23,6 @@ SLEEP = """
 
 @pytest.mark.parametrize("before", ["", SLEEP.format(nanoseconds=60 * 10**9)], ids=["", "asleep"])
 def test_a_spinning_guest_is_stopped_at_its_wall_limit(guest: Guest, before: str) -> None:
-    """Or one that sleeps for longer."""
     began = time.monotonic()
     result = call(guest(wat(before + SPIN)), limits=SHORT)
     assert failed(result).class_ == "resource_limit_exceeded"

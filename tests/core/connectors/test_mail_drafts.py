@@ -118,18 +118,6 @@ def test_an_id_stays_one_path_segment(drafts: WasmConnector, mailbox: Any) -> No
     assert mailbox.state()["requests"] == [{"method": "GET", "path": path}]
 
 
-def test_trouble_at_the_service_is_told_in_its_words(drafts: WasmConnector, mailbox: Any) -> None:
-    """And once it is over, the op works."""
-    mailbox.control(fail={"op": "get", "status": 503, "times": 1})
-    result = call(drafts, "get_draft", args={"id": NUMBERS})
-    assert (failed(result).class_, failed(result).retriable) == ("external_api_error", True)
-    assert "503" in failed(result).message
-    assert call(drafts, "get_draft", args={"id": NUMBERS}).failure is None
-    mailbox.control(garbage="get")
-    result = call(drafts, "get_draft", args={"id": NUMBERS})
-    assert "not JSON" in failed(result).message
-
-
 def test_the_mailbox_runs_as_a_program_of_its_own() -> None:
     """Its first line says where it is; SIGTERM ends it cleanly."""
     command = [sys.executable, "-m", "examples.mailbox", "--port", "0"]

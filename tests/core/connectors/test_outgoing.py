@@ -367,7 +367,6 @@ def test_a_name_that_hangs_holds_up_no_other_name(
 
 
 def test_an_unknown_name_is_a_network_error(open_client: OutgoingClient, sender: Sender) -> None:
-    """Named by host, without the rest of the URL."""
     with pytest.raises(NetworkError) as caught:
         sender.send(open_client, "http://no.example/s3cret?q=s3cret", ["no.example:80"])
     assert "no.example:80 cannot be reached" in caught.value.message

@@ -132,16 +132,6 @@ def test_a_body_too_large_to_look_through_is_none_that_was_checked() -> None:
         )
 
 
-@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
-def test_other_methods_are_refused_whatever_they_carry(
-    preview: Preview, service: Any, method: str
-) -> None:
-    assert (
-        "may only read" in failed(preview(posted(graphql(QUERY), method=method), GRAPHQL)).message
-    )
-    assert service.seen == []
-
-
 def test_a_get_that_says_it_is_something_else_is_refused(preview: Preview, service: Any) -> None:
     """Services behind old proxies take the header for the method."""
     envelope = json.dumps({"url": "https://api.example/", "headers": {"X-HTTP-Method-Override": "DELETE"}})  # fmt: skip

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port.events import CallRead
-from aileron_core.console_port.intents import Deny, ReadCall
 from tests.support.core_harness import DRAFT, Core, Start, change_rows
 
 
@@ -39,23 +37,6 @@ async def test_a_decided_call_is_read_after_a_restart(start: Start) -> None:
     assert {"approval.approved", "run.completed"} <= set(events)
     assert not call.edited
     assert not view.forgotten
-
-
-async def test_a_denial_is_read_with_its_reason_and_so_is_an_ungated_call(start: Start) -> None:
-    async with start() as core:
-        view = await core.ask()
-        await core.do(Deny(approval_id=view.approval_id, reason="wrong list"))
-        free = await core.call("get-draft", {"id": DRAFT})
-    async with start() as core:
-        denied = await core.opened(view.run_id)
-        ran = await core.opened(free.row.run_id)
-        await core.do(ReadCall(run_id="run-00000000000000000000000000"))
-        assert core.last(CallRead).call is None
-    assert (denied.approval.state, denied.approval.reason) == ("denied", "wrong list")
-    assert denied.gated
-    assert not ran.gated
-    assert ran.approval.approval_id == ""
-    assert "Q3 numbers" in ran.result[0].value
 
 
 @pytest.mark.parametrize(

@@ -178,9 +178,7 @@ async def test_what_a_person_withdrew_is_not_brought_together(core: Core) -> Non
     b'{"source": "x", "files": {"gated-000.md": 5}}', b'{"source": "x", "files": []}',
     b'{"source": "\\ud800", "files": {"gated-000.md": "%s"}}' % (b"0" * 64),
 ], ids=range(9))  # fmt: skip
-async def test_a_list_that_is_none_brings_nothing_together(
-    start: Start, few: Path, content: bytes
-) -> None:
+async def test_what_is_no_list_groups_nothing(start: Start, few: Path, content: bytes) -> None:
     """Whatever another program writes there: files are shown one by one, and none counts."""
     (listed,) = (few / "suites").iterdir()
     listed.write_bytes(content)

@@ -195,18 +195,6 @@ def test_nothing_comes_in_from_the_project_or_from_aileron(owner: Person) -> Non
     assert owner.inside(tools, f"ls {owner.aileron} {many}").count("No such file") == 2
 
 
-def test_a_link_in_a_folder_that_is_mounted_for_it_is_not_made_once_more(owner: Person) -> None:
-    """`node_modules/.bin` on PATH: its links lead into the packages, which are mounted as a whole."""
-    packages = owner.home / "apps" / "node_modules"
-    for name in ("one", "two"):
-        program(packages / name / "cli", f"#!/bin/sh\necho {name}\n")
-        (packages / ".bin").mkdir(exist_ok=True)
-        (packages / ".bin" / name).symlink_to(f"../{name}/cli")
-    owner.path = [str(packages / ".bin")]
-    tools = owner.tools()
-    assert owner.inside(tools, "one; two") == "one\ntwo"
-
-
 def unreadable(kind: str, folder: Path) -> str:
     """Make *folder* one that nobody can look into; return the reason."""
     if kind == "a loop of links":
@@ -248,24 +236,6 @@ def test_a_folder_that_cannot_be_looked_at_is_left_out_and_said(variable: str, k
             assert sentence.endswith(f"({reason})")
         assert tools.mounts == ()
         assert tools.path == tuple(SYSTEM.split(":"))
-
-    with ordinary_folder() as folder:
-        as_ordinary(look)
-
-
-def test_a_program_whose_interpreter_cannot_be_looked_at_is_left_out() -> None:
-    """As one of another user's; the others on PATH are there."""
-
-    def look() -> None:
-        person = Person(folder)
-        hidden = program(folder / "another/bin/python3", "#!/bin/sh\n")
-        lost = program(person.home / "bin/lost", f"#!{hidden}\n")
-        kept = program(person.home / "bin/kept", "#!/bin/sh\necho kept\n")
-        person.path = [str(kept.parent)]
-        hidden.parent.parent.chmod(0)
-        tools = person.tools()
-        assert [each.path for each in tools.mounts] == [kept]
-        assert tools.left_out == (f"{lost} (Permission denied)",)
 
     with ordinary_folder() as folder:
         as_ordinary(look)

@@ -119,7 +119,6 @@ async def test_an_account_of_one_region_is_sent_to_no_other_regions_hosts(
     for request in (REQUEST, unnamed):
         assert "/eu-west-2/athena/" in credential.headers(request)["Authorization"]
     assert bindings.get(bound.name).consented["region"] == "eu-west-2"
-
     third = "athena.eu-west-1.amazonaws.com:443"
     assert bound.problem(replace(user, hosts=(*user.hosts, third))) == ""
     gov = "athena.eu-west-2.api.aws:443"

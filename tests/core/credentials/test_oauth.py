@@ -277,7 +277,6 @@ async def test_only_the_exact_address_is_answered_and_only_once(desk: Desk) -> N
 
 
 async def test_connections_that_say_nothing_keep_the_browser_out_no_longer(desk: Desk) -> None:
-    """The oldest makes way."""
     async with desk.authorizing() as (service, view):
         port = urlsplit(parse_qs(urlsplit(view.url).query)["redirect_uri"][0]).port
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
@@ -379,7 +378,6 @@ async def test_a_manifest_cannot_set_what_protects_the_login(desk: Desk) -> None
 
 
 async def test_a_persons_own_client_takes_the_place_of_the_manifests(desk: Desk) -> None:
-    """The manifest's secret does not go with it."""
     assert "invalid_client" in await desk.failure(client_id="ana-own")
     (grant,) = desk.server.grants
     assert grant["client_id"] == "ana-own"
@@ -401,7 +399,6 @@ async def test_the_account_is_asked_of_a_known_provider(desk: Desk) -> None:
 
 @pytest.mark.parametrize("account", ["ana\u202e@example.com", "a\nb", "x" * 300, ""])
 async def test_where_nobody_says_the_account_a_person_does(desk: Desk, account: str) -> None:
-    """A name that no line can show counts as none."""
     desk.server.account = account
     async with desk.logged_in() as (service, view):
         assert view.account == ""

@@ -11,9 +11,8 @@ from aileron_core.console_port.intents import Approve, Deny, ExportAudit
 from aileron_core.console_port.view_models import ApprovalView, DecidedScreenView
 from aileron_core.history.sealing import SealLabel, seal
 from aileron_core.settings import Settings
-from tests.core.adversary.test_under_the_vaults_key import unlock
 from tests.core.history.kept import DAY, Kept, bytes_of, log_emptied
-from tests.support.core_harness import DRAFT, Core, Start
+from tests.support.core_harness import DRAFT, Core
 from tests.support.frozen_clock import FrozenClock
 
 TODAY = "2026-10-08"
@@ -103,10 +102,7 @@ async def test_what_was_shown_is_nowhere_in_the_homes_files(kept: Kept, has_keys
         ("SET last_record = last_record - 1", "not the one that the audit names"),
     ],
 )
-async def test_a_row_that_was_changed_is_refused_with_a_sentence(
-    kept: Kept, spoil: str, said: str
-) -> None:
-    """The rest of the call is shown as ever."""
+async def test_a_changed_row_is_refused_with_a_sentence(kept: Kept, spoil: str, said: str) -> None:
     async with kept.open() as core:
         run_id = await decide_call(core)
         kept.edit(f"UPDATE sealed {spoil}")
@@ -190,7 +186,6 @@ async def test_the_bytes_of_an_erased_day_are_overwritten(kept: Kept) -> None:
 
 
 async def test_an_end_between_key_and_rows_leaves_what_nobody_can_read(kept: Kept) -> None:
-    """The next start finishes it."""
     async with kept.open() as core:
         run_id = await decide_call(core)
         kept.keys.ends_the_process = True
@@ -275,38 +270,3 @@ async def test_what_was_not_on_screen_is_not_kept(kept: Kept) -> None:
         await core.do(Deny(approval_id=view.approval_id, on_screen=False))
         assert (await core.opened(view.run_id)).screens == ()
     assert kept.count("sealed") == 0
-
-
-@pytest.mark.usefixtures("protected")
-async def test_the_whole_screen_is_read_after_a_restart_and_an_unlock(
-    start: Start, home: Path, clock: FrozenClock
-) -> None:
-    """As it was, with every field; before the unlock a sentence says why not. A backup is erased with the key."""
-    async with start() as core:
-        await unlock(core)
-        view = await core.ask()
-        await core.do(Approve(approval_id=view.approval_id, digest=view.digest))
-        await core.ended(view)
-    async with start() as core:
-        (locked,) = await core.app.screens.read(view.run_id)
-        assert locked.approval is None
-        assert "Unlock the vault" in locked.problem
-        await unlock(core)
-        (shown,) = await core.app.screens.read(view.run_id)
-        assert (shown.approval.preview, shown.approval.words) == (view.preview, view.words)
-        assert shown.approval.arguments == view.arguments
-    files = ("aileron.db", "audit.head", "vault.json")
-    for name in files:
-        shutil.copy(home / name, home.parent / f"backup-{name}")
-    clock.advance(32 * DAY)
-    async with start() as core:  # locked, for a month
-        await core.app.contents.forget_due()
-        assert len(await core.records("history.erased")) == 1
-    for name in files:
-        shutil.copy(home.parent / f"backup-{name}", home / name)
-    # Later, the rows of the backup would go at once.
-    async with start(clock=FrozenClock()) as core:
-        await unlock(core)
-        (again,) = await core.app.screens.read(view.run_id)
-        assert again.approval is None
-        assert "was destroyed" in again.problem

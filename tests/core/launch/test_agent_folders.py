@@ -132,7 +132,6 @@ def test_downloads_are_mounted_read_only_and_a_clone_without_its_git_folder(tmp_
 
 
 def test_what_is_not_copied_may_be_as_large_as_it_likes(tmp_path: Path) -> None:
-    """Downloads, history and logs do not count."""
     person, own = homes(tmp_path)
     for name in ("packages/bin", "sessions/1.jsonl", "log/1"):
         huge(person / ".codex" / name, 65)

@@ -44,7 +44,6 @@ def launch(tmp_path: Path) -> Launch:
 
 
 def test_refreshed_credentials_of_the_same_shape_come_back(launch: Launch) -> None:
-    """A login that the agent renewed is not lost."""
     with launch.begin():
         launch.own.write_text(AFTER)
     assert launch.theirs.read_text() == AFTER

@@ -168,7 +168,6 @@ def test_a_terminal_that_obeys_programs_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_git_that_enters_any_repository_is_named_with_what_ends_it(tmp_path: Path) -> None:
-    """Once that is set, nothing is left to say."""
     env = {"HOME": str(tmp_path)}
     (found,) = check_git(env)
     assert found.level == "note"

@@ -88,7 +88,6 @@ def test_output_and_errors_in_one_file_keep_their_order(tmp_path: Path) -> None:
 
 
 def test_pipes_and_devices_are_passed_on(tmp_path: Path) -> None:
-    """They hold nothing that was there before."""
     program = "import os; print(os.fstat(0).st_rdev, os.fstat(1).st_ino)"
     null = Path(os.devnull).stat().st_rdev
     reading, writing = os.pipe()

@@ -141,19 +141,6 @@ def test_a_project_that_sends_it_elsewhere_is_asked_about(agent: str, path: str,
     assert sentence.startswith(f"{path} sets ")
 
 
-@pytest.mark.parametrize(
-    ("agent", "path", "text"),
-    [
-        ("codex", ".codex/config.toml", "a = " + "[" * 5000),
-        ("codex", ".codex/config.toml", "a = " + "9" * 5000),
-        ("claude", ".claude/settings.json", "[" * 50_000),
-    ],
-)
-def test_no_settings_of_a_project_make_a_launch_crash(agent: str, path: str, text: str) -> None:
-    """Nested without end, numbers without end."""
-    assert f"{path} cannot be parsed" in next(iter(AGENTS[agent].overrides(path, text)))
-
-
 def test_a_proxy_in_claudes_own_settings_is_not_asked_for_the_gateway() -> None:
     """Its settings count over the environment, and what they keep from the proxy stays so."""
     own = {"env": {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": "mine.example"}}
@@ -269,7 +256,6 @@ def test_opencode_is_given_no_provider_without_a_key() -> None:
 def test_a_providers_own_host_leaves_the_others_to_pass(
     agent: str, settings: dict[str, str], env: dict[str, str], named: str
 ) -> None:
-    """One by one, for agents with several."""
     found = traffic(agent, settings, env=env)
     assert found.providers == ALL - {"openai"}
     assert named in found.bypass_reasons[0]
@@ -301,9 +287,7 @@ def test_goose_configure_is_given_no_address_that_it_would_keep() -> None:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_settings_that_cannot_be_read_leave_the_agent_alone(
-    agent: str, tmp_path: Path, project: Path
-) -> None:
+def test_unreadable_settings_leave_it_alone(agent: str, tmp_path: Path, project: Path) -> None:
     """A folder in a file's place, a fifo, bytes that are no text: nobody can tell what they set."""
     (path, *_) = AGENTS[agent].settings_paths({}, ())
     (tmp_path / path).parent.mkdir(parents=True)
@@ -386,7 +370,6 @@ def test_each_agent_gets_it_where_it_takes_its_keys_from(agent: str, variables: 
 
 
 def test_a_key_in_the_vault_is_enough_for_an_agent_without_one() -> None:
-    """Its traffic passes with the placeholder."""
     bare = context({}, {})
     own = AgentSettings(texts={})
     _, traffic, _ = with_placeholder(AGENTS["codex"], bare, own, PLACEHOLDER, {"openai"})

@@ -62,7 +62,6 @@ def test_a_program_of_the_home_is_mounted_at_its_path(home: Path) -> None:
 
 
 def test_a_program_of_the_system_is_there_already(home: Path) -> None:
-    """Nothing to mount, nothing to say."""
     for command in ("/bin/sh", "sh -x", ("env",), "/usr/bin/env sh"):
         found = resolved(home, command)
         assert (found.problem, found.mounts) == ("", ()), command
@@ -311,15 +310,12 @@ def test_codex(home: Path) -> None:
 def test_opencode(home: Path) -> None:
     """Servers, formatters, language servers; plugins by path and by folder, not those of a registry."""
     write(
-        home,
-        ".config/opencode/opencode.json",
-        {
-            "mcp": {"one": {"type": "local", "command": ["npx", "x"]}, "far": {"type": "remote"}},
-            "formatter": {"black": {"command": ["black", "$FILE"]}, "off": {"disabled": True}},
-            "lsp": {"mine": {"command": ["ls"], "extensions": [".x"]}},
-            "plugin": ["npm-package@1", "./dev/a.ts", [f"file://{home}/b.ts", {}]],
-        },
-    )
+        home, ".config/opencode/opencode.json",
+        {"mcp": {"one": {"type": "local", "command": ["npx", "x"]}, "far": {"type": "remote"}},
+         "formatter": {"black": {"command": ["black", "$FILE"]}, "off": {"disabled": True}},
+         "lsp": {"mine": {"command": ["ls"], "extensions": [".x"]}},
+         "plugin": ["npm-package@1", "./dev/a.ts", [f"file://{home}/b.ts", {}]]},
+    )  # fmt: skip
     write(home, ".config/opencode/plugins/c.ts", "")
     write(home, ".config/opencode/plugins/readme.md", "")
     file = "~/.config/opencode/opencode.json"
@@ -380,14 +376,11 @@ def test_pi(home: Path) -> None:
 def test_gemini_cli(home: Path) -> None:
     """Hooks, servers, tool sources; extensions, and where those are that are only linked."""
     write(
-        home,
-        ".gemini/settings.json",
-        {
-            "hooks": {"BeforeTool": hook("check"), "AfterTool": hook("fmt")},
-            "mcpServers": {"one": {"command": "npx", "args": ["x"]}},
-            "tools": {"discoveryCommand": "find-tools"},
-        },
-    )
+        home, ".gemini/settings.json",
+        {"hooks": {"BeforeTool": hook("check"), "AfterTool": hook("fmt")},
+         "mcpServers": {"one": {"command": "npx", "args": ["x"]}},
+         "tools": {"discoveryCommand": "find-tools"}},
+    )  # fmt: skip
     extension = {"mcpServers": {"two": {"command": "node", "args": ["${extensionPath}/s.js"]}}}
     write(home, ".gemini/extensions/a/gemini-extension.json", extension)
     dev = home / "dev"
@@ -413,13 +406,10 @@ def test_gemini_cli(home: Path) -> None:
 
 
 MAIN = {
-    "claude": ".claude/settings.json",
-    "codex": ".codex/config.toml",
-    "opencode": ".config/opencode/opencode.json",
-    "goose": ".config/goose/config.yaml",
-    "pi": ".pi/agent/settings.json",
-    "gemini": ".gemini/settings.json",
-}
+    "claude": ".claude/settings.json", "codex": ".codex/config.toml",
+    "opencode": ".config/opencode/opencode.json", "goose": ".config/goose/config.yaml",
+    "pi": ".pi/agent/settings.json", "gemini": ".gemini/settings.json",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -536,7 +526,6 @@ def test_the_files_that_a_variables_file_names_are_named(home: Path) -> None:
 
 
 def test_of_many_files_the_first_are_named_and_the_rest_counted(home: Path) -> None:
-    """A sentence has an end."""
     for number in range(11):
         write(home, f"{number}.pem", "")
     text = "".join(f'v{number} = "~/{number}.pem"\n' for number in range(11))

@@ -140,7 +140,6 @@ def test_settings_of_the_agents_own_files_are_compared_too(project: Path, tmp_pa
     added = views[".claude/settings.json"].before
     assert added.text == ""
     assert [each.kind for each in added.wider] == ["project_settings"]
-
     keep_settings(tmp_path, both)
     (project / ".claude" / "settings.json").unlink()
     alone = settings_in(project, OLD)

@@ -284,9 +284,7 @@ def test_hostile_text_is_shown_as_marks(project: Path) -> None:
         ("EDITOR", True, False),
     ],
 )
-def test_ones_own_settings_may_set_what_is_not_aileron(
-    name: str, contained: bool, refused: bool
-) -> None:
+def test_ones_own_settings_may_set_anything_else(name: str, contained: bool, refused: bool) -> None:
     """Your config.toml sets what you like, but for Aileron's own and what makes the sandbox."""
     settings = {"codex": LaunchSettings(env=((name, "x"),))}
     if refused:

@@ -76,5 +76,4 @@ def test_every_agent_has_an_answer_for_any_settings(agent: str, texts: dict[str,
     ],
 )
 def test_the_last_of_an_option_counts(words: list[str], value: str | None) -> None:
-    """As command lines are read by the agents."""
     assert option_value(words, "-m", "--model") == value

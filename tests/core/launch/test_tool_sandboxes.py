@@ -239,7 +239,6 @@ def test_commands_share_the_sessions_network_where_it_is_all_of_this_machines(
 
 
 def test_what_runs_is_stopped_and_goes_on() -> None:
-    """However often it forks."""
     counting = "n=0; while :; do n=$((n+1)); (echo $n); done"
     with subprocess.Popen(
         ["sh", "-c", f"sh -c '{counting}' & wait"], start_new_session=True, stdout=subprocess.PIPE

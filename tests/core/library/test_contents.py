@@ -79,14 +79,12 @@ async def test_copies_are_private_and_go_with_what_they_are_for(core: Core, home
     folder = home / "store" / "accepted"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
-
     old = digest(file(home))
     ungate(home)
     view = await offered_file(core, "send-draft")
     assert old in kept_copies(home)
     await core.do(Accept(kind=view.kind, name=view.name, digest=view.digest))
     assert (old in kept_copies(home), view.digest in kept_copies(home)) == (False, True)
-
     await core.do(WithdrawAcceptance(kind="action", name="send-draft", digest=view.digest))
     assert view.digest not in kept_copies(home)
     gone = digest(home / "actions" / "get-draft.md")

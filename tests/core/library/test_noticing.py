@@ -105,7 +105,6 @@ def test_every_change_shows_without_the_bytes(home: Path, change: Callable[[Path
 
 @pytest.mark.parametrize("change", [append, rewrite_with_its_old_times, replace, Path.unlink])
 def test_a_change_in_the_store_shows_too(home: Path, change: Callable[[Path], None]) -> None:
-    """Module and manifest of every connector."""
     install_examples(home)
     for name in ("connector.wasm", "manifest.toml"):
         (path,) = (home / "store" / "connectors" / "sha256").glob(f"*/{name}")

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from aileron_core.console_port.intents import Accept, AcceptSuite
+from aileron_core.console_port.intents import Accept
 from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.errors import Conflict
 from aileron_core.library.run_time import TIMEOUT_ARGUMENT
@@ -150,24 +150,3 @@ async def test_the_time_goes_with_the_acceptance(home: Path) -> None:
         assert [(each.kind, each.before, each.after) for each in wider] == [
             ("wall_seconds", "40", "120")
         ]
-
-
-async def test_of_files_added_together_each_gets_the_time_that_was_shown(home: Path) -> None:
-    """What was not shown is left out, and said."""
-    hash_ = install_sleeper(home, seconds=0, more=NAMES_120)
-    names = ("long-work", "more-work")
-    for name in names:
-        long_action(home, hash_, name=name)
-    async with Core.open(home, accept=False) as core:
-        await accept_shown(core, CONNECTOR)
-        views = [await proposed(core, name) for name in names]
-        with pytest.raises(Conflict, match="Accepted 1 of 2"):
-            await core.do(
-                AcceptSuite(
-                    suite_id="none",
-                    files=tuple((each.file, each.digest) for each in views),
-                    run_seconds=((views[0].file, 120),),
-                )
-            )
-        assert seconds_allowed(core) == 120
-        assert (await proposed(core, "more-work")).run_time is not None

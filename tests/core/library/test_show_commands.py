@@ -66,10 +66,3 @@ def test_a_name_that_is_nearly_one_is_suggested(changed_home: Path) -> None:
     assert "Did you mean mail-drafts?" in printed_page(
         changed_home, "connector", "show", "mail-draft"
     )
-
-
-def test_a_home_that_no_console_has_opened_shows_its_files_too(home: Path) -> None:
-    install_examples(home)
-    page = printed_page(home, "action", "show", "get-draft.md")
-    assert "▲ not accepted" in page
-    assert '┃ name = "get-draft"' in page

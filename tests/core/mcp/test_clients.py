@@ -228,23 +228,6 @@ async def test_a_request_can_be_withdrawn_while_it_waits_and_not_twice(
     assert state.structured_content["status"] == "withdrawn"
 
 
-@EACH_WAY
-async def test_calls_do_not_wait_for_a_held_one(
-    patient_console: ThreadConsole, how: str, era: str
-) -> None:
-    async with (
-        official_client(patient_console, how, era) as client,
-        anyio.create_task_group() as group,
-    ):
-        group.start_soon(client.call_tool, "send_draft", {"text": f"held {how} {era}"})
-        await until_true(lambda: patient_console.control.state()["polls"] == 1)
-        for _ in range(5):
-            assert not (await client.call_tool("read_inbox", {})).is_error
-        # Between one long poll and the next there is none for an instant.
-        await until_true(lambda: patient_console.control.state()["polls"] == 1)
-        patient_console.control.approve()
-
-
 @pytest.mark.parametrize("era", [OLD, NEW])
 async def test_a_call_is_in_the_trace_that_its_client_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, era: str

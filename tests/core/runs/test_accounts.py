@@ -71,7 +71,6 @@ async def test_a_call_waits_for_an_account_and_goes_on_by_itself(core: Core, pla
     assert (view.digest, place.service.seen) == ("", [])
     with pytest.raises(Conflict, match="waits for its account"):
         await core.app.approvals.approve(view.approval_id, "")
-
     bound = await bind(core)
     asked = await core.looked(view.approval_id)
     assert asked.account_need is None

@@ -87,7 +87,6 @@ def start(home: Path, service: ScriptedService) -> Start:
 
 
 def test_every_row_of_the_page_has_its_cases() -> None:
-    """And no row is tested that is not on it."""
     assert documented().keys() == ROWS.keys()
 
 

@@ -29,19 +29,6 @@ from tests.support.frozen_clock import FrozenClock
 SEEDS = ["r-8842190447", "r-8842190312", "r-8842189950", "r-8842189771", "r-8842188204"]
 
 
-async def test_an_ungated_action_runs_and_a_gated_one_waits(core: Core, mailbox: Mailbox) -> None:
-    done = (await core.call("get-draft", {"id": DRAFT})).row
-    assert (done.state, done.approval_id) == ("completed", None)
-    assert done.output["output"] == done.output["steps"]["get"]  # type: ignore[index]
-    waiting = (await core.call()).row
-    assert waiting.state == "pending"
-    assert [r["event"] for r in await core.records() if r["run"] == done.run_id] == [
-        "run.started",
-        "run.completed",
-    ]
-    assert mailbox.state()["sent"] == []
-
-
 async def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(
     core: Core, mailbox: Mailbox
 ) -> None:

@@ -167,7 +167,6 @@ async def test_a_deadline_that_passes_during_the_recheck_stops_the_effect(
 
 @pytest.mark.core(settings=Settings(expires_seconds=0))
 async def test_without_a_deadline_it_waits_for_ever(core: Core, clock: FrozenClock) -> None:
-    """0 is never, and the digest says null."""
     view = await core.ask()
     assert view.expires_at is None
     assert (await core.app.console.snapshot()).settings_accepted

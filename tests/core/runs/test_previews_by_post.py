@@ -108,15 +108,6 @@ async def test_a_refused_query_is_offered_and_shown_once_a_person_accepted(
         assert (await core.ask_for("act", {})).preview.accepted_reads == ((GRAPHQL, "person"),)
 
 
-async def test_no_mutation_is_offered(start: Start, service: ScriptedService, home: Path) -> None:
-    """Nothing of what a preview may not do can be accepted, and nothing of it reaches the service."""
-    furnish_guest(home, [graphql_request("mutation { close }")], HOSTS)
-    async with start() as core:
-        view = await core.ask_for("act", {})
-        assert "is not a read: its document is a mutation" in view.preview.reason
-        assert (offers(core), service.seen) == ([], [])
-
-
 async def test_each_operation_of_aws_is_a_row_of_its_own(
     start: Start, service: ScriptedService, home: Path
 ) -> None:
@@ -150,7 +141,6 @@ async def test_each_operation_of_aws_is_a_row_of_its_own(
 async def test_accept_installed_accepts_reads_too_and_marks_them(
     start: Start, home: Path, request_: dict[str, object], read: str
 ) -> None:
-    """Nobody looked at it: the item says so."""
     furnish_guest(home, [request_], HOSTS)
     async with start() as core:
         view = await core.ask_for("act", {})
@@ -184,7 +174,6 @@ async def test_withdrawn_it_reads_no_more_and_a_yes_that_covered_it_runs_nothing
 async def test_other_bytes_of_the_connector_end_what_was_accepted(
     start: Start, service: ScriptedService, home: Path, request_: dict[str, object], read: str
 ) -> None:
-    """Also where the first ones come back later."""
     first = furnish_guest(home, [request_], HOSTS)
     name = f"{REF} {read}"
     async with start(accept=False) as core:
@@ -279,7 +268,6 @@ async def test_a_gated_action_that_is_accepted_later_ends_what_was_accepted_of_i
 async def test_without_the_declaration_that_an_op_is_idempotent_its_unchecked_requests_do_not_count(
     start: Start, service: ScriptedService, home: Path
 ) -> None:
-    """The list says so; with it they count again."""
     furnish_guest(home, [READ], HOSTS)
     async with start(accept=False) as core:
         view = await accept_read(core)

@@ -232,9 +232,7 @@ async def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(
     assert problem_kinds(home) == set()
 
 
-async def test_an_undelivered_end_is_attached_to_after_a_restart(
-    start: Start, mailbox: Mailbox
-) -> None:
+async def test_an_undelivered_end_is_attached_after_restart(start: Start, mailbox: Mailbox) -> None:
     """An equal call is attached while its end is undelivered, over restarts too."""
     async with start() as core:
         view, session = await core.ask(), core.session

@@ -32,15 +32,6 @@ async def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(
 
 
 @pytest.mark.actions(send_draft=REPEATABLE)
-async def test_an_idempotent_step_is_repeated_after_a_recheck(core: Core, mailbox: Mailbox) -> None:
-    view = await core.ask()
-    mailbox.control(fail={"op": "send", "status": 503, "times": 1})
-    assert (await core.run(view)).state == "completed"
-    get = f"GET {DRAFT}"
-    assert writes(mailbox) == [get, get, "POST send", get, "POST send"]
-
-
-@pytest.mark.actions(send_draft=REPEATABLE)
 async def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(
     core: Core, mailbox: Mailbox
 ) -> None:

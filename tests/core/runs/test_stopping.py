@@ -101,7 +101,6 @@ async def test_stopping_one_run_leaves_another_of_the_same_connector_alone(home:
 async def test_what_does_not_run_cannot_be_stopped_and_nothing_is_stopped_twice(
     core: Core, mailbox: Mailbox
 ) -> None:
-    """A call that waits is denied, not stopped."""
     view = await core.ask()
     with pytest.raises(Conflict, match="does not run now"):
         await core.app.approvals.stop(view.run_id)
@@ -119,9 +118,7 @@ async def test_what_does_not_run_cannot_be_stopped_and_nothing_is_stopped_twice(
     assert len(await core.records("run.stopped")) == 1
 
 
-async def test_a_stop_that_cannot_be_recorded_still_stops(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unrecorded_stop_still_stops(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopping permits nothing, so it does not wait for the disk; the person is told."""
     sleeper(home)
     async with Core.open(home) as core:

@@ -135,9 +135,7 @@ async def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(
     assert len(mailbox.state()["sent"]) == 1
 
 
-async def test_an_effect_that_has_happened_is_written_once_it_can_be(
-    start: Start, mailbox: Mailbox
-) -> None:
+async def test_what_has_happened_is_written_once_it_can_be(start: Start, mailbox: Mailbox) -> None:
     """The end of a run is insisted on; the agent hears of it only then."""
     cores: list[Core] = []
     tries = 0

@@ -45,7 +45,6 @@ def test_every_route_is_in_the_document_and_back() -> None:
 
 
 def test_every_operation_has_an_id_of_its_own_and_names_its_parameters() -> None:
-    """What generators of clients need."""
     ids: list[str] = []
     for path, operations in document()["paths"].items():
         for operation in operations.values():
@@ -110,7 +109,6 @@ def test_what_is_sent_is_bounded_as_the_document_says() -> None:
 
 
 def test_a_contained_sessions_socket_is_described() -> None:
-    """It is answered to the launcher alone."""
     opened = {"session_id": "", "token": "", "gateway_token": "", "url": ""}
     hold_to_schema(
         "OpenedSession", {**opened, "expires_at": "2026-01-01T00:00:00.000Z", "socket": "/run/s"}

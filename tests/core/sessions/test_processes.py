@@ -60,7 +60,6 @@ def test_a_name_that_is_no_text_is_shown_in_marks_and_kept_exactly(tmp_path: Pat
 
 
 def test_a_path_of_any_length_stays_small(tmp_path: Path) -> None:
-    """The beginning, and how long it was."""
     deep = tmp_path.joinpath(*["d" * 200] * 8)
     deep.mkdir(parents=True)
     with program_of(deep) as pid:
@@ -104,7 +103,7 @@ async def test_who_opened_it_outlives_a_restart_and_the_session_itself(home: Pat
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
-def test_the_process_at_the_other_end_of_a_connection_is_found(
+def test_the_process_at_the_far_end_of_a_connection_is_found(
     family: socket.AddressFamily,
 ) -> None:
     """Also one that connects over IPv6 to an address of IPv4; none where nobody is connected any more."""

@@ -85,7 +85,6 @@ def test_what_the_keyring_keeps_opens_the_vault_and_so_does_the_passphrase(
 
 
 def test_it_is_turned_on_with_the_passphrase_alone(tmp_path: Path, backend: MemoryKeyring) -> None:
-    """Wrong ones are counted as any other."""
     vault = vault_with(tmp_path, backend)
     vault.create(Secret(PHRASE))
     with pytest.raises(WrongPassphrase):

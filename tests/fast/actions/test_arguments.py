@@ -113,7 +113,6 @@ def test_an_argument_that_does_not_fit_is_named(
 
 
 def test_all_problems_of_a_call_come_together(action: Action) -> None:
-    """An agent mends a call in one go."""
     problems = argument_problems(action, {"count": "1", "nope": 1, "urgent": 0})
     assert [problem["argument"] for problem in problems] == ["nope", "to", "count", "urgent"]
     assert "this action takes to, count, ratio" in problems[0]["problem"]
@@ -128,7 +127,6 @@ def test_arguments_must_be_an_object(action: Action, args: Any) -> None:
 
 
 def test_a_flood_of_unknown_arguments_is_counted(action: Action) -> None:
-    """The answer to a huge wrong call stays small."""
     problems = argument_problems(action, {f"x{number}": 1 for number in range(1000)})
     assert len(problems) == 51
     assert problems[-1]["problem"] == "and 951 more problems"
@@ -152,7 +150,6 @@ def test_a_refusal_can_always_be_written_to_the_wire(action: Action) -> None:
 
 
 def test_an_action_without_inputs_takes_nothing(load: Callable[..., Action]) -> None:
-    """And says so."""
     action = load()
     assert check_arguments(action, {}) == {}
     (problem,) = argument_problems(action, {"x": 1})

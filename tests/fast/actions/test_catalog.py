@@ -36,7 +36,6 @@ def file_named(manifest: Build, name: str, extra: str = "", **changes: str) -> b
 
 
 def test_a_missing_folder_holds_no_actions(tmp_path: Path) -> None:
-    """A new home has none."""
     assert scan(tmp_path / "actions") == CatalogScan()
 
 
@@ -170,7 +169,6 @@ def test_a_name_that_is_no_text_is_a_problem_of_that_file(tmp_path: Path, manife
 
 
 def test_a_second_scan_parses_only_what_changed(tmp_path: Path, manifest: Build) -> None:
-    """The same bytes are the same value."""
     (tmp_path / "a.md").write_bytes(file_named(manifest, "a"))
     (tmp_path / "b.md").write_bytes(file_named(manifest, "b"))
     first = scan(tmp_path)

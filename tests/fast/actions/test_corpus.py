@@ -3,15 +3,13 @@
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from aileron_core.actions.arguments import input_schema
-from aileron_core.actions.catalog import Catalog, CatalogScan, ScannedFile, scan
+from aileron_core.actions.catalog import Catalog, scan
 from aileron_core.actions.load import load_action, read_action
-from aileron_core.actions.model import Action
 from aileron_core.errors import Problem
 
 BESIDE = Path(__file__).resolve().parents[4] / "shared" / "corpus"
@@ -50,7 +48,6 @@ STRICT_LINEAR = {
 
 @pytest.mark.parametrize("path", STRICT, ids=lambda path: path.parent.name)
 def test_a_published_action_loads_strictly(path: Path) -> None:
-    """Published files need no change to run here."""
     action = load_action(path.read_bytes(), path.name)
     assert action.name == path.parent.name
     assert action.tool_name == action.name.replace("-", "_")
@@ -89,44 +86,9 @@ def test_portable_refuses_exactly_what_upstream_does(path: Path) -> None:
     assert all(stands_there(path, problem) for problem in refused)
 
 
-@pytest.mark.skipif(not LINEAR, reason="no corpus beside the checkout")
-def test_an_input_of_the_corpus_that_is_declared_twice_is_one_of_either_type() -> None:
-    """`issues` filters and sorts by one name."""
-    path = next(path for path in LINEAR if path.parent.name == "issues")
-    action = load_action(path.read_bytes(), path.name)
-    assert len(set(action.input_names)) == len(action.input_names)
-    schema: Any = input_schema(action)
-    assert [each["description"] for each in schema["properties"]["assignee"]["anyOf"]] == [
-        "Filters that the issues assignee must satisfy.",
-        "Sort by assignee name",
-    ]
-
-
 def bound(path: Path) -> bytes:
     """The file as `action add` would leave it."""
     return path.read_bytes().replace(b"sha256:bound-at-release", b"sha256:" + b"ab" * 32)
-
-
-@pytest.mark.skipif(not STRICT, reason="no corpus beside the checkout")
-def test_a_published_file_that_was_copied_by_hand_says_what_to_do(tmp_path: Path) -> None:
-    """Nothing runs under the placeholder, accepted or not; `action add` binds it."""
-    (tmp_path / "a.md").write_bytes(STRICT[0].read_bytes())
-    found = scan(tmp_path)
-    asked: list[Action] = []
-
-    def extra(action: Action) -> list[Problem]:
-        asked.append(action)
-        return []
-
-    digests = {file.file: file.sha256 for file in found.files}
-    for accepted, state in (({}, "held_back"), (digests, "error")):
-        (entry,) = Catalog(found, accepted, extra_problems=extra).entries
-        assert entry.state == state
-        (problem,) = entry.problems
-        assert problem.key == "requires.connectors[0].hash"
-        assert "aileron action add" in problem.message
-        assert problem.line > 0
-    assert [action.requires for action in asked] == [()]
 
 
 @pytest.mark.skipif(not STRICT, reason="no corpus beside the checkout")
@@ -139,26 +101,3 @@ def test_the_published_suites_are_all_ready_once_accepted(tmp_path: Path) -> Non
     assert len(catalog.ready()) == len(STRICT) == 36
     assert sum(action.gated for action in catalog.ready().values()) == 5
     assert sum(action.approval.preview is not None for action in catalog.ready().values()) == 2
-
-
-@pytest.mark.skipif(not STRICT, reason="no corpus beside the checkout")
-def test_a_preview_whose_read_only_action_is_gone_is_not_offered() -> None:
-    """Without get-draft nothing says that get_draft may be asked, so send-draft stays out."""
-    files = []
-    for path in STRICT:
-        if path.parent.name != "get-draft":
-            data = bound(path)
-            action = load_action(data, f"{path.parent.name}.md")
-            files.append(
-                ScannedFile(file=action.file, sha256=action.sha256, action=action, data=data)
-            )
-    catalog = Catalog(CatalogScan(files=tuple(files)), {file.file: file.sha256 for file in files})
-    assert "send-draft" not in catalog.ready()
-    (problem,) = catalog.problems()
-    assert problem.key == "approval.preview.op"
-    assert b'op = "get_draft"' in catalog_line(files, problem.file, problem.line)
-
-
-def catalog_line(files: list[ScannedFile], name: str, line: int) -> bytes:
-    data = next(file.data for file in files if file.file == name)
-    return data.split(b"\n")[line - 1]

@@ -7,7 +7,6 @@ import pytest
 from aileron_core.actions.interpolate import (
     Reference,
     interpolate,
-    json_text,
     number_text,
     op_arguments,
     references,
@@ -157,12 +156,6 @@ def test_a_number_shows_its_size(number: float, text: str) -> None:
     """No 1.234567e+06 where a person reads an amount."""
     assert number_text(number) == text
     assert float(text) == number
-
-
-def test_json_text_is_json() -> None:
-    """Compact inside text, indented for people, letters as they are."""
-    assert json_text({"a": [1.0, "é"]}) == '{"a":[1,"é"]}'
-    assert json_text({"a": [1]}, indent=2) == '{\n  "a": [\n    1\n  ]\n}'
 
 
 def test_an_output_without_end_fails_the_step_and_not_the_program() -> None:

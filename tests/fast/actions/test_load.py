@@ -21,7 +21,6 @@ def load_problems(data: bytes) -> tuple[Problem, ...]:
 
 
 def test_a_file_says_what_it_states(manifest: Build) -> None:
-    """Every key of the schema reaches the value."""
     data = manifest(
         """inputs = { to = "${args.to}", meta = { n = 1, at = 2026-01-02T03:04:05Z, day = 2026-01-02 } }
 
@@ -124,10 +123,7 @@ def test_a_byte_order_mark_blank_lines_and_crlf_are_no_problem(manifest: Build) 
     ],
     ids=lambda value: str(value)[:30] if not isinstance(value, bytes) else "file",
 )
-def test_a_file_of_another_form_is_a_parse_error_with_its_line(
-    data: bytes, message: str, line: int
-) -> None:
-    """What is no action file says so, and where."""
+def test_another_form_is_a_parse_error_with_its_line(data: bytes, message: str, line: int) -> None:
     (problem,) = load_problems(data)
     assert message in problem.message
     assert problem.class_ == "parse_error"
@@ -139,7 +135,6 @@ def test_a_file_of_another_form_is_a_parse_error_with_its_line(
     [(b'+++\nname = "\xc3\xa4\xff"\n+++\n', 10), (b"\xef\xbb\xbf\xe4+++", 1), (b"\xff\xfe+", 1)],
 )
 def test_a_byte_that_is_no_text_has_its_column(data: bytes, column: int) -> None:
-    """In characters, as the editor counts them."""
     (problem,) = load_problems(data)
     assert (problem.message, problem.column) == ("is not UTF-8 text", column)
 

@@ -37,6 +37,5 @@ def test_a_gated_action_says_that_a_person_is_asked() -> None:
 
 
 def test_a_tool_name_has_only_the_characters_that_tools_may_have() -> None:
-    """Outside [a-z0-9_] becomes _, at most 48."""
     assert ACTION.tool_name == "send_a_note"
     assert replace(ACTION, name="a-" * 40).tool_name == "a_" * 24

@@ -254,7 +254,6 @@ def test_nothing_at_all_names_everything_that_must_be_there() -> None:
     "version", ["0.0.0-dev", "1.0.0-alpha.1", "1.0.0+20130313144700", "1.0.0-x-y-z.--"]
 )
 def test_a_version_may_have_tails(load: Callable[..., Action], version: str) -> None:
-    """Pre-release and build metadata are SemVer."""
     action = load(old='version = "1.2.3"\nsource', new=f'version = "{version}"\nsource')
     assert action.version == version
 

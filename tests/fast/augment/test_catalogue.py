@@ -39,7 +39,6 @@ def test_ours_is_named_anew_where_the_agent_has_the_name() -> None:
 
 
 def test_thousands_of_tools_with_our_prefix_are_told_apart_in_one_pass() -> None:
-    """As many as fit into a request."""
     agent = [f"aileron_{number}" for number in range(50_000)]
     assert len(catalogue_of("a").offer(agent).renamed) == 50_000
 

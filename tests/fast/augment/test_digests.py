@@ -41,7 +41,6 @@ SAME: list[tuple[list[dict[str, Any]], list[dict[str, Any]]]] = [
 
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_what_says_the_same_has_one_digest(one: Any, other: Any) -> None:
-    """Who said what, calls and results."""
     assert digest_of(one) == digest_of(other)
 
 
@@ -86,7 +85,6 @@ def test_a_long_history_of_one_speaker_is_read_in_one_pass() -> None:
 
 
 def test_reading_on_is_reading_from_the_beginning() -> None:
-    """A copy reads on by itself."""
     items = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
     digest = HistoryDigest("seed").extended(items[:1])
     before = digest.value

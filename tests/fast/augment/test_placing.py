@@ -107,7 +107,6 @@ def test_an_answer_that_said_nothing_leaves_no_record_in_another_conversation() 
 
 
 def test_in_a_history_without_the_answer_there_is_nothing_to_say() -> None:
-    """Somebody who goes back before it means that."""
     other = {"role": "user", "content": "other"}
     assert placed(known(), [ASKED, {"role": "assistant", "content": "no"}, other]) == [
         ASKED, {"role": "assistant", "content": "no"}, other,
@@ -116,7 +115,6 @@ def test_in_a_history_without_the_answer_there_is_nothing_to_say() -> None:
 
 
 def test_the_tools_are_those_of_the_beginning_but_an_equal_request_is_a_new_one() -> None:
-    """Until it goes on."""
     catalogue, conversations = Catalogue(actions={"f": "f"}), Conversations()
     conversations.freeze(history_digest([ASKED]), catalogue)
     assert (
@@ -130,7 +128,6 @@ def test_the_tools_are_those_of_the_beginning_but_an_equal_request_is_a_new_one(
 
 
 def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
-    """In number and in bytes; what is used stays."""
     few = Conversations(MemoryLimits(entries=2, bytes=1000))
     for name in "abc":
         few.know(name, KnownResponse(last_id=name, catalogue=Catalogue(), offer=Offer()))

@@ -100,7 +100,6 @@ def test_what_a_command_calls_takes_what_it_parses(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_page_has_every_exit_code() -> None:
-    """These numbers, and no other."""
     table = PAGE.partition("## Exit codes")[2].partition("## ")[0]
     codes = {value for name, value in vars(EXIT).items() if name.isupper()}
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == codes
@@ -148,7 +147,6 @@ def test_a_missing_argument_is_asked_for_in_one_plain_line(words: list[str], cho
     ],
 )
 def test_a_word_that_is_almost_right_names_the_nearest(words: list[str], meant: str) -> None:
-    """As commands and options do."""
     shown = CliRunner().invoke(aileron, words, prog_name="aileron", terminal_width=80)
     assert shown.exit_code == EXIT.USAGE
     assert re.search(rf"Did you mean '?{meant}'?\?", shown.output)

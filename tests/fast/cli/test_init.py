@@ -54,12 +54,6 @@ def test_what_a_first_run_prints_fits_80_columns(tmp_path: Path) -> None:
     assert [line for line in said if len(line) >= 80 and str(home) not in line] == []
 
 
-def test_the_settings_that_are_made_change_nothing(tmp_path: Path) -> None:
-    """As they are written, the defaults hold."""
-    init_json(tmp_path / "home")
-    assert load_settings(tmp_path / "home" / "config.toml") == Settings()
-
-
 def test_every_setting_stands_there_with_its_default(tmp_path: Path) -> None:
     """A setting that Aileron knows and the file does not name, or with another default, is found here."""
     text = re.sub(r"^#(?=[a-z])", "", settings_text(), flags=re.MULTILINE)
@@ -84,7 +78,6 @@ def test_a_second_call_keeps_what_is_there(tmp_path: Path) -> None:
 
 
 def test_settings_that_cannot_be_used_are_reported_at_once(tmp_path: Path) -> None:
-    """Not only when the console starts."""
     home = tmp_path / "home"
     init_json(home)
     (home / "config.toml").write_text("[log]\nlevel = 5\n")
@@ -92,7 +85,6 @@ def test_settings_that_cannot_be_used_are_reported_at_once(tmp_path: Path) -> No
 
 
 def test_the_folder_of_another_program_is_left_alone(tmp_path: Path) -> None:
-    """Exit 1 and a sentence."""
     (tmp_path / "theirs.cfg").write_text("")
     assert "another program" in run_aileron("init", "--home", str(tmp_path), code=1)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs.cfg"]
@@ -165,7 +157,6 @@ def test_the_draft_that_it_names_is_in_the_service(tmp_path: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_a_sentence() -> None:
-    """With what to do instead."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         text = run_aileron("example", "--port", port, code=1)

@@ -21,9 +21,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("url", REFUSED)
-def test_an_address_where_a_key_may_not_go_is_refused(
-    monkeypatch: pytest.MonkeyPatch, url: str
-) -> None:
+def test_an_address_for_no_key_is_refused(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     """With what is wrong, and without a password that is in it."""
     monkeypatch.setenv("MY_KEY", SECRET)
     with pytest.raises(InvalidRequest) as refused:

@@ -106,7 +106,6 @@ def test_a_link_is_not_followed_and_files_are_private(modules: Modules, tmp_path
 
 
 def test_a_folder_that_cannot_be_written_costs_speed_only(tmp_path: Path) -> None:
-    """The module still runs."""
     blocked = tmp_path / "file"
     blocked.write_text("")
     assert (

@@ -163,7 +163,6 @@ def test_a_nul_in_a_planted_path_ends_nothing(project: Path, at: str) -> None:
 
 
 def test_a_nul_among_the_alternates_names_no_folder(tmp_path: Path) -> None:
-    """As above."""
     info = tmp_path / "objects" / "info"
     info.mkdir(parents=True)
     (info / "alternates").write_text("/a\0b/objects\n")
@@ -280,7 +279,6 @@ def test_a_home_by_another_name_is_still_the_home(tmp_path: Path) -> None:
 
 
 def test_a_program_of_the_project_is_never_the_agent(project: Path) -> None:
-    """Not by PATH, not by a link."""
     inside = program(project / "bin" / "codex")
     outside = project.parent / "bin"
     outside.mkdir()

@@ -49,9 +49,7 @@ def test_the_refused_calls_and_no_others_do_not_exist(machine: str) -> None:
 
 
 @pytest.mark.parametrize(("machine", "socket"), [("x86_64", 41), ("aarch64", 198)])
-def test_only_sockets_to_the_host_of_a_virtual_machine_are_unsupported(
-    machine: str, socket: int
-) -> None:
+def test_only_sockets_to_a_virtual_machines_host_are_unsupported(machine: str, socket: int) -> None:
     """By the lower half of the argument, which is all that the kernel looks at."""
     said = {each: answer(machine, ARCHITECTURES[machine], socket, each) for each in range(64)}
     refused = {each: code for each, code in said.items() if code != ALLOW}
@@ -72,5 +70,4 @@ def test_x32_has_no_calls() -> None:
 
 
 def test_an_unknown_architecture_has_no_filter() -> None:
-    """Numbers are not guessed."""
     assert build_filter("s390x") is None

@@ -76,7 +76,6 @@ def test_words_are_known_only_once_the_key_is_fixed_and_differ_for_every_link_ke
     assert device.ended.is_set()
     with pytest.raises(Unauthorized):
         pairings.reveal(device.device_id, point_of(key), bytes(32))
-
     words = {
         pairing.reveal(
             redeemed(pairing, point_of(key), random).device_id, point_of(key), random
@@ -147,7 +146,7 @@ def test_a_request_counts_once_for_what_it_is_and_in_its_order(pairings: Pairing
     assert send(9, signed(9)) is device
 
 
-def test_at_most_four_are_paired_and_the_link_of_a_fifth_still_works_later(
+def test_at_most_four_are_paired_and_the_link_of_a_fifth_works_later(
     pairings: Pairings,
 ) -> None:
     devices = [redeemed(pairings, b"") for _ in range(MOST_DEVICES)]

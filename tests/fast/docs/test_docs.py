@@ -28,7 +28,6 @@ def test_every_dependency_has_a_line_that_says_what_it_carries() -> None:
 
 
 def test_the_first_heading_of_the_changelog_is_unreleased_or_the_version() -> None:
-    """Version and changelog agree."""
     version = __version__
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] in ("Unreleased", version)

@@ -84,7 +84,6 @@ def test_the_owner_is_found_where_st_dev_is_not_the_device_of_the_lock(
 
 
 def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
-    """A killed console leaves no lock behind."""
     home = Home(tmp_path / "home")
     home.prepare()
     code = (

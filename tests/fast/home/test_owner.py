@@ -87,9 +87,7 @@ def test_where_the_kernel_has_no_table_the_pid_on_file_counts_while_the_lock_is_
 
 
 @pytest.mark.parametrize("long", [False, True])
-def test_a_connection_to_the_owner_is_given_only_where_the_owner_answers(
-    tmp_path: Path, long: bool
-) -> None:
+def test_a_connection_to_the_owner_is_given_where_it_answers(tmp_path: Path, long: bool) -> None:
     """Nobody, a folder without a listener, the owner itself; also at a path too long for a socket."""
     home = Home(tmp_path / ("h" * 100 if long else "home"))
     home.prepare()

@@ -15,9 +15,7 @@ from aileron_core.launch import agent_job
     ["#!/opt/nowhere/bin/node", "#!/bin/sh\r", "#!{folder}/wrapper"],
     ids=["not there", "with a carriage return", "a script itself"],
 )
-def test_a_script_without_its_interpreter_ends_in_a_sentence(
-    tmp_path: Path, first_line: str
-) -> None:
+def test_a_script_without_interpreter_ends_in_a_sentence(tmp_path: Path, first_line: str) -> None:
     """A traceback of ours tells nobody what to do."""
     (tmp_path / "wrapper").write_text("#!/opt/nowhere/bin/sh\n")
     (tmp_path / "wrapper").chmod(0o755)
@@ -33,7 +31,7 @@ def test_a_script_without_its_interpreter_ends_in_a_sentence(
     assert "\\x1b" in said.stderr
 
 
-def test_an_interpreter_that_is_not_in_the_sandbox_is_said_to_be_missing_there(
+def test_an_interpreter_outside_the_sandbox_is_said_to_be_missing_there(
     tmp_path: Path,
 ) -> None:
     """It may be installed: its folder is not in the sandbox."""
@@ -47,7 +45,6 @@ def test_an_interpreter_that_is_not_in_the_sandbox_is_said_to_be_missing_there(
 
 
 def test_a_program_that_cannot_be_executed_ends_in_a_sentence(tmp_path: Path) -> None:
-    """As a shell says it."""
     program = tmp_path / "codex"
     program.write_bytes(b"\x7fELF")
     program.chmod(0o755)

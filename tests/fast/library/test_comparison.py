@@ -120,18 +120,11 @@ def test_the_most_dangerous_comes_first_and_what_narrows_last() -> None:
         .replace('folder = "outbox"', 'folder = "elsewhere"')
         .replace("wall_seconds = 30", "wall_seconds = 5")
     )
-
     found = compared_actions(ACTION, changed, hosts=(("a.example:443",), ("evil.example:443",)))
-
     assert [(each.direction, each.kind) for each in found] == [
-        ("wider", "asks_no_more"),
-        ("wider", "ops"),
-        ("wider", "hosts"),
-        ("wider", "shown_fields"),
-        ("other", "step_inputs"),
-        ("narrower", "hosts"),
-        ("narrower", "wall_seconds"),
-    ]
+        ("wider", "asks_no_more"), ("wider", "ops"), ("wider", "hosts"), ("wider", "shown_fields"),
+        ("other", "step_inputs"), ("narrower", "hosts"), ("narrower", "wall_seconds"),
+    ]  # fmt: skip
     (sent,) = [each for each in found if each.kind == "step_inputs"]
     assert (sent.name, sent.before, sent.after) == ("go.folder", "outbox", "elsewhere")
 

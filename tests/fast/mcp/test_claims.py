@@ -49,7 +49,6 @@ def test_whatever_a_client_sends_the_labels_are_ours(meta: dict[str, object]) ->
 
 
 def test_a_client_is_named_by_what_it_says() -> None:
-    """Name and version, either alone, or nothing."""
     assert client_claims("claude-code", "2.1.330") == {"client": "claude-code 2.1.330"}
     assert client_claims("", "2") == {"client": "2"}
     assert client_claims("", "") == {}

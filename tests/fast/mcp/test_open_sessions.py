@@ -37,7 +37,6 @@ def test_another_owners_session_is_nobodys() -> None:
 
 
 def test_what_was_idle_for_too_long_is_forgotten_and_what_has_a_stream_is_not() -> None:
-    """The package ends it without a word."""
     clock = Clock()
     opened = OpenSessions(lambda _: True, clock=clock)
     opened.open("a", "idle", 0)

@@ -28,9 +28,7 @@ def feed(pieces: Iterable[bytes]) -> list[tuple[bytes, bool]]:
     st.lists(st.binary(max_size=50).map(lambda b: b.replace(b"\n", b""))),
     st.lists(st.integers(0, 40)),
 )
-def test_lines_are_the_same_however_the_pipe_cuts_them(
-    lines: list[bytes], sizes: list[int]
-) -> None:
+def test_lines_are_the_same_however_a_pipe_cuts_them(lines: list[bytes], sizes: list[int]) -> None:
     """A read may end anywhere; no line is lost, joined or split."""
     data = b"".join(line + b"\n" for line in lines)
     assert feed(cut(data, sizes)) == [(line, True) for line in lines]
@@ -46,9 +44,7 @@ def test_lines_are_the_same_however_the_pipe_cuts_them(
         (b'"%s"', None),
     ],
 )
-def test_a_line_that_is_too_long_is_dropped_and_only_its_own_id_is_read(
-    line: bytes, id_: Any
-) -> None:
+def test_a_line_that_is_too_long_is_dropped_and_only_its_id_is_read(line: bytes, id_: Any) -> None:
     """What follows it is read again from its beginning."""
     long = line % (b"a" * LIMIT)
     data = long + b"\n" + b"next\n"
@@ -59,7 +55,6 @@ def test_a_line_that_is_too_long_is_dropped_and_only_its_own_id_is_read(
 
 
 def test_a_line_of_exactly_the_limit_is_whole() -> None:
-    """The limit is the length that still passes."""
     assert feed([b"a" * LIMIT + b"\n"]) == [(b"a" * LIMIT, True)]
     assert feed([b"a" * (LIMIT + 1) + b"\n"]) == [(b"null", False)]
 

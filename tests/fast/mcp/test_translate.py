@@ -222,7 +222,6 @@ def test_a_call_is_held_shorter_than_its_client_waits() -> None:
 
 @given(st.one_of(st.none(), st.text(), st.sampled_from(sorted(CLIENT_LIMITS))))
 def test_no_client_name_makes_a_hold_longer_than_the_setting(name: str | None) -> None:
-    """The name is a claim: it can only shorten."""
     assert 0 <= hold_seconds(name, setting=25.0) <= 25.0
 
 

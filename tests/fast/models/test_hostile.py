@@ -21,15 +21,10 @@ from tests.support.scripted_answers import STREAM, WHOLE, Said, Turn, say_call, 
 each_format = pytest.mark.parametrize("name", sorted(FORMATS))
 TURN = Turn(
     1,
-    (
-        Said("thinking", ("hm",)),
-        Said("text", ("a", "b")),
-        say_call("send_draft", {"to": "x"}, "call_1"),
-        Said("other", ("z",)),
-        Said("refusal", ("no",)),
-        say_call("read", {}, "call_2"),
-    ),
-)
+    (Said("thinking", ("hm",)), Said("text", ("a", "b")),
+     say_call("send_draft", {"to": "x"}, "call_1"), Said("other", ("z",)),
+     Said("refusal", ("no",)), say_call("read", {}, "call_2")),
+)  # fmt: skip
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: (
@@ -84,9 +79,7 @@ def take(format_: Format, data: bytes, limits: Limits | None = None) -> None:
 
 @each_format
 @given(data=st.data())
-def test_a_spoiled_stream_is_read_or_refused_with_the_one_error(
-    name: str, data: st.DataObject
-) -> None:
+def test_a_spoiled_stream_is_read_or_refused_as_one_error(name: str, data: st.DataObject) -> None:
     """Anything in the place of anything; never a KeyError, a TypeError or the like."""
     events = data.draw(spoiled(STREAM[name](TURN)))
     assert isinstance(events, list)
@@ -113,9 +106,7 @@ def test_any_bytes_are_read_or_refused_with_the_one_error(name: str, data: bytes
 
 @each_format
 @given(data=st.data())
-def test_a_spoiled_answer_is_read_or_refused_with_the_one_error(
-    name: str, data: st.DataObject
-) -> None:
+def test_a_spoiled_answer_is_read_or_refused_as_one_error(name: str, data: st.DataObject) -> None:
     """The same for a whole answer, and for what becomes of it."""
     format_ = FORMATS[name]
     body = data.draw(spoiled(WHOLE[name](TURN)))
@@ -138,9 +129,7 @@ def work_on(format_: Format, request: dict[str, Any]) -> None:
 
 @each_format
 @given(data=st.data())
-def test_a_spoiled_request_is_read_or_refused_with_the_one_error(
-    name: str, data: st.DataObject
-) -> None:
+def test_a_spoiled_request_is_read_or_refused_as_an_error(name: str, data: st.DataObject) -> None:
     """A request of the agent's, with a conversation in it."""
     format_ = FORMATS[name]
     answer = format_.answer_of(WHOLE[name](TURN))
@@ -215,7 +204,6 @@ def test_an_event_over_the_limit_is_refused_and_one_of_exactly_the_limit_is_not(
 
 
 def test_an_event_of_too_many_lines_is_refused() -> None:
-    """However short they are."""
     with pytest.raises(ModelFormatError, match="over 100000 lines"):
         list(EventSplitter(4_000_000).feed(b":\n" * 100_001))
 
@@ -263,7 +251,6 @@ def test_what_came_before_an_unreadable_event_is_given_first(name: str) -> None:
 
 @each_format
 def test_a_stream_that_ends_early_has_events_but_no_answer(name: str) -> None:
-    """Wherever it ends, even within an event."""
     data = sse(STREAM[name](TURN)[:4])
     ends = [b"", b": half a comm"]
     if name != "chat_completions":  # there it is an end

@@ -199,7 +199,6 @@ def test_a_call_whose_json_was_cut_off_can_go_back_to_the_provider() -> None:
 
 
 def test_a_refusal_of_anthropic_is_a_stop_reason() -> None:
-    """Its explanation, if any, stands beside it."""
     details = {"type": "refusal", "category": "cyber", "explanation": "Not that."}
     data = messages(stop={"stop_reason": "refusal", "stop_details": details})
     found = parts(ANTHROPIC_MESSAGES, data)
@@ -209,7 +208,6 @@ def test_a_refusal_of_anthropic_is_a_stop_reason() -> None:
 
 
 def test_an_overloaded_error_inside_anthropics_stream_ends_it() -> None:
-    """What had come stays in the answer."""
     body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     begun = STREAM["anthropic_messages"](Turn(1, (Said("text", ("half",)),)))[:4]
     answer = read(ANTHROPIC_MESSAGES, sse([*begun, ("error", body)]))[1]
@@ -339,7 +337,6 @@ def test_pieces_of_parallel_calls_may_alternate() -> None:
 
 
 def test_a_call_is_kept_back_until_its_name_is_known() -> None:
-    """Then all of its pieces follow, or none."""
     data = chat(
         {"role": "assistant"},
         {"tool_calls": [{"index": 0, "id": "x", "type": "function"}]},
@@ -367,7 +364,6 @@ def test_a_whole_call_in_one_delta_is_a_call_whatever_the_finish_reason(reason: 
 
 
 def test_a_finish_reason_of_tool_calls_without_any_is_told_as_it_is() -> None:
-    """The loop that reads it can say so."""
     answer = read(CHAT_COMPLETIONS, chat({"content": "hm"}))[1]
     assert (answer.stop.kind, answer.calls) == ("tools", ())
 
@@ -418,7 +414,6 @@ def test_what_a_server_adds_to_a_call_or_its_thinking_comes_back_in_the_turn() -
 
 
 def test_the_turn_and_the_results_of_calls_without_ids_name_each_other() -> None:
-    """The ids are made up once."""
     body = WHOLE["chat_completions"](Turn(1, (say_call("read", {}), say_call("list", {}))))
     for made in body["choices"][0]["message"]["tool_calls"]:
         del made["id"]
@@ -430,7 +425,6 @@ def test_the_turn_and_the_results_of_calls_without_ids_name_each_other() -> None
 
 
 def test_a_refusal_and_a_filter_of_chat_completions_are_told() -> None:
-    """The one is text, the other a reason."""
     refused = chat({"refusal": "I "}, {"refusal": "won't"}, reason="stop")
     assert read(CHAT_COMPLETIONS, refused)[1].refusal == "I won't"
     filtered = read(CHAT_COMPLETIONS, chat({"content": "x"}, reason="content_filter"))[1]
@@ -523,7 +517,6 @@ def responses(*, end: Json, said: tuple[Said, ...] = ()) -> bytes:
 
 
 def test_a_response_that_failed_or_is_incomplete_ends_the_stream() -> None:
-    """Each with its reason; what had come stays."""
     said = (Said("text", ("half",)),)
     error = {"code": "server_error", "message": "Sorry"}
     failed = read(OPENAI_RESPONSES, responses(end={"status": "failed", "error": error}, said=said))[
@@ -550,7 +543,6 @@ def test_an_error_event_of_responses_ends_the_stream() -> None:
 
 
 def test_a_refusal_of_responses_is_told() -> None:
-    """It is a part of a message."""
     data = stream("openai_responses", Turn(1, (Said("refusal", ("I ", "won't")),)))
     assert read(OPENAI_RESPONSES, data)[1].refusal == "I won't"
     assert [p for p in parts(OPENAI_RESPONSES, data) if isinstance(p, RefusalDelta)] == [
@@ -581,7 +573,6 @@ def test_a_call_in_a_namespace_is_not_one_of_ours() -> None:
 
 
 def test_a_call_that_only_the_end_of_the_stream_has_is_a_call() -> None:
-    """Items without events of their own."""
     said = (say_call("read", {"b": 1}),)
     events = STREAM["openai_responses"](Turn(1, said))
     data = sse([*events[:2], events[-1]])
@@ -599,7 +590,6 @@ def test_a_call_that_changes_its_name_on_the_way_is_refused() -> None:
 
 
 def test_two_calls_without_ids_are_two() -> None:
-    """They are known by their places."""
     data = stream("openai_responses", Turn(1, (say_call("a", {}, ""), say_call("b", {}, ""))))
     assert parts(OPENAI_RESPONSES, data) == [CallBegun("a"), CallBegun("b")]
 

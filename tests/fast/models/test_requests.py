@@ -53,7 +53,6 @@ def test_tools_are_added_after_the_agents_own_and_nothing_else_changes(name: str
 
 
 def test_a_tool_has_each_formats_shape() -> None:
-    """As the providers document it."""
     assert [FORMATS[name].with_tools({}, [DRAFT])["tools"][0] for name in FORMATS] == [
         {"name": "send_draft", "description": "Send *it*.", "input_schema": SCHEMA},
         {
@@ -104,7 +103,6 @@ def test_tools_of_the_provider_keep_their_names() -> None:
 
 
 def test_allowed_tools_are_renamed_too() -> None:
-    """A choice of tools names them once more."""
     chat: Json = {
         "tool_choice": {
             "type": "allowed_tools",
@@ -155,7 +153,6 @@ def test_the_choice_of_tools_is_one_of_three(format_: Format, choice: Any, meani
 
 @each_format
 def test_a_request_is_streamed_only_where_it_says_so(name: str) -> None:
-    """Missing, null and false are the same."""
     for value, streamed in ((True, True), (False, False), (None, False)):
         assert FORMATS[name].streams({"stream": value}) is streamed
     assert not FORMATS[name].streams({})
@@ -176,7 +173,6 @@ def test_a_turn_and_its_results_continue_the_history(name: str) -> None:
 
 
 def test_each_formats_own_request_is_as_documented() -> None:
-    """What a server needs for a first question."""
     made = [
         format_.request(model="m", system="s", history=[format_.user("hi")])
         for format_ in FORMATS.values()

@@ -26,14 +26,9 @@ NOTES = Rule(tools=("Write", "Edit"), decision="allow", paths=("notes/**",), rea
 
 def bash_facts(*argv: str, program: str = "/usr/bin/pytest", named: tuple[str, ...] = ()) -> Facts:
     return Facts(
-        tool="Bash",
-        command=" ".join(argv),
-        simple=True,
-        argv=argv,
-        program=program,
-        program_writable=False,
-        named=named,
-    )
+        tool="Bash", command=" ".join(argv), simple=True, argv=argv, program=program,
+        program_writable=False, named=named,
+    )  # fmt: skip
 
 
 def verdict(facts: Facts, *rules: Rule, exceptions: tuple[str, ...] = ()) -> Verdict:
@@ -243,16 +238,12 @@ def test_a_search_leaves_out_what_its_tool_may_not_read() -> None:
 
 
 _RULES = st.lists(
-    st.builds(
-        Rule,
-        tools=st.lists(st.sampled_from(TOOLS), min_size=1, max_size=3).map(tuple),
-        decision=st.sampled_from(DECISIONS),
-        paths=st.lists(st.sampled_from(["a", "b/", "**", "*.x"]), max_size=2).map(tuple),
-        argv=st.lists(st.sampled_from(["a", "b"]), max_size=2).map(tuple),
-        changes=st.sampled_from([None, (), ("b/",), ("**",)]),
-    ),
-    max_size=6,
-)
+    st.builds(Rule, tools=st.lists(st.sampled_from(TOOLS), min_size=1, max_size=3).map(tuple),
+              decision=st.sampled_from(DECISIONS),
+              paths=st.lists(st.sampled_from(["a", "b/", "**", "*.x"]), max_size=2).map(tuple),
+              argv=st.lists(st.sampled_from(["a", "b"]), max_size=2).map(tuple),
+              changes=st.sampled_from([None, (), ("b/",), ("**",)])), max_size=6,
+)  # fmt: skip
 _FACTS = st.builds(
     Facts,
     tool=st.sampled_from(TOOLS),

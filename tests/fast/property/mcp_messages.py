@@ -17,30 +17,14 @@ IDS = st.one_of(
     st.text(st.characters(categories=["Cs"]), max_size=2),
 )  # fmt: skip
 METHODS = st.sampled_from(
-    [
-        "initialize",
-        "notifications/initialized",
-        "notifications/cancelled",
-        "notifications/progress",
-        "ping",
-        "server/discover",
-        "subscriptions/listen",
-        "tools/call",
-        "tools/list",
-        "",
-        "\r\nX: 1",
-    ]
-)
+    ["initialize", "notifications/initialized", "notifications/cancelled",
+     "notifications/progress", "ping", "server/discover", "subscriptions/listen", "tools/call",
+     "tools/list", "", "\r\nX: 1"]
+)  # fmt: skip
 TOOLS = st.sampled_from(
-    [
-        "read_inbox",
-        "get_draft",
-        "list_drafts",
-        "send_draft",
-        "check_action_status",
-        "withdraw_action",
-    ]
-)
+    ["read_inbox", "get_draft", "list_drafts", "send_draft", "check_action_status",
+     "withdraw_action"]
+)  # fmt: skip
 VERSIONS = st.sampled_from(["2025-03-26", "2025-11-25", "2026-07-28", "2027-01-01", "", "é\n", 5])
 NEW = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -69,15 +53,9 @@ PARAMS = JSON | st.fixed_dictionaries(
 )  # fmt: skip
 MESSAGES = st.fixed_dictionaries(
     {},
-    optional={
-        "jsonrpc": st.sampled_from(["2.0", "2.0", "2.0", "1.0", 2, None]),
-        "id": IDS,
-        "method": METHODS | METHODS | JSON,
-        "params": PARAMS,
-        "result": JSON,
-        "error": JSON,
-    },
-)
+    optional={"jsonrpc": st.sampled_from(["2.0", "2.0", "2.0", "1.0", 2, None]), "id": IDS,
+              "method": METHODS | METHODS | JSON, "params": PARAMS, "result": JSON, "error": JSON},
+)  # fmt: skip
 # Whole requests, so that what is inside them is looked at too.
 REQUESTS = st.fixed_dictionaries(
     {"jsonrpc": st.just("2.0"), "id": st.integers(1, 9), "method": METHODS, "params": PARAMS}

@@ -200,7 +200,6 @@ def test_any_bytes_are_an_action_or_its_problems(data: bytes, portable: bool) ->
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from(WORDS)).map("".join)))
 def test_the_finder_of_positions_never_raises(text: str) -> None:
-    """It answers with what it has."""
     lines = text.split("\n")
     for line, column in locate(text).values():
         assert 1 <= line <= len(lines)

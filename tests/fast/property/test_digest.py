@@ -140,7 +140,6 @@ def test_each_member_changes_the_digest(other: Consent) -> None:
 
 
 def test_the_order_of_hosts_and_arguments_does_not_matter() -> None:
-    """Hosts are sorted; JCS sorts members."""
     turned = replace(
         CONSENT, hosts=["a.example:443", "b.example:443"], args={"count": 3, "draft_id": "r-1"}
     )
@@ -162,7 +161,6 @@ def test_integers_of_a_preview_are_told_apart_exactly() -> None:
 
 @given(JSON, JSON)
 def test_previews_that_differ_have_different_digests(before: Json, after: Json) -> None:
-    """The recheck compares the op's whole output."""
     assume(json.dumps(before, sort_keys=True) != json.dumps(after, sort_keys=True))
     assert preview_digest(before) != preview_digest(after)
 

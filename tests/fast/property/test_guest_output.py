@@ -60,7 +60,6 @@ def test_any_output_is_a_value_or_a_failure(printed: bytes, how: Any, code: int,
 
 @given(st.integers(-(2**70), 2**70))
 def test_integers_come_out_as_they_were_printed(number: int) -> None:
-    """Never through a float."""
     run = an_invocation()
     run.stdout += b'{"output": [%d]}' % number
     assert guest_result(GuestExit(ending="returned"), run).output == [number]

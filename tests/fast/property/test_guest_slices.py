@@ -50,7 +50,6 @@ def test_the_value_is_the_one_of_any_reader(value: Any, ascii_only: bool, indent
 
 @given(VALUES, st.data())
 def test_what_no_reader_takes_is_refused(value: Any, data: Any) -> None:
-    """One character out, in, or other."""
     text = json.dumps(value)
     at = data.draw(st.integers(0, len(text) - 1))
     kept = data.draw(st.sampled_from([0, 1]))
@@ -92,7 +91,6 @@ def test_half_a_surrogate_pair_is_refused_wherever_it_stands(text: str, at: int,
 
 @given(LONG)
 def test_a_long_text_is_the_same_in_utf8(text: str) -> None:
-    """As bytes, for what leaves again as bytes."""
     (found,) = load_json(
         json.dumps([text + "x" * 64]).encode(),
         at_once,

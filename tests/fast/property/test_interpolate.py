@@ -57,26 +57,3 @@ def test_a_template_that_passes_the_check_is_filled_or_misses_a_value(
     assert filled.keys() <= template.keys()
     if not references(template):
         assert filled == template
-
-
-@given(VALUE)
-def test_alone_a_reference_is_its_value(value: Any) -> None:
-    """Type and all."""
-    filled = interpolate({"k": "${args.x}"}, {"x": value}, {}, declared=["x"])
-    assert filled["k"] is value
-
-
-@given(st.text(), st.text(), st.one_of(st.text(), HOSTILE))
-def test_inside_text_a_string_stands_as_it_is(before: str, after: str, value: str) -> None:
-    """Nothing in an argument is ever read as a reference."""
-    assume("$" not in before + after and before + after)
-    template = {"k": before + "${args.x}" + after}
-    filled = interpolate(template, {"x": value, "teamId": "secret"}, {}, declared=["x", "teamId"])
-    assert filled["k"] == before + value + after
-
-
-@given(st.lists(st.sampled_from(["${args.x}", "literal"])))
-def test_absent_elements_are_dropped_and_the_others_keep_their_order(items: list[str]) -> None:
-    """In an array an absent optional leaves no hole."""
-    filled = interpolate({"k": items}, {}, {}, declared=["x"])
-    assert filled["k"] == [item for item in items if item == "literal"]

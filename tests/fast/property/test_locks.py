@@ -148,7 +148,6 @@ def test_a_waiting_gated_run_goes_before_ungated_ones_that_come_later() -> None:
 
 async def test_a_waiter_cancelled_in_the_moment_of_its_turn_ends_as_cancelled() -> None:
     """Regression: the one that released had dropped it already, and it ended in a ValueError."""
-
     locks, floor = ConnectorLocks(), Floor()
     holder = User(locks, floor, 1, alone=True)
     await _settle()

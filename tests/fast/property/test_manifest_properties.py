@@ -63,7 +63,6 @@ def _read(data: bytes) -> Manifest | None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_end_as_manifest_or_problems(data: bytes) -> None:
-    """No other exception, whatever the bytes."""
     _read(data)
 
 

@@ -20,15 +20,9 @@ STATES = st.sampled_from(
     ["pending_approval", "completed", "denied", "expired", "withdrawn", "failed", "unknown"]
 )
 FAILURES = st.fixed_dictionaries(
-    {
-        "class": TEXT,
-        "message": TEXT,
-        "audit_id": TEXT,
-        "retriable": st.booleans(),
-        "boundary": TEXT,
-        "details": st.dictionaries(TEXT, JSON),
-    }
-)
+    {"class": TEXT, "message": TEXT, "audit_id": TEXT, "retriable": st.booleans(),
+     "boundary": TEXT, "details": st.dictionaries(TEXT, JSON)}
+)  # fmt: skip
 OUTPUTS = {"output": JSON, "steps": st.dictionaries(TEXT, JSON)}
 COMPLETED = st.fixed_dictionaries(
     {"status": st.just("completed"), "audit_id": TEXT}, optional=OUTPUTS
@@ -39,17 +33,12 @@ PENDING = st.fixed_dictionaries(
     | {"expires_at": st.none() | TEXT}
 )
 RESULTS = st.fixed_dictionaries(
-    {"status": STATES}
-    | dict.fromkeys(["approval_id", "action", "audit_id", "requested_at"], TEXT)
-    | {"expires_at": st.none() | TEXT},
-    optional=OUTPUTS
-    | {
-        "completed_steps": st.lists(TEXT, max_size=3),
-        "digest_words": st.lists(TEXT, min_size=3, max_size=3),
-        "reason": st.none() | TEXT,
-        "failure": st.none() | FAILURES,
-    },
-)
+    {"status": STATES} | dict.fromkeys(["approval_id", "action", "audit_id", "requested_at"], TEXT)
+     | {"expires_at": st.none() | TEXT},
+    optional=OUTPUTS | {"completed_steps": st.lists(TEXT, max_size=3),
+                        "digest_words": st.lists(TEXT, min_size=3, max_size=3),
+                        "reason": st.none() | TEXT, "failure": st.none() | FAILURES},
+)  # fmt: skip
 
 
 def is_result(result: Any) -> None:
@@ -84,7 +73,6 @@ def test_any_refusal_is_a_tool_result(class_: str, message: str, details: Any) -
 @example({"approval_id": "act-20260101T000000-0123456789abcdef", "wait_seconds": 1e308}, True)
 @example({"approval_id": "act-20260101T000000-0123456789abcdef", "wait_seconds": 5.0}, True)
 def test_any_arguments_of_our_own_tools_are_a_query_or_problems(args: Any, may_wait: bool) -> None:
-    """Each problem names its argument."""
     try:
         query = tool_results.parse_status_query(args, may_wait=may_wait)
     except InvalidArguments as error:

@@ -61,8 +61,6 @@ def test_a_frame_is_of_one_known_kind_and_has_its_fields_alone(name: str, more: 
 
 
 def test_no_event_has_a_secret() -> None:
-    """An answer holds none, whatever was asked."""
-
     def inside(hint: Any, seen: set[Any]) -> Iterator[Any]:
         if hint in seen:
             return

@@ -60,7 +60,6 @@ def test_every_pair_of_state_and_event_either_moves_or_raises(
 
 
 def test_the_table_cannot_be_changed_while_it_runs() -> None:
-    """One table; nothing adds an edge to it."""
     with pytest.raises(TypeError):
         TRANSITIONS[RunState.PENDING, RunEvent.START] = RunState.EXECUTING  # type: ignore[index]
 

@@ -62,7 +62,6 @@ def check_safe(rendered: Rendered) -> None:
 
 @given(TEXT)
 def test_no_character_that_moves_or_hides_is_ever_drawn(text: str) -> None:
-    """In a block, unfolded, in a row and in a log."""
     for rendered in (render(text), render(text, unfold=True), inline(text)):
         check_safe(rendered)
     assert all(map(harmless, escape(text)))
@@ -128,6 +127,5 @@ def test_a_log_line_can_be_read_back(text: str, times: int) -> None:
 
 @given(st.text(alphabet=st.characters(min_codepoint=0x20, max_codepoint=0x7E)))
 def test_printable_ascii_stays_as_it_is(text: str) -> None:
-    """But for long runs of blanks."""
     if " " * 9 not in text:
         assert escape(text) == text

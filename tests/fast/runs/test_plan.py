@@ -34,14 +34,12 @@ ACTION = Action(
 
 
 def test_a_preview_asks_the_first_steps_connector_with_the_calls_arguments() -> None:
-    """An optional that was not given is left out."""
     assert plan_preview(ACTION, {"draft_id": "${args.format}"}) == PreviewPlan(
         connector=MAIL, op="get", args={"id": "${args.format}", "full": True}
     )
 
 
 def test_without_a_preview_there_is_nothing_to_ask() -> None:
-    """Most actions have none."""
     assert (
         plan_preview(replace(ACTION, approval=Approval(required=True)), {"draft_id": "x"}) is None
     )

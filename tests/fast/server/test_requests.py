@@ -37,7 +37,6 @@ def read_object(body: bytes, media: str = "application/json") -> dict[str, Any]:
 
 @given(st.binary())
 def test_any_bytes_are_an_object_or_an_invalid_request(body: bytes) -> None:
-    """Never another error."""
     try:
         found = read_object(body)
     except InvalidRequest as error:
@@ -48,7 +47,6 @@ def test_any_bytes_are_an_object_or_an_invalid_request(body: bytes) -> None:
 
 @given(st.dictionaries(KEYS, JSON))
 def test_what_was_sent_is_what_is_read_and_unknown_keys_are_refused(body: dict[str, Any]) -> None:
-    """Whole and unchanged, or not at all."""
     data = json.dumps(body).encode()
     if "c" in body:
         with pytest.raises(InvalidRequest, match="'c'"):

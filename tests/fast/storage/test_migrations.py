@@ -17,10 +17,8 @@ from typing import Any
 
 import pytest
 
-from aileron_core.app import App, AppOptions
 from aileron_core.audit.read import list_records, verify_home
 from aileron_core.errors import HomeError
-from aileron_core.home.layout import Home
 from aileron_core.runs import run_table
 from aileron_core.storage import migrations
 from aileron_core.storage.database import Database
@@ -31,7 +29,7 @@ from aileron_core.storage.migrations import (
     migrate,
     schema_of,
 )
-from aileron_core.storage.open import open_reader, open_writer, schema_objects, schema_version
+from aileron_core.storage.open import open_reader, open_writer, schema_objects
 from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
 from tests.support.frozen_clock import FrozenClock
 
@@ -150,10 +148,7 @@ def test_the_copy_is_the_database_as_it_was_and_the_owners_alone(old: Path) -> N
     assert backups(old) == [copy]
 
 
-def test_nobody_writes_between_the_copy_and_the_steps(
-    old: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is copied is what the steps begin with."""
+def test_nobody_writes_between_copy_and_steps(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = migrations._copied
     refused: list[str] = []
 
@@ -180,15 +175,6 @@ def test_a_home_of_today_is_left_alone(tmp_path: Path, old: Path) -> None:
     nowhere = tmp_path / "none" / "aileron.db"
     migrate(nowhere)
     assert not nowhere.parent.exists()
-
-
-async def test_opening_a_home_as_its_owner_carries_it(old: Path) -> None:
-    """The console needs no command for it."""
-    async with App.open(Home(old.parent), AppOptions()) as app:
-        events = [each["event"] for each in await app.database.read(list_records)]
-    assert events[30] == "storage.migrated"
-    with closing(open_reader(old)) as connection:
-        assert schema_version(connection) == SCHEMA_VERSION
 
 
 def test_an_older_home_is_read_without_being_carried(old: Path) -> None:

@@ -16,17 +16,7 @@ def made_database(path: Path) -> Path:
     return path
 
 
-def test_each_opening_is_a_new_epoch(tmp_path: Path) -> None:
-    """The older console is told by the epoch."""
-    path = tmp_path / "a.db"
-    for expected in (1, 2, 3):
-        connection, epoch, head = open_writer(path)
-        assert (epoch, head.seq) == (expected, 0)
-        connection.close()
-
-
 def test_a_new_database_is_closed_to_others(tmp_path: Path) -> None:
-    """The file is the person's alone."""
     assert made_database(tmp_path / "a.db").stat().st_mode & 0o777 == 0o600
 
 
@@ -106,7 +96,6 @@ def test_a_schema_version_that_is_no_number_is_no_crash(tmp_path: Path) -> None:
 
 
 def test_reading_needs_a_database_and_never_makes_one(tmp_path: Path) -> None:
-    """Others read the database read-only."""
     with pytest.raises(HomeError, match="Start `aileron console` first"):
         open_reader(tmp_path / "a.db")
     assert not (tmp_path / "a.db").exists()

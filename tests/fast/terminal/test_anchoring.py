@@ -49,7 +49,6 @@ def test_what_stands_beside_a_text_stays_in_its_columns(
     )
 )
 def test_it_holds_for_any_text(text: str) -> None:
-    """On a terminal that joins nothing."""
     row = drawn_row(inline(text).text, joins_nothing)
     assert "".join(row[LEFT : LEFT + 13]) == "LABEL ┃ value"
 
@@ -70,5 +69,4 @@ def test_nothing_is_added_but_blanks_and_places(text: str) -> None:
 
 
 def test_text_before_the_first_place_is_left_alone() -> None:
-    """Titles and modes are no frames."""
     assert pin_glyphs("\x1b]2;(3) aileron\x07👍🏽") == "\x1b]2;(3) aileron\x07👍🏽"

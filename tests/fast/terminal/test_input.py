@@ -79,7 +79,6 @@ def test_an_answer_that_nobody_asked_for_was_typed() -> None:
 
 @given(st.text(alphabet="ad\r\x1b[]?;<>0123456789:~uMmRIO \x00\u0301é", max_size=40))
 def test_no_text_of_two_letters_is_taken_for_one_key(text: str) -> None:
-    """Whatever stands around them."""
     letters = sum(char in "ad\r" for char in text)
     if letters >= 2 or (letters and text.endswith("\x1b")):
         assert input_kind(text) != "key"
@@ -112,7 +111,6 @@ def test_a_paste_without_an_end_does_not_swallow_the_keyboard(cut: int) -> None:
 
 
 def test_a_paste_with_an_end_is_one_paste() -> None:
-    """The keys after it are keys at once."""
     parser = _Parser(debug=False)
     (paste,) = parser.take("\x1b[200~a\nd\x1b[201~", 0.0)
     assert paste.text == "a\nd"
@@ -171,9 +169,7 @@ def test_a_read_and_its_keys_have_one_time_however_long_the_reader_stood_still_b
 
 
 @pytest.mark.parametrize("text", ["\x1b", "a\x1b"])
-def test_an_escape_key_has_the_time_at_which_it_came(
-    text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_escape_key_has_the_time_it_came_at(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Regression: with a key in one read, it ended the sentence that nothing was decided, unread.
 
     The parser waits 0.1 s for what may follow an escape, on a busy machine seconds.

@@ -38,6 +38,5 @@ def test_what_a_forged_label_stands_for_is_itself_drawn_safely() -> None:
      "xn--plain-.com", "xn--" + "a" * 400, "xn--a." * 200],
 )  # fmt: skip
 def test_what_is_no_punycode_is_text_like_any_other(text: str) -> None:
-    """Neither an error nor a warning."""
     assert render(text).lookalikes == ()
     assert escape(text) == text

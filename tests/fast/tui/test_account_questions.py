@@ -93,9 +93,7 @@ def test_a_strangers_token_host_is_typed() -> None:
     ],
     ids=["device code", "no room"],
 )
-def test_where_to_log_in_is_shown_whole_or_the_command(
-    login: LoginView, says: tuple[str, ...]
-) -> None:
+def test_where_to_log_in_or_the_command_is_shown(login: LoginView, says: tuple[str, ...]) -> None:
     model = Drawn(start()).model
     model.account_panel.open(DRIVE, ENDED)
     model.account_panel.on_login(login)

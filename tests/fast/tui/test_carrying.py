@@ -49,7 +49,6 @@ def test_a_label_of_the_agents_is_no_name_of_ours() -> None:
 
 
 def test_only_fields_of_which_a_line_is_in_view_are_offered() -> None:
-    """The pane says what one reads."""
     whole = fields("one\ntwo\nthree")
     assert [each.name for each in fields("one\ntwo\nthree", 1, 2)] == ["To"]
     assert [each.name for each in fields("one\ntwo\nthree", 3, 5)] == ["Body"]
@@ -58,7 +57,6 @@ def test_only_fields_of_which_a_line_is_in_view_are_offered() -> None:
 
 @given(st.text(max_size=40))
 def test_no_copy_holds_a_character_that_a_terminal_would_obey(text: str) -> None:
-    """Whatever an agent or a service wrote."""
     for each in fields(text):
         assert all(char == "\n" or char.isprintable() for char in each.text), each.text
 
@@ -113,7 +111,6 @@ def test_a_browser_is_only_one_that_stands_beside_the_terminal() -> None:
 
 
 def test_the_browser_gets_the_address_as_one_word_and_no_terminal(tmp_path: Path) -> None:
-    """Whether it worked is told."""
     program = tmp_path / "open"
     program.write_text(f'#!/bin/sh\nprintf "%s|" "$@" > {tmp_path}/got\ntest ! -t 0\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)

@@ -27,10 +27,7 @@ def applied(ops: Sequence[Opcode], old: Sequence[str], new: Sequence[str]) -> li
 
 
 @given(LINES, LINES, st.integers(0, 2000))
-def test_what_is_reported_leads_from_the_old_to_the_new(
-    old: list[str], new: list[str], work: int
-) -> None:
-    """However little work is left."""
+def test_what_is_reported_leads_from_old_to_new(old: list[str], new: list[str], work: int) -> None:
     assert applied(BoundedDiff(work).opcodes(old, new), old, new) == new
 
 

@@ -31,7 +31,6 @@ def ended(read_back: ReadBack, *, compact: bool = False) -> Drawn:
 
 @pytest.mark.parametrize("effect", ["READ", "SEND", "DELETE", "PAY", "RUN"])
 def test_what_is_fetched_is_what_it_happens_to(effect: str) -> None:
-    """The thing itself stands under WILL HAPPEN."""
     item = Drawn(start(short(effect=effect))).item
     assert "WILL HAPPEN  fetched by Aileron" in item
     assert "CODEX SENT" in item
@@ -91,7 +90,6 @@ def test_a_long_text_shows_the_lines_that_differ_and_u_shows_all() -> None:
 
 
 def test_a_value_that_stays_says_so() -> None:
-    """And a change that changes nothing too."""
     item = Drawn(start(change(FieldView(label="To", value="ben@northwind.example")))).item
     assert "Nothing changes: each new value equals the current one." in item
     assert "‹the new value is the same›" in item
@@ -125,7 +123,6 @@ def test_values_that_look_alike_and_are_not_are_told_apart(
 
 
 def test_every_line_of_what_no_field_shows_has_to_be_seen() -> None:
-    """In full, however long it is, and counted."""
     note = FieldView(
         label="A note with a long label to the people who get the mail",
         value="\n".join(f"note {n}" for n in range(300)),
@@ -175,9 +172,7 @@ def test_a_hostile_title_is_cut_and_stands_behind_words_of_ours() -> None:
     ],
     ids=["a list", "one", "an address for a name", "no address", "several lines"],
 )
-def test_the_sentence_counts_who_gets_it_where_that_is_certain(
-    to: str, bcc: str, says: str
-) -> None:
+def test_the_sentence_counts_who_gets_it_where_it_is_certain(to: str, bcc: str, says: str) -> None:
     """A number that is too small would be believed: where an entry is unclear there is none."""
     view = short()
     fields = (FieldView(label="To", value=to), FieldView(label="Bcc", value=bcc))

@@ -205,7 +205,6 @@ def test_one_key_shows_the_source() -> None:
 
 
 def test_a_text_that_is_too_long_is_shown_as_its_source() -> None:
-    """Nothing is cut, and nothing takes long."""
     body = "<b>" + "x" * MAX_CHARACTERS["html"]
     assert field_rows(body, "html") == [
         "‹HTML, too large to show as text: this is the source›", body
@@ -290,7 +289,7 @@ def test_colouring_neither_changes_nor_loses_a_character(name: str, text: str) -
     assert "".join(part for part, _ in coloured(text, name)) == text
 
 
-def test_a_line_that_its_language_reads_otherwise_stays_as_it_is(
+def test_a_line_that_its_language_reads_otherwise_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Lossy:
@@ -360,33 +359,13 @@ class Element:
 
 
 TAGS = st.sampled_from(
-    [
-        "p",
-        "b",
-        "span",
-        "div",
-        "td",
-        "table",
-        "li",
-        "ul",
-        "a",
-        "blockquote",
-        "pre",
-        "font",
-        "h1",
-        "s",
-    ]
-)
+    ["p", "b", "span", "div", "td", "table", "li", "ul", "a", "blockquote", "pre", "font", "h1",
+     "s"]
+)  # fmt: skip
 STYLES = st.sampled_from(
-    [
-        "",
-        "display:none",
-        "color:white",
-        "font-size:0",
-        "position:absolute;left:-999px",
-        "float:left",
-    ]
-)
+    ["", "display:none", "color:white", "font-size:0", "position:absolute;left:-999px",
+     "float:left"]
+)  # fmt: skip
 TREES: st.SearchStrategy[Element | str] = st.recursive(
     st.integers(0, 10**6).map(" w{} ".format),
     lambda inner: st.builds(Element, TAGS, STYLES, st.lists(inner, max_size=4)),
@@ -396,7 +375,6 @@ TREES: st.SearchStrategy[Element | str] = st.recursive(
 
 @given(st.lists(TREES, max_size=5))
 def test_no_word_of_a_document_is_lost(trees: list[Element | str]) -> None:
-    """However its elements are nested and styled."""
     source = "".join(map(str, trees))
     assert sorted(re.findall(r"w\d+", "\n".join(field_rows(source, "html")))) == sorted(
         re.findall(r"w\d+", source)

@@ -69,7 +69,6 @@ def test_the_terminals_answer_says_whether_its_ground_is_light(
 
 
 def test_a_terminal_that_answers_nothing_is_not_waited_for(tty: Terminal) -> None:
-    """Nor is a pipe asked."""
     assert background_is_light(tty.slave, tty.slave, 0.05) is None
     source, target = os.pipe()
     try:

@@ -9,7 +9,6 @@ from aileron_core.console_port.events import (
     CallsCounted,
     CoreEvent,
     HistoryRead,
-    IntentRefused,
     VaultStatus,
 )
 from aileron_core.console_port.intents import CountCalls, EndSession, Intent, ReadCall, ReadHistory
@@ -25,7 +24,6 @@ from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.outcome_plot import outcome_plot
 from aileron_tui.draw.text import Piece, cell_width, plain_text
 from aileron_tui.state.apply_event import apply_event
-from aileron_tui.state.tables.activity import ROWS_KEPT
 from aileron_tui.state.tables.audit import AuditTable
 from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import record_views
@@ -72,16 +70,9 @@ class _Table:
         told = {"searched": len(calls), "total": 300, **told}
         at = min((each.approval.requested_at for each in calls), default=None)
         self.tell(
-            HistoryRead(
-                query=asked.query,
-                start=asked.start,
-                calls=calls,
-                records=records,
-                then=then,
-                searched_to=at,
-                **told,
-            )
-        )
+            HistoryRead(query=asked.query, start=asked.start, calls=calls, records=records,
+                        then=then, searched_to=at, **told)
+        )  # fmt: skip
 
 
 def test_the_next_page_is_read_when_the_cursor_comes_near_the_end_until_there_is_none() -> None:
@@ -206,19 +197,6 @@ def test_a_filter_that_is_typed_fast_asks_once_more_when_the_answer_before_it_ca
     assert len(shown.table) == 1
 
 
-def test_a_refusal_of_something_else_does_not_lose_the_page_under_way() -> None:
-    shown = _Table()
-    shown.tell(CallsCounted(until=NOW, hours=()))
-    asked = shown.asked()
-    shown.tell(IntentRefused(call_id="", message="It could not be written."))
-    shown.answer(asked, kept(1), then=OLDER)
-    assert len(shown.table) == 1
-    assert shown.asked().start == OLDER
-    shown.tell(IntentRefused(call_id="apr-1", message="It is decided."))
-    shown.table.filter_again(NOW)
-    assert shown.table.next_read(NOW) is None, "it is still under way"
-
-
 def test_what_was_sealed_is_read_again_once_the_vault_is_unlocked() -> None:
     shown = _Table()
     shown.tell(VaultStatus(state="locked"))
@@ -257,19 +235,6 @@ def test_a_call_that_the_core_found_leaves_the_filter_once_its_state_is_another(
     assert len(shown.table) == 1, "by words that the row has not"
     shown.tell(recorded(101, "run.completed", run_id="run-0000"))
     assert len(shown.table) == 0
-
-
-def test_who_follows_again_keeps_no_more_rows_than_before() -> None:
-    shown = _Table()
-    asked = shown.asked()
-    shown.answer(asked, *(kept(number) for number in range(10)), then=OLDER)
-    shown.table.select(5)
-    shown.answer(shown.asked(), *(kept(number) for number in range(10, ROWS_KEPT + 20)))
-    assert len(shown.table) == ROWS_KEPT + 20
-    shown.table.follow(NOW)
-    assert (len(shown.table), shown.table.run_id) == (ROWS_KEPT, "run-0000")
-    shown.table.select(1)
-    assert shown.asked().start is None, "the others are read again"
 
 
 def test_beside_the_list_only_the_call_on_which_the_cursor_rests_is_read() -> None:
@@ -372,9 +337,7 @@ def test_a_row_of_a_million_characters_is_laid_out_at_once() -> None:
 
 
 @pytest.mark.parametrize(("key", "page"), [("2", "HISTORY"), ("3", "WHAT"), ("5", "SEEN")])
-def test_from_150_columns_on_the_page_of_the_row_stands_beside_the_list(
-    key: str, page: str
-) -> None:
+def test_from_150_columns_the_page_of_the_row_stands_beside_the_list(key: str, page: str) -> None:
     """Keys decide about it only once it is opened, as in a narrow terminal."""
     play = Play(start(short(), records=record_views(NOW)), size=(150, 40), answers=True)
     play.go(key, page)

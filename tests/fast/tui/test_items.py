@@ -116,11 +116,6 @@ def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is(
     assert "Fetching the preview. You can approve once it arrives" in drawn.status
 
 
-def test_a_near_deadline_is_shown_as_what_it_is() -> None:
-    """Nobody denies what nobody answered: it expires, and that is what its agent reads."""
-    assert "Expires in 30 s." in Drawn(start(short(expires_at=NOW + 30))).status
-
-
 def test_an_approved_call_that_waits_for_another_run_says_so() -> None:
     """In its row, and in its head with the time until which that may take."""
     ahead = RunAheadView(action="run-query\u202e", ends_by=NOW + 138)
@@ -175,7 +170,6 @@ def test_a_yes_names_what_runs_after_it_and_no_step_before_which_the_run_asks_ag
 
 @LAYOUTS
 def test_an_action_file_that_waits_to_be_accepted_shows_every_step(compact: bool) -> None:
-    """What it runs, in order."""
     held = replace(not_accepted(), steps=("gmail.update_draft", "gmail.send_draft"))
     document = "\n".join(Drawn(start(held=(held,)), compact=compact).document)
     assert "┃ 1  gmail.update_draft" in document
@@ -184,34 +178,8 @@ def test_an_action_file_that_waits_to_be_accepted_shows_every_step(compact: bool
 
 # What wants a second press
 
-FOUND = {
-    "hidden text": (body("Invoice\u202e 881"), "▲ Hidden text in Body: RLO."),
-    "a look-alike": (
-        body("see p\u0430ypal.com"), "▲ Look-alike of paypal.com in Body: xn--pypal-4ve.com.",
-    ),
-    "of the agent": (
-        short(arguments=(FieldView(label="draft_id", value="r-\u200b881"),)),
-        "▲ Hidden text in draft_id: ZWSP.",
-    ),
-    "a drift": (short(drift=drifted(NOW)), "▲ Changed after you looked: To, Body."),
-}  # fmt: skip
-
-
-@LAYOUTS
-@pytest.mark.parametrize("name", FOUND)
-def test_the_first_yes_names_what_was_found(name: str, compact: bool) -> None:
-    """Although every line was read: one press is for plain items."""
-    view, finding = FOUND[name]
-    drawn = Drawn(start(view), compact=compact)
-    assert "approve…" in drawn.keys
-    drawn.model.note_first_press("approve")
-    assert drawn.status.startswith(finding)
-    assert "Press a again" in drawn.status
-    assert availability(DEFAULT_REGISTRY.command("approve"), drawn.situation).decides_now
-
 
 def test_several_findings_and_unread_lines_are_counted_with_the_worst() -> None:
-    """All of it fits 80 columns, with the key."""
     view = body("Invoice\u202e 881 for p\u0430ypal.com", drift=drifted(NOW))
     drawn = Drawn(start(view), compact=True, seen=False)
     drawn.document  # noqa: B018 - laid out, and unread
@@ -346,7 +314,6 @@ def test_a_problem_of_a_file_is_read_in_full_and_nothing_decides_about_it(compac
 
 
 def test_a_problem_that_is_mended_leaves_the_list_at_the_next_key() -> None:
-    """Its row says so until then."""
     problems = tuple(Problem(file=f"actions/{name}.md", message="Wrong.") for name in "ab")
     drawn = Drawn(start(problems=problems))
     drawn.tell(LibraryUpdated(not_accepted=(), problems=problems[1:], actions_ready=1))
@@ -372,24 +339,6 @@ def test_a_tag_is_whole_where_the_name_before_it_is_long() -> None:
     _, row = Drawn(start(mail(agent="office-assistant", preview=gone))).rows
     assert "  ▲ no preview" in row
     assert row.startswith("▌         office-… · ")
-
-
-def test_the_item_says_how_often_and_by_whom_it_was_asked() -> None:
-    """Asked 3 times, requester gone, a note of ours: all stand in the item."""
-    route = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
-    note = "The console stopped before it began."
-    words = Drawn(
-        start(short(times_asked=3, requester_gone=True, note=note, routed=(route,)))
-    ).words
-    for text in ("the agent's session has ended", "3 times", note, route):
-        assert text in words
-
-
-def test_an_agent_that_names_itself_does_not_name_a_section() -> None:
-    """A session that opened itself is `the agent`; the name that it gave is in the record."""
-    drawn = Drawn(start(mail(agent="WILL HAPPEN", self_opened=True)))
-    for text in ("THE AGENT SENT", "the agent asks", "it connected by itself"):
-        assert text in drawn.words
 
 
 @pytest.mark.parametrize("width", [80, 120, 160, 200, 320])

@@ -25,7 +25,7 @@ class _Model:
         self.burst_at = at
 
 
-def test_a_burst_never_seems_to_have_come_earlier_than_it_did(
+def test_a_burst_never_seems_to_come_earlier_than_it_did(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also where the process stands still while the two clocks are read: its key has to fall into it."""

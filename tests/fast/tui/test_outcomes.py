@@ -120,7 +120,6 @@ def test_a_failure_under_the_cursor_stands_in_head_and_status_line() -> None:
 
 
 def test_the_first_section_of_a_failed_call_is_its_outcome() -> None:
-    """Before anything that was shown for approval."""
     view = mail(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW)
     first, second, *rest = approval_blocks(view, NOW)
     assert plain_text(first.label) == "OUTCOME"
@@ -166,12 +165,6 @@ def test_a_preview_that_went_away_shows_what_was_there_and_why_once() -> None:
     assert drawn.item.count("timed out") == 1
     assert "○ No preview." in drawn.status
     assert "a approve…" in drawn.keys, "it wants the key twice"
-
-
-def test_not_contained_is_read_at_110_columns_beside_a_long_folder() -> None:
-    """What the launcher knows comes before what the session says of itself."""
-    view = short(1, containment="none", session_label="s" * 60, cwd="/" + "deep/" * 40)
-    assert "12 s ago · not contained · session" in Drawn(start(view)).head
 
 
 # Where nobody knows whether it ran

@@ -74,7 +74,6 @@ def test_no_attack_begins_a_line_or_is_broken_by_the_terminal(columns: int) -> N
 @given(st.text(max_size=300), st.sampled_from(WIDTHS))
 @example("字\u0300\u0301" * 5, 40)
 def test_no_text_begins_a_line_or_is_broken_by_the_terminal(text: str, columns: int) -> None:
-    """The same of any text."""
     for pieces in plain_page(text, columns):
         assert not plain_text(pieces).strip(" ") or plain_text(pieces).startswith(" ")
         assert cells_at_most(pieces) <= columns
@@ -84,7 +83,6 @@ def test_no_text_begins_a_line_or_is_broken_by_the_terminal(text: str, columns: 
 @example("0000000000000000000¡", 40)
 @example("0000000000000000000\u093a", 40)
 def test_a_sentence_that_quotes_goes_on_indented(text: str, columns: int) -> None:
-    """Reports quote titles and reasons."""
     first, *others = sentence_lines((Piece("Denied: "), *foreign_text(text)), columns)
     assert plain_text(first).startswith("Denied:")
     assert all(plain_text(each).startswith("  ") for each in others)

@@ -25,7 +25,6 @@ def done(number: int, read_back: ReadBack | None, **changes: object) -> Approval
 
 
 def test_a_difference_is_first_in_the_list_of_decisions_until_it_was_seen() -> None:
-    """Whatever was decided after it."""
     views = [done(number, AS_APPROVED) for number in range(2, 9)]
     drawn = Drawn(start(done(1, ODD), *views, short(20)))
     drawn.model.decided.enter()

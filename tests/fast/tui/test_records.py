@@ -78,7 +78,6 @@ def test_the_end_is_reached_by_one_jump_that_reads_one_page_or_two() -> None:
 
 
 def test_one_reading_is_under_way_at_a_time_and_a_refused_one_may_be_repeated() -> None:
-    """A storm of keys asks once."""
     book = started()
     first = book.next_read(TOTAL - HEIGHT, HEIGHT, 0)
     assert first is not None

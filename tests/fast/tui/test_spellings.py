@@ -13,7 +13,6 @@ DESCRIPTION = "xn--pypal-4ve.com is pаypal.com, not paypal.com"
 
 
 def test_a_call_to_a_punycode_host_says_what_it_stands_for() -> None:
-    """In the record, and as a warning in the head."""
     view = approval(1, NOW, hosts=(HOST, "api.github.com:443"))
     lines = [plain_text(block.pieces) for block in approval_blocks(view, NOW)]
     assert HOST in lines

@@ -45,7 +45,6 @@ def test_a_value_is_drawn_as_what_it_is(field: FieldView, lines: list[str]) -> N
 
 
 def test_arguments_steps_and_fetched_fields_are_drawn_alike() -> None:
-    """Wherever the value stands in the document."""
     looks_like = FieldView(label="where", value='{"id": 5} ')
     step = StepView(
         step_id="s",

@@ -99,16 +99,6 @@ def test_an_opened_session_shows_the_kernels_facts_and_below_them_claims_behind_
     assert "q3-report" in below
 
 
-def test_a_session_that_opened_itself_has_no_facts_but_its_own_words() -> None:
-    """Its name is a claim too, and no line of ours repeats it."""
-    drawn = at_work(name="WILL HAPPEN")
-    assert "it connected by itself" in drawn.list_texts
-    drawn.go("sessions", "WILL HAPPEN", opened=True)
-    assert "the kernel did not report who connected" in drawn.words
-    assert any("agent" in x and "┊ WILL HAPPEN" in x for x in drawn.document)
-    assert "WILL HAPPEN" not in drawn.status
-
-
 def test_the_name_that_an_agent_gave_its_session_is_no_fact() -> None:
     """It is a claim, which the list of sessions shows as one: the kernel confirms nothing of it."""
 
@@ -214,15 +204,6 @@ def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
         assert f" {gated} " in row
 
 
-def test_a_file_in_error_offers_nothing_and_says_its_problems() -> None:
-    """Line, key and message; neither accept nor withdraw."""
-    drawn = Drawn(HOME).go("library", " pay ", opened=True)
-    for text in ("PROBLEMS", "line 12", "execute.op", "it has post_invoice"):
-        assert text in drawn.words
-    assert "accept" not in drawn.keys
-    assert "withdraw" not in drawn.keys
-
-
 def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
     """Also where nobody has moved yet."""
     drawn = Drawn(HOME).go("library")
@@ -315,18 +296,6 @@ def test_the_summary_of_the_selected_record_is_read_whole_or_visibly_cut() -> No
     rows = detail("word " * 200)
     assert len(rows) == 3
     assert rows[-1].endswith("…")
-
-
-def test_a_summary_of_the_hour_ends_with_a_whole_part() -> None:
-    """What does not fit is left out, not cut."""
-    table = Drawn(start(short(), records=record_views(NOW))).go("activity").model.activity
-    whole = plain_text(table.header(200, NOW)[0]).strip()
-    assert whole.count(" · ") == 4
-    for width in range(30, 110):
-        drawn = plain_text(table.header(width, NOW)[0]).strip()
-        parts = drawn.split(" · ")
-        assert parts == whole.split(" · ")[: len(parts)]
-        assert cell_width(table.header(width, NOW)[0]) < width
 
 
 LONG = start(short(), records=tuple(record(seq) for seq in range(1, 101)))
@@ -451,24 +420,6 @@ def test_each_account_is_listed_with_its_status_and_why() -> None:
     assert "\u202e" not in drawn.item
 
 
-@pytest.mark.parametrize(
-    ("view", "said"),
-    [
-        ("activity", "No records yet."),
-        ("audit", "No records yet."),
-        ("library", "No actions are installed."),
-        ("sessions", "No agent is connected."),
-    ],
-)
-def test_a_view_without_a_row_says_so_and_names_no_key_that_needs_one(
-    view: View, said: str
-) -> None:
-    drawn = Drawn(start(sessions=(), records=(), library=(), head_words=None))
-    drawn.model.switch_to(view)
-    assert said in drawn.status
-    assert "enter open" not in drawn.keys
-
-
 def test_what_stands_above_every_view() -> None:
     """Test routes, `--accept-installed`, inspection, the vault's damage, a full disk: the worst first."""
     route = "gmail.googleapis.com:443 -> 127.0.0.1:9001"
@@ -496,7 +447,6 @@ def test_what_stands_above_every_view() -> None:
     ],
 )
 def test_every_list_has_a_filter_of_its_own(view: View, text: str, expected: str) -> None:
-    """Each knows what its rows have."""
     drawn = Drawn(start(short(), library=library_items(NOW), sessions=sessions(NOW))).go(view)
     drawn.model.set_filter(text, NOW)
     assert expected in drawn.status

@@ -178,15 +178,11 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
     )
     invoice = PreviewView(
         status="ready",
-        fields=(
-            FieldView(label="To", value="sam@helio.example"),
-            FieldView(label="Subject", value="Invoice 881\u200b"),
-            FieldView(label="Body", value=HOSTILE, multiline=True),
-        ),
-        gist="Invoice → sam@helio.example",
-        host="gmail.googleapis.com",
-        updated_at=now - 4,
-    )
+        fields=(FieldView(label="To", value="sam@helio.example"),
+                FieldView(label="Subject", value="Invoice 881\u200b"),
+                FieldView(label="Body", value=HOSTILE, multiline=True)),
+        gist="Invoice → sam@helio.example", host="gmail.googleapis.com", updated_at=now - 4,
+    )  # fmt: skip
     offer = replace(
         mail.preview, gist="Offer 2291 → procurement@helio.example", fields=second_reading()
     )

@@ -80,19 +80,11 @@ class Drawn:
     def top_bar(self) -> str:
         model, queue = self.model, self.model.queue
         return self._plain(
-            bars.top_bar(
-                view=model.view,
-                waiting=queue.waiting,
-                unknown=queue.unacknowledged,
-                not_accepted=queue.not_accepted,
-                problems=queue.problems,
-                sessions=model.sessions,
-                now=self.now,
-                width=self._width,
-                vault_locked=model.vault.state == "locked",
-                registry=model.registry,
-            )
-        )
+            bars.top_bar(view=model.view, waiting=queue.waiting, unknown=queue.unacknowledged,
+                         not_accepted=queue.not_accepted, problems=queue.problems,
+                         sessions=model.sessions, now=self.now, width=self._width,
+                         vault_locked=model.vault.state == "locked", registry=model.registry)
+        )  # fmt: skip
 
     @property
     def banner(self) -> str:
@@ -170,15 +162,11 @@ class Drawn:
         """What stands there where nothing waits."""
         model = self.model
         return self._text(
-            bars.empty_lines(
-                last=model.queue.decided[0] if model.queue.decided else None,
-                connected=sum(session.connected for session in model.sessions),
-                actions_ready=model.actions_ready,
-                now=self.now,
-                width=self._width,
-                height=32,
-            )
-        )
+            bars.empty_lines(last=model.queue.decided[0] if model.queue.decided else None,
+                             connected=sum(session.connected for session in model.sessions),
+                             actions_ready=model.actions_ready, now=self.now, width=self._width,
+                             height=32)
+        )  # fmt: skip
 
     # How it is drawn
 
@@ -194,14 +182,10 @@ class Drawn:
 
     def _row(self, item: Item) -> tuple[Line, ...]:
         return row_lines(
-            item,
-            self._width if self._compact else 45,
-            self.now,
-            hidden=bool(self._cache.findings(item)),
-            selected=item.key == self.model.queue.selected,
-            compact=self._compact,
-            equal=self.model.deny_panel.calls.count(item.approval),
-        )
+            item, self._width if self._compact else 45, self.now,
+            hidden=bool(self._cache.findings(item)), selected=item.key == self.model.queue.selected,
+            compact=self._compact, equal=self.model.deny_panel.calls.count(item.approval),
+        )  # fmt: skip
 
     def _page(self) -> tuple[tuple[Line, ...], Layout]:
         model = self.model

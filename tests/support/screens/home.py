@@ -19,12 +19,9 @@ from aileron_core.errors import Problem
 def process(now: float) -> ProcessView:
     """Return what a kernel tells of codex in a pane of tmux."""
     return ProcessView(
-        pid=48112,
-        executable="/usr/bin/codex",
-        cwd="/home/ana/work/q3",
-        parents=((48100, "zsh"), (2201, "tmux: server"), (1, "systemd")),
-        started_at=now - 1860,
-    )
+        pid=48112, executable="/usr/bin/codex", cwd="/home/ana/work/q3",
+        parents=((48100, "zsh"), (2201, "tmux: server"), (1, "systemd")), started_at=now - 1860,
+    )  # fmt: skip
 
 
 def devices(now: float) -> tuple[DeviceView, ...]:
@@ -113,13 +110,9 @@ def not_accepted() -> NotAcceptedView:
 def problems() -> tuple[Problem, ...]:
     """Return what is wrong with the file that is in error."""
     return (
-        Problem(
-            file="actions/pay.md",
-            line=12,
-            key="execute.op",
-            message="The connector billing has no op pay; it has post_invoice.",
-        ),
-    )
+        Problem(file="actions/pay.md", line=12, key="execute.op",
+                message="The connector billing has no op pay; it has post_invoice."),
+    )  # fmt: skip
 
 
 def library_items(now: float) -> tuple[LibraryItemView, ...]:
@@ -199,16 +192,10 @@ def record_views(now: float, rounds: int = 2) -> tuple[RecordView, ...]:
         run = _RUNS[place]
         named = {2: "list-drafts", None: None}.get(run, "send-draft")
         views.append(
-            RecordView(
-                seq=seq,
-                at=now - 10.0 * (rounds * len(_RECORDS) - seq) - 40,
-                event=event,
-                run_id=f"run-{PAST + turn * 4 + run:026d}" if run is not None else None,
-                session_id="ses-00000000000000000000000001",
-                action=named,
-                actor=event.actor,
-                agent="claude" if run in (2, None) else "codex",
-                summary=summary,
-            )
-        )
+            RecordView(seq=seq, at=now - 10.0 * (rounds * len(_RECORDS) - seq) - 40, event=event,
+                       run_id=f"run-{PAST + turn * 4 + run:026d}" if run is not None else None,
+                       session_id="ses-00000000000000000000000001", action=named,
+                       actor=event.actor, agent="claude" if run in (2, None) else "codex",
+                       summary=summary)
+        )  # fmt: skip
     return tuple(views)

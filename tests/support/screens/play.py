@@ -34,13 +34,10 @@ CHARACTERS = {
 }  # fmt: skip
 _NAMES = {character: name for name, character in CHARACTERS.items()}
 _PAGES: dict[View, Callable[..., Page]] = {
-    "waiting": WaitingPage,
-    "activity": partial(ListPage, "activity"),
-    "audit": AuditPage,
-    "library": partial(ListPage, "library"),
-    "sessions": partial(ListPage, "sessions"),
+    "waiting": WaitingPage, "activity": partial(ListPage, "activity"), "audit": AuditPage,
+    "library": partial(ListPage, "library"), "sessions": partial(ListPage, "sessions"),
     "accounts": partial(ListPage, "accounts"),
-}
+}  # fmt: skip
 
 
 class _Field:

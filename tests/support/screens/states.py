@@ -93,13 +93,10 @@ def change(
     """Return a draft that is to get the values *new*."""
     rest = (FieldView(label="Draft", value="r-8842190312"),) if other is None else other
     view = short(
-        effect="CHANGE",
-        action="readdress-draft",
-        title="Readdress a draft",
-        new_values=new,
+        effect="CHANGE", action="readdress-draft", title="Readdress a draft", new_values=new,
         other_arguments=rest,
         arguments=(*rest, *(replace(field, label=field.label.lower()) for field in new)),
-    )
+    )  # fmt: skip
     fields = (
         FieldView(label="To", value="ben@northwind.example"),
         FieldView(label="Subject", value="Workshop in May"),
@@ -117,16 +114,9 @@ def differing(found: str) -> ReadBack:
 
 def record(seq: int, event: str = "run.started", **changes: object) -> RecordView:
     view = RecordView(
-        seq=seq,
-        at=NOW,
-        event=event,
-        run_id=f"run-{seq:026d}",
-        session_id=None,
-        action="send-draft",
-        actor="aileron",
-        agent="codex",
-        summary=f"this is record {seq}",
-    )
+        seq=seq, at=NOW, event=event, run_id=f"run-{seq:026d}", session_id=None,
+        action="send-draft", actor="aileron", agent="codex", summary=f"this is record {seq}",
+    )  # fmt: skip
     return replace(view, **changes)
 
 

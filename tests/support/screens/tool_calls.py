@@ -46,15 +46,12 @@ def command(now: float) -> ApprovalView:
         (NOTES, None, "notes.md"),
     )
     rehearsed: dict[str, Json] = {
-        "exit_code": 0,
-        "stdout": "0.5\n",
-        "changes": [
-            {"kind": "changed", "path": "VERSION"},
-            {"kind": "made", "path": "old/notes.md", "mode": "0644"},
-            {"kind": "deleted", "path": "notes.md", "previous_mode": "0644"},
-        ],
+        "exit_code": 0, "stdout": "0.5\n",
+        "changes": [{"kind": "changed", "path": "VERSION"},
+                    {"kind": "made", "path": "old/notes.md", "mode": "0644"},
+                    {"kind": "deleted", "path": "notes.md", "previous_mode": "0644"}],
         "diff": "".join(unified_diff(*each)[0] for each in texts),
-    }
+    }  # fmt: skip
     shown = command_preview(args, {}, rehearsed)
     return _call("builtin.bash", args, shown, "no rule allows this command", now)
 

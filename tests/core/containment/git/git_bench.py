@@ -53,14 +53,9 @@ class Agent:
         own = self.bench.folder / "own"
         own.mkdir(exist_ok=True)
         spec = SandboxSpec(
-            bwrap=BWRAP,
-            project=self.project,
-            home=self.bench.person,
-            private_home=own,
-            launch_dir=self.bench.folder / "private",
-            socket=None,
-            git_mounts=self.folders.mounts,
-        )
+            bwrap=BWRAP, project=self.project, home=self.bench.person, private_home=own,
+            launch_dir=self.bench.folder / "private", socket=None, git_mounts=self.folders.mounts,
+        )  # fmt: skip
         env = {
             "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.bench.person), "GIT_AUTHOR_NAME": "A",
             "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@b",
@@ -145,13 +140,9 @@ class Bench:
     def begin(self, session: str = "ses-1", project: Path | None = None) -> Agent:
         project = project or self.project
         folders = prepare_repositories(
-            bwrap=BWRAP,
-            parent=self.aileron / "git",
-            leftovers=self.aileron / "aside" / session,
-            session=session,
-            project=project,
-            env=person_env(self.person),
-        )
+            bwrap=BWRAP, parent=self.aileron / "git", leftovers=self.aileron / "aside" / session,
+            session=session, project=project, env=person_env(self.person),
+        )  # fmt: skip
         return Agent(self, folders, project)
 
     def session(self, script: str, project: Path | None = None, *, code: int | None = 0) -> str:

@@ -331,26 +331,18 @@ def test_a_link_in_place_of_a_git_folder_is_refused(repo: Bench) -> None:
 
 
 PROGRAMS = {
-    "core.fsmonitor": ("status",),
-    "core.pager": ("log",),
-    "core.editor": ("commit", "--allow-empty"),
-    "sequence.editor": ("rebase", "-i", "--root"),
-    "diff.external": ("diff",),
-    "diff.evil.command": ("diff",),
-    "diff.evil.textconv": ("log", "-p"),
+    "core.fsmonitor": ("status",), "core.pager": ("log",),
+    "core.editor": ("commit", "--allow-empty"), "sequence.editor": ("rebase", "-i", "--root"),
+    "diff.external": ("diff",), "diff.evil.command": ("diff",), "diff.evil.textconv": ("log", "-p"),
     "filter.evil.clean": ("add", "file"),
     "filter.evil.smudge": ("checkout", "-f", "HEAD~0", "--", "file"),
-    "filter.evil.process": ("add", "file"),
-    "merge.evil.driver": ("merge", "side"),
-    "gpg.program": ("commit", "-S", "--allow-empty", "-m", "x"),
-    "alias.evil": ("evil",),
+    "filter.evil.process": ("add", "file"), "merge.evil.driver": ("merge", "side"),
+    "gpg.program": ("commit", "-S", "--allow-empty", "-m", "x"), "alias.evil": ("evil",),
     "core.sshCommand": ("fetch", "ssh://localhost/x"),
-    "core.gitProxy": ("fetch", "git://localhost/x"),
-    "core.askPass": ("credential", "fill"),
+    "core.gitProxy": ("fetch", "git://localhost/x"), "core.askPass": ("credential", "fill"),
     "credential.helper": ("credential", "fill"),
-    "core.hooksPath": ("commit", "--allow-empty", "-m", "x"),
-    "pager.log": ("log",),
-}
+    "core.hooksPath": ("commit", "--allow-empty", "-m", "x"), "pager.log": ("log",),
+}  # fmt: skip
 
 
 def use(bench: Bench, words: tuple[str, ...]) -> None:

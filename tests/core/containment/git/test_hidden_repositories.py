@@ -134,7 +134,6 @@ def test_modes_keep_nothing_in_sight(repo: Bench, closed: str) -> None:
 
 @pytest.mark.parametrize("inner", ["in", README])
 def test_a_git_folder_that_is_none_may_hold_one(repo: Bench, inner: str) -> None:
-    """A file of git's can lead into it."""
     agent = repo.begin()
     with agent.running() as shell:
         moves = f"cd ..; mkdir -p x/.git; mv sub/.git x/.git/{inner}"
@@ -147,7 +146,6 @@ def test_a_git_folder_that_is_none_may_hold_one(repo: Bench, inner: str) -> None
 
 
 def test_a_project_that_was_no_repository(repo: Bench) -> None:
-    """The agent makes one of the project itself."""
     project = repo.folder / "plain"
     project.mkdir()
     evil, arm = armed(repo, project)
@@ -198,7 +196,6 @@ def test_on_another_file_system_it_is_disabled_at_once(repo: Bench) -> None:
 
 
 def test_a_folder_that_is_gone_at_the_end(repo: Bench) -> None:
-    """The repository is not lost with it."""
     agent = repo.begin()
     with agent.running() as shell:
         shell.does(makes(repo))

@@ -156,7 +156,6 @@ def test_a_stash_of_the_agents_is_named_and_the_persons_stays(repo: Bench) -> No
 
 
 def test_a_detached_head_moves_and_one_that_conflicts_is_kept(repo: Bench) -> None:
-    """HEAD is moved like a ref."""
     repo.git("checkout", "-q", "--detach")
     agent = repo.begin("ses-1")
     agent.does("echo two >> file; git commit -qam second")

@@ -145,9 +145,7 @@ async def test_after_an_answer_that_breaks_off_or_is_refused_what_ran_is_not_run
 
 @EACH_WIRE
 @STREAMED
-async def test_an_agent_that_hangs_up_in_the_middle_ends_the_models_answer_too(
-    wire: str, stream: bool
-) -> None:
+async def test_an_agent_hanging_up_midway_ends_the_models_answer(wire: str, stream: bool) -> None:
     """Its connection is closed, not kept; what the model called in the rest of it does not run."""
     model = ScriptedModel([Text("At once."), Call("read_inbox", {})])
     model.hold = asyncio.Event()

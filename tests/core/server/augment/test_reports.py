@@ -60,7 +60,6 @@ async def test_calls_are_told_to_who_asks_for_it_and_to_nobody_else() -> None:
 
 
 async def test_what_is_told_is_withdrawn_once_nobody_reads_the_answer() -> None:
-    """Another agent's call stays with the person."""
     model = ScriptedModel(
         [Call("send_draft", {"text": "one"})], [Call("send_draft", {"text": "two"})]
     )

@@ -119,7 +119,6 @@ async def test_what_is_not_augmented_passes_as_it_is_and_that_is_said_once(
 
 
 async def test_a_session_in_the_normal_mode_is_not_read() -> None:
-    """The same console, another session."""
     model = ScriptedModel([Text("Hi.")])
     async with augmenting(model, augment=False) as made:
         await made.agent("messages", tools=("own_tool",)).ask("hello")

@@ -16,7 +16,6 @@ def write_config(folder: Path, text: str) -> Path:
 
 
 def test_without_a_word_in_config_each_provider_is_its_own() -> None:
-    """The providers' addresses, by name, over TLS."""
     found = upstreams(GatewaySettings())
     assert {each.authority for each in found.values()} == {
         "api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com",

@@ -228,21 +228,6 @@ async def test_an_https_upstream_is_verified_by_name_and_a_ca_of_ones_own(tmp_pa
         assert upstream.connections == 1
 
 
-async def test_a_large_stream_passes_over_tls_as_it_does_without(tmp_path: Path) -> None:
-    context, ca = certificates(tmp_path, "models.example")
-    body = bytes(range(256)) * 32768
-
-    async def answering(seen, _reader, writer) -> None:  # type: ignore[no-untyped-def]
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(seen.body) + seen.body)
-
-    async with Upstream(answering, ssl=context).listening() as upstream:
-        settings = GatewaySettings(openai=f"https://models.example:{upstream.port}")
-        dialer = dialling(Names("127.0.0.1"), ca=ca)
-        async with passing(settings=settings, dialer=dialer) as gateway:
-            client = await gateway.client()
-            assert (await client.ask(b"POST", b"/v1/responses", body=body))[1] == body
-
-
 # Proxies
 
 
@@ -298,7 +283,6 @@ async def test_an_https_upstream_is_reached_through_https_proxy(tmp_path: Path) 
 
 
 async def test_a_proxy_that_refuses_is_named_without_what_it_said() -> None:
-    """Nor with its credentials."""
     serve = Proxy(0, status=b"407 Who are you")
     async with Upstream(serving=serve).listening() as proxy:
         proxies = Proxies({"https_proxy": f"http://me:secret@127.0.0.1:{proxy.port}"})

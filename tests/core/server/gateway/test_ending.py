@@ -27,7 +27,6 @@ from tests.core.server.gateway.harness import (
 
 MB = 1024 * 1024
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-Answering = Callable[[Seen, asyncio.StreamReader, asyncio.StreamWriter], object]
 
 
 async def streams(_seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -119,8 +118,6 @@ def _contains(found: object, expected: dict[str, object]) -> None:
 
 
 async def test_an_upstream_that_dies_while_a_body_is_awaited_is_reported_at_once() -> None:
-    """The client need not send more to hear of it."""
-
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_head(reader)
         writer.close()
@@ -199,7 +196,6 @@ async def test_a_kept_connection_that_died_is_replaced_for_what_only_reads() -> 
 
 
 async def test_a_kept_connection_is_closed_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """30 s at most; here sooner."""
     monkeypatch.setattr(client_module, "_IDLE_SECONDS", 0.05)
     async with passing() as gateway:
         client = await gateway.client()

@@ -4,7 +4,6 @@ import asyncio
 
 from tests.core.server.gateway.harness import (
     EACH_LOOP,
-    Gateway,
     Seen,
     passing,
     read_chunk,
@@ -13,8 +12,6 @@ from tests.core.server.gateway.harness import (
     writes,
 )
 from tests.support.traced import TRACEPARENT, Traced, is_child_of_the_agent
-
-MB = 1024 * 1024
 
 
 async def test_headers_for_one_hop_do_not_go_up_and_the_rest_does() -> None:
@@ -84,38 +81,6 @@ async def test_chunks_that_come_in_one_read_stay_apart_and_trailers_pass() -> No
         found = [await read_chunk(client.reader) for _ in range(4)]
         assert found == [b"a", b"bb", b"ccc", b""]
         assert await client.reader.readline() == b"X-Sum: 6\r\n"
-
-
-async def test_a_hundred_streams_at_once_each_get_their_own() -> None:
-    ready, release = asyncio.Event(), asyncio.Event()
-    open_now = 0
-
-    async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
-        nonlocal open_now
-        open_now += 1
-        if open_now == 100:
-            ready.set()
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        writer.write(b"%x\r\n%b\r\n" % (len(seen.body), seen.body))
-        await release.wait()
-        writer.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(seen.body), seen.body))
-
-    async def stream(gateway: Gateway, number: int) -> None:
-        client = await gateway.client()
-        body = b"stream %d" % number
-        await client.send(b"POST", b"/v1/responses", body=body)
-        await read_head(client.reader)
-        assert await read_chunk(client.reader) == body
-        assert await read_chunks(client.reader) == [body]
-
-    async with passing(answering) as gateway:
-        async with asyncio.TaskGroup() as group:
-            for number in range(100):
-                group.create_task(stream(gateway, number))
-            await ready.wait()
-            assert gateway.traffic.in_flight == 100
-            release.set()
-        assert (await gateway.until_traffic(lambda view: view.in_flight == 0)).requests == 100
 
 
 async def test_answers_without_a_body_end_where_their_heads_do() -> None:

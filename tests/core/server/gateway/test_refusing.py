@@ -56,7 +56,6 @@ def test_the_path_says_whose_api_it_is_and_else_a_header_does(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_our_errors_have_the_shape_and_a_status_of_the_provider(kind: GatewayErrorKind) -> None:
-    """The fields that the official clients read."""
     fault = GatewayError(kind, "Why.")
     status, body = error_body("anthropic", fault)
     said = json.loads(body)

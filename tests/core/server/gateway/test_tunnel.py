@@ -79,7 +79,6 @@ async def test_an_upgrade_passes_with_its_head_and_then_byte_for_byte() -> None:
 
 
 async def test_frames_that_come_before_the_switch_are_not_lost() -> None:
-    """A client that does not wait for the 101."""
     asked, release = asyncio.Event(), asyncio.Event()
 
     async def late(_seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
