@@ -22,6 +22,8 @@ from aileron_core.server.sockets import bind_tcp
 from aileron_tui.review.drawing import PageDrawing, PageItem
 from tests.support.core_harness import Core
 
+expect.set_options(timeout=20_000)  # a busy machine is slow
+
 PHONE, DESK = {"width": 360, "height": 640}, {"width": 1200, "height": 800}
 
 
