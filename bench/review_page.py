@@ -37,7 +37,7 @@ _SHOWS = """async (id) => {
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   return (performance.now() - began) / 1000;
 }"""
-_REST = "async () => { while (open.parts[open.next - 1]) await more(); return open.lines; }"
+_REST = "async () => { while (open.parts[open.next - 1]) { await more(); await sleep(5); } return open.lines; }"
 
 
 async def _measure(home: Path, mailbox: Mailbox) -> tuple[list[float], list[float], list[float]]:
