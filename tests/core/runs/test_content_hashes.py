@@ -65,14 +65,14 @@ async def test_once_the_content_is_deleted_no_record_confirms_a_guess_of_it(
             await unlock(core)
         row = await decided_call(core)
         assert [*confirmations(home, GUESS)] == [row.content_key]
-        nonce = core.app._nonce_of(row)
-        assert (core.app._nonce_of(row) == nonce) == vault
+        nonce = core.app.nonce_of(row)
+        assert (core.app.nonce_of(row) == nonce) == vault
         clock.advance(31 * DAY)
         await core.app.contents.forget_due()
         gone = core.app.registry.get(row.run_id)
         assert (gone.row.content_key, gone.row.args_sha256) == (None, row.args_sha256)
         # Nor does whoever knows the passphrase learn the nonce, and from it what was previewed.
-        assert core.app._nonce_of(gone.row) != nonce
+        assert core.app.nonce_of(gone.row) != nonce
     assert row.args_sha256 in hashes_in(home)
     assert [*confirmations(home, GUESS)] == []
     assert problem_messages(home) == []
