@@ -42,7 +42,8 @@ def bind_tcp(host: str, port: int) -> socket.socket:
     if host != "127.0.0.1":
         raise ServerStartError(f"[server] listen in config.toml must be on 127.0.0.1, not {host}.")
     for candidate in (port, 0):
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # With its protocol named, asyncio switches off Nagle's delay: 40 ms for each answer of two writes.
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, candidate))
