@@ -63,9 +63,12 @@ def linked_lines(rendered: Rendered, text: str, role: Role) -> tuple[Line, ...]:
     for spans in rendered.lines:
         size = sum(span.size for span in spans)
         raw = text[at : at + size]
+        at += size + 1  # the line break
+        if len(spans) == 1 and spans[0].kind == "plain" and "://" not in raw:
+            lines.append((Piece(spans[0].text, role, foreign=True),))  # as nearly all are
+            continue
         stretches = _with_links(raw, [_Stretch(0, size, role, "")])
         lines.append(tuple(piece for piece in _divide(spans, stretches, ()) if piece.text))
-        at += size + 1  # the line break
     return tuple(lines) or ((),)
 
 
