@@ -92,8 +92,8 @@ def held(
     console = serve(mailbox, accept=waits)
     token = console.session()["token"]
     file = home / "actions" / "send-draft.md"
-    # Without its file a call that waits could not be answered with a yes any more.
-    other = "get-draft.md" if waits else file.name
+    # Without its own file, or its preview's, a call that waits is refused once the vault is unlocked again.
+    other = "list-drafts.md" if waits else file.name
     words = [sha256_hex(file.read_bytes()), "send-draft", other, "", PHRASE]
     asked = console.run("send-draft", {"draft_id": DRAFT}, token)
     assert asked.status == (202 if waits else 409)
