@@ -9,6 +9,7 @@ file of its own for each conversation, and only appends to what it shares. An ag
 gets one for each launch.
 """
 
+import contextlib
 import errno
 import io
 import json
@@ -117,14 +118,13 @@ def make_state(aileron_home: Path, agent: Agent, project: Path) -> None:
 
 def _make(folder: int, name: str, *, is_file: bool) -> None:
     """Make *name* in *folder*, and open it for its owner: an agent may have closed it."""
-    try:
-        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
+    with contextlib.suppress(FileExistsError):  # from before, or of another launch just now
         if is_file:
             os.close(open_beneath(folder, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         else:
             os.mkdir(name, 0o700, dir_fd=folder)
         return
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if not (stat.S_ISREG if is_file else stat.S_ISDIR)(status.st_mode):
         raise OSError(errno.ELOOP, f"{name} is something else")
     # No link can have come in its place: what an agent writes is below it, or in it.

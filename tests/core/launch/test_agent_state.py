@@ -2,6 +2,7 @@
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -51,6 +52,14 @@ def test_what_an_agent_closed_is_open_again_in_the_next_launch(tmp_path: Path) -
     assert {oct(each.source.stat().st_mode & 0o777) for each in mounts if each.source} == {
         "0o600", "0o700",
     }  # fmt: skip
+
+
+def test_launches_that_begin_at_once_share_what_is_kept(tmp_path: Path) -> None:
+    """One of two said "File exists" and did not start."""
+    with ThreadPoolExecutor(8) as pool:
+        for each in range(25):
+            made = [pool.submit(make_state, tmp_path, CLAUDE, Path(f"/a/{each}")) for _ in range(8)]
+            assert [each.result() for each in made] == [None] * 8
 
 
 @pytest.mark.parametrize("agent", AGENTS)
