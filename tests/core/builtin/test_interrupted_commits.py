@@ -173,18 +173,18 @@ def test_no_command_reaches_the_journal() -> None:
 
 
 async def test_a_console_puts_a_recovery_on_record_once(home: Path) -> None:
-    """Whoever recovered it; a launcher has no database."""
+    """Whoever recovered it; a launcher has no database. Its note goes only then: a kill in between loses nothing."""
     folder = home / "commits" / "s_1"
     folder.mkdir(parents=True)
     (folder / "journal").touch()
     (folder / "outcome").write_text("It was taken back.")
-    recorded: list[tuple[str, str]] = []
+    recorded: list[tuple[str, str, bool]] = []
 
     async def record(session: str, sentence: str) -> None:
-        recorded.append((session, sentence))
+        recorded.append((session, sentence, folder.exists()))
 
     LaunchSweep(home, record)
     async with asyncio.timeout(SECONDS):
         while folder.exists():
             await asyncio.sleep(0.01)
-    assert recorded == [("s_1", "It was taken back.")]
+    assert recorded == [("s_1", "It was taken back.", True)]
