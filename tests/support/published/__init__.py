@@ -16,7 +16,7 @@ from examples.connectors.build import compile_module
 __all__ = ["CORPUS", "SUITES", "needs_corpus", "unpack"]
 
 CORPUS = Path(os.environ.get("AILERON_CORPUS", Path(__file__).parents[4] / "shared" / "corpus"))
-SUITES = {"api_key": "linear-sample", "aws_sigv4": "athena"}
+SUITES = {"api_key": "linear-sample", "oauth2": "google", "aws_sigv4": "athena"}
 """By the kind of their credential."""
 
 

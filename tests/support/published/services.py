@@ -1,17 +1,20 @@
-"""Linear and Athena behind TLS under their own names, as far as published connectors use them."""
+"""Linear, Google and Athena behind TLS under their own names, as far as published connectors use them."""
 
 import hashlib
 import hmac
 import json
 import re
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.support.authorization_server import AuthorizationServer
+from tests.support.core_harness import Mailbox
+from tests.support.google_service import HOSTS, Google
 from tests.support.tls_service import Reply, Request, TlsService, tls_service
 
 __all__ = ["ACCESS_KEY_ID", "LINEAR_KEY", "QUERY", "SECRET_ACCESS_KEY", "Published", "published"]
@@ -32,17 +35,22 @@ _SKEW = 300.0
 
 @dataclass(slots=True, kw_only=True)
 class Published:
-    """What the services hold, and what reached them."""
+    """What the three services hold, and what reached them."""
 
     service: TlsService
+    google: Google
     labels: set[str] = field(default_factory=lambda: {"bug", "urgent"})
     """Of the one issue at Linear."""
     query_state: str = "RUNNING"
     """Of the one query at Athena."""
 
     def answer(self, request: Request) -> object:
-        linear = request.headers.get("host", "") == _LINEAR
-        return self._linear(request) if linear else self._athena(request)
+        host = request.headers.get("host", "")
+        if host == _LINEAR:
+            return self._linear(request)
+        if re.fullmatch(r"athena\.[a-z0-9-]+\.amazonaws\.com", host):
+            return self._athena(request)
+        return self.google.answer(request)
 
     def _linear(self, request: Request) -> Reply:
         if (request.method, request.path) != ("POST", "/graphql"):
@@ -127,9 +135,11 @@ def _signature_problem(request: Request, service: str) -> str:
 
 
 @contextmanager
-def published(folder: Path) -> Generator[Published]:
-    """Run both of them; their certificate is `both.pem` in *folder*."""
-    with tls_service(folder, _LINEAR, *_ATHENA) as service:
-        services = Published(service=service)
+def published(folder: Path, mailbox: Mailbox) -> Generator[Published]:
+    """Run the three of them, Gmail in front of *mailbox*; their certificate is `both.pem` in *folder*."""
+    with tls_service(folder, _LINEAR, *_ATHENA, *HOSTS) as service:
+        issuer: Mapping[str, str | None] = {"iss": "https://accounts.google.com"}
+        server = AuthorizationServer(service=service, redirect=dict(issuer), gives_id_token=False)
+        services = Published(service=service, google=Google(server=server, mailbox=mailbox))
         service.answer = services.answer
         yield services
