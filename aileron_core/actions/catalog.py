@@ -126,23 +126,30 @@ def read_file(folder: Path, name: str) -> bytes:
         os.close(handle)
 
 
-def read_handle(handle: int) -> bytes:
+def read_plain(path: Path, limit: int = MAX_FILE) -> bytes:
+    """Return the bytes of a file that a person named, through links; a pipe or a device is not waited for.
+
+    Raises:
+        OSError: as `read_handle`, or there is none.
+    """
+    return read_handle(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), limit)
+
+
+def read_handle(handle: int, limit: int = MAX_FILE) -> bytes:
     """Return the bytes of the regular file behind *handle*, which is closed in any case.
 
     Raises:
-        OSError: it is not a regular file, is over `MAX_FILE`, or cannot be read.
+        OSError: it is not a regular file, has more than *limit* bytes, or cannot be read.
     """
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(0, "is not a regular file")
         data = b""
-        while chunk := os.read(
-            handle, min(max(status.st_size + 1 - len(data), _CHUNK), MAX_FILE + 1)
-        ):
+        while chunk := os.read(handle, min(max(status.st_size + 1 - len(data), _CHUNK), limit + 1)):
             data += chunk
-            if len(data) > MAX_FILE:
-                raise OSError(0, f"is larger than {MAX_FILE // 1024 // 1024} MiB")
+            if len(data) > limit:
+                raise OSError(0, f"is larger than {limit // 1024 // 1024} MiB")
     finally:
         os.close(handle)
     return data

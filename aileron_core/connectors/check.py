@@ -8,11 +8,14 @@ from pathlib import Path
 from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.connectors.store import (
     MANIFEST_FILE,
+    MAX_MANIFEST,
+    MAX_MODULE,
     MODULE_FILE,
     ConnectorStore,
     InstalledConnector,
     check_magic,
     identity_hash,
+    read_source,
 )
 from aileron_core.connectors.wasm.compiler import Compiler, ModuleCheck
 from aileron_core.errors import FileProblems, NotFound, Problem
@@ -53,7 +56,7 @@ def check_connector(path: Path) -> ConnectorCheck:
             f"There is no file or folder {path}. Give a folder with {MODULE_FILE} and {MANIFEST_FILE}."
         )
     problems: list[Problem] = []
-    manifest_bytes = _read(manifest_file, problems)
+    manifest_bytes = _read(manifest_file, MAX_MANIFEST, problems)
     manifest = None
     if manifest_bytes is not None:
         with _collecting(problems):
@@ -61,7 +64,7 @@ def check_connector(path: Path) -> ConnectorCheck:
     if alone:
         return ConnectorCheck(problems=tuple(problems), manifest=manifest)
     module_file = path / MODULE_FILE
-    module = _read(module_file, problems)
+    module = _read(module_file, MAX_MODULE, problems)
     checked = ModuleCheck()
     if module is not None:
         with _collecting(problems):
@@ -94,13 +97,11 @@ def install_checked(store: ConnectorStore, source: Path) -> InstalledConnector:
     return store.install(source)
 
 
-def _read(path: Path, problems: list[Problem]) -> bytes | None:
+def _read(path: Path, limit: int, problems: list[Problem]) -> bytes | None:
     try:
-        return path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        message = f"{reason}. A connector is a folder with {MODULE_FILE} and {MANIFEST_FILE}."
-        problems.append(Problem(file=str(path), message=message))
+        return read_source(path, limit)
+    except NotFound as error:
+        problems.append(Problem(file=str(path), message=error.message.removeprefix(f"{path}: ")))
         return None
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from aileron_core.actions.catalog import read_plain
 from aileron_core.actions.model import Action, ConnectorIdentity, ConnectorRequirement
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, SystemClock
@@ -30,8 +31,8 @@ from aileron_core.vault.atomic_file import sync_folder
 MODULE_FILE: Final = "connector.wasm"
 MANIFEST_FILE: Final = "manifest.toml"
 _MAGIC = b"\0asm\x01\0\0\0"
-_MAX_MODULE = 128 * 1024 * 1024
-_MAX_MANIFEST = 1024 * 1024
+MAX_MODULE = 128 * 1024 * 1024
+MAX_MANIFEST = 1024 * 1024
 _HEX = re.compile(r"[0-9a-f]{64}")
 _SETTLED_SECONDS = 2.0
 
@@ -100,8 +101,8 @@ class ConnectorStore:
             FileProblems: the manifest is invalid, or the module is none; nothing was installed.
             HomeError: the store cannot be written.
         """
-        module = _read_source(source / MODULE_FILE, _MAX_MODULE)
-        manifest = _read_source(source / MANIFEST_FILE, _MAX_MANIFEST)
+        module = read_source(source / MODULE_FILE, MAX_MODULE)
+        manifest = read_source(source / MANIFEST_FILE, MAX_MANIFEST)
         return self.install_bytes(module, manifest, origin=str(source))
 
     def install_bytes(
@@ -166,8 +167,8 @@ class ConnectorStore:
         """
         folder = self._folder(hash_)
         try:
-            module = _read_regular(folder / MODULE_FILE, _MAX_MODULE)
-            manifest = _read_regular(folder / MANIFEST_FILE, _MAX_MANIFEST)
+            module = _read_regular(folder / MODULE_FILE, MAX_MODULE)
+            manifest = _read_regular(folder / MANIFEST_FILE, MAX_MANIFEST)
         except FileNotFoundError as error:
             raise NotFound(
                 f"no connector {hash_} is installed; install it from its folder and try again",
@@ -296,8 +297,8 @@ def check_magic(module: bytes, file: str) -> None:
     Raises:
         FileProblems: it is something else; the message says what to build.
     """
-    if len(module) > _MAX_MODULE:
-        raise FileProblems([Problem(file=file, message=f"is larger than {_MAX_MODULE} bytes")])
+    if len(module) > MAX_MODULE:
+        raise FileProblems([Problem(file=file, message=f"is larger than {MAX_MODULE} bytes")])
     if not module.startswith(_MAGIC):
         hint = "it is a component: build a core module for WASI preview 1 (wasm32-wasip1)"
         if module[:4] != _MAGIC[:4]:
@@ -306,18 +307,19 @@ def check_magic(module: bytes, file: str) -> None:
         raise FileProblems([Problem(file=file, message=message, class_="parse_error")])
 
 
-def _read_source(path: Path, limit: int) -> bytes:
+def read_source(path: Path, limit: int) -> bytes:
+    """Return the bytes of a connector's file outside of the store; a device or a pipe is not waited for.
+
+    Raises:
+        NotFound: it is not there, is no file, cannot be read or has more than *limit* bytes.
+    """
     try:
-        with path.open("rb") as file:
-            data = file.read(limit + 1)
+        return read_plain(path, limit)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise NotFound(
-            f"{path}: {reason}; a connector is a folder with {MODULE_FILE} and {MANIFEST_FILE}"
+            f"{path}: {reason}. A connector is a folder with {MODULE_FILE} and {MANIFEST_FILE}."
         ) from error
-    if len(data) > limit:
-        raise FileProblems([Problem(file=str(path), message=f"is larger than {limit} bytes")])
-    return data
 
 
 def _read_regular(path: Path, limit: int) -> bytes:

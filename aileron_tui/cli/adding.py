@@ -1,11 +1,11 @@
-"""`aileron action add`: copies valid action files, or folders of them, into the home, all in one pass."""
+"""`aileron action add`: copies valid action files, folders of them, or a published suite into the home, all in one pass."""
 
 import os
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,19 @@ import click
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from aileron_core.actions.catalog import read_plain
 from aileron_core.actions.load import load_action, locate_problems
 from aileron_core.actions.model import UNBOUND_HASH, Action, ConnectorRequirement
 from aileron_core.actions.suites import write_suite
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import SystemClock
+from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import FileProblems, NotFound, Problem
 from aileron_core.home.layout import Home
+from aileron_core.releases.rules import suite_problems
+from aileron_core.releases.signing import publisher_of
+from aileron_core.releases.suite import ARCHIVES, Suite, read_suite
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CommandContext
 
@@ -36,7 +41,7 @@ class _ValidFile:
     name: str
     source: Path
     data: bytes
-    bound: dict[str, str]
+    bound: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def file(self) -> str:
@@ -47,25 +52,78 @@ def add_actions(context: CommandContext, files: Sequence[str]) -> int:
     """Copy valid action files into the home; a file with a problem is reported, and the others are copied."""
     home = Home(context.home)
     home.prepare()
-    installed = cache(ConnectorStore(home.path).list)
-    sources = [file for path in files for file in _files(Path(path))]
-    valid: dict[str, _ValidFile] = {}
-    problems: list[Problem] = []
+    store = ConnectorStore(home.path)
+    archives = [path for path in files if path.endswith(ARCHIVES)]
+    suites = [_read_published(Path(path)) for path in archives]
+    sources = [file for path in files if path not in archives for file in _files(Path(path))]
+    problems = [each for suite in suites for each in suite.problems]
+    found = [each for suite in suites for each in suite.files]
+    installed = cache(store.list)
     for source in sources if context.json else _with_progress(sources):
         try:
-            candidate = _read(source, installed)
-            first = valid.setdefault(candidate.name, candidate)
+            found.append(_read(source, installed))
         except (FileProblems, OSError) as error:
             problems += _problems(source, error)
-            continue
-        if first.data != candidate.data:
-            message = f"contains the action {candidate.name}, which is also in {first.source}"
-            problems.append(Problem(file=str(source), message=f"{message}; add only one of them"))
+    valid: dict[str, _ValidFile] = {}
+    for each in found:
+        first = valid.setdefault(each.name, each)
+        if first.data != each.data:
+            message = f"contains the action {each.name}, which is also in {first.source}"
+            problems.append(
+                Problem(file=str(each.source), message=f"{message}; add only one of them")
+            )
+    for each in suites:
+        store.install_bytes(each.suite.module, each.suite.manifest, origin=each.suite.origin)
     named = ", ".join(str(Path(path).resolve()) for path in files)
     added, failed = _place(home, list(valid.values()), named)
     problems += failed
-    _report(context, added, problems)
+    _report(context, suites, added, problems)
     return EXIT.FAILED if problems else EXIT.DONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Published:
+    """A suite whose connector can be used, and those of its action files that can."""
+
+    suite: Suite
+    connector: dict[str, Any]
+    files: tuple[_ValidFile, ...]
+    problems: tuple[Problem, ...]
+    """Of its other action files."""
+
+
+def _read_published(path: Path) -> _Published:
+    """Read a suite's archive; nothing is installed.
+
+    Raises:
+        FileProblems: it is damaged or changed since it was signed; or its connector cannot be used.
+    """
+    suite = read_suite(path)
+    publisher = publisher_of(suite)
+    found = suite_problems(suite)
+    errors = tuple(each for each in found if each.severity == "error")
+    places = {suite.place(name): Path(name).stem for name in suite.actions}
+    if of_all := [each for each in errors if each.file not in places]:
+        raise FileProblems(of_all)
+    bad = {each.file for each in errors}
+    manifest = parse_manifest(suite.manifest, suite.origin)
+    return _Published(
+        suite=suite,
+        connector={
+            "name": manifest.name,
+            "version": manifest.version,
+            "hash": suite.connector_hash,
+            "hosts": list(manifest.hosts),
+            "credential": manifest.credential_kind,
+            "key": publisher.fingerprint if publisher else None,
+        },
+        files=tuple(
+            _ValidFile(name=name, source=Path(place), data=suite.actions[f"actions/{name}.md"])
+            for place, name in places.items()
+            if place not in bad
+        ),
+        problems=errors,
+    )
 
 
 def _with_progress(sources: Sequence[Path]) -> Iterator[Path]:
@@ -79,8 +137,27 @@ def _with_progress(sources: Sequence[Path]) -> Iterator[Path]:
         yield source
 
 
-def _report(context: CommandContext, added: list[dict[str, Any]], problems: list[Problem]) -> None:
-    context.show({"items": added, "problems": [problem.to_json() for problem in problems]})
+def _report(
+    context: CommandContext,
+    suites: Sequence[_Published],
+    added: list[dict[str, Any]],
+    problems: list[Problem],
+) -> None:
+    connectors = [each.connector for each in suites]
+    context.show(
+        {
+            "items": added,
+            "connectors": connectors,
+            "problems": [problem.to_json() for problem in problems],
+        }
+    )
+    for each in connectors:
+        context.say(f"installed {escape(each['name'])}@{each['version']}")
+        context.say(f"    {each['hash']}")
+        context.say(f"    reaches {escape(', '.join(each['hosts']) or 'no host')}")
+        context.say(f"    asks for {each['credential'] or 'no'} credential")
+        signed = f"signed with {each['key']}" if each["key"] else "not signed"
+        context.say(f"    {signed}; whose it is, nothing here has checked")
     printed: set[tuple[str, str]] = set()
     for each in added:
         context.say(f"{each['did']} {escape(each['name'])}")
@@ -124,7 +201,7 @@ def add_files(home: Home, sources: Iterable[Path], named: str) -> list[str]:
 
 def _read(source: Path, installed: Callable[[], tuple[InstalledConnector, ...]]) -> _ValidFile:
     """Return the file with its placeholders bound to the connectors that *installed* returns; it is called only if there are any."""
-    data = source.read_bytes()
+    data = read_plain(source)
     action = load_action(data, str(source))
     bound: dict[str, str] = {}
     if any(requirement.hash == UNBOUND_HASH for requirement in action.requires):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aileron_core.actions.catalog import read_handle
+from aileron_core.actions.catalog import read_plain
 from aileron_core.actions.load import read_action
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.home.client import ConsoleUnavailable, HomeClient
@@ -116,17 +116,12 @@ def _files(path: Path) -> list[Path]:
 def _problems(path: Path, *, portable: bool) -> tuple[Problem, ...]:
     shown = os.fsencode(path).decode("utf-8", "backslashreplace")
     try:
-        data = _read(path)
+        data = read_plain(path)
     except OSError as error:
         return (Problem(file=shown, message=f"cannot be read: {error.strerror or error}"),)
     problems = read_action(data, shown, portable=portable).problems
     # In the order of the file, so that it can be fixed in one pass.
     return tuple(sorted(problems, key=lambda each: (each.line or math.inf, each.column)))
-
-
-def _read(path: Path) -> bytes:
-    # NONBLOCK: a FIFO must not hold us up.
-    return read_handle(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
 
 
 def _print(context: CommandContext, problem: Problem, *, shows_class: bool) -> None:

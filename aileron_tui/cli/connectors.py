@@ -15,6 +15,9 @@ from aileron_core.connectors.check import check_connector, install_checked
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import Conflict, InvalidArguments, NotFound
 from aileron_core.home.layout import Home
+from aileron_core.releases.rules import unpacked_connector
+from aileron_core.releases.signing import publisher_of
+from aileron_core.releases.suite import ARCHIVES, read_connector
 from aileron_core.text import escape
 from aileron_tui.cli.accepted import load_acceptances, remove_file
 from aileron_tui.cli.arguments import json_argument, route_argument
@@ -63,10 +66,17 @@ def list_connectors(context: CommandContext) -> int:
 
 
 def install_connector(context: CommandContext, path: str) -> int:
-    """Install the connector of a folder; it can be used once a person accepted it."""
+    """Install the connector of a folder or an archive; it can be used once a person accepted it."""
     home = Home(context.home)
     home.prepare()
-    installed = install_checked(ConnectorStore(home.path), Path(path))
+    store = ConnectorStore(home.path)
+    if not path.endswith(ARCHIVES):
+        installed = install_checked(store, Path(path))
+    else:
+        suite = read_connector(Path(path))
+        publisher_of(suite)
+        with unpacked_connector(suite) as folder:
+            installed = install_checked(store, folder)
     context.show(
         {
             "name": installed.identity.fqn,

@@ -1,4 +1,4 @@
-"""The groups of commands: action, connector, audit, open."""
+"""The groups of commands: action, connector, suite, audit, open."""
 
 import click
 from click import argument, option
@@ -55,7 +55,7 @@ action.add(
 action.add(
     "add",
     "adding.add_actions",
-    "Copy action files or folders into the home. Agents see them once you accept them.",
+    "Add action files, folders of them, or a suite's archive. Agents see them once you accept them.",
     _files,
     examples=("aileron action add send-draft.md", "aileron action add ~/actions"),
 )
@@ -114,8 +114,8 @@ connector.add(
 connector.add(
     "install",
     "connectors.install_connector",
-    "Install a connector. PATH is a folder with connector.wasm and manifest.toml.",
-    _path,
+    "Install a connector. PATH is a folder with connector.wasm and manifest.toml, or an archive.",
+    argument("path", shell_complete=paths),
     examples=("aileron connector install ./mail-drafts",),
 )
 connector.add(
@@ -144,6 +144,55 @@ connector.add(
     examples=(
         "aileron connector run . list_drafts --route gmail.googleapis.com:443=127.0.0.1:8025",
     ),
+)  # fmt: skip
+
+suite = group(
+    "suite",
+    "Publish a suite: a connector with its actions.",
+    examples=("aileron suite check .", "aileron suite pack . --version 1.4.0"),
+)
+suite.add(
+    "check",
+    "suites.check_suite",
+    "Check a suite by itself before it is published. PATH is its folder or archive.",
+    argument("path", shell_complete=paths),
+    examples=("aileron suite check .",),
+)
+suite.add(
+    "pack",
+    "suites.pack_suite",
+    """Check a suite and write its archive. PATH is its folder.
+
+    The version replaces 0.0.0-dev, and the connector's hash sha256:bound-at-release. The same files make
+    the same bytes on every machine.
+    """,
+    _path,
+    option("--version", required=True, metavar="VERSION", help="The suite's version, like 1.4.0."),
+    option("--output", default="aileron-suite.tar.gz", metavar="FILE", show_default=True, help="Where to write it."),
+    examples=("aileron suite pack . --version 1.4.0",),
+)  # fmt: skip
+suite.add(
+    "sign",
+    "suites.sign_suite",
+    """Check an archive and sign it.
+
+    What is signed is its SHA256SUMS, as by `ssh-keygen -Y sign -n aileron-suite`.
+    """,
+    argument("path", shell_complete=paths),
+    option("--key", default="", metavar="FILE", help="Your ed25519 key without a passphrase, in PEM or OpenSSH format."),
+    option("--signature", default="", metavar="FILE", help="A signature that ssh-keygen made, of the SHA256SUMS in the archive."),
+    examples=(
+        "aileron suite sign aileron-suite.tar.gz --key ~/.ssh/release",
+        "aileron suite sign aileron-suite.tar.gz --signature SHA256SUMS.sig",
+    ),
+)  # fmt: skip
+suite.add(
+    "verify",
+    "suites.verify_suite",
+    "Verify an archive: its sums, its signature, and whose key made it.",
+    argument("path", shell_complete=paths),
+    option("--key", default="", metavar="FINGERPRINT", help="The key that it has to be signed with, as `ssh-keygen -l` prints it."),
+    examples=("aileron suite verify aileron-suite.tar.gz",),
 )  # fmt: skip
 
 audit = group(
@@ -200,4 +249,4 @@ open_.add(
     examples=(f"aileron open approval {_APPROVAL}",),
 )
 
-GROUPS = (action, connector, audit, open_)
+GROUPS = (action, connector, suite, audit, open_)

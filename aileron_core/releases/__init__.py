@@ -1,0 +1,1 @@
+"""Published suites: read from a folder or an archive, checked by themselves, packed, signed and verified."""

@@ -1,0 +1,206 @@
+"""Archives of releases: gzip around tar, read in memory against a list of names, and written the same each time.
+
+Nothing is extracted. The standard library's reader follows what an archive says of itself (long names,
+sizes in extended headers, sparse files); this one knows plain files, folders that it skips, and extended
+headers that change nothing.
+"""
+
+import gzip
+import io
+import re
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from aileron_core.errors import FileProblems, Problem
+
+MAX_UNFOLDED: Final = 192 * 1024 * 1024
+"""Bytes of a whole archive, unfolded."""
+_BLOCK: Final = 512
+_CHUNK: Final = 64 * 1024
+_MAX_EXTENDED: Final = 64 * 1024
+_MAX_PADDING: Final = 1024 * 1024
+_MAX_MEMBERS: Final = 10_000
+_OCTAL = re.compile(rb" *([0-7]+)[ \0]*")
+_NAME = re.compile(r"[!-~]+")
+_RECORD = re.compile(rb"([0-9]{1,6}) ([^=\n]+)=")
+_CHANGES_A_MEMBER = frozenset({b"path", b"linkpath", b"size"})
+_KINDS: Final = {
+    b"1": "a hard link",
+    b"2": "a symbolic link",
+    b"3": "a device",
+    b"4": "a device",
+    b"6": "a named pipe",
+    b"S": "a sparse file",
+    b"L": "a long name",
+    b"K": "a long link",
+}
+
+
+def read_archive(data: bytes, file: str, limit_of: Callable[[str], int | None]) -> dict[str, bytes]:
+    """Return the files of an archive by name.
+
+    Args:
+        data: the archive.
+        file: what problems call it.
+        limit_of: how many bytes the file of a name may have; None for a name that must not be there.
+
+    Raises:
+        FileProblems: it is damaged, or has what no release has. The message names the member.
+    """
+    unfolded = _Unfolded(data, file)
+    found: dict[str, bytes] = {}
+    for name, size in _members(unfolded):
+        limit = limit_of(name)
+        if limit is None:
+            raise unfolded.problem(name, "is not a file of a release")
+        if name in found:
+            raise unfolded.problem(name, "is there twice")
+        if size > limit:
+            raise unfolded.problem(name, f"is larger than {limit} bytes")
+        found[name] = unfolded.take(size, name)
+        unfolded.take(-size % _BLOCK, name)
+    return found
+
+
+def write_archive(files: Mapping[str, bytes]) -> bytes:
+    """Return the archive of *files*: by name in order, without owners, modes of their own or times."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name in sorted(files):
+            member = tarfile.TarInfo(name)
+            member.size = len(files[name])
+            archive.addfile(member, io.BytesIO(files[name]))
+    return gzip.compress(buffer.getvalue(), mtime=0)
+
+
+class _Unfolded:
+    """The bytes inside gzip, taken in order; never more of them in memory than are asked for."""
+
+    def __init__(self, data: bytes, file: str) -> None:
+        self._file = file
+        if not data.startswith(b"\x1f\x8b"):
+            raise self.problem("", "is not a gzip archive")
+        self._data = memoryview(data)
+        self._inflate = zlib.decompressobj(wbits=31)
+        self._pending = b""
+        self._read = 0
+        self._total = 0
+
+    def problem(self, member: str, message: str) -> FileProblems:
+        said = f"its member {member} {message}" if member else message
+        return FileProblems([Problem(file=self._file, message=said, class_="malformed_tarball")])
+
+    def take(self, size: int, member: str = "") -> bytes:
+        """Return the next *size* bytes.
+
+        Raises:
+            FileProblems: they are not there, or are too many.
+        """
+        self._total += size
+        if self._total > MAX_UNFOLDED:
+            raise self.problem(member, f"unfolds to more than {MAX_UNFOLDED // 1024 // 1024} MiB")
+        taken = bytearray()
+        while len(taken) < size:
+            more = self._some(min(size - len(taken), _CHUNK))
+            if not more:
+                raise self.problem(member, "ends in the middle")
+            taken += more
+        return bytes(taken)
+
+    def end(self) -> None:
+        """Check that nothing but zeros is left, and nothing behind the end of gzip.
+
+        Raises:
+            FileProblems: there is something, or the archive is cut or damaged.
+        """
+        padding = 0
+        while more := self._some(_CHUNK):
+            padding += len(more)
+            if more.strip(b"\0") or padding > _MAX_PADDING:
+                raise self.problem("", "has something after its end")
+        if not self._inflate.eof:
+            raise self.problem("", "ends in the middle")
+        if self._inflate.unused_data or self._read < len(self._data):
+            raise self.problem("", "has something after its end")
+
+    def _some(self, size: int) -> bytes:
+        while not self._inflate.eof:
+            if not self._pending:
+                self._pending = bytes(self._data[self._read : self._read + _CHUNK])
+                self._read += len(self._pending)
+            try:
+                more = self._inflate.decompress(self._pending, size)
+            except zlib.error as error:
+                raise self.problem(
+                    "", "is damaged: what is inside is not what was packed"
+                ) from error
+            was_given = bool(self._pending)
+            self._pending = self._inflate.unconsumed_tail
+            if more or not was_given:
+                return more
+        return b""
+
+
+def _members(unfolded: _Unfolded) -> Iterator[tuple[str, int]]:
+    """Yield the name and size of each plain file; its bytes are to be taken before the next."""
+    for _ in range(_MAX_MEMBERS):
+        header = unfolded.take(_BLOCK)
+        if not header.strip(b"\0"):
+            unfolded.end()
+            return
+        name, size, kind = _header(unfolded, header)
+        if kind in b"xg":
+            _check_extended(unfolded, name, size)
+        elif kind == b"5":
+            if size:
+                raise unfolded.problem(name, "is a folder with content")
+        elif kind in (b"0", b"\0"):
+            yield name, size
+        else:
+            raise unfolded.problem(name, f"is {_KINDS.get(kind, 'no plain file')}")
+    raise unfolded.problem("", f"has more than {_MAX_MEMBERS} members")
+
+
+def _header(unfolded: _Unfolded, header: bytes) -> tuple[str, int, bytes]:
+    """Return the name, without `./` in front, the size and the kind that *header* states."""
+    kind = header[156:157]
+    raw = header[:100].partition(b"\0")[0]
+    if header[257:263] == b"ustar\0" and (prefix := header[345:500].partition(b"\0")[0]):
+        raw = prefix + b"/" + raw
+    shown = raw.decode("ascii", "backslashreplace")
+    checksum = _number(header[148:156])
+    if header[257:262] != b"ustar" or checksum != sum(header[:148]) + 8 * 32 + sum(header[156:]):
+        raise unfolded.problem(shown, "has no header of a tar archive")
+    name = shown.removeprefix("./").removesuffix("/" if kind == b"5" else "")
+    if kind not in b"xgLK" and not (kind == b"5" and name in ("", ".")):
+        parts = name.split("/")
+        if not _NAME.fullmatch(name) or any(part in ("", ".", "..") for part in parts):
+            raise unfolded.problem(shown, "has a name that no file of a release has")
+    size = _number(header[124:136])
+    if size is None:
+        raise unfolded.problem(shown, "states no size that a file can have")
+    return name or shown, size, kind
+
+
+def _number(text: bytes) -> int | None:
+    match = _OCTAL.fullmatch(text)
+    return int(match[1], 8) if match else None
+
+
+def _check_extended(unfolded: _Unfolded, name: str, size: int) -> None:
+    """Take an extended header, which may say when and whose a file is, and nothing that counts here."""
+    if size > _MAX_EXTENDED:
+        raise unfolded.problem(name, f"is an extended header of {size} bytes")
+    records = unfolded.take(size, name)
+    unfolded.take(-size % _BLOCK, name)
+    while records:
+        match = _RECORD.match(records)
+        length = int(match[1]) if match else 0
+        if match is None or not match.end() < length <= len(records):
+            raise unfolded.problem(name, "is an extended header that cannot be read")
+        if match[2] in _CHANGES_A_MEMBER or match[2].startswith(b"GNU.sparse"):
+            key = match[2].decode("ascii", "backslashreplace")
+            raise unfolded.problem(name, f"changes the {key} of a member by an extended header")
+        records = records[length:]

@@ -1,0 +1,166 @@
+"""What a suite must be to be published: every rule of its files, and of one file about another.
+
+Nothing but the suite itself counts: no file of a home, no other suite.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Container, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from aileron_core.actions.catalog import Catalog, CatalogScan, ScannedFile
+from aileron_core.actions.load import read_action
+from aileron_core.actions.model import Action
+from aileron_core.connectors.check import check_connector
+from aileron_core.connectors.dev_run import try_op
+from aileron_core.connectors.manifest import Manifest
+from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
+from aileron_core.errors import FileProblems, Problem
+from aileron_core.releases.suite import LIST_FILE, Suite, listed_actions
+
+_MADE_UP = "aileron_no_such_op"
+
+
+def suite_problems(suite: Suite) -> tuple[Problem, ...]:
+    """Return what is wrong with *suite*, whose placeholders are bound; errors and warnings.
+
+    Blocks while its module is compiled and its previews' ops are tried, in the sandbox and without a host.
+    """
+    with unpacked_connector(suite) as folder:
+        checked = check_connector(folder)
+        problems = [
+            replace(each, file=suite.place(Path(each.file).name)) for each in checked.problems
+        ]
+        problems += file_problems(suite, checked.manifest)
+        if checked.ok and checked.manifest and not checked.manifest.ops:
+            actions = _actions(_scans(suite)).values()
+            known = _known_ops(folder, {op for _, op in _preview_ops(actions)})
+            problems += _unknown_previews(actions, known)
+    return tuple(problems)
+
+
+@contextmanager
+def unpacked_connector(suite: Suite) -> Generator[Path]:
+    """Give a folder with the connector of *suite*, for as long as it is looked at."""
+    with tempfile.TemporaryDirectory(prefix="aileron-suite-") as folder:
+        for name in (MODULE_FILE, MANIFEST_FILE):
+            (Path(folder) / name).write_bytes(suite.files[name])
+        yield Path(folder)
+
+
+def file_problems(suite: Suite, manifest: Manifest | None) -> Iterator[Problem]:
+    """Yield what is wrong with the actions of *suite* and its list, as far as files say it."""
+    yield from _list_problems(suite)
+    scans = _scans(suite)
+    accepted = {each.file: each.sha256 for each in scans.values()}
+    for entry in Catalog(CatalogScan(files=tuple(scans.values())), accepted).entries:
+        yield from entry.errors
+    if manifest is None:
+        return
+    actions = _actions(scans)
+    for name, action in actions.items():
+        yield from _agreement(suite, name, action, manifest)
+    if manifest.ops:
+        yield from _unknown_previews(actions.values(), manifest.ops)
+
+
+def _scans(suite: Suite) -> dict[str, ScannedFile]:
+    return {name: _scan(suite, name, data) for name, data in suite.actions.items()}
+
+
+def _actions(scans: Mapping[str, ScannedFile]) -> dict[str, Action]:
+    return {name: each.action for name, each in scans.items() if each.action}
+
+
+def _scan(suite: Suite, name: str, data: bytes) -> ScannedFile:
+    place = suite.place(name)
+    reading = read_action(data, place)
+    sha256 = reading.action.sha256 if reading.action else ""
+    return ScannedFile(
+        file=place,
+        sha256=sha256,
+        action=reading.action,
+        problems=reading.problems if reading.action is None else (),
+        warnings=reading.key_problems,
+        data=data,
+    )
+
+
+def _list_problems(suite: Suite) -> Iterator[Problem]:
+    try:
+        listed = set(listed_actions(suite))
+    except FileProblems as error:
+        yield from error.problems
+        return
+    there = {Path(name).stem for name in suite.actions}
+    for name in sorted(listed ^ there):
+        message = f"lists {name}, which is not there" if name in listed else f"does not list {name}"
+        yield Problem(file=suite.place(LIST_FILE), key="actions", message=message)
+    if not there:
+        yield Problem(file=suite.place("actions"), message="has no action")
+
+
+def _agreement(suite: Suite, name: str, action: Action, manifest: Manifest) -> Iterator[Problem]:
+    """Yield where names, versions, hashes and ops of *action* are not those of the suite."""
+
+    def problem(key: str, message: str) -> Problem:
+        return Problem(file=action.file, key=key, message=message)
+
+    stem = Path(name).stem
+    if action.name != stem:
+        yield problem("name", f"is {action.name}, in a file that is named {stem}")
+    if action.version != manifest.version:
+        yield problem("version", f"is {action.version}, and the suite's is {manifest.version}")
+    repository = "/".join(manifest.name.split("/")[:4])
+    source, _, version = action.source.rpartition("@")
+    if version != manifest.version or not source.startswith(f"{repository}/"):
+        yield problem("source", f"is not {repository}/… @{manifest.version}")
+    for index, need in enumerate(action.requires):
+        key = f"requires.connectors[{index}]"
+        if need.fqn != manifest.name:
+            yield problem(
+                f"{key}.name", f"is {need.fqn}, and the suite's connector is {manifest.name}"
+            )
+        elif (need.version, need.hash) != (manifest.version, suite.connector_hash):
+            yield problem(
+                f"{key}.hash",
+                f"is {need.hash} of {need.version}, and the suite's connector is "
+                f"{suite.connector_hash} of {manifest.version}",
+            )
+    for step in action.steps_without_capability:
+        message = f"runs {step.op}, which is not among the capabilities of its connector"
+        yield problem("execute", message)
+    if manifest.ops:
+        for step in action.steps:
+            if step.op not in manifest.ops:
+                yield problem("execute", f"runs {step.op}, which is no op of the connector")
+
+
+def _preview_ops(actions: Iterable[Action]) -> Iterator[tuple[Action, str]]:
+    for action in actions:
+        if preview := action.approval.preview:
+            yield action, preview.op
+
+
+def _unknown_previews(actions: Iterable[Action], known: Container[str]) -> Iterator[Problem]:
+    for action, op in _preview_ops(actions):
+        if op not in known:
+            message = f"asks {op}, which is no op of the connector"
+            yield Problem(file=action.file, key="approval.preview.op", message=message)
+
+
+def _known_ops(folder: Path, ops: set[str]) -> frozenset[str]:
+    """Return those of *ops* to which the connector does not answer as to an op that nobody has.
+
+    It is tried without a host, so what it says comes before any request.
+    """
+
+    def answer(op: str) -> str:
+        result = asyncio.run(try_op(folder, op, {}, read_only=True))
+        said = f"{result.output} {result.failure.to_json() if result.failure else ''}"
+        return f"{result.requests_sent} {said.replace(op, '')}"
+
+    unknown = answer(_MADE_UP) if ops else ""
+    return frozenset(op for op in ops if answer(op) != unknown)

@@ -1,0 +1,193 @@
+"""Signatures of releases: SSH's of a suite's sums (as `ssh-keygen -Y` makes them), and plain ed25519.
+
+Formats: OpenSSH PROTOCOL.sshsig; RFC 8709 for the key.
+"""
+
+import base64
+import binascii
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    EllipticCurvePrivateKey,
+    EllipticCurvePublicKey,
+)
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+    load_ssh_private_key,
+    load_ssh_public_key,
+)
+
+from aileron_core.errors import FileProblems, Problem
+from aileron_core.releases.suite import SIGNATURE_FILE, SUMS_FILE, Suite
+
+NAMESPACE: Final = b"aileron-suite"
+_MAGIC: Final = b"SSHSIG"
+_ED25519: Final = b"ssh-ed25519"
+_BEGIN: Final = "-----BEGIN SSH SIGNATURE-----"
+_END: Final = "-----END SSH SIGNATURE-----"
+_ARMOR = re.compile(f"\\s*{_BEGIN}\\s([A-Za-z0-9+/=\\s]+){_END}\\s*")
+_HASHES: Final = {b"sha512": hashlib.sha512, b"sha256": hashlib.sha256}
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherKey:
+    """A publisher's public key; equal keys are equal."""
+
+    raw: bytes
+
+    @property
+    def fingerprint(self) -> str:
+        """As `ssh-keygen -l` prints it."""
+        digest = hashlib.sha256(_blob(self.raw)).digest()
+        return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+
+    def signed(self, signature: bytes, message: bytes) -> bool:
+        """Return whether *signature*, of 64 bytes, is this key's over *message*."""
+        try:
+            Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, message)
+        except InvalidSignature:
+            return False
+        return True
+
+
+def sign_sums(sums: bytes, key: Ed25519PrivateKey) -> bytes:
+    """Return the SSH signature of *sums*, as `ssh-keygen -Y sign -n aileron-suite` makes it."""
+    public = _blob(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+    signature = _string(_ED25519) + _string(key.sign(_to_sign(sums, b"sha512")))
+    body = b"".join(
+        (
+            _MAGIC,
+            (1).to_bytes(4, "big"),
+            *map(_string, (public, NAMESPACE, b"", b"sha512", signature)),
+        )
+    )
+    text = base64.b64encode(body).decode()
+    lines = [text[start : start + 70] for start in range(0, len(text), 70)]
+    return "\n".join((_BEGIN, *lines, _END, "")).encode()
+
+
+def verify_sums(sums: bytes, signature: bytes, file: str) -> PublisherKey:
+    """Return the key whose SSH signature of *sums* *signature* is; *file* is its name in messages.
+
+    Raises:
+        FileProblems: it is none, is of another purpose or kind of key, or does not fit.
+    """
+
+    def refuse(message: str) -> FileProblems:
+        return FileProblems([Problem(file=file, message=message, class_="signature_failure")])
+
+    match = _ARMOR.fullmatch(signature.decode("ascii", "replace"))
+    try:
+        body = base64.b64decode("".join(match[1].split()), validate=True) if match else b""
+        if not body.startswith(_MAGIC + b"\0\0\0\1"):
+            raise refuse("is no SSH signature")
+        public, namespace, _reserved, hash_name, signed = _strings(body[10:])
+        kind, *parts = _strings(public)
+        if kind != _ED25519:
+            raise refuse(f"is of a key of the kind {kind.decode('ascii', 'replace')}; use ed25519")
+        (raw,), (signed_kind, bare) = parts, _strings(signed)
+    except (ValueError, binascii.Error) as error:
+        raise refuse("is a damaged SSH signature") from error
+    if namespace != NAMESPACE:
+        raise refuse(f"was made for another purpose; sign with -n {NAMESPACE.decode()}")
+    if hash_name not in _HASHES or signed_kind != _ED25519 or len(raw) != 32:
+        raise refuse("is a damaged SSH signature")
+    key = PublisherKey(raw)
+    if not key.signed(bare, _to_sign(sums, hash_name)):
+        raise refuse("does not fit these sums: they were changed after they were signed")
+    return key
+
+
+def publisher_of(suite: Suite) -> PublisherKey | None:
+    """Return whose signature of its sums *suite* has; None without one.
+
+    Raises:
+        FileProblems: the signature does not fit.
+    """
+    signature = suite.files.get(SIGNATURE_FILE)
+    if signature is None:
+        return None
+    return verify_sums(suite.files[SUMS_FILE], signature, suite.place(SIGNATURE_FILE))
+
+
+def read_private_key(data: bytes, file: str) -> Ed25519PrivateKey:
+    """Return the private key in *data*, PEM or OpenSSH.
+
+    Raises:
+        FileProblems: it is another kind of key, has a passphrase, or is none.
+    """
+    load = load_ssh_private_key if b"OPENSSH PRIVATE KEY" in data else load_pem_private_key
+    try:
+        key = load(data, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        message = (
+            "is no ed25519 key in PEM or OpenSSH format without a passphrase; sign with "
+            "`ssh-keygen -Y sign` then, and give --signature"
+        )
+        raise FileProblems([Problem(file=file, message=message)]) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise FileProblems([Problem(file=file, message=f"is {_kind(key)}; use an ed25519 key")])
+    return key
+
+
+def read_public_key(data: bytes, file: str) -> PublisherKey:
+    """Return the public key in *data*, PEM or OpenSSH.
+
+    Raises:
+        FileProblems: it is another kind of key, or none.
+    """
+    try:
+        key = load_pem_public_key(data) if data.startswith(b"-----") else load_ssh_public_key(data)
+    except (ValueError, UnsupportedAlgorithm) as error:
+        kind = data.partition(b" ")[0].decode("ascii", "replace")[:40]
+        what = f"is a key of the kind {kind}" if kind.startswith("sk-") else "is no public key"
+        message = f"{what}; use an ed25519 key"
+        raise FileProblems([Problem(file=file, message=message)]) from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise FileProblems([Problem(file=file, message=f"is {_kind(key)}; use an ed25519 key")])
+    return PublisherKey(key.public_bytes(Encoding.Raw, PublicFormat.Raw))
+
+
+def _kind(key: object) -> str:
+    if isinstance(key, RSAPrivateKey | RSAPublicKey):
+        return "an RSA key"
+    ecdsa = isinstance(key, EllipticCurvePrivateKey | EllipticCurvePublicKey)
+    return "an ECDSA key" if ecdsa else "a key of another kind"
+
+
+def _to_sign(sums: bytes, hash_name: bytes) -> bytes:
+    digest = _HASHES[hash_name](sums).digest()
+    return _MAGIC + b"".join(map(_string, (NAMESPACE, b"", hash_name, digest)))
+
+
+def _blob(raw: bytes) -> bytes:
+    return _string(_ED25519) + _string(raw)
+
+
+def _string(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+def _strings(data: bytes) -> list[bytes]:
+    """Return the strings that *data* holds.
+
+    Raises:
+        ValueError: it ends in the middle of one.
+    """
+    found: list[bytes] = []
+    while data:
+        size = int.from_bytes(data[:4], "big")
+        if len(data) < 4 + size:
+            raise ValueError("cut")
+        found.append(data[4 : 4 + size])
+        data = data[4 + size :]
+    return found

@@ -1,0 +1,230 @@
+"""A suite as it is published: one connector, its actions, the list of both, and their sums.
+
+    suite.toml  connector.wasm  manifest.toml  actions/NAME.md  SHA256SUMS  [SHA256SUMS.sig]
+
+A folder that it is made from may have `actions/NAME/action.md`, the connector under `connector/`, and
+`0.0.0-dev` and `sha256:bound-at-release` where packing puts the version and the connector's hash.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+from aileron_core.actions.catalog import MAX_FILE, read_plain
+from aileron_core.actions.model import UNBOUND_HASH
+from aileron_core.actions.names import is_semver
+from aileron_core.canonical import sha256_hex
+from aileron_core.connectors.store import (
+    MANIFEST_FILE,
+    MAX_MANIFEST,
+    MAX_MODULE,
+    MODULE_FILE,
+    identity_hash,
+)
+from aileron_core.errors import FileProblems, Problem
+from aileron_core.releases.archive import read_archive, write_archive
+
+LIST_FILE: Final = "suite.toml"
+SUMS_FILE: Final = "SHA256SUMS"
+SIGNATURE_FILE: Final = "SHA256SUMS.sig"
+PLAIN_SIGNATURE_FILE: Final = "signature.sig"
+UNBOUND_VERSION: Final = "0.0.0-dev"
+ARCHIVES: Final = (".tar.gz", ".tgz")
+"""How the name of an archive ends."""
+MAX_ARCHIVE: Final = 192 * 1024 * 1024
+_MAX_SMALL: Final = 1024 * 1024
+_LIMITS: Final = {
+    LIST_FILE: _MAX_SMALL,
+    MODULE_FILE: MAX_MODULE,
+    MANIFEST_FILE: MAX_MANIFEST,
+    SUMS_FILE: _MAX_SMALL,
+    SIGNATURE_FILE: 64 * 1024,
+    PLAIN_SIGNATURE_FILE: 64 * 1024,
+}
+_ACTION = re.compile(r"actions/([a-z0-9][a-z0-9._-]*)\.md")
+_LISTED = re.compile(r"actions/([a-z0-9][a-z0-9._-]*)")
+_FRONT_MATTER = re.compile(
+    rb"(?:\xef\xbb\xbf)?\+\+\+[ \t]*\r?\n.*?^\+\+\+", re.DOTALL | re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """The files of a suite by name, as they were read; nothing of them is checked."""
+
+    origin: str
+    """What problems call it: a folder or an archive."""
+    files: Mapping[str, bytes] = field(repr=False)
+    paths: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Where those lie that a folder has under another name."""
+
+    @property
+    def module(self) -> bytes:
+        return self.files[MODULE_FILE]
+
+    @property
+    def manifest(self) -> bytes:
+        return self.files[MANIFEST_FILE]
+
+    @property
+    def connector_hash(self) -> str:
+        return identity_hash(self.module, self.manifest)
+
+    @property
+    def actions(self) -> dict[str, bytes]:
+        """Their files by name in the archive, in order."""
+        return {name: data for name, data in sorted(self.files.items()) if _ACTION.fullmatch(name)}
+
+    @property
+    def sums(self) -> bytes:
+        """What `SHA256SUMS` has to say of the other files, as sha256sum prints it."""
+        counted = sorted(set(self.files) - {SUMS_FILE, SIGNATURE_FILE})
+        return "".join(f"{sha256_hex(self.files[name])}  {name}\n" for name in counted).encode()
+
+    def place(self, name: str) -> str:
+        """Return what problems call one of its files."""
+        return self.paths.get(name, f"{self.origin}/{name}")
+
+
+def read_suite(path: Path) -> Suite:
+    """Return the suite in *path*, an archive or a folder.
+
+    Raises:
+        FileProblems: it cannot be read; the archive is damaged, has other files than a suite, or other sums than it says.
+    """
+    if path.is_dir():
+        return _read_folder(path)
+    data = _read(path, MAX_ARCHIVE)
+    suite = Suite(origin=str(path), files=read_archive(data, str(path), _limit_of))
+    for name in (LIST_FILE, MODULE_FILE, MANIFEST_FILE, SUMS_FILE):
+        if name not in suite.files:
+            raise FileProblems([Problem(file=suite.origin, message=f"has no {name}")])
+    if PLAIN_SIGNATURE_FILE in suite.files or suite.files[SUMS_FILE] != suite.sums:
+        message = "does not list each file with its sum, in the order of their names"
+        raise FileProblems([Problem(file=suite.place(SUMS_FILE), message=message)])
+    return suite
+
+
+def read_connector(path: Path) -> Suite:
+    """Return the connector in the archive *path*: a suite's, or one that holds a connector alone.
+
+    The latter has `connector.wasm`, `manifest.toml` and `signature.sig`, whose key nothing here knows.
+
+    Raises:
+        FileProblems: as `read_suite`.
+    """
+    files = read_archive(_read(path, MAX_ARCHIVE), str(path), _limit_of)
+    if set(files) == {MODULE_FILE, MANIFEST_FILE, PLAIN_SIGNATURE_FILE}:
+        return Suite(origin=str(path), files=files)
+    return read_suite(path)
+
+
+def pack(suite: Suite, version: str) -> Suite:
+    """Return *suite* with *version* and the connector's hash in place of the placeholders, and its sums.
+
+    Raises:
+        FileProblems: *version* is none, or the files state another one.
+    """
+    if not is_semver(version):
+        message = f"{version!r} is no version like 1.4.0"
+        raise FileProblems([Problem(file=suite.origin, message=message)])
+    bound = _bound(suite, version)
+    return replace(bound, files={**bound.files, SUMS_FILE: bound.sums})
+
+
+def bound_for_check(suite: Suite) -> Suite:
+    """Return *suite* as it would be packed under the version that its manifest states."""
+    return _bound(suite, UNBOUND_VERSION)
+
+
+def archive_of(suite: Suite) -> bytes:
+    return write_archive(suite.files)
+
+
+def listed_actions(suite: Suite) -> tuple[str, ...]:
+    """Return the names of the actions that `suite.toml` lists.
+
+    It has `actions = ["actions/NAME", ...]`, or `[[actions]]` whose `fqn` ends in `/actions/NAME`,
+    beside `[suite]`.
+
+    Raises:
+        FileProblems: it is no TOML, or lists something else.
+    """
+    place = suite.place(LIST_FILE)
+    try:
+        document = tomllib.loads(suite.files[LIST_FILE].decode())
+    except ValueError as error:
+        raise FileProblems([Problem(file=place, message=f"cannot be read: {error}")]) from error
+    listed: Any = document.get("actions", [])
+    names: list[str] = []
+    for entry in cast("list[Any]", listed) if isinstance(listed, list) else [listed]:
+        text = cast("dict[str, Any]", entry).get("fqn") if isinstance(entry, dict) else entry
+        path = text if isinstance(text, str) else ""
+        if isinstance(entry, dict):
+            path = "actions/" + path.rpartition("/actions/")[2] if "/actions/" in path else ""
+        match = _LISTED.fullmatch(path)
+        if match is None or match[1] in names:
+            message = f"lists {entry!r}, which is no path of an action, or stands there twice"
+            raise FileProblems([Problem(file=place, key="actions", message=message)])
+        names.append(match[1])
+    return tuple(names)
+
+
+def _read(path: Path, limit: int) -> bytes:
+    try:
+        return read_plain(path, limit)
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror or error}"
+        raise FileProblems([Problem(file=str(path), message=reason)]) from error
+
+
+def _limit_of(name: str) -> int | None:
+    return MAX_FILE if _ACTION.fullmatch(name) else _LIMITS.get(name)
+
+
+def _read_folder(folder: Path) -> Suite:
+    inner = folder / "connector"
+    paths = {
+        name: (inner if (inner / name).exists() else folder) / name
+        for name in (MODULE_FILE, MANIFEST_FILE)
+    }
+    listed: set[str] | None = None
+    if (folder / LIST_FILE).exists():
+        paths[LIST_FILE] = folder / LIST_FILE
+        files = {LIST_FILE: _read(folder / LIST_FILE, _MAX_SMALL)}
+        listed = set(listed_actions(Suite(origin=str(folder), files=files)))
+    found = dict(_action_files(folder / "actions"))
+    paths |= {
+        f"actions/{name}.md": path for name, path in found.items() if not listed or name in listed
+    }
+    files = {name: _read(path, _limit_of(name) or MAX_FILE) for name, path in paths.items()}
+    if listed is None:
+        lines = "".join(f'  "actions/{name}",\n' for name in found)
+        files[LIST_FILE] = f"actions = [\n{lines}]\n".encode()
+    return Suite(
+        origin=str(folder), files=files, paths={name: str(path) for name, path in paths.items()}
+    )
+
+
+def _action_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    for path in sorted([*folder.glob("*.md"), *folder.glob("*/action.md")]):
+        name = path.parent.name if path.name == "action.md" else path.stem
+        if path.name != "README.md":
+            yield name, path
+
+
+def _bound(suite: Suite, version: str) -> Suite:
+    def versioned(data: bytes) -> bytes:
+        return data.replace(UNBOUND_VERSION.encode(), version.encode())
+
+    files = dict(suite.files)
+    files[MANIFEST_FILE] = versioned(suite.manifest)
+    hash_ = identity_hash(suite.module, files[MANIFEST_FILE]).encode()
+    for name, data in suite.actions.items():
+        match = _FRONT_MATTER.match(data)
+        head = versioned(match[0]).replace(UNBOUND_HASH.encode(), hash_) if match else b""
+        files[name] = head + data[len(match[0]) if match else 0 :]
+    return replace(suite, files=files)

@@ -1,0 +1,149 @@
+"""`aileron suite check|pack|sign|verify`: a connector and its actions, as their publisher releases them."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from aileron_core.actions.catalog import read_plain
+from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.errors import FileProblems, Problem
+from aileron_core.releases.rules import suite_problems
+from aileron_core.releases.signing import (
+    publisher_of,
+    read_private_key,
+    sign_sums,
+    verify_sums,
+)
+from aileron_core.releases.suite import (
+    SIGNATURE_FILE,
+    SUMS_FILE,
+    Suite,
+    archive_of,
+    bound_for_check,
+    pack,
+    read_suite,
+)
+from aileron_core.text import escape
+from aileron_tui.cli.output import EXIT, CliError, CommandContext
+
+_MAX_KEY = 64 * 1024
+
+
+def check_suite(context: CommandContext, path: str) -> int:
+    """Print everything that keeps the suite in *path* from being published; return 1 if anything does."""
+    suite = bound_for_check(read_suite(Path(path)))
+    problems = suite_problems(suite)
+    failed = _errors(problems)
+    context.show(
+        {**_body(suite), "ok": not failed, "problems": [each.to_json() for each in problems]}
+    )
+    _say_problems(context, problems)
+    if not failed:
+        _say_suite(context, "✓", suite)
+    return EXIT.FAILED if failed else EXIT.DONE
+
+
+def pack_suite(context: CommandContext, path: str, version: str, output: str) -> int:
+    """Write the archive of the suite in *path*; what breaks a rule is not packed."""
+    suite = pack(read_suite(Path(path)), version)
+    _require(suite)
+    _write(Path(output), archive_of(suite))
+    context.show({**_body(suite), "file": output})
+    _say_suite(context, f"packed {escape(output)}:", suite)
+    context.say(f"Sign it with `aileron suite sign {escape(output)} --key FILE`.")
+    return EXIT.DONE
+
+
+def sign_suite(context: CommandContext, path: str, key: str, signature: str) -> int:
+    """Put a signature of its sums into the archive *path*; what breaks a rule is not signed."""
+    if bool(key) == bool(signature):
+        raise CliError(
+            EXIT.USAGE, "Give either --key FILE, or --signature FILE that ssh-keygen made."
+        )
+    suite = read_suite(Path(path))
+    _require(suite)
+    sums = suite.files[SUMS_FILE]
+    given = _read(Path(key or signature))
+    signed = sign_sums(sums, read_private_key(given, key)) if key else given
+    publisher = verify_sums(sums, signed, signature or path)
+    _write(Path(path), archive_of(replace(suite, files={**suite.files, SIGNATURE_FILE: signed})))
+    context.show({**_body(suite), "file": path, "key": publisher.fingerprint})
+    context.say(f"signed {escape(path)} with {publisher.fingerprint}")
+    return EXIT.DONE
+
+
+def verify_suite(context: CommandContext, path: str, key: str) -> int:
+    """Print whose signature the archive *path* has; return 1 if it has none, a wrong one, or another key's than *key*."""
+    suite = read_suite(Path(path))
+    publisher = publisher_of(suite)
+    if publisher is None:
+        raise FileProblems([Problem(file=path, message="is not signed")])
+    if key and key != publisher.fingerprint:
+        message = f"is signed with {publisher.fingerprint}, not with {key}"
+        raise FileProblems([Problem(file=path, message=message, class_="signature_failure")])
+    context.show({**_body(suite), "key": publisher.fingerprint})
+    _say_suite(context, "✓", suite)
+    context.say(f"    signed with {publisher.fingerprint}")
+    if not key:
+        context.say("    Compare it with the one that its publisher shows, or give it with --key.")
+    return EXIT.DONE
+
+
+def _require(suite: Suite) -> None:
+    if errors := _errors(suite_problems(suite)):
+        raise FileProblems(errors)
+
+
+def _errors(problems: tuple[Problem, ...]) -> list[Problem]:
+    return [each for each in problems if each.severity == "error"]
+
+
+def _body(suite: Suite) -> dict[str, Any]:
+    try:
+        manifest = parse_manifest(suite.manifest, suite.place("manifest.toml"))
+    except FileProblems:  # as the problems say
+        return {"name": None, "version": None, "hash": None, "hosts": [], "actions": []}
+    return {
+        "name": manifest.name,
+        "version": manifest.version,
+        "hash": suite.connector_hash,
+        "hosts": list(manifest.hosts),
+        "actions": [Path(name).stem for name in suite.actions],
+    }
+
+
+def _say_suite(context: CommandContext, mark: str, suite: Suite) -> None:
+    body = _body(suite)
+    actions = body["actions"]
+    noun = "action" if len(actions) == 1 else "actions"
+    context.say(f"{mark} {escape(body['name'])}@{body['version']} with {len(actions)} {noun}")
+    context.say(f"    {body['hash']}")
+    context.say(f"    reaches {escape(', '.join(body['hosts']) or 'no host')}")
+
+
+def _say_problems(context: CommandContext, problems: tuple[Problem, ...]) -> None:
+    for each in problems:
+        failed = each.severity == "error"
+        mark = "✗" if failed else "!"
+        context.say(f"{mark} {escape(str(each))}", fg="red" if failed else "yellow")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_plain(path, _MAX_KEY)
+    except OSError as error:
+        message = f"cannot be read: {error.strerror or error}"
+        raise FileProblems([Problem(file=str(path), message=message)]) from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write *data* in one step: what was there stays until all of it is on disk."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError as error:
+        raise CliError(EXIT.FAILED, f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,36 @@
+"""A suite as its repository has it."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from aileron_core.connectors.store import MANIFEST_FILE
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+ACTIONS = ("get-draft", "list-drafts", "send-draft")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The example's suite as its repository would have it, with placeholders."""
+    suite = tmp_path / "suite"
+    (suite / "connector").mkdir(parents=True)
+    for name in ("connector.wasm", MANIFEST_FILE):
+        shutil.copy(EXAMPLES / "connectors/mail-drafts" / name, suite / "connector" / name)
+    rewrite(suite / "connector" / MANIFEST_FILE, 'version = "0.1.0"', 'version = "0.0.0-dev"')
+    for name in ACTIONS:
+        target = suite / "actions" / name / "action.md"
+        target.parent.mkdir(parents=True)
+        text = (EXAMPLES / "actions" / f"{name}.md").read_text().replace("0.1.0", "0.0.0-dev")
+        target.write_text(re.sub(r"sha256:[0-9a-f]{64}", "sha256:bound-at-release", text))
+    listed = ", ".join(f'"actions/{name}"' for name in ACTIONS)
+    (suite / "suite.toml").write_text(f'name = "mail-drafts"\nactions = [{listed}]\n')
+    return suite
+
+
+def rewrite(file: Path, before: str, after: str) -> None:
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after))

@@ -1,0 +1,127 @@
+"""From a publisher's folder to a home: check, pack, sign, verify, and what `action add` takes of an archive."""
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
+from aileron_core.releases.archive import write_archive
+from aileron_core.releases.suite import SUMS_FILE, archive_of, pack, read_suite
+from tests.core.releases.conftest import rewrite
+from tests.support.server_harness import aileron, aileron_json
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def archive(folder: Path) -> Path:
+    """The suite, packed."""
+    packed = folder.parent / "suite.tar.gz"
+    packed.write_bytes(archive_of(pack(read_suite(folder), "1.4.0")))
+    return packed
+
+
+def keygen(folder: Path, *words: str) -> None:
+    subprocess.run(("ssh-keygen", "-q", *words), cwd=folder, check=True, capture_output=True)
+
+
+def installed(home: Path) -> tuple[int, list[str]]:
+    connectors = aileron_json("connector", "list", home=home)["items"]
+    return len(connectors), [
+        each["name"] for each in aileron_json("action", "list", home=home)["items"]
+    ]
+
+
+@pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs OpenSSH")
+def test_a_signed_suite_reaches_a_home(archive: Path, home: Path, tmp_path: Path) -> None:
+    """Signed by a key file or by ssh-keygen; nothing is accepted; another key's name is refused."""
+    keygen(tmp_path, "-t", "ed25519", "-N", "", "-f", "key")
+    by_us = aileron_json("suite", "sign", str(archive), "--key", str(tmp_path / "key"), home=home)
+    ours = archive.read_bytes()
+    (tmp_path / SUMS_FILE).write_bytes(read_suite(archive).files[SUMS_FILE])
+    keygen(tmp_path, "-Y", "sign", "-n", "aileron-suite", "-f", "key", SUMS_FILE)
+    signature = str(tmp_path / f"{SUMS_FILE}.sig")
+    aileron_json("suite", "sign", str(archive), "--signature", signature, home=home)
+    assert archive.read_bytes() == ours
+    verified = aileron_json("suite", "verify", str(archive), "--key", by_us["key"], home=home)
+    assert verified["actions"] == ["get-draft", "list-drafts", "send-draft"]
+    other = aileron("suite", "verify", str(archive), "--key", "SHA256:other", home=home, code=1)
+    assert "not with SHA256:other" in other.stderr
+    body = aileron_json("action", "add", str(archive), home=home)
+    (connector,) = body["connectors"]
+    assert (connector["version"], connector["key"]) == ("1.4.0", by_us["key"])
+    items = aileron_json("action", "list", home=home)["items"]
+    assert [each["state"] for each in items] == ["held_back"] * 3
+
+
+@pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs OpenSSH")
+def test_what_was_changed_after_it_was_signed_is_not_added(
+    archive: Path, home: Path, tmp_path: Path
+) -> None:
+    """Though its sums were made anew; and nothing of it is installed."""
+    keygen(tmp_path, "-t", "ed25519", "-N", "", "-f", "key")
+    aileron_json("suite", "sign", str(archive), "--key", str(tmp_path / "key"), home=home)
+    signed = read_suite(archive)
+    send = signed.files["actions/send-draft.md"].replace(b"required = true", b"required = false")
+    changed = replace(signed, files={**signed.files, "actions/send-draft.md": send})
+    archive.write_bytes(
+        archive_of(replace(changed, files={**changed.files, SUMS_FILE: changed.sums}))
+    )
+    for words in (("suite", "verify"), ("action", "add"), ("connector", "install")):
+        done = aileron(*words, str(archive), home=home, code=1)
+        assert "were changed after they were signed" in done.stderr
+    assert installed(home) == (0, [])
+
+
+def test_a_rule_that_is_broken_is_neither_packed_nor_signed(
+    folder: Path, archive: Path, home: Path
+) -> None:
+    good = read_suite(archive)
+    send = good.files["actions/send-draft.md"].replace(b"draft_id}", b"draft}")
+    bad = replace(good, files={**good.files, "actions/send-draft.md": send})
+    archive.write_bytes(archive_of(replace(bad, files={**bad.files, SUMS_FILE: bad.sums})))
+    before = archive.read_bytes()
+    rewrite(folder / "actions/send-draft/action.md", "draft_id}", "draft}")
+    for words in (
+        ("check", str(folder)),
+        ("pack", str(folder), "--version", "1.4.0", "--output", str(archive)),
+        ("sign", str(archive), "--key", str(archive)),
+    ):
+        done = aileron("suite", *words, home=home, code=1)
+        assert "send-draft" in done.stdout + done.stderr
+    assert archive.read_bytes() == before
+
+
+def test_a_bad_action_file_blocks_itself_and_a_bad_connector_all(archive: Path, home: Path) -> None:
+    good = read_suite(archive)
+
+    def add(**changed: bytes) -> None:
+        suite = replace(good, files={**good.files, **changed})
+        archive.write_bytes(
+            archive_of(replace(suite, files={**suite.files, SUMS_FILE: suite.sums}))
+        )
+        aileron("action", "add", str(archive), home=home, code=1)
+
+    add(**{MANIFEST_FILE: good.manifest.replace(b"[connector]", b"[connectors]")})
+    assert installed(home) == (0, [])
+    add(**{"actions/list-drafts.md": b"+++\nname = 1\n+++\n"})
+    assert installed(home) == (1, ["get-draft", "send-draft"])
+
+
+def test_a_connector_is_installed_from_either_archive(archive: Path, home: Path) -> None:
+    """A suite's, or one that holds a connector alone, as other publishers make it."""
+    suite = read_suite(archive)
+    aileron("connector", "install", str(archive), home=home)
+    parts = {MODULE_FILE: suite.module, MANIFEST_FILE: suite.manifest, "signature.sig": b"0" * 64}
+    alone = archive.with_name("aileron.tar.gz")
+    alone.write_bytes(write_archive(parts))
+    found = aileron_json("connector", "install", str(alone), home=home)
+    assert (found["hash"], installed(home)) == (suite.connector_hash, (1, []))
+    alone.write_bytes(write_archive({**parts, "actions/more.md": b""}))
+    aileron("connector", "install", str(alone), home=home, code=1)

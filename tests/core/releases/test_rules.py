@@ -1,0 +1,160 @@
+"""A suite that breaks a rule is neither packed nor signed, whether it lies in a folder or in an archive."""
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.connectors.store import MANIFEST_FILE
+from aileron_core.errors import FileProblems
+from aileron_core.releases.rules import file_problems, suite_problems
+from aileron_core.releases.suite import (
+    SUMS_FILE,
+    Suite,
+    archive_of,
+    bound_for_check,
+    pack,
+    read_suite,
+)
+from tests.core.releases.conftest import rewrite
+
+
+def without_ops(suite: Path) -> None:
+    """Let the manifest not say which ops there are: they are tried then."""
+    file = suite / "connector" / MANIFEST_FILE
+    file.write_text(file.read_text().partition("# What agents read of an op")[0])
+
+
+def said(suite: Suite) -> str:
+    return "\n".join(str(each) for each in suite_problems(suite) if each.severity == "error")
+
+
+def said_of_files(suite: Suite) -> str:
+    """Without compiling the module."""
+    try:
+        manifest = parse_manifest(suite.manifest, suite.place(MANIFEST_FILE))
+    except FileProblems as error:
+        return str(error)
+    return "\n".join(str(each) for each in file_problems(suite, manifest))
+
+
+def test_a_good_suite_is_packed_to_the_same_bytes_everywhere(folder: Path, tmp_path: Path) -> None:
+    """Bound to its version and hash, whatever the order, times and modes of its files are."""
+    assert said(bound_for_check(read_suite(folder))) == ""
+    packed = pack(read_suite(folder), "1.4.0")
+    (tmp_path / "a.tar.gz").write_bytes(archive_of(packed))
+    again = read_suite(tmp_path / "a.tar.gz")
+    assert (said(again), again.files) == ("", packed.files)
+    send = again.files["actions/send-draft.md"].decode()
+    assert again.connector_hash in send
+    assert send.count("1.4.0") == 3
+    assert "0.0.0-dev" not in send + again.manifest.decode()
+    shutil.copytree(folder, tmp_path / "other", copy_function=shutil.copyfile)
+    (tmp_path / "other/actions/get-draft/action.md").chmod(0o444)
+    assert archive_of(pack(read_suite(tmp_path / "other"), "1.4.0")) == archive_of(packed)
+
+
+def test_ops_that_the_manifest_does_not_name_are_tried(folder: Path) -> None:
+    """An op counts as there unless the connector answers as to one that nobody has."""
+    without_ops(folder)
+    assert said(bound_for_check(read_suite(folder))) == ""
+    _preview_op_missing(folder)
+    assert "asks get_everything, which is no op" in said(bound_for_check(read_suite(folder)))
+
+
+def _action(name: str, before: str, after: str) -> Callable[[Path], None]:
+    return lambda suite: rewrite(suite / "actions" / name / "action.md", before, after)
+
+
+def _preview_op_missing(suite: Path) -> None:
+    rewrite(suite / "actions/send-draft/action.md", 'op = "get_draft"', 'op = "get_everything"')
+    rewrite(suite / "actions/get-draft/action.md", '"get_draft"', '"get_everything"')
+
+
+BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
+    "preview's op is missing": (_preview_op_missing, "asks get_everything, which is no op"),
+    "preview's op may change": (
+        _action("get-draft", "idempotent = true", "idempotent = false"),
+        "must be declared idempotent = true",
+    ),
+    "preview's op is gated": (
+        _action("get-draft", "+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#"),
+        "is an op of the gated action get-draft",
+    ),
+    "preview's argument": (
+        _action("send-draft", "${args.draft_id}", "${args.draft}"),
+        "draft",
+    ),
+    "multiline of no field": (
+        _action("send-draft", 'multiline = ["Body"]', 'multiline = ["Text"]'),
+        "multiline",
+    ),
+    "no field is shown": (_action("send-draft", "[approval.preview.render]", "[x.y]"), "render"),
+    "capability": (
+        _action("send-draft", 'capabilities = ["send_draft"]', 'capabilities = ["send"]'),
+        "runs send_draft, which is not among the capabilities",
+    ),
+    "op": (
+        _action("list-drafts", '"list_drafts"', '"list_all"'),
+        "runs list_all, which is no op of the connector",
+    ),
+    "name": (_action("send-draft", 'name = "send-draft"', 'name = "send"'), "name: is send, in a file"),
+    "version": (
+        _action("send-draft", '\nversion = "0.0.0-dev"\nsource', '\nversion = "0.0.1"\nsource'),
+        "version: is 0.0.1",
+    ),
+    "source": (_action("send-draft", "local://aileron/mail-drafts/", "local://other/x/"), "source: "),
+    "hash": (
+        _action("send-draft", "sha256:bound-at-release", "sha256:" + "0" * 64),
+        "hash: is sha256:000",
+    ),
+    "list": (
+        lambda suite: rewrite(suite / "suite.toml", '"actions/get-draft", ', '"actions/gone", '),
+        "lists gone, which is not there",
+    ),
+    "manifest": (
+        lambda suite: rewrite(suite / "connector" / MANIFEST_FILE, "[connector]", "[connectors]"),
+        MANIFEST_FILE,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_each_rule_is_checked_in_both_layouts(folder: Path, tmp_path: Path, rule: str) -> None:
+    """The sentence says the same, and names the file as it lies there."""
+    damage, sentence = BROKEN[rule]
+    damage(folder)
+    assert sentence in said_of_files(bound_for_check(read_suite(folder)))
+    (tmp_path / "a.tar.gz").write_bytes(archive_of(pack(read_suite(folder), "1.4.0")))
+    found = said_of_files(read_suite(tmp_path / "a.tar.gz"))
+    assert sentence in found
+    assert f"{tmp_path}/a.tar.gz/" in found
+
+
+def test_an_archive_says_what_it_holds(folder: Path, tmp_path: Path) -> None:
+    """A file that its sums do not list, or list otherwise, is no part of it."""
+    packed = pack(read_suite(folder), "1.4.0")
+    for files in (
+        {**packed.files, "actions/more.md": b"+++\n+++\n"},
+        {**packed.files, "suite.toml": b"actions = []\n"},
+        {name: data for name, data in packed.files.items() if name != SUMS_FILE},
+        {name: data for name, data in packed.files.items() if name != MANIFEST_FILE},
+    ):
+        (tmp_path / "a.tar.gz").write_bytes(archive_of(replace(packed, files=files)))
+        with pytest.raises(FileProblems, match=r"has no|does not list"):
+            read_suite(tmp_path / "a.tar.gz")
+
+
+def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path) -> None:
+    (folder / "suite.toml").unlink()
+    os.mkfifo(folder / "suite.toml")
+    with pytest.raises(FileProblems, match="is not a regular file"):
+        read_suite(folder)
+    (folder / "suite.toml").unlink()
+    (folder / "suite.toml").symlink_to("/dev/zero")
+    with pytest.raises(FileProblems, match="is not a regular file"):
+        read_suite(folder)

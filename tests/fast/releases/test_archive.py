@@ -1,0 +1,177 @@
+"""An archive is plain files of known names, read in memory; anything else in it is refused by name."""
+
+import gzip
+import io
+import random
+import tarfile
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from aileron_core.errors import FileProblems
+from aileron_core.releases.archive import read_archive, write_archive
+
+GOOD = {"SHA256SUMS": b"sums\n", "actions/send.md": b"+++\n+++\n", "suite.toml": b"actions = []\n"}
+
+
+def limit_of(name: str) -> int | None:
+    return 1000 if name in GOOD else None
+
+
+def member(name: str, data: bytes = b"", **changes: object) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    for key, value in changes.items():
+        setattr(info, key, value)
+    return info.tobuf(tarfile.USTAR_FORMAT) + data + b"\0" * (-len(data) % 512)
+
+
+def extended(record: bytes, kind: bytes = b"x") -> bytes:
+    return member("pax", b"%d%s" % (len(record) + 2, record), type=kind)
+
+
+def sized(field: bytes) -> bytes:
+    """A header whose size is *field*, with the checksum that fits."""
+    header = bytearray(member("suite.toml"))
+    header[124:136] = field
+    header[148:156] = b"%06o\0 " % (sum(header[:148]) + 256 + sum(header[156:512]))
+    return bytes(header)
+
+
+END = b"\0" * 1024
+SEND = member("actions/send.md", b"x")
+REFUSED: dict[str, tuple[bytes, str]] = {
+    "hard link": (member("suite.toml", type=tarfile.LNKTYPE, linkname="x"), "suite.toml is a hard"),
+    "link": (
+        member("suite.toml", type=tarfile.SYMTYPE, linkname="/etc"),
+        "suite.toml is a symbolic",
+    ),
+    "device": (member("suite.toml", type=tarfile.CHRTYPE), "suite.toml is a device"),
+    "block device": (member("suite.toml", type=tarfile.BLKTYPE), "suite.toml is a device"),
+    "pipe": (member("suite.toml", type=tarfile.FIFOTYPE), "suite.toml is a named pipe"),
+    "sparse": (member("suite.toml", type=tarfile.GNUTYPE_SPARSE), "suite.toml is a sparse"),
+    "unknown kind": (member("suite.toml", type=b"Z"), "suite.toml is no plain file"),
+    "folder with content": (member("actions", b"x", type=tarfile.DIRTYPE), "folder with content"),
+    "absolute": (member("/suite.toml"), "/suite.toml has a name"),
+    "rising": (member("actions/../suite.toml"), "has a name"),
+    "above": (member("../suite.toml"), "has a name"),
+    "folder above": (member("..", type=tarfile.DIRTYPE), "has a name"),
+    "nested": (member("one/suite.toml"), "one/suite.toml is not a file of a release"),
+    "unknown name": (member("evil.sh"), "evil.sh is not a file of a release"),
+    "control": (member("suite\x1b.toml"), "has a name"),
+    "blank": (member("suite .toml"), "has a name"),
+    "not ASCII": (member("su\u0456te.toml"), "is not a file of a release"),
+    "case": (member("suite.toml") + member("Suite.toml"), "Suite.toml is not a file"),
+    "double": (SEND + SEND, "actions/send.md is there twice"),
+    "double with dot": (SEND + member("./actions/send.md"), "is there twice"),
+    "too large": (member("suite.toml", b"x" * 1001), "suite.toml is larger than 1000"),
+    "path by header": (extended(b" path=evil\n") + SEND, "changes the path"),
+    "size by header": (extended(b" size=9999999\n") + SEND, "changes the size"),
+    "size for all": (extended(b" size=9999999\n", b"g") + SEND, "changes the size"),
+    "link by header": (extended(b" linkpath=/etc\n") + SEND, "changes the linkpath"),
+    "sparse by header": (extended(b" GNU.sparse.major=1\n") + SEND, "changes the GNU.sparse"),
+    "odd header": (member("pax", b"nonsense", type=b"x") + SEND, "cannot be read"),
+    "endless record": (member("pax", b"99999 mtime=1\n", type=b"x") + SEND, "cannot be read"),
+    "record of no length": (member("pax", b"0 mtime=1\n", type=b"x") + SEND, "cannot be read"),
+    "long name": (member("././@LongLink", b"n" * 200, type=b"L") + SEND, "is a long name"),
+    "long link": (member("././@LongLink", b"n" * 200, type=b"K") + SEND, "is a long link"),
+    "long header": (member("pax", size=10 * 2**30 // 2, type=b"x"), "extended header of 53687"),
+    "negative size": (sized(b"\xff" * 12), "states no size"),
+    "size in binary": (sized(b"\x80" + b"\0" * 10 + b"\1"), "states no size"),
+    "size with sign": (sized(b"-0000000001\0"), "states no size"),
+    "size of nothing": (sized(b"\0" * 12), "states no size"),
+    "wrong checksum": (bytes([SEND[0] ^ 1]) + SEND[1:], "has no header"),
+    "something after the end": (SEND + END + b"evil", "something after its end"),
+    "no end": (SEND, "ends in the middle"),
+    "half a member": (SEND[:700], "ends in the middle"),
+    "no tar": (b"hello" * 200, "has no header"),
+    "nothing": (b"", "ends in the middle"),
+}
+"""By name: what is inside gzip (an end is added to what states one file or more), and what is said of it."""
+ENDLESS = {"no end", "half a member", "something after the end", "nothing", "no tar"}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_plain_file_of_a_known_name_is_refused(name: str) -> None:
+    """Nothing of the archive is returned, and the sentence names what it is about."""
+    inside, said = REFUSED[name]
+    packed = gzip.compress(inside + (b"" if name in ENDLESS else END))
+    with pytest.raises(FileProblems, match=said):
+        read_archive(packed, "a.tar.gz", limit_of)
+
+
+PACKED = write_archive(GOOD)
+DAMAGED: dict[str, tuple[bytes, str]] = {
+    "a web page": (b"<!DOCTYPE html><p>404</p>", "is not a gzip archive"),
+    "an empty file": (b"", "is not a gzip archive"),
+    "half a file": (PACKED[: len(PACKED) // 2], "ends in the middle"),
+    "without its checksum": (PACKED[:-8], "ends in the middle"),
+    "a flipped byte": (
+        PACKED[:40] + bytes([PACKED[40] ^ 4]) + PACKED[41:],
+        "its member|is damaged",
+    ),
+    "another checksum": (PACKED[:-8] + b"\1" * 4 + PACKED[-4:], "is damaged"),
+    "two archives": (PACKED + PACKED, "something after its end"),
+    "10 GB of zeros": (gzip.compress(b"\0" * 2**20) * 10_000, "something after its end"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_what_is_damaged_is_refused(name: str) -> None:
+    data, said = DAMAGED[name]
+    with pytest.raises(FileProblems, match=said):
+        read_archive(data, "a.tar.gz", limit_of)
+
+
+def test_a_member_that_unfolds_without_end_costs_no_memory() -> None:
+    """192 MiB are the most that a whole archive has; what states more is not unfolded first."""
+    inside = member("suite.toml", size=5 * 2**30) + b"\0" * 2**26
+    packed = gzip.compress(inside, 1)
+    tracemalloc.start()
+    with pytest.raises(FileProblems, match="more than 192 MiB"):
+        read_archive(packed, "a.tar.gz", lambda _name: 2**40)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**20
+
+
+def _pax(files: dict[str, bytes]) -> bytes:
+    """As `tar` of the standard library and others pack a folder: times, owners, folders, `./`."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
+        for name in (".", "./actions"):
+            folder = tarfile.TarInfo(name)
+            folder.type = tarfile.DIRTYPE
+            archive.addfile(folder)
+        for name, data in files.items():
+            info = tarfile.TarInfo(f"./{name}")
+            info.size, info.mtime, info.uid, info.uname, info.mode = (
+                len(data),
+                1.5,
+                501,
+                "me",
+                0o4777,
+            )
+            archive.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("pack", [write_archive, _pax])
+def test_an_archive_reads_as_it_was_packed(pack: Callable[[dict[str, bytes]], bytes]) -> None:
+    assert read_archive(pack(GOOD), "a.tar.gz", limit_of) == GOOD
+
+
+def test_changed_archives_are_read_whole_or_refused() -> None:
+    """Nothing else comes of 3,000 of them: no other error, no name that is not known."""
+    chance = random.Random(7)
+    inside = gzip.decompress(PACKED)
+    for _ in range(3000):
+        changed = bytearray(inside)
+        for _ in range(chance.choice((1, 1, 2, 8))):
+            changed[chance.randrange(len(changed))] = chance.randrange(256)
+        try:
+            found = read_archive(gzip.compress(bytes(changed), 1), "a.tar.gz", limit_of)
+        except FileProblems:
+            continue
+        assert found.keys() <= GOOD.keys()

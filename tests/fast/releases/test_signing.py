@@ -1,0 +1,133 @@
+"""Signatures of a suite's sums are SSH's: ours and ssh-keygen's are taken for each other."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from aileron_core.errors import FileProblems
+from aileron_core.releases.signing import (
+    PublisherKey,
+    read_private_key,
+    read_public_key,
+    sign_sums,
+    verify_sums,
+)
+
+SUMS = b"0" * 64 + b"  suite.toml\n"
+KEY = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
+PUBLIC = PublisherKey(KEY.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+needs_ssh = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs OpenSSH")
+
+
+def private(key: Ed25519PrivateKey | rsa.RSAPrivateKey, kind: PrivateFormat) -> bytes:
+    return key.private_bytes(Encoding.PEM, kind, NoEncryption())
+
+
+@needs_ssh
+@pytest.mark.parametrize("kind", [PrivateFormat.OpenSSH, PrivateFormat.PKCS8])
+def test_ssh_keygen_makes_and_takes_the_same_bytes(tmp_path: Path, kind: PrivateFormat) -> None:
+    """With a key in either format; the fingerprint is the one that it prints."""
+    (tmp_path / "key").write_bytes(private(KEY, PrivateFormat.OpenSSH))
+    (tmp_path / "key").chmod(0o600)
+    (tmp_path / "SHA256SUMS").write_bytes(SUMS)
+    sign = ("ssh-keygen", "-q", "-Y", "sign", "-n", "aileron-suite", "-f", "key", "SHA256SUMS")
+    subprocess.run(sign, cwd=tmp_path, check=True, capture_output=True)
+    theirs = (tmp_path / "SHA256SUMS.sig").read_bytes()
+    assert theirs == sign_sums(SUMS, read_private_key(private(KEY, kind), "key"))
+    shown = subprocess.run(
+        ("ssh-keygen", "-lf", "key"), cwd=tmp_path, check=True, capture_output=True
+    )
+    assert verify_sums(SUMS, theirs, "s").fingerprint in shown.stdout.decode()
+
+
+def test_a_signature_counts_for_its_sums_and_purpose_alone() -> None:
+    signature = sign_sums(SUMS, KEY)
+    assert verify_sums(SUMS, signature, "s") == PUBLIC
+    with pytest.raises(FileProblems, match="were changed after they were signed"):
+        verify_sums(SUMS + b" ", signature, "s")
+
+
+@needs_ssh
+@pytest.mark.parametrize(
+    ("kind", "namespace", "said"),
+    [
+        ("ed25519", "file", "for another purpose"),
+        ("rsa", "aileron-suite", "a key of the kind ssh-rsa"),
+    ],
+)
+def test_other_signatures_of_ssh_keygen_are_refused(
+    tmp_path: Path, kind: str, namespace: str, said: str
+) -> None:
+    (tmp_path / "SHA256SUMS").write_bytes(SUMS)
+    make = ("ssh-keygen", "-q", "-t", kind, "-N", "", "-f", "key")
+    sign = ("ssh-keygen", "-q", "-Y", "sign", "-n", namespace, "-f", "key", "SHA256SUMS")
+    for command in (make, sign):
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    with pytest.raises(FileProblems, match=said):
+        verify_sums(SUMS, (tmp_path / "SHA256SUMS.sig").read_bytes(), "s")
+
+
+def test_no_changed_signature_is_taken() -> None:
+    """Of each byte of it: what still counts is read as the same key's, as where only a line is broken elsewhere."""
+    signature = sign_sums(SUMS, KEY)
+    for at in range(len(signature)):
+        changed = signature[:at] + bytes([signature[at] ^ 1]) + signature[at + 1 :]
+        try:
+            key = verify_sums(SUMS, changed, "s")
+        except FileProblems:
+            continue
+        assert key == PUBLIC
+
+
+RSA = rsa.generate_private_key(65537, 2048)
+OPENSSH = (Encoding.OpenSSH, PublicFormat.OpenSSH)
+ENCRYPTED = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"pass"))
+BAD_KEYS: dict[str, tuple[bytes, str]] = {
+    "RSA": (private(RSA, PrivateFormat.PKCS8), "is an RSA key"),
+    "RSA of OpenSSH": (private(RSA, PrivateFormat.OpenSSH), "is an RSA key"),
+    "with a passphrase": (ENCRYPTED, "without a passphrase"),
+    "no key": (b"hello", "is no ed25519 key"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_KEYS)
+def test_another_private_key_is_refused_by_its_kind(name: str) -> None:
+    data, said = BAD_KEYS[name]
+    with pytest.raises(FileProblems, match=said):
+        read_private_key(data, "key")
+
+
+BAD_PUBLIC_KEYS: dict[str, tuple[bytes, str]] = {
+    "RSA": (RSA.public_key().public_bytes(*OPENSSH), "is an RSA key"),
+    "ECDSA": (ec.generate_private_key(ec.SECP256R1()).public_key().public_bytes(*OPENSSH), "is an ECDSA key"),
+    "of a security key": (b"sk-ssh-ed25519@openssh.com AAAA me\n", "kind sk-ssh-ed25519@openssh.com"),
+    "no key": (b"hello", "is no public key"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_PUBLIC_KEYS)
+def test_another_public_key_is_refused_by_its_kind(name: str) -> None:
+    data, said = BAD_PUBLIC_KEYS[name]
+    with pytest.raises(FileProblems, match=said):
+        read_public_key(data, "key")
+
+
+def test_a_public_key_reads_the_same_from_both_formats() -> None:
+    public = KEY.public_key()
+    pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    assert (
+        read_public_key(pem, "key")
+        == read_public_key(public.public_bytes(*OPENSSH), "key")
+        == PUBLIC
+    )
