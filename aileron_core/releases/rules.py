@@ -28,7 +28,7 @@ def suite_problems(suite: Suite) -> tuple[Problem, ...]:
 
     Blocks while its module is compiled and its previews' ops are tried, in the sandbox and without a host.
     """
-    with unpacked_connector(suite) as folder:
+    with _unpacked_connector(suite) as folder:
         checked = check_connector(folder)
         problems = [
             replace(each, file=suite.place(Path(each.file).name)) for each in checked.problems
@@ -42,7 +42,7 @@ def suite_problems(suite: Suite) -> tuple[Problem, ...]:
 
 
 @contextmanager
-def unpacked_connector(suite: Suite) -> Generator[Path]:
+def _unpacked_connector(suite: Suite) -> Generator[Path]:
     """Give a folder with the connector of *suite*, for as long as it is looked at."""
     with tempfile.TemporaryDirectory(prefix="aileron-suite-") as folder:
         for name in (MODULE_FILE, MANIFEST_FILE):
@@ -52,7 +52,8 @@ def unpacked_connector(suite: Suite) -> Generator[Path]:
 
 def file_problems(suite: Suite, manifest: Manifest | None) -> Iterator[Problem]:
     """Yield what is wrong with the actions of *suite* and its list, as far as files say it."""
-    yield from _list_problems(suite)
+    if LIST_FILE in suite.files:  # a connector alone has none
+        yield from _list_problems(suite)
     scans = _scans(suite)
     accepted = {each.file: each.sha256 for each in scans.values()}
     for entry in Catalog(CatalogScan(files=tuple(scans.values())), accepted).entries:

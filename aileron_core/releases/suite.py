@@ -32,8 +32,6 @@ SUMS_FILE: Final = "SHA256SUMS"
 SIGNATURE_FILE: Final = "SHA256SUMS.sig"
 PLAIN_SIGNATURE_FILE: Final = "signature.sig"
 UNBOUND_VERSION: Final = "0.0.0-dev"
-ARCHIVES: Final = (".tar.gz", ".tgz")
-"""How the name of an archive ends."""
 MAX_ARCHIVE: Final = 192 * 1024 * 1024
 _MAX_SMALL: Final = 1024 * 1024
 _LIMITS: Final = {
@@ -43,7 +41,10 @@ _LIMITS: Final = {
     SUMS_FILE: _MAX_SMALL,
     SIGNATURE_FILE: 64 * 1024,
     PLAIN_SIGNATURE_FILE: 64 * 1024,
+    "action.md": MAX_FILE,
 }
+_ALONE: Final = frozenset({PLAIN_SIGNATURE_FILE, "action.md"})
+"""What only an archive of a connector or of an action alone has."""
 _ACTION = re.compile(r"actions/([a-z0-9][a-z0-9._-]*)\.md")
 _LISTED = re.compile(r"actions/([a-z0-9][a-z0-9._-]*)")
 _FRONT_MATTER = re.compile(
@@ -97,12 +98,20 @@ def read_suite(path: Path) -> Suite:
     """
     if path.is_dir():
         return _read_folder(path)
-    data = _read(path, MAX_ARCHIVE)
-    suite = Suite(origin=str(path), files=read_archive(data, str(path), _limit_of))
+    return suite_of_archive(_read(path, MAX_ARCHIVE), str(path))
+
+
+def suite_of_archive(data: bytes, origin: str) -> Suite:
+    """Return the suite in an archive; *origin* is what problems call it.
+
+    Raises:
+        FileProblems: as `read_suite`.
+    """
+    suite = Suite(origin=origin, files=read_archive(data, origin, limit_of))
     for name in (LIST_FILE, MODULE_FILE, MANIFEST_FILE, SUMS_FILE):
         if name not in suite.files:
             raise FileProblems([Problem(file=suite.origin, message=f"has no {name}")])
-    if PLAIN_SIGNATURE_FILE in suite.files or suite.files[SUMS_FILE] != suite.sums:
+    if suite.files.keys() & _ALONE or suite.files[SUMS_FILE] != suite.sums:
         message = "does not list each file with its sum, in the order of their names"
         raise FileProblems([Problem(file=suite.place(SUMS_FILE), message=message)])
     return suite
@@ -116,7 +125,7 @@ def read_connector(path: Path) -> Suite:
     Raises:
         FileProblems: as `read_suite`.
     """
-    files = read_archive(_read(path, MAX_ARCHIVE), str(path), _limit_of)
+    files = read_archive(_read(path, MAX_ARCHIVE), str(path), limit_of)
     if set(files) == {MODULE_FILE, MANIFEST_FILE, PLAIN_SIGNATURE_FILE}:
         return Suite(origin=str(path), files=files)
     return read_suite(path)
@@ -181,7 +190,8 @@ def _read(path: Path, limit: int) -> bytes:
         raise FileProblems([Problem(file=str(path), message=reason)]) from error
 
 
-def _limit_of(name: str) -> int | None:
+def limit_of(name: str) -> int | None:
+    """Return how many bytes the file of a release may have; None for a name that no release has."""
     return MAX_FILE if _ACTION.fullmatch(name) else _LIMITS.get(name)
 
 
@@ -200,7 +210,7 @@ def _read_folder(folder: Path) -> Suite:
     paths |= {
         f"actions/{name}.md": path for name, path in found.items() if not listed or name in listed
     }
-    files = {name: _read(path, _limit_of(name) or MAX_FILE) for name, path in paths.items()}
+    files = {name: _read(path, limit_of(name) or MAX_FILE) for name, path in paths.items()}
     if listed is None:
         lines = "".join(f'  "actions/{name}",\n' for name in found)
         files[LIST_FILE] = f"actions = [\n{lines}]\n".encode()

@@ -20,15 +20,12 @@ from aileron_core.actions.model import UNBOUND_HASH, Action, ConnectorRequiremen
 from aileron_core.actions.suites import write_suite
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import SystemClock
-from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import FileProblems, NotFound, Problem
 from aileron_core.home.layout import Home
-from aileron_core.releases.rules import suite_problems
-from aileron_core.releases.signing import publisher_of
-from aileron_core.releases.suite import ARCHIVES, Suite, read_suite
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CommandContext
+from aileron_tui.cli.published import Published, is_published, is_remote, read_published
 
 _PROGRESS_SECONDS = 1.0
 """Seconds between two lines of progress."""
@@ -48,16 +45,25 @@ class _ValidFile:
         return f"{self.name}.md"
 
 
-def add_actions(context: CommandContext, files: Sequence[str]) -> int:
-    """Copy valid action files into the home; a file with a problem is reported, and the others are copied."""
+def add_actions(
+    context: CommandContext, files: Sequence[str], routes: Sequence[str], *, unsigned: bool
+) -> int:
+    """Copy valid action files into the home; a file with a problem is reported, and the others are copied.
+
+    Of a published suite, the connector is installed with them, or nothing is.
+    """
     home = Home(context.home)
     home.prepare()
     store = ConnectorStore(home.path)
-    archives = [path for path in files if path.endswith(ARCHIVES)]
-    suites = [_read_published(Path(path)) for path in archives]
-    sources = [file for path in files if path not in archives for file in _files(Path(path))]
+    published = [path for path in files if is_published(path)]
+    suites = [read_published(context, path, routes, unsigned=unsigned) for path in published]
+    sources = [file for path in files if path not in published for file in _files(Path(path))]
     problems = [each for suite in suites for each in suite.problems]
-    found = [each for suite in suites for each in suite.files]
+    found = [
+        _ValidFile(name=name, source=Path(suite.suite.place(f"actions/{name}.md")), data=data)
+        for suite in suites
+        for name, data in suite.actions.items()
+    ]
     installed = cache(store.list)
     for source in sources if context.json else _with_progress(sources):
         try:
@@ -74,56 +80,11 @@ def add_actions(context: CommandContext, files: Sequence[str]) -> int:
             )
     for each in suites:
         store.install_bytes(each.suite.module, each.suite.manifest, origin=each.suite.origin)
-    named = ", ".join(str(Path(path).resolve()) for path in files)
+    named = ", ".join(path if is_remote(path) else str(Path(path).resolve()) for path in files)
     added, failed = _place(home, list(valid.values()), named)
     problems += failed
     _report(context, suites, added, problems)
     return EXIT.FAILED if problems else EXIT.DONE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Published:
-    """A suite whose connector can be used, and those of its action files that can."""
-
-    suite: Suite
-    connector: dict[str, Any]
-    files: tuple[_ValidFile, ...]
-    problems: tuple[Problem, ...]
-    """Of its other action files."""
-
-
-def _read_published(path: Path) -> _Published:
-    """Read a suite's archive; nothing is installed.
-
-    Raises:
-        FileProblems: it is damaged or changed since it was signed; or its connector cannot be used.
-    """
-    suite = read_suite(path)
-    publisher = publisher_of(suite)
-    found = suite_problems(suite)
-    errors = tuple(each for each in found if each.severity == "error")
-    places = {suite.place(name): Path(name).stem for name in suite.actions}
-    if of_all := [each for each in errors if each.file not in places]:
-        raise FileProblems(of_all)
-    bad = {each.file for each in errors}
-    manifest = parse_manifest(suite.manifest, suite.origin)
-    return _Published(
-        suite=suite,
-        connector={
-            "name": manifest.name,
-            "version": manifest.version,
-            "hash": suite.connector_hash,
-            "hosts": list(manifest.hosts),
-            "credential": manifest.credential_kind,
-            "key": publisher.fingerprint if publisher else None,
-        },
-        files=tuple(
-            _ValidFile(name=name, source=Path(place), data=suite.actions[f"actions/{name}.md"])
-            for place, name in places.items()
-            if place not in bad
-        ),
-        problems=errors,
-    )
 
 
 def _with_progress(sources: Sequence[Path]) -> Iterator[Path]:
@@ -139,25 +100,19 @@ def _with_progress(sources: Sequence[Path]) -> Iterator[Path]:
 
 def _report(
     context: CommandContext,
-    suites: Sequence[_Published],
+    suites: Sequence[Published],
     added: list[dict[str, Any]],
     problems: list[Problem],
 ) -> None:
-    connectors = [each.connector for each in suites]
     context.show(
         {
             "items": added,
-            "connectors": connectors,
+            "connectors": [each.connector for each in suites],
             "problems": [problem.to_json() for problem in problems],
         }
     )
-    for each in connectors:
-        context.say(f"installed {escape(each['name'])}@{each['version']}")
-        context.say(f"    {each['hash']}")
-        context.say(f"    reaches {escape(', '.join(each['hosts']) or 'no host')}")
-        context.say(f"    asks for {each['credential'] or 'no'} credential")
-        signed = f"signed with {each['key']}" if each["key"] else "not signed"
-        context.say(f"    {signed}; whose it is, nothing here has checked")
+    for each in suites:
+        each.say(context)
     printed: set[tuple[str, str]] = set()
     for each in added:
         context.say(f"{each['did']} {escape(each['name'])}")

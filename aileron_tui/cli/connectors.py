@@ -15,13 +15,11 @@ from aileron_core.connectors.check import check_connector, install_checked
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import Conflict, InvalidArguments, NotFound
 from aileron_core.home.layout import Home
-from aileron_core.releases.rules import unpacked_connector
-from aileron_core.releases.signing import publisher_of
-from aileron_core.releases.suite import ARCHIVES, read_connector
 from aileron_core.text import escape
 from aileron_tui.cli.accepted import load_acceptances, remove_file
 from aileron_tui.cli.arguments import json_argument, route_argument
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, safe_json
+from aileron_tui.cli.published import is_published, read_published
 from aileron_tui.cli.scaffold import connector_templates
 
 LANGUAGES: Final = {
@@ -65,18 +63,18 @@ def list_connectors(context: CommandContext) -> int:
     return EXIT.FAILED if problems else EXIT.DONE
 
 
-def install_connector(context: CommandContext, path: str) -> int:
-    """Install the connector of a folder or an archive; it can be used once a person accepted it."""
+def install_connector(
+    context: CommandContext, path: str, routes: Sequence[str], *, unsigned: bool
+) -> int:
+    """Install the connector of a folder, an archive or a repository; it can be used once a person accepted it."""
     home = Home(context.home)
     home.prepare()
     store = ConnectorStore(home.path)
-    if not path.endswith(ARCHIVES):
-        installed = install_checked(store, Path(path))
+    if is_published(path):
+        suite = read_published(context, path, routes, unsigned=unsigned).suite
+        installed = store.install_bytes(suite.module, suite.manifest, origin=suite.origin)
     else:
-        suite = read_connector(Path(path))
-        publisher_of(suite)
-        with unpacked_connector(suite) as folder:
-            installed = install_checked(store, folder)
+        installed = install_checked(store, Path(path))
     context.show(
         {
             "name": installed.identity.fqn,

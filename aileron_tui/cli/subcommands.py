@@ -25,6 +25,10 @@ _file = argument("name", shell_complete=completing.action_files)
 _files = argument("files", nargs=-1, required=True, metavar="PATH...", shell_complete=paths)
 _connector = argument("name", shell_complete=completing.connectors)
 _path = argument("path", shell_complete=folders)
+_published_options = (
+    option("--route", "routes", multiple=True, metavar="HOST:PORT=127.0.0.1:PORT", help="For tests: fetch a host's files from a service on this machine."),
+    flag("--unsigned", "Take a published suite that nobody signed."),
+)  # fmt: skip
 
 action = group(
     "action",
@@ -55,9 +59,14 @@ action.add(
 action.add(
     "add",
     "adding.add_actions",
-    "Add action files, folders of them, or a suite's archive. Agents see them once you accept them.",
+    """Add actions. Agents see them once you accept them in the console.
+
+    PATH is an action file, a folder of them, a suite's archive, or github://OWNER/REPO[/actions/NAME][@VERSION].
+    Of a suite, the connector is installed too.
+    """,
     _files,
-    examples=("aileron action add send-draft.md", "aileron action add ~/actions"),
+    *_published_options,
+    examples=("aileron action add ~/actions", "aileron action add github://owner/repo@1.4.0"),
 )
 action.add(
     "remove",
@@ -114,8 +123,13 @@ connector.add(
 connector.add(
     "install",
     "connectors.install_connector",
-    "Install a connector. PATH is a folder with connector.wasm and manifest.toml, or an archive.",
+    """Install a connector. Agents can use it once you accept it in the console.
+
+    PATH is a folder with connector.wasm and manifest.toml, an archive of it or of a suite, or
+    github://OWNER/REPO[@VERSION].
+    """,
     argument("path", shell_complete=paths),
+    *_published_options,
     examples=("aileron connector install ./mail-drafts",),
 )
 connector.add(

@@ -95,7 +95,9 @@ def tls_service(folder: Path, host: str = HOST, *others: str) -> Iterator[TlsSer
         status, said = service.status, service.answer(request)
         if not isinstance(said, Reply):
             said = Reply(status=status(request) if callable(status) else status, body=said)
-        printed = b"" if said.body is None else json.dumps(said.body).encode()
+        printed = said.body if isinstance(said.body, bytes) else b""
+        if said.body is not None and not printed:
+            printed = json.dumps(said.body).encode()
         reply(asked, said.status, printed, said.headers)
 
     with http_server(answer, context) as server:

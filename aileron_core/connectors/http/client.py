@@ -68,6 +68,8 @@ class OutgoingResponse:
 
     status: int
     body: bytes = field(repr=False)
+    path: str = field(default="", repr=False)
+    """Of the place that answered, after redirects."""
 
 
 class OutgoingClient:
@@ -174,7 +176,8 @@ class OutgoingClient:
                 credential.note_answer(answer.status, answer.body)
             status, location = answer.status, _location(answer)
             if status not in _REDIRECTS or location is None:
-                return OutgoingResponse(status=status, body=_scrubbed(answer, scrubber, target))
+                body = _scrubbed(answer, scrubber, target)
+                return OutgoingResponse(status=status, body=body, path=target.path)
             if scrubber is not None and scrubber.finds(answer.header(b"location")):
                 raise _not_retriable(
                     NetworkError(

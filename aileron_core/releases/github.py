@@ -1,0 +1,185 @@
+"""Suites from GitHub's releases, without its API and without an account."""
+
+import re
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, Self
+from urllib.parse import quote
+
+from aileron_core.actions.names import is_semver
+from aileron_core.connectors.http.call import OutgoingCall
+from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest, OutgoingResponse
+from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
+from aileron_core.errors import FileProblems, Problem
+from aileron_core.releases.archive import read_archive
+from aileron_core.releases.suite import (
+    LIST_FILE,
+    MAX_ARCHIVE,
+    Suite,
+    limit_of,
+    listed_actions,
+    suite_of_archive,
+)
+
+SCHEME: Final = "github://"
+_HOSTS: Final = frozenset(
+    {
+        "github.com:443",
+        "objects.githubusercontent.com:443",
+        "raw.githubusercontent.com:443",
+        "release-assets.githubusercontent.com:443",
+    }
+)
+_SOURCE = re.compile(
+    r"github://([A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/([A-Za-z0-9._-]{1,100})"
+    r"(?:/actions/([a-z0-9][a-z0-9._-]*))?(?:@([^@]+))?"
+)
+_LATEST = re.compile(r"/releases/tag/v([^/]+)\Z")
+_SECONDS: Final = 120.0
+_AT_ONCE: Final = 8
+_HOPS: Final = 2
+_MAX_LIST: Final = 1024 * 1024
+_ACTION_FILE: Final = "action.md"
+_PLAIN_ARCHIVE: Final = "aileron.tar.gz"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitHubSource:
+    """`github://OWNER/REPO[/actions/NAME][@VERSION]`."""
+
+    owner: str
+    repository: str
+    action: str | None = None
+    version: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return what *text* names.
+
+        Raises:
+            FileProblems: it names nothing there.
+        """
+        match = _SOURCE.fullmatch(text)
+        if match is None or match[2] in (".", "..") or (match[4] and not is_semver(match[4])):
+            message = "is not github://OWNER/REPO[/actions/NAME][@VERSION]"
+            raise FileProblems([Problem(file=text, message=message)])
+        return cls(owner=match[1], repository=match[2], action=match[3], version=match[4])
+
+    @property
+    def name(self) -> str:
+        """The repository, as connectors are named."""
+        return f"{SCHEME}{self.owner}/{self.repository}"
+
+    @property
+    def place(self) -> str:
+        return f"{self.owner}/{self.repository}"
+
+
+class GitHub:
+    """Reads releases with *client*; *on_bytes* is told after each file how many bytes came.
+
+    Every method blocks, and raises FileProblems where GitHub answers otherwise, and the errors of
+    `OutgoingClient.send` where it does not.
+    """
+
+    def __init__(self, client: OutgoingClient, on_bytes: Callable[[int], None]) -> None:
+        self._client = client
+        self._on_bytes = on_bytes
+
+    def read_suite(self, source: GitHubSource) -> Suite:
+        """Return the suite that *source* names: the newest, where that states no version.
+
+        It is one archive, or in the older layout one of the connector and one of each action that
+        `suite.toml` lists. Names and versions in it are those that were asked for.
+        """
+        version = source.version or self._latest(source)
+        shown = f"{source.name}@{version}"
+        asset = f"releases/download/v{version}/aileron-suite.tar.gz"
+        packed = self._get(f"https://github.com/{source.place}/{asset}", MAX_ARCHIVE)
+        if packed is not None:
+            suite = suite_of_archive(packed, shown)
+        else:
+            suite = self._read_single_archives(source, version, shown)
+        manifest = parse_manifest(suite.manifest, suite.place(MANIFEST_FILE))
+        if (manifest.name, manifest.version) != (source.name, version):
+            message = f"is {manifest.name}@{manifest.version}, not what was asked for"
+            problem = Problem(
+                file=suite.place(MANIFEST_FILE), message=message, class_="fqn_mismatch"
+            )
+            raise FileProblems([problem])
+        return suite
+
+    def _latest(self, source: GitHubSource) -> str:
+        url = f"https://github.com/{source.place}/releases/latest"
+        answer = self._send("HEAD", url, 0)
+        match = _LATEST.search(answer.path)
+        if answer.status != 200 or match is None or not is_semver(match[1]):
+            message = "has no release that is named v and a version"
+            raise FileProblems([Problem(file=source.name, message=message, class_="fetch_failed")])
+        return match[1]
+
+    def _read_single_archives(self, source: GitHubSource, version: str, shown: str) -> Suite:
+        def need(url: str, limit: int) -> bytes:
+            data = self._get(url, limit)
+            if data is None:
+                message = f"has no {url.removeprefix('https://')}"
+                raise FileProblems([Problem(file=shown, message=message, class_="fetch_failed")])
+            return data
+
+        def connector() -> dict[str, bytes]:
+            url = f"https://github.com/{source.place}/releases/download/v{version}/{_PLAIN_ARCHIVE}"
+            found = read_archive(need(url, MAX_ARCHIVE), shown, limit_of)
+            return {name: found[name] for name in (MODULE_FILE, MANIFEST_FILE) if name in found}
+
+        def action(name: str) -> dict[str, bytes]:
+            tag = quote(f"actions/{name}/v{version}", safe="")
+            url = f"https://github.com/{source.place}/releases/download/{tag}/{_PLAIN_ARCHIVE}"
+            found = read_archive(need(url, MAX_ARCHIVE), f"{shown} {name}", limit_of)
+            if _ACTION_FILE not in found:
+                message = f"has no {_ACTION_FILE}"
+                raise FileProblems([Problem(file=f"{shown} {name}", message=message)])
+            return {f"actions/{name}.md": found[_ACTION_FILE]}
+
+        raw = f"https://raw.githubusercontent.com/{source.place}/v{version}/{LIST_FILE}"
+        listed = Suite(origin=shown, files={LIST_FILE: need(raw, _MAX_LIST)})
+        files = dict(listed.files)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for found in _all(
+                pool, [connector, *(lambda n=n: action(n) for n in listed_actions(listed))]
+            ):
+                files.update(found)
+        for name in (MODULE_FILE, MANIFEST_FILE):
+            if name not in files:
+                raise FileProblems([Problem(file=shown, message=f"has no {name}")])
+        return Suite(origin=shown, files=files)
+
+    def _get(self, url: str, limit: int) -> bytes | None:
+        """Return what is at *url*; None where there is nothing."""
+        answer = self._send("GET", url, limit)
+        if answer.status == 404:
+            return None
+        if answer.status != 200:
+            message = f"answered {answer.status}"
+            raise FileProblems([Problem(file=url, message=message, class_="fetch_failed")])
+        self._on_bytes(len(answer.body))
+        return answer.body
+
+    def _send(self, method: str, url: str, limit: int) -> OutgoingResponse:
+        clock = self._client.clock
+        call = OutgoingCall(clock, clock.monotonic() + _SECONDS, lambda _method, _place: None)
+        request = OutgoingRequest(method=method, url=url, headers={"accept-encoding": "identity"})
+        return self._client.send(request, call, allowed=_HOSTS, max_redirects=_HOPS, max_body=limit)
+
+
+def _all(
+    pool: ThreadPoolExecutor, work: Iterable[Callable[[], dict[str, bytes]]]
+) -> list[dict[str, bytes]]:
+    """Return what all of *work* gives; after a failure nothing more of it is begun."""
+    begun = [pool.submit(each) for each in work]
+    try:
+        return [each.result() for each in begun]
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise

@@ -1,0 +1,121 @@
+"""Published suites that a command names: an archive here, or `github://OWNER/REPO`; read and checked, not installed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aileron_core.connectors.http.client import OutgoingClient
+from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.errors import FileProblems, Problem
+from aileron_core.releases.github import SCHEME, GitHub, GitHubSource
+from aileron_core.releases.rules import suite_problems
+from aileron_core.releases.signing import publisher_of
+from aileron_core.releases.suite import Suite, read_connector
+from aileron_core.text import escape
+from aileron_tui.cli.arguments import route_argument
+from aileron_tui.cli.output import CommandContext
+
+_ARCHIVES = (".tar.gz", ".tgz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """A suite whose connector can be used, and those of its action files that can."""
+
+    suite: Suite
+    connector: Mapping[str, Any]
+    """What is printed of it with `--json`."""
+    actions: Mapping[str, bytes]
+    """Their files by name."""
+    problems: tuple[Problem, ...]
+    """Of its other action files."""
+
+    def say(self, context: CommandContext) -> None:
+        """Print what was installed, and who signed it."""
+        said = self.connector
+        context.say(f"installed {escape(said['name'])}@{said['version']}")
+        context.say(f"    {said['hash']}")
+        context.say(f"    reaches {escape(', '.join(said['hosts']) or 'no host')}")
+        context.say(f"    asks for {said['credential'] or 'no'} credential")
+        key = said["key"]
+        context.say(
+            f"    signed with {key}, whose it is was not checked" if key else "    not signed"
+        )
+
+
+def is_remote(path: str) -> bool:
+    return path.startswith(SCHEME)
+
+
+def is_published(path: str) -> bool:
+    """Return whether *path* names an archive or a repository."""
+    return is_remote(path) or path.endswith(_ARCHIVES)
+
+
+def read_published(
+    context: CommandContext, path: str, routes: Sequence[str], *, unsigned: bool
+) -> Published:
+    """Read the suite, or the connector alone, that *path* names; nothing is installed.
+
+    Args:
+        routes: hosts that lead to a service of this machine instead.
+        unsigned: take it without a signature.
+
+    Raises:
+        FileProblems: it is damaged, changed since it was signed, or not signed; or its connector cannot
+            be used.
+    """
+    only = None
+    if is_remote(path):
+        source = GitHubSource.parse(path)
+        only, suite = source.action, _fetch(context, source, routes)
+    else:
+        suite = read_connector(Path(path))
+    publisher = publisher_of(suite)
+    if publisher is None and not unsigned:
+        message = "is not signed, so nobody vouches for it; add --unsigned to take it"
+        raise FileProblems([Problem(file=path, message=message, class_="signature_failure")])
+    errors = tuple(each for each in suite_problems(suite) if each.severity == "error")
+    places = {suite.place(name): Path(name).stem for name in suite.actions}
+    if of_all := [each for each in errors if each.file not in places]:
+        raise FileProblems(of_all)
+    bad = {each.file for each in errors}
+    if only is not None and only not in places.values():
+        raise FileProblems([Problem(file=path, message=f"has no action {only}")])
+    manifest = parse_manifest(suite.manifest, suite.origin)
+    return Published(
+        suite=suite,
+        connector={
+            "name": manifest.name,
+            "version": manifest.version,
+            "hash": suite.connector_hash,
+            "hosts": list(manifest.hosts),
+            "credential": manifest.credential_kind,
+            "key": publisher.fingerprint if publisher else None,
+        },
+        actions={
+            name: suite.files[f"actions/{name}.md"]
+            for place, name in places.items()
+            if place not in bad and only in (None, name)
+        },
+        problems=errors,
+    )
+
+
+def _fetch(context: CommandContext, source: GitHubSource, routes: Sequence[str]) -> Suite:
+    read = 0
+
+    def on_bytes(more: int) -> None:
+        nonlocal read
+        read += more
+        if not context.json:
+            click.echo(f"{read:,} bytes read from {source.name} …", err=True)
+
+    client = OutgoingClient(routes=[route_argument(route) for route in routes])
+    try:
+        return GitHub(client, on_bytes).read_suite(source)
+    finally:
+        client.close()

@@ -1,0 +1,157 @@
+"""A suite is read from GitHub's releases over TLS, from its hosts alone, and is what was asked for."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from aileron_core.clock import SystemClock
+from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
+from aileron_core.errors import AileronError, FileProblems
+from aileron_core.releases.archive import write_archive
+from aileron_core.releases.github import GitHub, GitHubSource
+from aileron_core.releases.suite import LIST_FILE, Suite, archive_of, pack, read_suite
+from tests.core.releases.conftest import ACTIONS
+from tests.support.http_service import HttpRequest, http_server, reply
+from tests.support.server_harness import aileron_json
+from tests.support.tls_service import Reply, Request, TlsService, tls_service
+
+NAME = "github://aileron/mail-drafts"
+BASE = "/aileron/mail-drafts"
+ASSETS = "release-assets.githubusercontent.com"
+RAW = "raw.githubusercontent.com"
+SUITE = f"{BASE}/releases/download/v1.4.0/aileron-suite.tar.gz"
+
+
+@pytest.fixture
+def packed(folder: Path) -> Suite:
+    """The suite under the name that its repository has."""
+    for file in [folder / "connector" / MANIFEST_FILE, *folder.glob("actions/*/action.md")]:
+        file.write_text(file.read_text().replace("local://aileron/mail-drafts", NAME))
+    return pack(read_suite(folder), "1.4.0")
+
+
+class FourHosts:
+    """What is at GitHub, by host and path; the rest is 404."""
+
+    def __init__(self, service: TlsService) -> None:
+        self.service = service
+        self.there: dict[tuple[str, str], Reply] = {}
+        service.answer = self._answer
+
+    def _answer(self, request: Request) -> object:
+        return self.there.get((request.headers["host"], request.path), Reply(status=404))
+
+    def put(self, host: str, path: str, body: bytes) -> None:
+        self.there[host, path] = Reply(body=body)
+
+    def send_on(self, path: str, location: str) -> None:
+        self.there["github.com", path] = Reply(status=302, headers={"Location": location})
+
+    def release(self, archive: bytes) -> None:
+        self.send_on(SUITE, f"https://{ASSETS}/1?sig=x")
+        self.put(ASSETS, "/1?sig=x", archive)
+
+    def read(self, source: str) -> Suite:
+        with closing(self.service.client((), SystemClock())) as client:
+            return GitHub(client, lambda _bytes: None).read_suite(GitHubSource.parse(source))
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[FourHosts]:
+    (tmp_path / "tls").mkdir()
+    others = (ASSETS, RAW, "objects.githubusercontent.com", "evil.example")
+    with tls_service(tmp_path / "tls", "github.com", *others) as service:
+        yield FourHosts(service)
+
+
+def test_the_newest_release_is_found_by_its_redirect(hosts: FourHosts, packed: Suite) -> None:
+    """Without the API; a version that is named is asked for at once."""
+    hosts.release(archive_of(packed))
+    hosts.send_on(f"{BASE}/releases/latest", f"https://github.com{BASE}/releases/tag/v1.4.0")
+    hosts.put("github.com", f"{BASE}/releases/tag/v1.4.0", b"<html>")
+    assert hosts.read(NAME).files == packed.files
+    assert [each.method for each in hosts.service.seen] == ["HEAD", "HEAD", "GET", "GET"]
+    hosts.service.seen.clear()
+    assert hosts.read(f"{NAME}@1.4.0").files == packed.files
+    assert len(hosts.service.seen) == 2
+
+
+def put_single_archives(hosts: FourHosts, packed: Suite) -> None:
+    hosts.put(RAW, f"{BASE}/v1.4.0/suite.toml", packed.files[LIST_FILE])
+    parts = {MODULE_FILE: packed.module, MANIFEST_FILE: packed.manifest, "signature.sig": b"0"}
+    download = f"{BASE}/releases/download"
+    hosts.put("github.com", f"{download}/v1.4.0/aileron.tar.gz", write_archive(parts))
+    for name in ACTIONS:
+        archive = write_archive({"action.md": packed.files[f"actions/{name}.md"]})
+        hosts.put("github.com", f"{download}/actions%2F{name}%2Fv1.4.0/aileron.tar.gz", archive)
+
+
+def test_a_repository_with_an_archive_for_each_file_makes_a_suite(
+    hosts: FourHosts, packed: Suite
+) -> None:
+    put_single_archives(hosts, packed)
+    found = hosts.read(f"{NAME}@1.4.0")
+    assert found.actions == packed.actions
+    assert found.connector_hash == packed.connector_hash
+
+
+def test_what_is_not_what_was_asked_for_is_refused(hosts: FourHosts, packed: Suite) -> None:
+    """Another host, a third hop, another repository or version in the archive, half of it, an action that is missing."""
+    whole = archive_of(packed)
+    hosts.send_on(SUITE, "https://evil.example/1")
+    hosts.put("evil.example", "/1", whole)
+    with pytest.raises(AileronError, match=r"evil\.example:443 is not among the hosts"):
+        hosts.read(f"{NAME}@1.4.0")
+    assert all(each.headers["host"] != "evil.example" for each in hosts.service.seen)
+    for path, following in ((SUITE, "/a"), ("/a", "/b"), ("/b", "/c")):
+        hosts.send_on(path, f"https://github.com{following}")
+    with pytest.raises(AileronError, match="redirected more than 2 times"):
+        hosts.read(f"{NAME}@1.4.0")
+    for archive, said in (
+        (whole[:-300], "ends in the middle"),
+        (b"<html>", "is not a gzip archive"),
+    ):
+        hosts.release(archive)
+        with pytest.raises(FileProblems, match=said):
+            hosts.read(f"{NAME}@1.4.0")
+    other = f"{BASE}/releases/download/v1.5.0/aileron-suite.tar.gz"
+    hosts.put("github.com", other, whole)
+    with pytest.raises(FileProblems, match=r"is github://aileron/mail-drafts@1\.4\.0, not what"):
+        hosts.read(f"{NAME}@1.5.0")
+    hosts.there.clear()
+    put_single_archives(hosts, packed)
+    del hosts.there[
+        "github.com", f"{BASE}/releases/download/actions%2Fget-draft%2Fv1.4.0/aileron.tar.gz"
+    ]
+    with pytest.raises(FileProblems, match=r"has no github\.com/.*get-draft"):
+        hosts.read(f"{NAME}@1.4.0")
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["github://", "github://o", "github://o/..", "github://o/r/x", "github://o/r@1", "github://o/r@v1.0.0",
+     "github://o/r/actions/../x", "github://o@e/r", "github://o/r@1.0.0@1.0.0", "github://-o/r"],
+)  # fmt: skip
+def test_a_source_of_another_form_is_refused(source: str) -> None:
+    with pytest.raises(FileProblems, match="is not github://OWNER/REPO"):
+        GitHubSource.parse(source)
+
+
+def test_action_add_takes_a_repository(packed: Suite, tmp_path: Path) -> None:
+    """The connector and the one action that was named; nothing of them is accepted."""
+
+    def answer(asked: HttpRequest, _body: bytes) -> None:
+        found = archive_of(packed) if asked.path == SUITE else b""
+        reply(asked, 200 if found else 404, found, {})
+
+    home = tmp_path / "home"
+    with http_server(answer) as server:
+        route = f"github.com:443=127.0.0.1:{server.server_address[1]}"
+        words = ("--unsigned", "--route", route, f"{NAME}/actions/get-draft@1.4.0")
+        body = aileron_json("action", "add", *words, home=home)
+    assert [each["name"] for each in body["items"]] == ["get-draft"]
+    assert body["connectors"][0]["hash"] == packed.connector_hash
+    (item,) = aileron_json("action", "list", home=home)["items"]
+    assert item["state"] == "held_back"
