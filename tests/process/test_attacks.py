@@ -14,7 +14,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from aileron_core.console.address import ConsoleAddress
+from aileron_core.console.device_service import DeviceService
 from aileron_core.console_port.intents import Approve
+from aileron_core.devices import pairing, signed
+from aileron_core.devices.pairing import Pairings
 from aileron_core.home import owner
 from aileron_core.runs import GateSettings, approved, run_table
 from aileron_core.runs.decisions import ApprovalService
@@ -129,6 +132,53 @@ def _let_passphrases_be_guessed(patch: Patch) -> None:
     patch.setattr(opening, "wait_after", lambda _: 0.0)
 
 
+def _let_in_whoever_attaches(patch: Patch) -> None:
+    reveal = Pairings.reveal
+
+    def let_in(self: Pairings, *shown: Any) -> Any:
+        device = reveal(self, *shown)
+        self.confirm(device)
+        return device
+
+    patch.setattr(Pairings, "reveal", let_in)
+
+
+def _attach_any_program(patch: Patch) -> None:
+    patch.setattr(DeviceService, "_is_of_a_session", lambda *_: False)
+
+
+def _take_any_signature(patch: Patch) -> None:
+    for module in (pairing, signed):
+        patch.setattr(module, "is_signed", lambda *_: True)
+
+
+def _take_any_signature_of_an_answer(patch: Patch) -> None:
+    patch.setattr(signed.SignedDecision, "holds", True)
+
+
+def _take_a_number_again(patch: Patch) -> None:
+    authenticate = Pairings.authenticate
+
+    def forgetful(self: Pairings, device_id: str, *shown: Any, **peer: Any) -> Any:
+        self.find(device_id).number = -1
+        return authenticate(self, device_id, *shown, **peer)
+
+    patch.setattr(Pairings, "authenticate", forgetful)
+
+
+def _take_each_console_for_the_owners(patch: Patch) -> None:
+    confirm = Pairings.confirm
+
+    def as_owners(self: Pairings, device: pairing.Device, **_: Any) -> None:
+        confirm(self, device, as_owners=True)
+
+    patch.setattr(Pairings, "confirm", as_owners)
+
+
+def _end_no_device(patch: Patch) -> None:
+    patch.setattr(Pairings, "end", lambda self, device_id: self.find(device_id))
+
+
 def _count_every_key(patch: Patch) -> None:
     root = str(Path(__file__).parents[2])
     program = f"import sys; sys.path.insert(0, {root!r}){_UNARMED}"
@@ -150,6 +200,14 @@ WALLS: dict[str, Callable[[Patch], None]] = {
     "replaced-socket": _never_ask_who_listens,
     "flood-the-queue": _let_any_number_wait,
     "guess-the-passphrase": _let_passphrases_be_guessed,
+    "attach-unconfirmed": _let_in_whoever_attaches,
+    "attach-as-agent": _attach_any_program,
+    "attach-foreign-key": _take_any_signature,
+    "attach-altered": _take_any_signature,
+    "attach-raised-verdict": _take_any_signature_of_an_answer,
+    "attach-replayed": _take_a_number_again,
+    "attach-owners": _take_each_console_for_the_owners,
+    "attach-after-its-end": _end_no_device,
     "key-held-down": _count_every_key,
 }
 """What is switched off, by the attack that it stops."""

@@ -29,7 +29,6 @@ from aileron_core.console_port.account_intents import SetModelKey
 from aileron_core.console_port.events import ApprovalUpdated, CoreEvent, CoreLost, StorageHealth
 from aileron_core.console_port.intents import Approve, CreateVault, UnlockVault
 from aileron_core.console_port.view_models import ApprovalView
-from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
 from aileron_core.home.owner import connect_unix
 from aileron_core.vault.secret import Secret
@@ -39,8 +38,8 @@ from aileron_tui.cli.runtime import core_thread
 from aileron_tui.cli.scaffold import EXAMPLE_DRAFT, EXAMPLE_HOST, examples
 
 _T = TypeVar("_T")
-Way = Literal["port", "home", "own"]
-"""How a request comes: over TCP, the home's socket, or the other session's own socket."""
+Way = Literal["port", "home", "own", "process"]
+"""How a request comes: over TCP, the home's socket, the other session's own, or the home's from another process."""
 APPROVALS: Final = "/v1/action-approvals"
 RUN: Final = "POST /v1/actions/send-draft/run"
 CALL: Final = {"args": {"draft_id": EXAMPLE_DRAFT}}
@@ -55,6 +54,14 @@ HELLO: Final[dict[str, object]] = {
 HOSTILE: Final = "\x1b]52;c;YXR0YWNr\x07\x1b]0;attack\x07\u202e"
 """A clipboard write, a title, text turned round: in the draft's text."""
 _SECONDS: Final = 30.0
+_SENDS: Final = """
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(sys.stdin.buffer.read())
+while data := s.recv(65536):
+    print(data.hex())
+"""
 _DECIDED: Final = {"checking", "approved", "executing", "completed", "denied", "unknown"}
 
 
@@ -267,9 +274,9 @@ class Arena:
         return self._made[make]
 
     def session(self, **more: Any) -> dict[str, Any]:
-        """Open a session over the home's socket, as `aileron launch` and the relay do."""
+        """Open a session over the home's socket, as `aileron launch` and the relay do: of another process than this."""
         asked = {"agent": "attacker", "cwd": str(self.folder), **more}
-        return HomeClient(self.home.path).request("POST", "/v1/sessions", asked)[1]
+        return self.ask("POST /v1/sessions", asked, way="process").json
 
     def ask(
         self, line: str, body: object = None, *headers: str, token: str = "", way: Way = "port"
@@ -296,6 +303,9 @@ class Arena:
     def send(self, data: bytes, way: Way = "port") -> Answer:
         """Send exactly *data*; all that comes after the first answer's head is its body."""
         received = b""
+        if way == "process":
+            sends = [sys.executable, "-I", "-c", _SENDS, str(self.home.socket)]
+            return self._answer(bytes.fromhex(self.run(sends, data.decode())))
         if way == "port":
             connection = socket.create_connection(("127.0.0.1", self.port), _SECONDS)
         else:
@@ -305,6 +315,9 @@ class Arena:
             connection.sendall(data)
             while chunk := connection.recv(65536):
                 received += chunk
+        return self._answer(received)
+
+    def _answer(self, received: bytes) -> Answer:
         head, _, text = received.decode("utf-8", "replace").partition("\r\n\r\n")
         self.heard += text
         status = int(head.split()[1]) if head else 0

@@ -53,14 +53,14 @@ def _session_row(arena: Arena) -> str:
     return "the token opens nothing"
 
 
-def _plant(arena: Arena) -> bytes:
-    """Write an action that sends drafts and asks nobody into the home, and return its bytes."""
+def plant(arena: Arena) -> str:
+    """Write an action that sends drafts and asks nobody into the home, and return its digest."""
     arena.spoiled = True
     text = (arena.home.actions / "send-draft.md").read_text("utf-8")
     before, _, rest = text.partition("[approval]")
     planted = f"{before}+++{rest.partition('+++')[2]}".replace("send-draft", "send-now").encode()
     (arena.home.actions / "send-now.md").write_bytes(planted)
-    return planted
+    return sha256_hex(planted)
 
 
 _LIST: Final = ("POST /v1/actions/list-drafts/run", {"args": dict[str, str]()})
@@ -82,7 +82,7 @@ def _runs_nothing(arena: Arena, line: str, body: object = CALL) -> str:
 
 def _planted_action(arena: Arena) -> str:
     before = len(arena.events)
-    _plant(arena)
+    plant(arena)
     noticed = lambda: any(isinstance(each, LibraryUpdated) for each in arena.events[before:])  # noqa: E731
     if not eventually(noticed):
         raise TimeoutError
@@ -91,7 +91,7 @@ def _planted_action(arena: Arena) -> str:
 
 def _planted_with_a_row(arena: Arena) -> str:
     with arena.restarted():
-        row = f"'action', 'send-now.md', '{sha256_hex(_plant(arena))}', 1.0, 'person', 1"
+        row = f"'action', 'send-now.md', '{plant(arena)}', 1.0, 'person', 1"
         arena.sql(f"INSERT INTO pins VALUES({row})")
     return _runs_nothing(arena, RUN.replace("draft", "now"))
 

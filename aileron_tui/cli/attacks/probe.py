@@ -71,6 +71,7 @@ def has_keys() -> bool:
 ATTEMPTS: dict[str, Callable[[], object]] = {
     "decide": lambda: allowed(f"POST {APPROVALS}/{GIVEN['approval']}/decide", {"approved": True}),
     "read the status": lambda: allowed("GET /v1/status"),
+    "attach a console": lambda: allowed("POST /v1/attach", {"commitment": "0" * 64}),
     "open a session": lambda: allowed("POST /v1/sessions", {"agent": "x", "cwd": "/"}),
     "see the home": lambda: Path(GIVEN["home"]).exists(),
     "use the home's socket": lambda: connected(GIVEN["socket"]),
