@@ -1,5 +1,6 @@
 """A person's other devices: how each is paired, and what it signs."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
@@ -31,3 +32,14 @@ class Hand:
 
 
 CONSOLE: Final = Hand(name="console")
+
+
+def answered(hand: str, state: str, at: float) -> str:
+    """Return whose answer counted, as a clause: `attached 2 approved it at 14:03:11`, by this machine's clock.
+
+    Args:
+        hand: as a person is told it.
+        state: of the call, from then on.
+    """
+    did = "denied" if state == "denied" else "approved"
+    return f"{hand} {did} it at {time.strftime('%H:%M:%S', time.localtime(at))}"

@@ -10,7 +10,7 @@ from aileron_core import tasks
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
-from aileron_core.devices import CONSOLE, Hand
+from aileron_core.devices import CONSOLE, Hand, answered
 from aileron_core.errors import AileronError, Conflict, NotFound, StorageUnavailable
 from aileron_core.runs import run_table
 from aileron_core.runs.approved import ApprovedRunner
@@ -198,7 +198,8 @@ class ApprovalService:
             row = await self._stored(session_id, approval_id)
             raise _too_late(row)
         async with run.lock:
-            self.require_open(run)
+            if run.row.state not in UNDECIDED:
+                raise _too_late(run.row)  # whose answer counted is for people
             await self._end(
                 run,
                 RunEvent.WITHDRAW,
@@ -349,9 +350,9 @@ def _too_late(row: RunRecord, hand: str = "") -> Conflict:
     """Return the refusal of an answer to *row*; *hand*: with what a person answered it before."""
     outcome = str(row.state)
     what = "was answered" if row.state in FINAL or row.state is RunState.CHECKING else "has begun"
-    whose = " in the console" if hand == CONSOLE.name else f" by {hand}" if hand else ""
-    whose = whose if row.decided_by == "person" else ""
-    return Conflict(
-        f"{row.approval_id} {what} already{whose}: {outcome}. Nothing changed.",
-        details={"outcome": outcome},
-    )
+    how = outcome
+    if hand and row.decided_by == "person" and row.decided_at is not None:
+        whose = "the console" if hand == CONSOLE.name else hand
+        how = answered(whose, outcome, row.decided_at)
+    message = f"This call {what} already: {how}. Nothing changed."
+    return Conflict(message, details={"outcome": outcome})

@@ -61,6 +61,7 @@ from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.cli.process import close_memory, drop_key_variables
 from aileron_tui.cli.vault import ask_unseen
+from aileron_tui.words.views import THE_CONSOLE
 
 SILENT_SECONDS: Final = 2.5
 """Without a line of the server, which sends one a second: then nothing can be decided here any more."""
@@ -72,7 +73,6 @@ _ELSEWHERE: Final = "An attached console answers calls and reads. Do this in the
 _CHANGED: Final = "The call changed while you answered. Nothing was decided."
 _SILENT: Final = "Its server has not answered for 3 s. Quit with q, then attach again."
 _GONE: Final = "Its server has ended, or cut this console off. Quit with q, then attach again."
-_OTHER_CONSOLE: Final = "the console"
 _WORD: Final = re.compile("[a-z]+")
 
 
@@ -262,7 +262,7 @@ class AttachedCore:
         seen = {name: self._as_seen_here(each) for name, each in members.items()}
         own = self._snapshot.attached if self._snapshot is not None else None
         if isinstance(hand := members.get("hand"), str):
-            seen["hand"] = {own: CONSOLE.name, CONSOLE.name: _OTHER_CONSOLE}.get(hand, hand)
+            seen["hand"] = {own: CONSOLE.name, CONSOLE.name: THE_CONSOLE}.get(hand, hand)
         return seen
 
     def _tell(self, event: CoreEvent) -> None:
@@ -322,9 +322,11 @@ class AttachedCore:
         Raises:
             Unavailable: the call is not as it was when a person answered.
         """
-        digest, shown = self._shown.get(intent.approval_id, ("", ""))
         approves = isinstance(intent, Approve)
-        if not shown or (approves and intent.digest != digest):
+        # Of a call that has ended nothing is kept: the server says whose answer counted.
+        ended = (intent.digest if approves else "", "0" * 64)
+        digest, shown = self._shown.get(intent.approval_id, ended)
+        if approves and intent.digest != digest:
             raise Unavailable(_CHANGED)
         decision = Decision(
             home=self._home,

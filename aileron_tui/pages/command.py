@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from aileron_core.console_port.view_models import ApprovalView
+from aileron_core.devices import answered
+from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.input.arming import Obstacle
 from aileron_tui.input.commands import AnyCommand
@@ -100,11 +103,20 @@ def blocked(now: Situation, by: BlockedBy) -> str:
             return "its outcome is unknown"
         case "over":
             ended = view is None or view.ended_at is not None
-            return "this has ended" if ended else "this is already decided"
+            return whose_answer(view) or (_said.ENDED if ended else "this is already decided")
+        case "checking" if view is not None and words.views.is_elsewhere(view.hand):
+            return whose_answer(view)
         case "lost" if now.model.snapshot.attached:
             return _said.CUT_OFF
         case _:
             return _BLOCKS[by]
+
+
+def whose_answer(view: ApprovalView | None) -> str:
+    """Return whose answer to a call counted, and when, as a clause; empty where no person's did."""
+    if view is None or view.decided_by != "person" or view.decided_at is None:
+        return ""
+    return answered(words.views.by("person", escape(view.hand)), view.state, view.decided_at)
 
 
 def call_blocked(now: Situation, by: BlockedBy) -> str:

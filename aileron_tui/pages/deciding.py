@@ -102,8 +102,12 @@ class Decisions:
     def _report_lost(self, obstacle: Obstacle, at: float) -> None:
         """Say that a press which had counted decided nothing, as something came between it and its silence."""
         if self._pressed and obstacle == "drawn":
-            key = self._model.registry.key_label(self._pressed)
-            self._model.refuse(words.refusals.again(words.refusals.CHANGED_MEANWHILE, key), at)
+            key, now = self._model.registry.key_label(self._pressed), self._screen.situation
+            command = self._model.registry.command(self._pressed)
+            said = words.refusals.again(words.refusals.CHANGED_MEANWHILE, key)
+            if now.blocked_by == "over":  # it says whose answer counted
+                said = refusal((command,), key, now)
+            self._model.refuse(said, at)
         elif self._pressed:
             self._refuse(self._pressed, obstacle)
         self._screen.redraw()

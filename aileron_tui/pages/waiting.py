@@ -25,6 +25,7 @@ from aileron_tui.draw.rows import (
 )
 from aileron_tui.draw.text import Line, justify, line, truncate
 from aileron_tui.items import Item
+from aileron_tui.pages.command import whose_answer
 from aileron_tui.pages.page import Page, Submit
 from aileron_tui.pages.panes import RowsPane
 from aileron_tui.pages.surface import Surface
@@ -249,7 +250,8 @@ class WaitingPage(Page):
         if not queue.selected_matches:
             sentence = said.left_other_row(key, another=queue.leave_row())
         elif queue.selected_is_over:
-            sentence = said.left_ended_row(key, another=queue.leave_row())
+            view = queue.current.approval if queue.current is not None else None
+            sentence = said.left_ended_row(key, whose_answer(view), another=queue.leave_row())
         else:
             return False
         self.model.refuse(sentence, self.clock.monotonic())

@@ -10,6 +10,7 @@ from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
 from aileron_core.console_port.events import Snapshot, StorageHealth, VaultStatus
 from aileron_core.console_port.view_models import ApprovalView, NotAcceptedView
+from aileron_core.devices import CONSOLE
 from aileron_core.devices.signed import Verdict
 from aileron_core.server.review_items import DrawnPart, Offer
 from aileron_tui import words
@@ -25,7 +26,7 @@ from aileron_tui.draw.text import Line, plain_text, wrap
 from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.items import Item
-from aileron_tui.pages.command import availability, refusal
+from aileron_tui.pages.command import availability, refusal, whose_answer
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from aileron_tui.pages.status_line import status_line
 from aileron_tui.state.document_cache import DocumentCache, call_blocks, is_large
@@ -187,6 +188,8 @@ class PageItem:
     """A `DrawnItem`: one call as it was drawn, by the state that the console was in."""
 
     def __init__(self, drawing: PageDrawing, view: ApprovalView) -> None:
+        if view.hand == CONSOLE.name:  # on a page it is another's
+            view = replace(view, hand=words.views.THE_CONSOLE)
         self._drawing, self._view = drawing, view
         self._findings: tuple[str, ...] = ()
         self._drawable = True
@@ -222,6 +225,7 @@ class PageItem:
             "effect": effect_word(self._view.effect),
             **self._shown,
             **_times(self._view),
+            "answered": whose_answer(self._view),
             "now": round(self._drawing.clock.now() * 1000),
             "status": line_json(status),  # what a press does once all of it was seen
         }

@@ -47,10 +47,10 @@ def did_nothing(key: str, why: str) -> str:
     return f"{key} did nothing: {why}."
 
 
-def left_ended_row(key: str, *, another: bool) -> str:
-    """Return that *key* only left a row that has ended; *another* one that waits is shown."""
+def left_ended_row(key: str, whose: str, *, another: bool) -> str:
+    """Return that *key* only left a row that has ended, by *whose* answer; *another* one that waits is shown."""
     shown = "The next waiting item is now shown." if another else "Nothing else is waiting."
-    return f"{key} decided nothing: that row had ended. {shown}"
+    return f"{key} decided nothing: {whose or 'that row had ended'}. {shown}"
 
 
 def left_other_row(key: str, *, another: bool) -> str:

@@ -203,6 +203,10 @@ def by(actor: str, hand: str = "") -> str:
     return hand if actor == "person" and is_elsewhere(hand) else ACTORS.get(actor, NAME)
 
 
+THE_CONSOLE: Final = "the console"
+"""How another hand names it."""
+
+
 def is_elsewhere(hand: str) -> bool:
     """Return whether another hand than this console's decided; records of before hands name none."""
     return hand not in ("", "console")

@@ -17,6 +17,7 @@ from aileron_core.console_port.devices import (
 from aileron_core.console_port.events import ApprovalUpdated, IntentRefused
 from aileron_core.console_port.intents import SetPause
 from aileron_tui.draw.qr import qr_code
+from aileron_tui.draw.times import clock_seconds
 from tests.screen.driving import NOW, mail, short, start
 from tests.support.screens.home import devices
 from tests.support.screens.play import Play, rested
@@ -200,3 +201,21 @@ def test_an_answer_of_another_hand_is_nowhere_said_to_be_yours(pressed_here_too:
     play.go("3", "approval.denied")
     assert any("approval.denied" in each and HAND in each for each in play.lines)
     assert "you" not in play.text
+
+
+@pytest.mark.parametrize("state", ["denied", "checking", "completed"])
+def test_a_press_on_a_call_that_another_hand_answered_says_whose(state: str) -> None:
+    """Also where that came to this screen before the press, while it is checked once more, and on its row."""
+    play = rested(start(mail(), short(2)))
+    play.read_all()
+    ended = NOW + 5 if state != "checking" else None
+    done = replace(
+        mail(), state=state, decided_at=NOW + 5, decided_by="person", hand=HAND, ended_at=ended,
+        version=mail().version + 1,
+    )  # fmt: skip
+    play.port.tell(ApprovalUpdated(view=done))
+    play.passes(1)
+    did = "denied" if state == "denied" else "approved"
+    play.press_alone("a")
+    play.shows(f"{HAND} {did} it at {clock_seconds(NOW + 5)}.")
+    play.asks_nothing()

@@ -230,7 +230,7 @@ function catchUp() {
   if (sending) return; // what became of it is about to be said
   const row = list.find((each) => each.id === open?.id);
   const changed = row ? row.digest !== open.digest || row.version > open.version : open?.waits;
-  if (changed || (open && paused !== open.paused)) load(open.id, { changed: Boolean(row) && changed && open.id !== answered });
+  if (changed || (open && paused !== open.paused)) load(open.id, { changed: changed && open.id !== answered });
   else if (wanted) load(wanted, { go: true });
   else if (!open && !loads && list.length && isWide()) load(list[0].id);
   wanted = "";
@@ -286,7 +286,8 @@ async function load(id, { changed = false, go = false } = {}) {
   if (go) document.body.dataset.view = "item";
   scrollTo(0, top);
   if (go) $("title").focus({ preventScroll: true });
-  if (changed) say("This call changed. Look at it again.");
+  if (changed && item.answered) say(`This call was answered already: ${item.answered}.`);
+  else if (changed && open.waits) say("This call changed. Look at it again.");
   rest("item");
 }
 

@@ -269,6 +269,21 @@ async def test_a_call_that_changed_after_it_was_sent_is_not_decided(
     await core.ended(newer)
 
 
+async def test_an_answer_after_anothers_is_told_whose_though_the_end_was_here_before(
+    console: Console,
+) -> None:
+    """Without the call's id, which says nothing to a person."""
+    core = console.core
+    await console.confirmed()
+    view = await core.ask()
+    await console.hears(ApprovalUpdated, lambda e: e.view == view)
+    await core.do(Deny(approval_id=view.approval_id))
+    await console.hears(ApprovalUpdated, lambda e: e.view.state == "denied")
+    for late in (yes(view), Deny(approval_id=view.approval_id)):
+        told = await console.refused(late)
+        assert told.startswith("This call was answered already: the console denied it at ")
+
+
 async def test_a_body_that_is_too_large_or_no_frame_decides_nothing(console: Console) -> None:
     """One error body each, the console goes on, and so does its stream."""
     core = console.core

@@ -421,7 +421,10 @@ async def test_of_two_hands_one_counts_and_the_other_is_told_whose(review: Revie
     winner, loser = sorted(answers, key=lambda each: each.status_code)
     hand = "-".join((device if winner is answers[0] else other).words)
     assert winner.json() == {"state": "denied"}
-    assert f"was answered already by {hand}: denied" in loser.json()["error"]["message"]
+    told = loser.json()["error"]["message"]
+    assert re.fullmatch(
+        f"This call was answered already: {hand} denied it at [0-9:]{{8}}. .*", told
+    )
     assert ((await core.ended(view)).hand, (await core.ended(view)).reason) == (hand, "not today")
     with pytest.raises(Conflict, match=hand):
         await core.do(Deny(approval_id=view.approval_id))
