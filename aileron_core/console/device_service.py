@@ -136,7 +136,11 @@ class DeviceService:
     async def _confirm(self, device: Device, *, how: str, as_owners: bool) -> None:
         owners = ", as the owner's" if as_owners else ""
         summary = f"A person confirmed a device {how}{owners}: {device.name}"
-        await self._record(AuditEvent.DEVICE_PAIRED, summary, device, {"owners": as_owners})
+        device.is_being_confirmed = True
+        try:
+            await self._record(AuditEvent.DEVICE_PAIRED, summary, device, {"owners": as_owners})
+        finally:
+            device.is_being_confirmed = False
         device = self.pairings.require_words(device.device_id, device.words)
         self.pairings.confirm(device, as_owners=as_owners)
 

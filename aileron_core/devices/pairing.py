@@ -61,6 +61,8 @@ class Device:
     """Empty until it has shown its key."""
     point: bytes = b""
     """Its public key; empty as well until then."""
+    is_being_confirmed: bool = False
+    """A person has, and that is being recorded: it has its place, so that another cannot take it meanwhile."""
     confirmed: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     is_owners: bool = False
@@ -160,8 +162,8 @@ class Pairings:
 
     def _waiting(self) -> list[Device]:
         """Return the consoles that ask to be attached, the first one first."""
-        each = self._devices.values()
-        return [each for each in each if each.kind == "console" and not each.confirmed.is_set()]
+        consoles = [each for each in self._devices.values() if each.kind == "console"]
+        return [e for e in consoles if not (e.confirmed.is_set() or e.is_being_confirmed)]
 
     def make_way(self) -> Device | None:
         """End the console that has asked longest, where as many ask as there may be; return it."""

@@ -41,7 +41,7 @@ from aileron_core.console_port.intents import (
 from aileron_core.console_port.view_models import HistoryQuery
 from aileron_core.devices.pairing import MOST_DEVICES, Program
 from aileron_core.devices.signed import request_text
-from aileron_core.errors import AileronError, ConsoleErrorResponse
+from aileron_core.errors import AileronError, Conflict, ConsoleErrorResponse, NotFound
 from aileron_core.server import attach_routes, review_routes
 from aileron_core.settings import ConsoleSettings, Settings
 from aileron_core.vault.secret import Secret
@@ -610,5 +610,32 @@ async def test_at_serve_no_program_holds_the_place_of_a_console_that_asks(
             await asyncio.to_thread(late.port.confirm, late.words, PASSPHRASE)
         (refused,) = await served_alone.records("device.refused")
         assert refused["hand"] == "attached 1"
+        for each in consoles:
+            each.port.close()
+
+
+async def test_two_passphrases_at_one_instant_make_no_fifth_device(served_alone: Core) -> None:
+    """A place is taken before the confirmation is recorded; a third of the same console changes nothing."""
+    consoles = [Console(served_alone) for _ in range(MOST_DEVICES + 1)]
+    devices = served_alone.app.devices
+
+    async def right() -> None:
+        pass
+
+    async with serving(served_alone):
+        for each in consoles[: MOST_DEVICES - 1]:
+            await each.pair()
+            await devices.confirm_with_passphrase(each.words, right)
+        late = consoles[MOST_DEVICES - 1 :]
+        for each in late:
+            await each.pair()
+        told = await asyncio.gather(
+            *(devices.confirm_with_passphrase(each.words, right) for each in (*late, late[0])),
+            return_exceptions=True,
+        )
+        assert told[0] is None
+        assert [type(each) for each in told[1:]] == [Conflict, NotFound]
+        assert sum(each.confirmed for each in devices.views()) == MOST_DEVICES
+        assert len(await served_alone.records("device.paired")) == MOST_DEVICES
         for each in consoles:
             each.port.close()
