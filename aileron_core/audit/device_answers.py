@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.devices import CONSOLE
@@ -32,11 +32,13 @@ _SIGNED: Final = ("signed", "device_key", "signature")
 
 
 class DeviceAnswers:
-    """Reads records in their order: a device counts from its pairing until the next start of a console."""
+    """Reads records in their order: a device counts from its pairing until its end, or the next start of a console."""
 
     def __init__(self) -> None:
         self._paired: dict[object, tuple[object, object]] = {}
         """By device, its key and the name of its hand."""
+        self._ended: set[object] = set()
+        """The devices that have ended since."""
         self._owners: set[object] = set()
         """The devices that were confirmed as the owner's."""
         self._asked: dict[object, tuple[object, str, str]] = {}
@@ -46,24 +48,35 @@ class DeviceAnswers:
 
     def problem(self, body: Mapping[str, Any]) -> str:
         """Return what is wrong with the answer in this record, as a clause; empty where it has none, or it holds."""
-        event = body.get("event")
+        event, device = body.get("event"), str(body.get("device"))
         if event == AuditEvent.CONSOLE_STARTED:
             self._paired.clear()
             self._owners.clear()
+            self._ended.clear()
         elif event == AuditEvent.DEVICE_PAIRED:
-            self._paired[str(body.get("device"))] = (body.get("device_key"), body.get("hand"))
+            self._paired[device] = (body.get("device_key"), body.get("hand"))
             if body.get("owners") is True:
-                self._owners.add(str(body.get("device")))
+                self._owners.add(device)
         elif event == AuditEvent.DEVICE_ASKED:
             return self._intent_problem(body)
-        elif "asked" in body:  # it came of an intent that a device signed
+        elif event in _ENDS:
+            wrong = self._proof_problem(body, body.get("asked_by"))
+            self._ended.add(device)
+            return wrong
+        else:
+            return self._proof_problem(body, body.get("hand"))
+        return ""
+
+    def _proof_problem(self, body: Mapping[str, Any], hand: object) -> str:
+        """Return what is wrong with what a person did, by the record with *hand*; older records name none."""
+        if "asked" in body:  # it came of an intent that a device signed
             return self._effect_problem(body)
-        elif event in _VERDICTS:
-            hand = body.get("hand", CONSOLE.name)  # older records name none
-            if hand != CONSOLE.name:
+        if hand not in (None, CONSOLE.name):
+            if body["event"] in _VERDICTS:
                 return self._problem(body)
-            if any(name in body for name in _SIGNED):
-                return "it is signed, and is said to have been given in the console"
+            return "it was done with a device, and no intent that the device signed is named"
+        if body.get("event") in _VERDICTS and any(name in body for name in _SIGNED):
+            return "it is signed, and is said to have been given in the console"
         return ""
 
     def _intent_problem(self, body: Mapping[str, Any]) -> str:
@@ -81,6 +94,8 @@ class DeviceAnswers:
         if signed.signature in self._signatures:
             return "its signature is that of an earlier answer"
         self._signatures.add(signed.signature)
+        if device in self._ended:
+            return "its device had ended before"
         named = (body["device_key"], body.get("hand"))
         if self._paired.get(device) != named or device not in self._owners:
             return "it is signed by a key that nobody confirmed as the owner's"
@@ -90,6 +105,12 @@ class DeviceAnswers:
         return ""
 
     def _effect_problem(self, body: Mapping[str, Any]) -> str:
+        # A stop is carried out though it could not be recorded: what came of it brings what was signed.
+        unrecorded = body.get("unrecorded")
+        if isinstance(unrecorded, dict) and body["asked"] not in self._asked:
+            intent = cast("dict[str, Any]", unrecorded)
+            if wrong := self._intent_problem(intent):
+                return wrong
         hand, kind, text = self._asked.get(body["asked"], ("", "", ""))
         if not kind or hand != body.get("asked_by", body.get("hand")):
             return "no intent that a device signed is on record before it"
@@ -115,6 +136,8 @@ class DeviceAnswers:
         if signed.signature in self._signatures:
             return "its signature is that of an earlier answer"
         self._signatures.add(signed.signature)
+        if decision.device in self._ended:
+            return "its device had ended before"
         if self._paired.get(decision.device) != (key, body["hand"]):
             return "it is signed by a key that nobody confirmed"
         said = (body.get("approval"), body.get("digest", ""), _VERDICTS[body["event"]])

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from aileron_core.audit.events import Actor, AuditEvent
+from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.records import ConsoleRecords
@@ -145,18 +146,23 @@ class DeviceService:
         self.pairings.confirm(device, as_owners=as_owners)
 
     async def record_asked(self, device: Device, signed: SignedIntent, kind: str) -> Hand:
-        """Record what a person asks for with *device*; return the hand with which it is done.
+        """Record what a person asks for with *device*, if it has not ended; return the hand with which it is done.
 
         Raises:
             StorageUnavailable: it could not be recorded.
         """
-        extra = {"device": device.device_id, "hand": device.name, "intent": kind}
-        await self._records.record(
-            AuditEvent.DEVICE_ASKED,
-            f"A person asked with {device.name} to {_ASKED[kind]}",
-            extra=extra | dict(signed.to_record()),
-        )
+        if not device.ended.is_set():
+            await self._records.record(
+                AuditEvent.DEVICE_ASKED,
+                f"A person asked with {device.name} to {_ASKED[kind]}",
+                extra=_asked(device, signed, kind),
+            )
         return Hand(name=device.name, proof={"asked": signed.signature.hex()})
+
+    def unrecorded_hand(self, device: Device, signed: SignedIntent, kind: str) -> Hand:
+        """Return the hand of what is done though `record_asked` failed: the records of what comes of it say it."""
+        proof = {"asked": signed.signature.hex(), "unrecorded": _asked(device, signed, kind)}
+        return Hand(name=device.name, proof=proof)
 
     def _make_link(self) -> None:
         self._publish_link(self.pairings.make_link(), self._clock.now() + LINK_SECONDS)
@@ -324,6 +330,11 @@ class DeviceService:
 
     def _changed(self) -> None:
         self._events.publish(DevicesUpdated(devices=self.views()))
+
+
+def _asked(device: Device, signed: SignedIntent, kind: str) -> dict[str, Json]:
+    named = {"device": device.device_id, "hand": device.name, "intent": kind}
+    return {**named, **signed.to_record()}
 
 
 def _program(pids: frozenset[int]) -> Program:

@@ -436,9 +436,10 @@ async def _for_the_owner(
 ) -> None:
     """Record what is asked for, then carry it out; what only holds or stops is done whether or not it is recorded."""
     only_stops = isinstance(given, StopEverything) or (isinstance(given, SetPause) and given.paused)
-    hand = Hand(name=device.name, proof={})
+    kind = type(given).__name__
+    hand = app.devices.unrecorded_hand(device, signed, kind)
     try:
-        hand = await app.devices.record_asked(device, signed, type(given).__name__)
+        hand = await app.devices.record_asked(device, signed, kind)
     except StorageUnavailable as error:
         app.storage.report_failure(error.message)
         if not only_stops:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 from aileron_core.audit.device_answers import DeviceAnswers
+from aileron_core.console.device_service import DeviceService
 from aileron_core.console_port.codec import to_bytes, to_frame
 from aileron_core.console_port.devices import ConfirmDevice, EndDevice, LinkMade, MakeLink
 from aileron_core.console_port.events import (
@@ -41,7 +42,13 @@ from aileron_core.console_port.intents import (
 from aileron_core.console_port.view_models import HistoryQuery
 from aileron_core.devices.pairing import MOST_DEVICES, Program
 from aileron_core.devices.signed import request_text
-from aileron_core.errors import AileronError, Conflict, ConsoleErrorResponse, NotFound
+from aileron_core.errors import (
+    AileronError,
+    Conflict,
+    ConsoleErrorResponse,
+    NotFound,
+    StorageUnavailable,
+)
 from aileron_core.server import attach_routes, review_routes
 from aileron_core.settings import ConsoleSettings, Settings
 from aileron_core.vault.secret import Secret
@@ -401,6 +408,19 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed_and_nothing
 
     bodies = await core.records()
 
+    def stripped(body: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in body.items() if name != "asked"}
+
+    for number in (n for n, each in enumerate(bodies) if "asked" in each):
+        answers = DeviceAnswers()
+        changed = [*bodies[:number], stripped(bodies[number]), *bodies[number + 1 :]]
+        assert any(map(answers.problem, changed)), bodies[number]["event"]
+    over = {"event": "device.ended", "device": asked["device"], "hand": "attached 1"}
+    for number, each in enumerate(bodies):
+        if each["event"] == "device.asked":
+            late = list(map(DeviceAnswers().problem, [*bodies[:number], over, each]))
+            assert late[-1] == "its device had ended before"
+
     def verified(of: str, /, **changed: Any) -> list[str]:
         """Return what is wrong where the records of the event *of* say something else."""
         answers = DeviceAnswers()
@@ -418,6 +438,30 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed_and_nothing
         "console.paused": {"asked": "00"},
     }.items():
         assert verified(event, **changed), event
+
+
+async def test_a_stop_that_could_not_be_recorded_is_proven_by_what_came_of_it(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is carried out all the same; each record of what it did brings what was signed."""
+    core = console.core
+    await console.confirmed(as_owners=True)
+    view = await core.ask()
+
+    async def fails(*_: object) -> None:
+        raise StorageUnavailable("The disk is full.")
+
+    monkeypatch.setattr(DeviceService, "record_asked", fails)
+    await console.ask(StopEverything())
+    await core.view(view.approval_id, lambda v: v.state == "denied")
+    await core.until_record("console.everything_stopped")
+    assert await core.records("device.asked") == []
+    assert audit_problems(core.app.home.path) == []
+    bodies = await core.records()
+    for each in bodies:
+        if "unrecorded" in each:
+            each["unrecorded"]["intent"] = "SetPause"
+    assert any(map(DeviceAnswers().problem, bodies))
 
 
 async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(served_alone: Core) -> None:

@@ -684,6 +684,8 @@ async def test_an_answer_whose_record_was_rewritten_is_found_by_its_signature(
         lambda b: b.update(signed=b["signed"].replace("approve", "deny")),
         lambda b: b.update(signed="{"),
         lambda b: b.pop("signed"),
+        lambda b: [b.pop(name) for name in ("signed", "device_key", "signature")],
+        lambda b: b.update(event="console.resumed"),
         resigned,
     ]
     for number, change in enumerate(changes):
@@ -695,6 +697,10 @@ async def test_an_answer_whose_record_was_rewritten_is_found_by_its_signature(
     at = next(n for n, each in enumerate(bodies) if each["event"] == "approval.approved")
     restarted = DeviceAnswers()
     assert any(map(restarted.problem, [*bodies[:at], started, *bodies[at:]]))
+    for event in ("device.ended", "device.refused"):
+        over = {"event": event, "device": device.device_id, "hand": "-".join(device.words)}
+        late = map(DeviceAnswers().problem, [*bodies[:at], over, *bodies[at:]])
+        assert [each for each in late if each] == ["its device had ended before"]
 
 
 async def test_the_hand_is_told_after_a_restart_too(start: Any) -> None:
