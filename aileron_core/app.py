@@ -22,7 +22,7 @@ from aileron_core.console.account_commands import AccountCommands
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
 from aileron_core.console.call_reader import CallReader
-from aileron_core.console.device_service import DeviceService
+from aileron_core.console.device_service import LINK_KEY, DeviceService
 from aileron_core.console.head_signing import HeadSigning
 from aileron_core.console.history_reader import HistoryReader
 from aileron_core.console.publisher import EventPublisher
@@ -222,6 +222,11 @@ class _Base:
         own, usual = self.options.settings.console.arm_ms, Settings().console.arm_ms
         return own if self.accepted_settings.count else max(own, usual)
 
+    def link_key(self) -> str:
+        """Return the key that makes a link; the usual one before a person accepted their own."""
+        own = dict(self.options.settings.console.keys).get("open_review", LINK_KEY)
+        return own if self.accepted_settings.count else LINK_KEY
+
     def rehearse(self) -> Rehearse:
         """Return `builtin.bash.rehearse`; not `never` before a person accepted it."""
         own = self.options.settings.rehearse
@@ -305,6 +310,7 @@ class _Reports:
             sessions=base.sessions,
             origins=base.review_origins,
             arm_ms=base.arm_ms,
+            link_key=base.link_key,
             has_console=base.options.has_console,
         )
 

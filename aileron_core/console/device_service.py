@@ -35,6 +35,8 @@ from aileron_core.sessions.processes import (
 from aileron_core.sessions.registry import SessionRegistry
 
 _log = logging.getLogger(__name__)
+LINK_KEY: Final = "O"
+"""With which a console makes a link, where a person gave that no key of their own."""
 Address: TypeAlias = tuple[str, int]
 _OF_A_SESSION: Final = "A program of an agent's session tried to pair a device"
 _ASKED: Final[Mapping[str, str]] = {
@@ -55,6 +57,7 @@ class DeviceService:
     Args:
         origins: where the review page is served besides the console's own address (`[review] origins`).
         arm_ms: how long an item rests before an answer counts.
+        link_key: the key that makes a link in the console.
         has_console: a person sits before this process, and confirms devices there.
     """
 
@@ -68,6 +71,7 @@ class DeviceService:
         sessions: SessionRegistry,
         origins: Callable[[], Sequence[str]],
         arm_ms: Callable[[], int],
+        link_key: Callable[[], str],
         has_console: bool,
     ) -> None:
         self._clock = clock
@@ -77,6 +81,7 @@ class DeviceService:
         self._sessions = sessions
         self._origins = origins
         self._arm_ms = arm_ms
+        self._link_key = link_key
         self.has_console = has_console
         self.pairings = Pairings(clock=clock, changed=self._changed)
 
@@ -94,6 +99,10 @@ class DeviceService:
     @property
     def arm_ms(self) -> int:
         return self._arm_ms()
+
+    @property
+    def link_key(self) -> str:
+        return self._link_key()
 
     # A person's intents
 

@@ -176,6 +176,7 @@ class ConsoleService:
             "account_needs": list(islice(self._account_needs(), _MOST_NEEDS)),
             "vault": vault.state,
             "unattended": vault.unattended,
+            "link_key": self.devices.link_key,
         }
 
     def _account_needs(self) -> Iterator[dict[str, str]]:

@@ -180,7 +180,11 @@ class AgentApi:
             return completed_body(row)
         if row.approval_id is not None:
             return pending_body(
-                row, self._app.address.url, attached=answer.attached, need=self._need(row)
+                row,
+                self._app.address.url,
+                attached=answer.attached,
+                need=self._need(row),
+                link_key=self._app.devices.link_key,
             )
         if row.failure is None:
             raise Conflict(

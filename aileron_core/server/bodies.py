@@ -121,6 +121,7 @@ class StatusBody(TypedDict):
     ]
     vault: Literal["absent", "locked", "unlocked"]
     unattended: Annotated[bool, Keywords("The vault was unlocked by nobody's key.")]
+    link_key: Annotated[str, Keywords("Of the console: makes a link that pairs a browser.")]
 
 
 class PluginToolsBody(TypedDict):

@@ -6,6 +6,7 @@ from typing import cast
 from aileron_core.actions.model import is_builtin
 from aileron_core.canonical import Json
 from aileron_core.clock import rfc3339
+from aileron_core.console.device_service import LINK_KEY
 from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.runs.account_waits import WAITS
 from aileron_core.runs.model import RunRecord
@@ -53,13 +54,19 @@ def waits_for(row: RunRecord, need: AccountNeed | None) -> str:
 
 
 def pending_body(
-    row: RunRecord, url: str, *, attached: bool, need: AccountNeed | None = None
+    row: RunRecord,
+    url: str,
+    *,
+    attached: bool,
+    need: AccountNeed | None = None,
+    link_key: str = LINK_KEY,
 ) -> PendingBody:
     """Return who must decide, where, and what to do meanwhile.
 
     Args:
         attached: the call was attached to an approval that was asked for before.
         need: why it cannot begin yet.
+        link_key: the console's key that pairs a browser.
     """
     assert row.approval_id is not None
     review = f"{url}/review/{row.approval_id}"
@@ -68,14 +75,16 @@ def pending_body(
         "status": "pending_approval",
         "approval_id": row.approval_id,
         "review_url": review,
-        "message": _pending_message(row, review, what, attached=attached),
+        "message": _pending_message(row, review, what, link_key, attached=attached),
         "audit_id": row.run_id,
         "expires_at": None if row.expires_at is None else rfc3339(row.expires_at),
         "waits_for": what,
     }
 
 
-def _pending_message(row: RunRecord, review: str, what: str, *, attached: bool) -> str:
+def _pending_message(
+    row: RunRecord, review: str, what: str, link_key: str, *, attached: bool
+) -> str:
     again = "The same call is already open, so this is its approval. " if attached else ""
     if row.state in FINAL:
         return (
@@ -91,7 +100,7 @@ def _pending_message(row: RunRecord, review: str, what: str, *, attached: bool) 
         )
     return (
         f"{again}A person must approve {row.action_name} in the Aileron console before it runs. "
-        f"Tell the user that it waits there as {row.approval_id}, where the key O lets a browser "
+        f"Tell the user that it waits there as {row.approval_id}, where the key {link_key} lets a browser "
         f"decide it too ({review}, or run `aileron open approval {row.approval_id}`). Then call "
         "check_action_status with this approval_id until it has ended."
     )

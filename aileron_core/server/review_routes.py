@@ -6,6 +6,7 @@ named (`auth.check_review`), and behind `link` and `key` for requests that a pai
 
 import asyncio
 import contextlib
+import html
 import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
@@ -67,8 +68,8 @@ _PAGE_HEADERS: Final[Mapping[str, str]] = {
 }
 
 
-def _file(name: str, media_type: str) -> Response:
-    return Response(_page(name), media_type=media_type, headers=_PAGE_HEADERS)
+def _response(content: bytes, media_type: str) -> Response:
+    return Response(content, media_type=media_type, headers=_PAGE_HEADERS)
 
 
 async def page(request: Request) -> Response:
@@ -76,17 +77,18 @@ async def page(request: Request) -> Response:
     approval_id = request.path_params.get("id")
     if approval_id is not None and not APPROVAL_ID.fullmatch(approval_id):
         raise NotFound("This is not an approval id.")
-    return _file("review.html", "text/html")
+    shown = html.escape(app_of(request).devices.link_key).encode()
+    return _response(_page("review.html").replace(b"LINK_KEY", shown), "text/html")
 
 
 async def script(_request: Request) -> Response:
     """Return the page's script."""
-    return _file("review.js", "text/javascript")
+    return _response(_page("review.js"), "text/javascript")
 
 
 async def style(_request: Request) -> Response:
     """Return the page's style sheet."""
-    return _file("review.css", "text/css")
+    return _response(_page("review.css"), "text/css")
 
 
 # What a request is

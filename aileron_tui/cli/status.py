@@ -56,6 +56,7 @@ def show_status(context: CommandContext) -> int:
             "account_needs": [],
             "vault": None,
             "unattended": False,
+            "link_key": None,
             "waiting": [],
             "unknown": [],
         }
@@ -197,14 +198,12 @@ def open_review(context: CommandContext, approval_id: str) -> int:
         )
     _, status = HomeClient(context.home).request("GET", "/v1/status")
     url = f"{status['url']}/review/{approval_id}"
-    from aileron_tui.pages.registry import DEFAULT_REGISTRY  # which every command would load
-
     program = browser_command(os.environ)
     opened = program is not None and run_browser(program, url)
     context.show({"url": url, "opened": opened})
     context.say(f"Opened {url}." if opened else "There is no graphical browser here.")
     context.say(
-        f"To decide it in a browser, press {DEFAULT_REGISTRY.key_label('open_review')} on the call in the console: "
+        f"To decide it in a browser, press {escape(status['link_key'])} on the call in the console: "
         "that makes a link that pairs one, as text and as a QR code."
     )
     return EXIT.DONE

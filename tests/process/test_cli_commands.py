@@ -9,8 +9,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from aileron_core.console.device_service import LINK_KEY
+from aileron_tui.pages.registry import DEFAULT_REGISTRY
 from examples.mailbox.server import Mailbox
 from tests.support.forked import forked, run_forked
 from tests.support.making import program
@@ -61,7 +64,7 @@ def test_status_says_how_it_is(console: Console) -> None:
     assert found == {
         "running": True, "url": console.url, "pid": console.process.pid,
         "version": aileron_json("version", home=console.home)["version"], "pending": 1,
-        "sessions": 1, "devices": [],
+        "sessions": 1, "devices": [], "link_key": "O",
     }  # fmt: skip
     absent = aileron_json("status", home=console.home.parent / "none", code=69)
     assert set(absent) == {*found, "waiting", "unknown", "account_needs", "vault", "unattended"}
@@ -432,6 +435,24 @@ def test_without_a_graphical_browser_none_is_started_and_what_to_do_is_said(
     assert "There is no graphical browser here." in done.stdout
     assert "press O on the call in the console" in done.stdout
     assert not seen.exists()
+
+
+def test_the_key_that_pairs_a_browser_is_named_as_the_person_set_it(
+    home: Path, serve: Serve, mailbox: Mailbox, tmp_path: Path
+) -> None:
+    """To the agent, by `aileron open approval`, and on the page."""
+    (home / "config.toml").write_text('[console.keys]\nopen_review = "f9"\n')
+    assert DEFAULT_REGISTRY.key_label("open_review") == LINK_KEY
+    console = serve(mailbox)
+    answer = console.run("send-draft", {"draft_id": DRAFT}, console.session()["token"])
+    assert "where the key f9 lets a browser decide" in answer.json["message"]
+    path, _ = browsers(tmp_path)
+    opened = ("open", "approval", answer.json["approval_id"])
+    told = aileron(*opened, home=console.home, env=path | GRAPHICAL).stdout
+    assert "press f9 on the call in the console" in told
+    page = httpx.get(answer.json["review_url"]).text
+    assert 'data-key="f9"' in page
+    assert "LINK_KEY" not in page
 
 
 GRAPHICAL = {"DISPLAY": ":0"}

@@ -10,7 +10,7 @@ const SILENT_MS = 3000; // the console says something every second
 const SILENCE_MS = 20; // keys closer than this come from a paste or a script
 const MESSAGE_MS = 8000;
 const LOST = "Connection lost. Nothing can be decided here until it is back.";
-const AGAIN = "Press O in the console to make a new link.";
+const AGAIN = `Press ${document.body.dataset.key} in the console to make a new link.`;
 
 const $ = (id) => document.getElementById(id);
 const encode = (text) => new TextEncoder().encode(text);
