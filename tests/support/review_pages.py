@@ -5,7 +5,7 @@ async with reviewed(core, browser) as review:
 """
 
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,10 +20,44 @@ from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.sockets import bind_tcp
 from aileron_tui.review.drawing import PageDrawing, PageItem
+from tests.support.attacks import harmless
 from tests.support.core_harness import Core
 
 expect.set_options(timeout=20_000)  # a busy machine is slow
 
+_ELEMENTS = frozenset(
+    [
+        "HTML",
+        "HEAD",
+        "META",
+        "TITLE",
+        "LINK",
+        "SCRIPT",
+        "BODY",
+        "HEADER",
+        "H1",
+        "H2",
+        "H3",
+        "P",
+        "MAIN",
+        "NAV",
+        "UL",
+        "LI",
+        "ARTICLE",
+        "DIV",
+        "SECTION",
+        "DL",
+        "DT",
+        "DD",
+        "FOOTER",
+        "SPAN",
+        "BUTTON",
+        "KBD",
+        "LABEL",
+        "INPUT",
+        "DIALOG",
+    ]
+)
 PHONE, DESK = {"width": 360, "height": 640}, {"width": 1200, "height": 800}
 
 
@@ -80,6 +114,16 @@ class Review:
         await confirm(self.core)
         await expect(page.locator("#link")).to_have_text("● connected")
         return page
+
+
+def must_be_text(found: Sequence[Any], usual: Collection[str], told: object) -> None:
+    """Check what a page has: its elements, attributes, letters, and by how much it is too wide; *usual*: attributes."""
+    elements, attributes, letters, beyond = found
+    assert {*elements} <= _ELEMENTS, told
+    assert {*attributes} <= {*usual}, told
+    bad = {hex(ord(char)) for char in letters if char != "\n" and not harmless(char)}
+    assert not bad, (told, bad)
+    assert beyond <= 0, (told, beyond)
 
 
 @contextlib.asynccontextmanager
