@@ -11,10 +11,10 @@ from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView, 
 from aileron_tui.draw.text import plain_text
 from aileron_tui.input.commands import key_label
 from aileron_tui.state.pending_intents import file_key
-from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.screen.driving import NOW, Console, mail, short, start
 from tests.support.screens.calls import drifted
 from tests.support.screens.home import not_accepted
-from tests.support.screens.play import rested
+from tests.support.screens.play import Play, rested
 from tests.support.variants import ALL, variants
 
 PRESSES = 200 if ALL else 80
@@ -27,8 +27,8 @@ KEYS = (
 class World:
     """Agents and a core that disturb: calls come, change, run, and end by themselves."""
 
-    def __init__(self, shown: Console, views: tuple[ApprovalView, ...], chance: random.Random):
-        self._shown, self._chance = shown, chance
+    def __init__(self, play: Play, views: tuple[ApprovalView, ...], chance: random.Random):
+        self._play, self._chance = play, chance
         self.views = {view.call_id: view for view in views}
         self._answered = 0
         self._next = len(views) + 1
@@ -39,17 +39,17 @@ class World:
     def _tell(self, view: ApprovalView, **changes: object) -> None:
         view = replace(view, version=view.version + 1, **changes)
         self.views[view.call_id] = view
-        self._shown.port.tell(ApprovalUpdated(view=view))
+        self._play.port.tell(ApprovalUpdated(view=view))
 
     def answer(self) -> None:
         """Do what was asked of the core since the last time, or refuse it."""
-        intents = self._shown.port.intents
+        intents = self._play.port.intents
         for intent in intents[self._answered :]:
             self._carry_out(intent)
         self._answered = len(intents)
 
     def _carry_out(self, intent: Intent) -> None:
-        now = self._shown.clock.now()
+        now = self._play.clock.now()
         match intent:
             case Approve(approval_id=key, digest=digest):
                 view = self.views[key]
@@ -80,7 +80,7 @@ class World:
 
     def _tell_files(self) -> None:
         files = tuple(self._files.values())
-        self._shown.port.tell(LibraryUpdated(not_accepted=files, problems=(), actions_ready=3))
+        self._play.port.tell(LibraryUpdated(not_accepted=files, problems=(), actions_ready=3))
 
     def _change_files(self) -> None:
         """Let a file come, go or change."""
@@ -94,15 +94,15 @@ class World:
         self._tell_files()
 
     def _refuse(self, key: str) -> None:
-        self._shown.port.tell(IntentRefused(call_id=key, message="Answered elsewhere."))
+        self._play.port.tell(IntentRefused(call_id=key, message="Answered elsewhere."))
 
     def _drift(self, view: ApprovalView) -> None:
         digest = f"{int(view.digest, 16) + 2**64:064x}"
-        self._tell(view, drift=drifted(self._shown.clock.now()), digest=digest)
+        self._tell(view, drift=drifted(self._play.clock.now()), digest=digest)
 
     def disturb(self) -> None:
         """Let one thing happen that no key asked for."""
-        now = self._shown.clock.now()
+        now = self._play.clock.now()
         waiting = [each for each in self.views.values() if each.state == "pending"]
         running = [each for each in self.views.values() if each.state == "executing"]
         what = self._chance.choice([*["come"] * 3, *["end"] * 2, "drift", "run", *["file"] * 2])
@@ -116,7 +116,7 @@ class World:
             )
             self._next += 1
             self.views[view.call_id] = view
-            self._shown.port.tell(ApprovalUpdated(view=view))
+            self._play.port.tell(ApprovalUpdated(view=view))
         elif what == "end":
             self._tell(
                 self._chance.choice(waiting),
@@ -138,83 +138,81 @@ class World:
 
     def expire(self) -> None:
         """End what nobody answered in time."""
-        now = self._shown.clock.now()
+        now = self._play.clock.now()
         for view in tuple(self.views.values()):
             if view.state in WAITING_STATES and view.expires_at and view.expires_at <= now:
                 self._tell(view, state="expired", ended_at=view.expires_at)
 
 
-def aim(shown: Console) -> tuple[object, ...]:
+def aim(play: Play) -> tuple[object, ...]:
     """Return everything that a key can be aimed at: cursor, document, question, filter, first press."""
-    model = shown.model
-    page = shown.app._screens[model.view].page
+    model = play.model
     return (
-        model.view, model.queue.selected, page.reader.document.top, model.panel, page.panel.text,
-        model.parsed_filter.text, model.pressed_once, len(shown.port.intents),
-        type(shown.app.screen),
+        model.view, model.queue.selected, play.document.top, model.panel, play.page.panel.text,
+        model.parsed_filter.text, model.pressed_once, len(play.port.intents), len(play.asked_of_app),
     )  # fmt: skip
 
 
-def refusal_said(shown: Console) -> str:
-    message = shown.model.status_message
+def refusal_said(play: Play) -> str:
+    message = play.model.status_message
     return plain_text(message.pieces) if message is not None and message.refusal else ""
 
 
 @pytest.mark.parametrize("seed", variants(range(1, 9)))
-async def test_each_press_does_what_it_was_aimed_at_or_says_why_not(seed: int) -> None:
+def test_each_press_does_what_it_was_aimed_at_or_says_why_not(seed: int) -> None:
     """While calls come, change, run, expire and are withdrawn; no row leaves between two keys."""
     chance = random.Random(seed)
     size = (80, 24) if seed % 2 else (120, 36)
     views = tuple(short(number) if number % 3 else mail(number) for number in range(1, 6))
     decided = refused = 0
-    async with console(start(*views), size=size) as shown:
-        world = World(shown, views, chance)
-        for _ in range(PRESSES):
-            before = shown.waiting
-            selected = shown.selected
-            gap = chance.uniform(0.4, 2.0)
-            part = gap * chance.random()
-            await shown.passes(part)
-            world.answer()
-            world.expire()
-            if chance.random() < 0.5:
-                world.disturb()
-            await shown.passes(gap - part)
-            after = shown.waiting
-            assert [key for key in after if key in before] == before, "a row left, or moved"
-            here = before.index(selected) if selected is not None else -1
-            assert after[: here + 1] == before[: here + 1], "the row under the cursor moved"
-            if selected is not None:
-                answered = selected in world.accepted
-                answered = answered or shown.model.queue.was_decided_here(selected)
-                assert shown.selected == selected or answered
-            item, earlier = shown.model.queue.current, shown.model.status_message
-            aimed, key = aim(shown), chance.choice(KEYS)
-            await shown.press_alone(key)
-            model = shown.model
-            assert model.queue.selected_matches, "a row that does not match is under the cursor"
-            intents = shown.port.intents[aimed[7] :]
-            for intent in intents:
-                decided += 1
-                assert item is not None
-                if isinstance(intent, Approve | Deny):
-                    assert intent.approval_id == item.key
-                if isinstance(intent, Accept):
-                    assert item.file is not None
-                    assert (intent.name, intent.digest) == (item.file.name, item.file.digest)
-                if isinstance(intent, Acknowledge):
-                    assert intent.call_id == item.key
-                if isinstance(intent, Approve):
-                    assert item.approval is not None
-                    assert intent.digest == item.approval.digest
-            if aim(shown) != aimed:
-                continue
-            sentence, label = refusal_said(shown), key_label(key)
-            assert model.status_message is not earlier, f"{key} was lost in silence:\n{shown.text}"
-            assert sentence.startswith(f"{label} ") or f" {label} again." in sentence, sentence
-            assert sentence.count(". ") <= 1
-            assert " ".join(sentence.split())[:40] in shown.text, shown.text
-            refused += 1
+    play = Play(start(*views), size=size)
+    world = World(play, views, chance)
+    for _ in range(PRESSES):
+        before = play.waiting
+        selected = play.selected
+        gap = chance.uniform(0.4, 2.0)
+        part = gap * chance.random()
+        play.passes(part)
+        world.answer()
+        world.expire()
+        if chance.random() < 0.5:
+            world.disturb()
+        play.passes(gap - part)
+        after = play.waiting
+        assert [key for key in after if key in before] == before, "a row left, or moved"
+        here = before.index(selected) if selected is not None else -1
+        assert after[: here + 1] == before[: here + 1], "the row under the cursor moved"
+        if selected is not None:
+            answered = selected in world.accepted
+            answered = answered or play.model.queue.was_decided_here(selected)
+            assert play.selected == selected or answered
+        item, earlier = play.model.queue.current, play.model.status_message
+        aimed, key = aim(play), chance.choice(KEYS)
+        play.press_alone(key)
+        model = play.model
+        assert model.queue.selected_matches, "a row that does not match is under the cursor"
+        intents = play.port.intents[aimed[7] :]
+        for intent in intents:
+            decided += 1
+            assert item is not None
+            if isinstance(intent, Approve | Deny):
+                assert intent.approval_id == item.key
+            if isinstance(intent, Accept):
+                assert item.file is not None
+                assert (intent.name, intent.digest) == (item.file.name, item.file.digest)
+            if isinstance(intent, Acknowledge):
+                assert intent.call_id == item.key
+            if isinstance(intent, Approve):
+                assert item.approval is not None
+                assert intent.digest == item.approval.digest
+        if aim(play) != aimed:
+            continue
+        sentence, label = refusal_said(play), key_label(key)
+        assert model.status_message is not earlier, f"{key} was lost in silence:\n{play.text}"
+        assert sentence.startswith(f"{label} ") or f" {label} again." in sentence, sentence
+        assert sentence.count(". ") <= 1
+        assert " ".join(sentence.split())[:40] in play.text, play.text
+        refused += 1
     assert decided > 5
     assert refused > 20
 
