@@ -26,7 +26,7 @@ from aileron_tui.state.model import Model
 from tests.support.frozen_clock import FrozenClock
 from tests.support.screens.port import RecordingPort
 from tests.support.screens.states import NOW, denied, key_of, mail, short, start
-from tests.support.screens.watched import T, Watched
+from tests.support.screens.watched import Watched
 
 __all__ = [
     "NOW",
@@ -105,13 +105,6 @@ class Console(Watched):
 
     def region(self, selector: str) -> Region:
         return self.app.screen.query_one(selector).region
-
-    async def asks_for(self, kind: type[T]) -> T:
-        """Wait until one thing was asked of the core, of that *kind*; return it."""
-        await self.asks()
-        (intent,) = self.port.intents
-        assert isinstance(intent, kind)
-        return intent
 
     # What comes is handled
 
@@ -272,11 +265,6 @@ class Console(Watched):
         """Press one key at rest and wait until *text* is shown."""
         self.clock.advance(0.5)
         await self.press_alone(key, text)
-
-    async def resize(self, columns: int, rows: int) -> None:
-        await self.pilot.resize_terminal(columns, rows)
-        self.app._check_resize()  # as its timer would, whose one tick a busy machine may skip
-        await self.settled()
 
     async def click(self, *at: Any, **options: Any) -> None:
         """Click as Textual's pilot does."""

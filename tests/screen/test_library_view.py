@@ -78,23 +78,6 @@ def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_accepted() ->
     assert play.port.intents[0] == Accept(kind="action", name="post-invoice", digest=other.digest)
 
 
-def test_unread_facts_want_a_second_press() -> None:
-    """In a small pane the first `t` says how many lines are unread."""
-    hosts = tuple(f"h{number}.example:443" for number in range(40))
-    items = tuple(
-        replace(item, hosts=hosts) if item.name == "post-invoice" else item
-        for item in STATE.library
-    )
-
-    play = Play(replace(STATE, library=items), size=(80, 24))
-    to(play, "post-invoice")
-    play.go("enter", "THE FILE")
-    play.press_rested("t", "Press t again to accept it anyway.")
-    assert play.port.intents == []
-    play.press_rested("t")
-    play.asks()
-
-
 def test_what_is_hidden_in_a_file_wants_a_second_press_here_too() -> None:
     """Although every line was read; the first press names what was found."""
     content = FileContentView(text="Posts an\u202e invoice")

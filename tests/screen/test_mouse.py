@@ -5,6 +5,7 @@ from textual.events import MouseScrollDown
 
 from aileron_core.console_port.intents import RefreshPreview
 from tests.screen.driving import Console, console, key_of, mail, resting, short, start
+from tests.support.screens.play import Play, rested
 
 
 async def click(shown: Console, x: int, y: int) -> None:
@@ -41,19 +42,19 @@ async def test_a_click_on_a_key_that_decides_says_which_to_press() -> None:
         await shown.asks_nothing()
 
 
-async def test_a_click_on_a_key_that_asks_asks_and_its_answer_wants_a_key() -> None:
+def test_a_click_on_a_key_that_asks_asks_and_its_answer_wants_a_key() -> None:
     """What takes the footer's place is clicked in the same way."""
-    async with console(start(short(1)), size=(80, 24)) as shown:
-        await shown.read_all()
-        await click(shown, *cell_of(shown, -1, "deny"))
-        assert shown.model.panel == "deny"
-        await shown.rest()
-        await click(shown, *cell_of(shown, -1, "deny"))
-        assert shown.model.panel == "deny"
-        assert shown.port.intents == []
-        await click(shown, *cell_of(shown, -1, "leave it waiting"))
-        assert shown.model.panel == "none"
-        await shown.asks_nothing()
+    play = Play(start(short(1)), size=(80, 24))
+    play.read_all()
+    play.pressed_by_mouse("deny")
+    assert play.model.panel == "deny"
+    play.rest()
+    play.pressed_by_mouse("deny_enter")
+    assert play.model.panel == "deny"
+    assert play.port.intents == []
+    play.pressed_by_mouse("deny_leave")
+    assert play.model.panel == "none"
+    play.asks_nothing()
 
 
 async def test_a_click_on_any_other_key_does_what_the_key_does() -> None:
@@ -69,12 +70,12 @@ async def test_a_click_on_any_other_key_does_what_the_key_does() -> None:
         await shown.shows("every command by name")
 
 
-async def test_a_click_takes_back_the_first_of_two_presses() -> None:
+def test_a_click_takes_back_the_first_of_two_presses() -> None:
     """As any other key does: the second press follows the first."""
-    async with console(start(mail(1)), size=(80, 24)) as shown:
-        await shown.press_rested("a", "Press a again")
-        await click(shown, *cell_of(shown, -1, "refetch"))
-        assert shown.model.pressed_once == ""
+    play = Play(start(mail(1)), size=(80, 24))
+    play.press_rested("a", "Press a again")
+    play.pressed_by_mouse("refresh")
+    assert play.model.pressed_once == ""
 
 
 async def test_a_click_on_a_view_shows_it_and_one_on_help_the_keys(shown: Console) -> None:
@@ -87,12 +88,11 @@ async def test_a_click_on_a_view_shows_it_and_one_on_help_the_keys(shown: Consol
     await shown.shows("fetch the preview again")
 
 
-async def test_a_click_on_read_on_reads_on() -> None:
+def test_a_click_on_read_on_reads_on() -> None:
     """It only scrolls; what comes in view must rest there to count as seen."""
-    async with resting(start(mail(1)), size=(80, 24)) as shown:
-        document = shown.document
-        await click(shown, *cell_of(shown, -1, "read on"))
-        assert document.top == document.height - 2
+    play = rested(start(mail(1)), (80, 24))
+    play.pressed_by_mouse("read_on")
+    assert play.document.top == play.document.height - 2
 
 
 async def test_a_click_changes_nothing_while_a_question_is_asked() -> None:

@@ -102,11 +102,3 @@ def test_a_running_call_shows_how_long_and_then_what_it_returned() -> None:
     play.port.tell(Recorded(record=record, head_words=("olive", "pixel")))
     play.shows(RESULT)
     assert "OUTCOME  done at 14:02:20" in play.text
-
-
-def test_the_result_is_in_the_item_while_the_cursor_is_on_it() -> None:
-    """Nothing else waits, so the cursor stays on the call that was approved."""
-    play = Play(start(short()), answers=True)
-    decide(play, "a", "✓ Approved")
-    play.shows(RESULT)
-    assert "not live" not in play.text

@@ -137,16 +137,6 @@ async def test_the_passphrase_is_typed_unseen(shown: Console) -> None:
     await shown.shows("••••••")
 
 
-@picture_of(WAITING, "120x36-light")
-async def test_a_call_shows_the_account_that_it_uses(shown: Console) -> None:
-    await shown.rest()
-    for _ in range(3):
-        shown.clock.advance(0.1)
-        await shown.press_alone("j")
-    await shown.shows("ana@example.com")
-    await shown.rest()
-
-
 @picture_of(start(short(1), short(2)))
 async def test_a_call_that_failed_under_the_cursor(shown: Console) -> None:
     """Its outcome is the first section, in the head and in the status line; no key decides it."""
@@ -374,19 +364,6 @@ async def test_the_accounts_say_which_cannot_be_used(shown: Console) -> None:
 async def test_help(shown: Console) -> None:
     """Every key of the page, from the registry."""
     await shown.press_rested("question_mark")
-
-
-@picture_of(HOME)
-async def test_help_has_the_keys_of_the_actions(shown: Console) -> None:
-    """Those of the view that stands beside it, each with what it does; what decides is marked."""
-    await shown.go("4", "invalid")
-    await shown.go("question_mark", "KEYS")
-
-
-@picture_of(HOME)
-async def test_help_has_the_keys_of_the_sessions(shown: Console) -> None:
-    await shown.go("5", "sessions open")
-    await shown.go("question_mark", "KEYS")
 
 
 @picture_of(start(short(1), short(2)))

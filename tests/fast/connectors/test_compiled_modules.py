@@ -31,14 +31,6 @@ def modules(tmp_path: Path) -> Modules:
     return lambda key=b"k" * 32: Counting(engine, tmp_path / "compiled", key)
 
 
-def test_a_sealed_module_is_not_compiled_again(modules: Modules) -> None:
-    """The second load with the same key is from the disk."""
-    first, second = modules(), modules()
-    first.load("one", lambda: MODULE)
-    second.load("one", lambda: MODULE)
-    assert (first.compiled, second.compiled) == (1, 0)
-
-
 @pytest.mark.parametrize("at", [0, 31, 32, 200, -1])
 def test_one_changed_byte_means_compiling_again(modules: Modules, tmp_path: Path, at: int) -> None:
     """In the seal or in the code, and what was changed is replaced."""

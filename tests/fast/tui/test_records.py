@@ -69,14 +69,6 @@ def test_older_records_are_read_before_the_cursor_reaches_them() -> None:
         list(read_pages(book, top))
 
 
-def test_the_end_is_reached_by_one_jump_that_reads_one_page_or_two() -> None:
-    """`end` in an audit of any length."""
-    book = started()
-    pages = list(read_pages(book, TOTAL - HEIGHT))
-    assert len(pages) <= 2
-    assert [book.get(seq) is not None for seq in range(1, HEIGHT + 1)] == [True] * HEIGHT
-
-
 def test_one_reading_is_under_way_at_a_time_and_a_refused_one_may_be_repeated() -> None:
     book = started()
     first = book.next_read(TOTAL - HEIGHT, HEIGHT, 0)
