@@ -43,7 +43,7 @@ def wat(body: str, *, data: str = "", pages: int = 1, imports: str = "") -> str:
 
 def escaped(text: str | bytes) -> str:
     raw = text.encode() if isinstance(text, str) else text
-    return "".join(f"\\{byte:02x}" for byte in raw)
+    return "\\" + raw.hex("\\") if raw else ""
 
 
 def printing(said: str | bytes, *, fd: int = 1, then: str = "") -> str:
