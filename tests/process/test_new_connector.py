@@ -60,7 +60,7 @@ def notes(folder: Path) -> Callable[[Path], Any]:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         running = module.listen()
-        threading.Thread(target=running.serve_forever, daemon=True).start()
+        threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True).start()
         return running
 
     return start

@@ -82,7 +82,7 @@ def test_the_recipe_for_ntfy_sends_a_count_an_action_and_the_address(
             pass
 
     with HTTPServer(("127.0.0.1", 0), Recorder) as recorder:
-        threading.Thread(target=recorder.serve_forever, daemon=True).start()
+        threading.Thread(target=recorder.serve_forever, args=(0.02,), daemon=True).start()
         there = f"http://127.0.0.1:{recorder.server_port}/"
         configure(home, *(each.replace("https://ntfy.sh/", there) for each in recipes()["curl"]))
         console = serve()
