@@ -31,6 +31,7 @@ _SMALL: Final = 128 * 1024
 """Below this many bytes a module is compiled here: a child takes longer to start than its code to make."""
 _raw: Any = bindings
 _LABEL = b"aileron compiled module v2\0"
+_KIND: Final = f"{version('wasmtime')} {platform.machine()} {platform.system()}".encode()
 _MAX_STAGED: Final = 64 * 1024 * 1024
 
 
@@ -62,7 +63,6 @@ class CompiledModules:
         self._folder = folder
         self._key = key if callable(key) else lambda: key
         self._staged: dict[str, _Cached] = {}
-        self._kind = f"{version('wasmtime')} {platform.machine()} {platform.system()}".encode()
 
     def stage(self, names: Collection[str]) -> None:
         """Read the cached files of *names* into memory, and hash them, before there is a key to verify them.
@@ -105,7 +105,7 @@ class CompiledModules:
         return None if self._folder is None else self._folder / cached_file(name)
 
     def _seal(self, key: bytes, name: str, compiled_sha256: bytes) -> bytes:
-        what = _LABEL + name.encode() + b"\0" + self._kind + b"\0" + compiled_sha256
+        what = _LABEL + name.encode() + b"\0" + _KIND + b"\0" + compiled_sha256
         return hmac.digest(key, what, hashlib.sha256)
 
     def _read(self, name: str) -> "_Cached | None":
