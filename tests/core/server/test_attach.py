@@ -362,26 +362,27 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed_and_nothing
         return {"intent": to_frame(intent), **port._signed_intent(pause), **changed}  # pyright: ignore[reportPrivateUsage]
 
     late = signed(pause)  # of a request before the ones that follow
-    wrong = {
-        "no signature": {"intent": to_frame(pause)},
-        "a later number": late,
-        "another intent": signed(StopEverything()),
-        "the opposite": signed(resume),
-        "another time": signed(pause, at=1),
-        "no time": signed(pause, at=2**53),
-        "another key": signed(pause, signature=sign(new_key(), b"aileron intent v1\0{}").hex()),
-        "a text that is none": {
+    other_key = sign(new_key(), b"aileron intent v1\0{}").hex()
+    wrong: dict[str, Callable[[], dict[str, Any]]] = {
+        "no signature": lambda: {"intent": to_frame(pause)},
+        "a later number": lambda: late,
+        "another intent": lambda: signed(StopEverything()),
+        "the opposite": lambda: signed(resume),
+        "another time": lambda: signed(pause, at=1),
+        "no time": lambda: signed(pause, at=2**53),
+        "another key": lambda: signed(pause, signature=other_key),
+        "a text that is none": lambda: {
             **signed(pause),
             "intent": {"EndSession": {"session_id": "\ud800"}},
         },
-        "a text in a list": {
+        "a text in a list": lambda: {
             **signed(pause),
             "intent": {"AcceptSuite": {"suite_id": "", "files": [["\ud800", "\ud800"]]}},
         },
     }
     assert await console.post("/v1/attach/intent", {"intent": {"SetPause": {}}})
-    for what, body in wrong.items():
-        assert await console.post("/v1/attach/intent", body), what
+    for what, body in wrong.items():  # each signed with the number of the request that it is in
+        assert await console.post("/v1/attach/intent", body()) == "invalid_request", what
     assert core.app.pause.paused_since is None
 
     await console.ask(pause)
