@@ -200,7 +200,9 @@ class AileronApp(App[int], inherit_bindings=False):
         )
         model.settings_withheld = self._in_force.withheld
         model.view = self._start_view
-        model.account_panel.has_browser = browser_command(self._environment) is not None
+        model.account_panel.has_browser = (
+            browser_command(self._environment) is not None and not snapshot.elsewhere
+        )
         self._model = model
         self._screens = {
             view: ConsoleScreen(make, model, self._clock, self._port.submit, self._handoff)

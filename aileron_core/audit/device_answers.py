@@ -25,8 +25,28 @@ _CAME_OF: Final[Mapping[str, tuple[AuditEvent, ...]]] = {
     "EndDevice": _ENDS,
     "Accept": (AuditEvent.LIBRARY_ACCEPTED,),
     "AcceptSuite": (AuditEvent.LIBRARY_ACCEPTED,),
+    "ChooseAccount": (
+        AuditEvent.RUN_HAS_ACCOUNT,
+        AuditEvent.BINDING_REMEMBERED,
+        AuditEvent.BINDING_FORGOTTEN,
+    ),
+    "BindAccount": (AuditEvent.BINDING_CREATED,),
+    "RebindAccount": (AuditEvent.BINDING_REBOUND,),
+    "RevokeAccount": (AuditEvent.BINDING_REVOKED,),
+    "ForgetChoice": (AuditEvent.BINDING_FORGOTTEN,),
+    "FinishLogin": (AuditEvent.BINDING_CREATED, AuditEvent.BINDING_REAUTHORIZED),
+    "LockVault": (AuditEvent.VAULT_LOCKED,),
 }
 """What an intent that a device signed can lead to. Never to a yes."""
+_ABOUT: Final[Mapping[object, Mapping[str, str]]] = {
+    AuditEvent.RUN_HAS_ACCOUNT: {"approval": "approval_id"},
+    AuditEvent.BINDING_REMEMBERED: {"binding": "binding"},
+    AuditEvent.BINDING_FORGOTTEN: {"for_action": "action"},
+    AuditEvent.BINDING_CREATED: {"connector_hash": "connector_hash"},
+    AuditEvent.BINDING_REBOUND: {"binding": "name", "connector_hash": "connector_hash"},
+    AuditEvent.BINDING_REVOKED: {"binding": "name"},
+}
+"""Members of the record of an event, each the same as the field of the intent, where its kind has that."""
 _FILES: Final = ("action", "connector", "preview", "settings", "policy")
 _SIGNED: Final = ("signed", "device_key", "signature")
 
@@ -118,6 +138,10 @@ class DeviceAnswers:
             return "the device signed another intent"
         if body.get("kind") in _FILES and str(body.get("digest")) not in text:
             return "the device signed another file"
+        fields = json.loads(text)["intent"][kind]
+        about = _ABOUT.get(body["event"], {}).items()
+        if any(name in fields and body.get(member) != fields[name] for member, name in about):
+            return "the device signed another account"
         return ""
 
     def _problem(self, body: Mapping[str, Any]) -> str:

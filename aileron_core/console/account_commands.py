@@ -27,6 +27,7 @@ from aileron_core.credentials.accounts import account_view, credential_users, fi
 from aileron_core.credentials.authorization import AuthorizationService
 from aileron_core.credentials.binding import Binding
 from aileron_core.credentials.bindings import BindingService
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import (
     AileronError,
     BindingFailed,
@@ -71,33 +72,38 @@ class AccountCommands:
             users=tuple(user_view(each) for each in users),
         )
 
-    async def carry_out(self, intent: AccountIntent) -> None:
-        """Carry out *intent* for the console, and follow a login that it begins.
+    async def carry_out(
+        self, intent: AccountIntent, answers: EventBus[CoreEvent], hand: Hand
+    ) -> None:
+        """Carry out *intent* for a console, and follow a login that it begins.
 
         `AccountRefused` says why it did nothing, and quotes no secret.
+
+        Args:
+            answers: to that console alone.
+            hand: with which a person asks, there.
 
         Raises:
             StorageUnavailable: the audit cannot be written.
         """
         try:
-            answer = await self.answer(intent)
-        except StorageUnavailable as error:
-            self._events.publish(AccountRefused(message=error.message))
+            answer = await self.answer(intent, hand)
+        except StorageUnavailable:
             raise
         except AileronError as error:
             host = error.details.get("token_host", "")
-            self._events.publish(AccountRefused(message=error.message, token_host=str(host)))
+            answers.publish(AccountRefused(message=error.message, token_host=str(host)))
         except OSError as error:
             message = f"The vault could not be written: {error.strerror}. Nothing changed."
-            self._events.publish(AccountRefused(message=message))
+            answers.publish(AccountRefused(message=message))
         else:
             if answer is not None:
-                self._events.publish(answer)
+                answers.publish(answer)
             if isinstance(answer, LoginUpdated):
-                spawn(self._follow_login(answer.login.login_id), name="follow a login")
+                spawn(self._follow_login(answer.login.login_id, answers), name="follow a login")
 
     async def answer(
-        self, intent: AccountIntent
+        self, intent: AccountIntent, hand: Hand = CONSOLE
     ) -> AccountsUpdated | AccountChanged | LoginUpdated | None:
         """Carry out *intent*; return what it says to who asked.
 
@@ -108,16 +114,16 @@ class AccountCommands:
             case ReadAccounts():
                 return self.accounts()
             case BindAccount():
-                return await self._bind(intent)
+                return await self._bind(intent, hand)
             case RebindAccount():
                 user = find_user(self._library.accepted_connectors(), intent.connector_hash)
-                return _changed("rebound", await self._bindings.rebind(intent.name, user))
+                return _changed("rebound", await self._bindings.rebind(intent.name, user, hand))
             case RevokeAccount():
                 account = self._bindings.get(intent.name)
-                await self._bindings.revoke(intent.name)
+                await self._bindings.revoke(intent.name, hand)
                 return _changed("revoked", account)
             case ForgetChoice():
-                await self._bindings.forget(intent.name, intent.action)
+                await self._bindings.forget(intent.name, intent.action, hand)
                 return _changed("forgotten", self._bindings.get(intent.name))
             case BeginLogin():
                 return LoginUpdated(login=await self._begin(intent))
@@ -125,20 +131,18 @@ class AccountCommands:
                 login = await self._authorizations.wait(intent.login_id, _WAIT_SECONDS)
                 return LoginUpdated(login=login)
             case FinishLogin():
-                bound = await self._authorizations.finish(intent.login_id, intent.account)
+                bound = await self._authorizations.finish(intent.login_id, intent.account, hand)
                 return _changed("authorized", bound)
             case CancelLogin():
                 self._authorizations.cancel(intent.login_id)
                 return None
 
-    async def _bind(self, intent: BindAccount) -> AccountChanged:
+    async def _bind(self, intent: BindAccount, hand: Hand) -> AccountChanged:
         try:
             user = find_user(self._library.accepted_connectors(), intent.connector_hash)
-            bound = await self._bindings.bind(user, intent)
+            bound = await self._bindings.bind(user, intent, hand)
         finally:
-            intent.secret.wipe()
-            if intent.session_token is not None:
-                intent.session_token.wipe()
+            intent.wipe()
         return _changed("bound", bound)
 
     async def _begin(self, intent: BeginLogin) -> LoginView:
@@ -151,7 +155,7 @@ class AccountCommands:
             # It gives no device code, or none for these scopes.
             return await self._authorizations.begin(user, replace(intent, device=False))
 
-    async def _follow_login(self, login_id: str) -> None:
+    async def _follow_login(self, login_id: str, answers: EventBus[CoreEvent]) -> None:
         """Publish how the login *login_id* goes on, once it does not wait any more."""
         while True:
             try:
@@ -159,7 +163,7 @@ class AccountCommands:
             except AileronError:
                 return  # it was cancelled, or the vault was locked
             if view.state != "waiting":
-                self._events.publish(LoginUpdated(login=view))
+                answers.publish(LoginUpdated(login=view))
                 return
 
 

@@ -46,6 +46,15 @@ _ASKED: Final[Mapping[str, str]] = {
     "EndDevice": "end a device's pairing",
     "Accept": "accept a file",
     "AcceptSuite": "accept files that were added together",
+    "ChooseAccount": "pick the account of a call",
+    "BindAccount": "bind an account",
+    "RebindAccount": "bind an account again",
+    "RevokeAccount": "delete an account",
+    "ForgetChoice": "be asked again which account an action uses",
+    "BeginLogin": "begin a login",
+    "FinishLogin": "store the account of a login",
+    "CancelLogin": "cancel a login",
+    "LockVault": "lock the vault",
 }
 """By the name of each `OwnersIntent`."""
 _HIDDEN: Final = "A program of yours that hides its connection tried to pair a device"

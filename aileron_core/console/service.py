@@ -20,6 +20,7 @@ from aileron_core.console.records import ConsoleRecords, StorageMonitor
 from aileron_core.console.vault_service import VaultService, Way
 from aileron_core.console.view_mapping import records_from
 from aileron_core.console_port.account_intents import AccountIntent, ModelKeyIntent
+from aileron_core.console_port.account_views import AccountRefused
 from aileron_core.console_port.devices import ConfirmDevice, EndDevice, MakeLink
 from aileron_core.console_port.events import (
     CoreEvent,
@@ -213,6 +214,9 @@ class ConsoleService:
 
     def refuse(self, intent: Intent, message: str) -> None:
         """Publish that *intent* did nothing."""
+        if isinstance(intent, AccountIntent):
+            self.events.publish(AccountRefused(message=message))
+            return
         about = getattr(intent, "approval_id", "") or getattr(intent, "call_id", "")
         self.events.publish(IntentRefused(call_id=about, message=message))
 
@@ -223,10 +227,10 @@ class ConsoleService:
             AileronError: it did nothing, or only a part; the message is written for the person.
         """
         if isinstance(intent, AccountIntent):
-            await self.accounts.carry_out(intent)
+            await self.accounts.carry_out(intent, self.events, hand)
             return
         if isinstance(intent, VaultIntent | ModelKeyIntent):
-            await self._about_the_vault(intent)
+            await self._about_the_vault(intent, hand)
             return
         if isinstance(intent, _CallIntent):
             await self._about_a_call(intent, hand)
@@ -252,10 +256,10 @@ class ConsoleService:
                     intent.requested_at, intent.run_id, self.events
                 )
 
-    async def _about_the_vault(self, intent: VaultIntent | ModelKeyIntent) -> None:
+    async def _about_the_vault(self, intent: VaultIntent | ModelKeyIntent, hand: Hand) -> None:
         """Carry out *intent*; `VaultRefused` says what did not work, and quotes nothing."""
         try:
-            answer = await self.answer(intent, "console")
+            answer = await self.answer(intent, "console", hand)
         except (AileronError, OSError) as error:
             if isinstance(error, StorageUnavailable):
                 self.storage.report_failure(error.message)
@@ -263,14 +267,16 @@ class ConsoleService:
         if answer is not None:
             self.events.publish(answer)
 
-    async def answer(self, intent: CommandIntent, way: Way) -> CoreEvent | None:
+    async def answer(
+        self, intent: CommandIntent, way: Way, hand: Hand = CONSOLE
+    ) -> CoreEvent | None:
         """Carry out *intent*, given in this *way*; return what it says to who asked, and publish what changed.
 
         Raises:
             AileronError, OSError: it did nothing; the message is written for the person.
         """
         if isinstance(intent, VaultIntent):
-            return await self.vault.answer(intent, way)
+            return await self.vault.answer(intent, way, hand)
         if isinstance(intent, AccountIntent):
             return await self.accounts.answer(intent)
         if isinstance(intent, RemoveFile):
@@ -290,7 +296,11 @@ class ConsoleService:
                 await self.outcomes.acknowledge(intent.call_id, intent.looked_at)
             case ChooseAccount():
                 await self.account_waits.choose(
-                    intent.approval_id, intent.connector, intent.binding, remember=intent.remember
+                    intent.approval_id,
+                    intent.connector,
+                    intent.binding,
+                    remember=intent.remember,
+                    hand=hand,
                 )
             case UndoRun():
                 await self.undo.undo(intent.run_id)

@@ -20,6 +20,7 @@ from aileron_core.console_port.intents import (
     UnlockVaultWithKeyring,
     VaultIntent,
 )
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import Forbidden, InvalidRequest, StorageUnavailable, WrongPassphrase
 from aileron_core.events import EventBus
 from aileron_core.runs.registry import RunRegistry
@@ -79,8 +80,10 @@ class VaultService:
     def _publish(self) -> None:
         self._events.publish(self.status())
 
-    async def answer(self, intent: VaultIntent, way: Way) -> VaultStatus | VaultUnlocked | None:
-        """Carry out *intent*, given in this *way*; return what it says to who asked.
+    async def answer(
+        self, intent: VaultIntent, way: Way, hand: Hand = CONSOLE
+    ) -> VaultStatus | VaultUnlocked | None:
+        """Carry out *intent*, given in this *way*; return what it says to who asked. *hand*: of a lock.
 
         Raises:
             AileronError, OSError: it did nothing. No message quotes a passphrase.
@@ -98,7 +101,7 @@ class VaultService:
             case UnlockVaultWithKeyring():
                 return _unlocked(await self.unlock_with_keyring())
             case LockVault():
-                await self.lock()
+                await self.lock(hand)
             case ChangePassphrase():
                 await self.change_passphrase(intent.old, intent.new, way=way)
             case SetKeyring():
@@ -138,11 +141,13 @@ class VaultService:
         await self._record(AuditEvent.VAULT_UNLOCKED, "The vault was unlocked", unlocked, way)
         return unlocked
 
-    async def lock(self) -> bool:
+    async def lock(self, hand: Hand = CONSOLE) -> bool:
         """Lock the vault; return whether it was unlocked."""
         if not self._vault.lock():
             return False
-        await self._records.record(AuditEvent.VAULT_LOCKED, "A person locked the vault")
+        await self._records.record_by_person(
+            AuditEvent.VAULT_LOCKED, "A person locked the vault", hand
+        )
         return True
 
     async def verify(self, passphrase: Secret) -> None:

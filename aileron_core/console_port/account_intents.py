@@ -4,10 +4,13 @@ In the console a key press stands for the passphrase. Answered by `AccountsUpdat
 `LoginUpdated` or `ModelKeysRead`; in the console by `AccountRefused` too.
 """
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 from aileron_core.vault.secret import Secret
+
+OFF_RECORD: Final = {"off_record": True}
+"""Of a field that no record holds: where its intent is signed, a commitment to it is, as to a `Secret`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +26,18 @@ class BindAccount:
     identity: str
     account: str
     secret: Secret
-    user: str = ""
+    user: str = field(default="", metadata=OFF_RECORD)
     session_token: Secret | None = None
     region: str = ""
     """Of kind aws_sigv4: the one region that it is for; empty for that of each host."""
     passphrase: Secret | None = None
     """The vault's, from a command."""
+
+    def wipe(self) -> None:
+        """Overwrite the account's secrets."""
+        self.secret.wipe()
+        if self.session_token is not None:
+            self.session_token.wipe()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +91,15 @@ class BeginLogin:
 class WaitForLogin:
     """Answer with a login once it does not wait any more, or as it is after 25 seconds."""
 
-    login_id: str
+    login_id: str = field(metadata=OFF_RECORD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishLogin:
     """Store the account that was shown; *account*: the person's name for it, where the service gives none."""
 
-    login_id: str
+    login_id: str = field(metadata=OFF_RECORD)
+    """Only who began the login knows it."""
     account: str
 
 
@@ -97,7 +107,7 @@ class FinishLogin:
 class CancelLogin:
     """Forget a login, and all that the service gave for it."""
 
-    login_id: str
+    login_id: str = field(metadata=OFF_RECORD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,9 @@ be read ends its connection.
 
 import json
 import re
+import secrets
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -15,6 +16,7 @@ from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_orig
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.console_port.events import CoreEvent
 from aileron_core.console_port.intents import Intent
+from aileron_core.devices.signed import commitment
 from aileron_core.vault.secret import Secret
 
 _T = TypeVar("_T")
@@ -27,6 +29,36 @@ _EVENTS: Final[Mapping[str, type]] = {each.__name__: each for each in get_args(C
 def to_frame(message: Intent | CoreEvent) -> JsonObject:
     """Return *message* as it goes over the wire. An intent's secrets are in it: it is sent, and kept nowhere."""
     return {type(message).__name__: to_json(message)}
+
+
+RANDOM_BYTES: Final = 32
+
+
+def fresh_randoms(intent: Intent) -> Mapping[str, bytes]:
+    """Return a random value for each field of *intent* that no record may hold, for `to_signed`."""
+    return {each.name: secrets.token_bytes(RANDOM_BYTES) for each in _off_record(intent)}
+
+
+def to_signed(intent: Intent, randoms: Mapping[str, bytes]) -> JsonObject:
+    """Return *intent* as it is signed and kept: a commitment in place of each value that no record may hold.
+
+    Raises:
+        ValueError: *randoms* has not one value for each of those fields, and no other.
+    """
+    stored = {each.name: _encoded(getattr(intent, each.name)) for each in fields(intent)}
+    hidden = {each.name: str(stored[each.name]).encode() for each in _off_record(intent)}
+    if randoms.keys() != hidden.keys():
+        raise ValueError("a secret is without its random value, or one is of nothing")
+    made = {name: {"commitment": commitment(randoms[name], hidden[name])} for name in hidden}
+    return {type(intent).__name__: {**stored, **made}}
+
+
+def _off_record(intent: Intent) -> tuple[Field[Any], ...]:
+    return tuple(
+        each
+        for each in fields(intent)
+        if "off_record" in each.metadata or isinstance(getattr(intent, each.name), Secret)
+    )
 
 
 def intent_from_frame(frame: Mapping[str, Any], kinds: Mapping[str, type[_T]]) -> _T:

@@ -115,6 +115,8 @@ class Snapshot:
     """The hand of an attached console, such as `attached 2`; empty in the console itself."""
     is_owners: bool = False
     """An attached console was confirmed as the owner's (`OwnersIntent`)."""
+    elsewhere: str = ""
+    """The machine of the home, as an attached console reaches it over ssh; empty on the same one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,17 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from aileron_core.console_port.account_intents import AccountIntent, ModelKeyIntent
+from aileron_core.console_port.account_intents import (
+    AccountIntent,
+    BeginLogin,
+    BindAccount,
+    CancelLogin,
+    FinishLogin,
+    ForgetChoice,
+    ModelKeyIntent,
+    RebindAccount,
+    RevokeAccount,
+)
 from aileron_core.console_port.devices import DeviceIntent, EndDevice
 from aileron_core.console_port.view_models import HistoryCursor, HistoryQuery
 from aileron_core.vault.secret import Secret
@@ -291,7 +301,23 @@ VaultIntent: TypeAlias = (
 )
 CommandIntent: TypeAlias = RemoveFile | VaultIntent | AccountIntent | ModelKeyIntent
 """What a command may ask for: none decides, and none accepts a file."""
-OwnersIntent: TypeAlias = SetPause | StopEverything | EndSession | EndDevice | Accept | AcceptSuite
+OwnersIntent: TypeAlias = (
+    SetPause
+    | StopEverything
+    | EndSession
+    | EndDevice
+    | Accept
+    | AcceptSuite
+    | ChooseAccount
+    | BindAccount
+    | RebindAccount
+    | RevokeAccount
+    | ForgetChoice
+    | BeginLogin
+    | FinishLogin
+    | CancelLogin
+    | LockVault
+)
 """What an attached console may ask for besides, with a signature, once it was confirmed as the owner's."""
 AttachedIntent: TypeAlias = (
     Approve

@@ -25,6 +25,7 @@ from aileron_core.console_port.account_views import (
     CredentialUserView,
 )
 from aileron_core.credentials.binding import LOGIN_ENDED, Binding, CredentialUser, binding_name
+from aileron_core.devices import Hand
 from aileron_core.errors import AileronError, Conflict, Failure, InvalidRequest, NotFound
 
 if TYPE_CHECKING:
@@ -142,11 +143,16 @@ class AccountService:
                 self._bindings.require_current(each.binding, user)
 
     async def remember(
-        self, name: str, connectors: Iterable[Connector], fqn: str, action: ActionFile
+        self,
+        name: str,
+        connectors: Iterable[Connector],
+        fqn: str,
+        action: ActionFile,
+        hand: Hand,
     ) -> None:
         """Have later calls of *action* use the account *name* for its connector *fqn*; errors as of `BindingService.remember`."""
         users = {user.identity.fqn: user for user in credential_users(connectors)}
-        await self._bindings.remember(name, users[fqn], action)
+        await self._bindings.remember(name, users[fqn], action, hand)
 
     def _pick(
         self, user: CredentialUser, choice: str | None, action: ActionFile

@@ -30,6 +30,7 @@ from aileron_core.credentials.oauth_tokens import (
     account_in_answer,
     missing_scopes,
 )
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import (
     AileronError,
     BindingFailed,
@@ -184,8 +185,8 @@ class AuthorizationService:
             self._forget(entry)
         return entry.view
 
-    async def finish(self, id_: str, account: str) -> Binding:
-        """Store the account: the person saw whose it is, or says so with *account*.
+    async def finish(self, id_: str, account: str, hand: Hand = CONSOLE) -> Binding:
+        """Store the account: the person saw whose it is, or says so with *account*; *hand*: with which.
 
         Raises:
             NotFound: there is no such authorization.
@@ -211,7 +212,7 @@ class AuthorizationService:
         del self._open[id_]  # first, so that it is stored once
         try:
             bound = await self._bindings.authorize(
-                entry.user, entry.identity, account, tokens, replaces
+                entry.user, entry.identity, account, tokens, replaces, hand
             )
         except (AileronError, OSError):
             waits = entry.task is not None and not entry.task.done()

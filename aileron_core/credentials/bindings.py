@@ -30,6 +30,7 @@ from aileron_core.credentials.oauth import TokenEndpoint
 from aileron_core.credentials.oauth_refresh import RecordEvent, TokenRefresher, ended_message
 from aileron_core.credentials.oauth_tokens import Tokens, missing_scopes
 from aileron_core.credentials.sigv4 import AwsKeys
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import (
     AileronError,
     BindingFailed,
@@ -115,19 +116,28 @@ class BindingService:
             )
         return name
 
-    async def bind(self, user: CredentialUser, asked: BindAccount) -> Binding:
+    async def bind(self, user: CredentialUser, asked: BindAccount, hand: Hand = CONSOLE) -> Binding:
         """Store what a person entered as an account of *user*, and record it; errors as of `authorize`."""
         stored = stored_secret(asked, user.requirement.kind)
-        return await self._setup(user, asked.identity, asked.account, stored, region=asked.region)
+        return await self._setup(
+            user, asked.identity, asked.account, stored, region=asked.region, hand=hand
+        )
 
     async def authorize(
-        self, user: CredentialUser, identity: str, account: str, login: Tokens, replaces: str = ""
+        self,
+        user: CredentialUser,
+        identity: str,
+        account: str,
+        login: Tokens,
+        replaces: str = "",
+        hand: Hand = CONSOLE,
     ) -> Binding:
         """Store what a person logged in with as an account of *user*, and record it.
 
         Args:
             identity: names a new account: `<kind>/<service>/<identity>`; the service is the connector's.
             replaces: the account whose login it takes the place of; empty for a new one.
+            hand: with which a person does, here and below.
 
         Raises:
             NotFound, Conflict: as for `name_for`.
@@ -135,7 +145,9 @@ class BindingService:
             VaultLocked, StorageUnavailable, OSError: nothing was stored.
         """
         stored, scopes = login.to_secret(), login.scopes
-        return await self._setup(user, identity, account, stored, scopes=scopes, replaces=replaces)
+        return await self._setup(
+            user, identity, account, stored, scopes=scopes, replaces=replaces, hand=hand
+        )
 
     async def _setup(
         self,
@@ -147,6 +159,7 @@ class BindingService:
         region: str = "",
         scopes: tuple[str, ...] = (),
         replaces: str = "",
+        hand: Hand,
     ) -> Binding:
         need = user.requirement
         async with self._changing:
@@ -171,10 +184,10 @@ class BindingService:
                 event, summary = AuditEvent.BINDING_REAUTHORIZED, f"authorized {name} again"
             else:
                 event, summary = AuditEvent.BINDING_CREATED, f"bound {name}"
-            await self._put(binding, event, f"A person {summary}", secret=stored)
+            await self._put(binding, event, f"A person {summary}", hand, secret=stored)
         return binding
 
-    async def rebind(self, name: str, user: CredentialUser) -> Binding:
+    async def rebind(self, name: str, user: CredentialUser, hand: Hand = CONSOLE) -> Binding:
         """Let *user*, as it now is, use the account *name*: the connector that it belongs to.
 
         Another one gets an account of its own, whose secret a person enters: nobody who can reach the
@@ -204,10 +217,12 @@ class BindingService:
                 hosts=user.hosts_in(before.region),
                 remembered_for=(),
             )
-            await self._put(after, AuditEvent.BINDING_REBOUND, f"A person bound {name} again")
+            await self._put(after, AuditEvent.BINDING_REBOUND, f"A person bound {name} again", hand)
         return after
 
-    async def remember(self, name: str, user: CredentialUser, action: ActionFile) -> None:
+    async def remember(
+        self, name: str, user: CredentialUser, action: ActionFile, hand: Hand = CONSOLE
+    ) -> None:
         """Have later calls of *action* use the account *name* where several count for *user*.
 
         It is kept with the account, under the vault's key, and ends where the account, its connector or the action's
@@ -229,6 +244,7 @@ class BindingService:
                         AuditEvent.BINDING_FORGOTTEN,
                         f"{other.name} is no longer chosen for {action.name}",
                         action,
+                        hand,
                     )
             await self._remember(
                 chosen,
@@ -236,9 +252,10 @@ class BindingService:
                 AuditEvent.BINDING_REMEMBERED,
                 f"A person chose {name} for later calls of {action.name}",
                 action,
+                hand,
             )
 
-    async def forget(self, name: str, action: str) -> None:
+    async def forget(self, name: str, action: str, hand: Hand = CONSOLE) -> None:
         """Have a person pick again at the next call of *action*.
 
         Raises:
@@ -256,6 +273,7 @@ class BindingService:
                 AuditEvent.BINDING_FORGOTTEN,
                 f"A person ended the remembered account of {action}",
                 known,
+                hand,
             )
 
     async def _remember(
@@ -265,6 +283,7 @@ class BindingService:
         event: AuditEvent,
         summary: str,
         action: ActionFile,
+        hand: Hand,
     ) -> None:
         about: JsonObject = {
             "binding": binding.name,
@@ -272,9 +291,9 @@ class BindingService:
             "action_sha256": action.sha256,
         }
         after = replace(binding, remembered_for=remembered_for)
-        await self._put(after, event, summary, about=about)
+        await self._put(after, event, summary, hand, about=about)
 
-    async def revoke(self, name: str) -> None:
+    async def revoke(self, name: str, hand: Hand = CONSOLE) -> None:
         """Delete the account *name* from the vault, and from the copy kept of it. The service is not told.
 
         Raises:
@@ -284,9 +303,8 @@ class BindingService:
         async with self._changing:
             binding = self.get(name)
             # Recorded first: a deletion that then fails is tried again, and recorded again.
-            await self._record(
-                AuditEvent.BINDING_REVOKED, f"A person revoked {name}", binding.to_record()
-            )
+            said = {**binding.to_record(), **hand.mark()}
+            await self._record(AuditEvent.BINDING_REVOKED, f"A person revoked {name}", said)
             await asyncio.to_thread(self._vault.delete, name)
         self.changed.publish(None)
 
@@ -406,6 +424,7 @@ class BindingService:
         binding: Binding,
         event: AuditEvent,
         summary: str,
+        hand: Hand,
         *,
         secret: Secret | None = None,
         about: JsonObject | None = None,
@@ -422,7 +441,8 @@ class BindingService:
         assert stored is not None
         await asyncio.to_thread(self._vault.put, name, stored, binding.to_metadata())
         try:
-            await self._record(event, summary, about or binding.to_record())
+            said = {**(about or binding.to_record()), **hand.mark()}
+            await self._record(event, summary, said)
         except AileronError:
             if before is None or old is None:
                 await asyncio.to_thread(self._vault.delete, name)

@@ -152,13 +152,18 @@ class SignedDecision:
         }
 
 
+def commitment(random: bytes, value: bytes) -> str:
+    """Return what is signed in place of *value*, in hex: who has not *random*, 32 bytes, cannot guess by it."""
+    return sha256_hex(random + value)
+
+
 def intent_text(home: str, device: str, number: int, at: int, intent: JsonObject) -> bytes:
     """Return what a device signs of anything else that it asks for.
 
     Args:
         number: of the request that carries it.
         at: epoch milliseconds by the device's clock: a claim.
-        intent: as the codec of the port has it.
+        intent: as the codec of the port has it (`to_signed`).
 
     Raises:
         ValueError: something in it is not canonical JSON.

@@ -12,6 +12,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.console_port.account_views import AccountNeed
+from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import AileronError, Conflict, NotFound
 from aileron_core.runs.interfaces import Accounts
 from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
@@ -63,12 +64,19 @@ class AccountWaits:
                     _log.error("%s waits on: %s", run.row.run_id, type(error).__name__)
 
     async def choose(
-        self, approval_id: str, connector: str, binding: str, *, remember: bool
+        self,
+        approval_id: str,
+        connector: str,
+        binding: str,
+        *,
+        remember: bool,
+        hand: Hand = CONSOLE,
     ) -> None:
         """Take a person's choice among the accounts that count for *connector*, for this call.
 
         Args:
             remember: for later calls of the action too, as long as its file is this one.
+            hand: with which they chose.
 
         Raises:
             NotFound: no such call in this console.
@@ -90,13 +98,13 @@ class AccountWaits:
             if remember and run.resolved is not None:
                 resolved = run.resolved
                 await self.accounts.remember(
-                    binding, resolved.connectors.values(), connector, resolved.file
+                    binding, resolved.connectors.values(), connector, resolved.file, hand
                 )
             run.account_choices[connector] = binding
         async with self._sweeping:
-            await self._look(run)
+            await self._look(run, hand)
 
-    async def _look(self, run: LiveRun) -> None:
+    async def _look(self, run: LiveRun, hand: Hand = CONSOLE) -> None:
         if run.admission is not None and run.row.approval_id is not None:
             with suppress(AileronError):  # it is being written, with what counted a moment ago
                 await asyncio.shield(run.admission)
@@ -127,7 +135,7 @@ class AccountWaits:
                 return
             run.resolved = resolved
             if run.row.gated:
-                await self._ask(run)
+                await self._ask(run, hand)
                 return
             run.account_need = None
             self.store.notify(run)
@@ -152,7 +160,7 @@ class AccountWaits:
             run.account_need, (run.preview, run.drift) = None, before
             raise
 
-    async def _ask(self, run: LiveRun) -> None:
+    async def _ask(self, run: LiveRun, hand: Hand) -> None:
         """Put a run that has its accounts before a person."""
         assert run.resolved is not None
         run.nonce = self.nonce_of(run.row)
@@ -169,7 +177,7 @@ class AccountWaits:
                 RunEvent.ASK,
                 AuditEvent.RUN_HAS_ACCOUNT,
                 f"{run.row.action_name} waits for a person",
-                {"accounts": list[Json](run.resolved.accounts)},
+                {"accounts": list[Json](run.resolved.accounts), **hand.mark()},
                 digest=digest,
                 words=words,
             )

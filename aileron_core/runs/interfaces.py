@@ -8,6 +8,7 @@ from aileron_core.actions.model import Action, ActionFile, ActionLimits, Connect
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector
 from aileron_core.console_port.account_views import AccountNeed
+from aileron_core.devices import Hand
 from aileron_core.policy.model import Verdict
 from aileron_core.runs.model import RunRecord
 
@@ -91,9 +92,14 @@ class Accounts(Protocol):
         ...
 
     async def remember(
-        self, name: str, connectors: Iterable[Connector], fqn: str, action: ActionFile
+        self,
+        name: str,
+        connectors: Iterable[Connector],
+        fqn: str,
+        action: ActionFile,
+        hand: Hand,
     ) -> None:
-        """Have later calls of *action* use the account *name* for its connector *fqn*.
+        """Have later calls of *action* use the account *name* for its connector *fqn*; *hand*: a person's.
 
         Raises:
             VaultLocked, StorageUnavailable, OSError: it could not be remembered.

@@ -7,6 +7,7 @@ confirmed that key it gets nothing. Then it reads what the console shows; each o
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias, cast, get_args
@@ -18,7 +19,21 @@ from aileron_core import tasks
 from aileron_core.app import App
 from aileron_core.canonical import JsonObject, in_utf8, sha256_hex
 from aileron_core.console.service import ConsoleService
-from aileron_core.console_port.codec import intent_from_frame, to_bytes, to_frame, to_json
+from aileron_core.console_port.account_intents import (
+    BeginLogin,
+    BindAccount,
+    CancelLogin,
+    RebindAccount,
+)
+from aileron_core.console_port.account_views import LoginUpdated
+from aileron_core.console_port.codec import (
+    RANDOM_BYTES,
+    intent_from_frame,
+    to_bytes,
+    to_frame,
+    to_json,
+    to_signed,
+)
 from aileron_core.console_port.devices import DevicesUpdated
 from aileron_core.console_port.events import (
     AccountsUpdated,
@@ -38,7 +53,9 @@ from aileron_core.console_port.intents import (
     AcceptSuite,
     Approve,
     AttachedIntent,
+    ChooseAccount,
     Deny,
+    LockVault,
     OwnersIntent,
     SetPause,
     StopEverything,
@@ -120,6 +137,8 @@ class _Line(NamedTuple):
     """Each with the SHA-256 of its bytes."""
     files: tuple[NotAcceptedView, ...] | None = None
     """All that can be accepted, where the line has them."""
+    accounts: AccountsUpdated | None = None
+    """Where the line has them."""
 
 
 @dataclass(slots=True)
@@ -135,6 +154,11 @@ class AttachedStream:
     sent: dict[str, _Sent] = field(default_factory=dict[str, _Sent])
     files: dict[_File, float] = field(default_factory=dict[_File, float])
     """What it was sent last of the files that can be accepted, each since when (monotonic)."""
+    connectors: dict[str, float] = field(default_factory=dict[str, float])
+    """The hashes that it was sent last of connectors which ask for an account, each since when (monotonic)."""
+    logins: set[str] = field(default_factory=set[str])
+    """Begun by this console: nobody else can finish them."""
+    is_over: bool = False
 
     def __post_init__(self) -> None:
         self.answers.subscribe(self.answer)
@@ -145,6 +169,8 @@ class AttachedStream:
 
     def answer(self, event: CoreEvent) -> None:
         """Tell this console what answers it; what its intent changed, everybody is told."""
+        if isinstance(event, LoginUpdated):
+            self.logins.add(event.login.login_id)
         if isinstance(event, _State):
             self.everybody.publish(event)
         else:
@@ -173,14 +199,25 @@ class AttachedStream:
             names = {(each.kind, each.name, each.digest) for each in line.files}
             names |= {("suite", each.file, each.digest) for each in line.files}
             self.files = {each: self.files.get(each, now) for each in names}
+        if line.accounts is not None:
+            hashes = {each.hash for each in line.accounts.users}
+            self.connectors = {each: self.connectors.get(each, now) for each in hashes}
         return line.body
 
     def require_sent(self, given: OwnersIntent, app: App) -> None:
-        """Check that a file, or each of several, is accepted in the bytes that the console was sent last.
+        """Check that what a file, a connector or a call is given is about it as the console was sent it last.
 
         Raises:
+            NotFound: there is no such call.
             Conflict: it was sent others, or has them only just now.
         """
+        if isinstance(given, BindAccount | RebindAccount | BeginLogin):
+            since = self.connectors.get(given.connector_hash)
+            if since is None:
+                raise Conflict("This connector is not what the console was sent last.")
+            _require_rested(since, app)
+        elif isinstance(given, ChooseAccount):
+            self._require_current(self.sent.get(given.approval_id), given.approval_id, app)
         files: list[_File] = []
         if isinstance(given, Accept):
             files = [(given.kind, given.name, given.digest)]
@@ -188,9 +225,27 @@ class AttachedStream:
             files = [("suite", *each) for each in given.files]
         if any(each not in self.files for each in files):
             raise Conflict("This is not what the console was sent last. Nothing was accepted.")
-        rested = app.clock.monotonic() - app.devices.arm_ms / 1000
-        if any(self.files[each] > rested for each in files):
-            raise Conflict("That was too soon after the screen changed. Nothing was accepted.")
+        for each in files:
+            _require_rested(self.files[each], app)
+
+    @staticmethod
+    def _require_current(sent: _Sent | None, approval_id: str, app: App) -> None:
+        """Check that a call is as the console was *sent* it, and has been for a while.
+
+        Raises:
+            NotFound, Conflict: it is not.
+        """
+        now = app.publisher.view(live_run(app, approval_id))
+        if sent is None or (sent.version, sent.digest) != (now.version, now.digest):
+            raise Conflict("The call changed while you answered. Nothing was decided.")
+        _require_rested(sent.at, app)
+
+    def end_logins(self, app: App) -> None:
+        """Forget the logins that this console, which has ended, began and did not finish."""
+        self.is_over = True
+        for each in self.logins:
+            with suppress(NotFound):
+                app.authorizations.cancel(each)
 
     def hand(self, device: Device, signed: SignedDecision, app: App, given: Approve | Deny) -> Hand:
         """Return the hand of an answer that is exactly what was signed, about what was shown.
@@ -216,15 +271,18 @@ class AttachedStream:
         run = live_run(app, given.approval_id)
         # Before all else, so that whose answer counted is said.
         require(run)
-        sent, now = self.sent.get(given.approval_id), app.publisher.view(run)
+        sent = self.sent.get(given.approval_id)
         if sent is None or (sent.shown, sent.digest) != (decision.shown, decision.digest):
             raise Conflict("This is not what the console was sent last. Nothing was decided.")
-        if (sent.version, sent.digest) != (now.version, now.digest):
-            raise Conflict("The call changed while you answered. Nothing was decided.")
-        if app.clock.monotonic() - sent.at < app.devices.arm_ms / 1000:
-            raise Conflict("That was too soon after the screen changed. Nothing was decided.")
+        self._require_current(sent, given.approval_id, app)
         still = partial(app.devices.pairings.require_confirmed, device)
         return Hand(name=device.name, proof=signed.to_record(), require=still)
+
+
+def _require_rested(since: float, app: App) -> None:
+    """Check that what was sent at *since* (monotonic) has been on the screen for a while."""
+    if app.clock.monotonic() - since < app.devices.arm_ms / 1000:
+        raise Conflict("That was too soon after the screen changed. Nothing was done.")
 
 
 # Pairing
@@ -324,6 +382,7 @@ async def _lines(request: Request, device: Device) -> AsyncGenerator[bytes]:
             unsubscribe()
         device.streams -= 1
         streams.pop(device.device_id, None)
+        stream.end_logins(app)
         tasks.spawn(app.devices.leave(device), name="an attached console left")
 
 
@@ -334,7 +393,7 @@ async def _snapshot(app: App, device: Device) -> AsyncGenerator[_Line]:
         whole, approvals=(), records=(), attached=device.name, is_owners=device.is_owners
     )
     body = await asyncio.to_thread(lambda: _line({"snapshot": to_json(start)}))
-    yield _Line(body, files=start.not_accepted)
+    yield _Line(body, files=start.not_accepted, accounts=start.accounts)
     for view in whole.approvals:
         yield await asyncio.to_thread(_call, view)
     for at in range(0, len(whole.records), _RECORDS):
@@ -360,7 +419,8 @@ def _event(event: CoreEvent) -> _Line:
         views = event.views
     calls = tuple((each, sha256_hex(to_bytes(to_json(each)))) for each in views)
     files = event.not_accepted if isinstance(event, LibraryUpdated) else None
-    return _Line(_line({"event": to_frame(event)}), calls, files)
+    accounts = event if isinstance(event, AccountsUpdated) else None
+    return _Line(_line({"event": to_frame(event)}), calls, files, accounts)
 
 
 def _line(content: JsonObject) -> bytes:
@@ -376,7 +436,7 @@ _BEAT: Final = _line({"beat": True})
 async def intent(request: Request) -> Response:
     """Carry out what the console that signed this asks for; what comes of it is in its stream."""
     app, device = app_of(request), await _device(request)
-    body = await json_object(request, ("intent", "decision", "signature", "at"))
+    body = await json_object(request, ("intent", "decision", "signature", "at", "randoms"))
     streams: dict[str, AttachedStream] = request.app.state.attached
     stream, frame = streams.get(device.device_id), body.get("intent")
     if stream is None:
@@ -389,7 +449,7 @@ async def intent(request: Request) -> Response:
         raise InvalidRequest(
             f"This is nothing that an attached console may ask for: {error}."
         ) from error
-    own = replace(app.console, events=stream.answers)
+    own = _own(app, stream)
     if isinstance(given, Approve | Deny):
         signed = signed_decision(device, body, in_utf8(str(app.home.path)))
         hand = stream.hand(device, signed, app, given)
@@ -397,11 +457,16 @@ async def intent(request: Request) -> Response:
     elif isinstance(given, OwnersIntent):
         signed = _signed_intent(app, device, given, body)
         stream.require_sent(given, app)
-        carrying = _for_the_owner(app, device, own, given, signed)
+        carrying = _for_the_owner(app, device, stream, given, signed)
         tasks.spawn(carrying, name="carry out what a console asks")
     else:
         tasks.spawn(own.submit(given, CONSOLE), name="read for a console")
     return Response(status_code=204)
+
+
+def _own(app: App, stream: AttachedStream) -> ConsoleService:
+    """Return the service whose answers are for one console alone."""
+    return replace(app.console, events=stream.answers)
 
 
 def _signed_intent(
@@ -409,9 +474,11 @@ def _signed_intent(
 ) -> SignedIntent:
     """Return what the console signed, which is exactly *given*, in this request.
 
+    The text is made here, of what came: so each commitment that was signed holds for the secret that is used.
+
     Raises:
         Forbidden: it was not confirmed as the owner's.
-        InvalidRequest: it did not sign this.
+        InvalidRequest: it did not sign this, or a passphrase is in it.
     """
     if not device.is_owners:
         raise Forbidden(
@@ -420,8 +487,15 @@ def _signed_intent(
     at, signature = body.get("at"), hex_bytes(body, "signature", 64)
     if type(at) is not int or not 0 <= at <= MAX_NUMBER:
         raise InvalidRequest("'at' must be a whole number of milliseconds.")
-    home, frame = in_utf8(str(app.home.path)), to_frame(given)
+    if getattr(given, "passphrase", None) is not None:
+        raise InvalidRequest("The vault's passphrase is not for an attached console.")
+    home, randoms = in_utf8(str(app.home.path)), body.get("randoms", {})
+    if not isinstance(randoms, dict):
+        raise InvalidRequest("'randoms' must be an object.")
+    found = cast("dict[str, Any]", randoms)
+    values = {name: hex_bytes(found, name, RANDOM_BYTES) for name in found}
     try:
+        frame = to_signed(given, values)
         text = intent_text(home, device.device_id, device.number, at, frame)
     except ValueError as error:
         raise InvalidRequest(f"'intent' cannot be signed: {error}.") from error
@@ -432,12 +506,14 @@ def _signed_intent(
 
 
 async def _for_the_owner(
-    app: App, device: Device, own: ConsoleService, given: OwnersIntent, signed: SignedIntent
+    app: App, device: Device, stream: AttachedStream, given: OwnersIntent, signed: SignedIntent
 ) -> None:
     """Record what is asked for, then carry it out; what only holds or stops is done whether or not it is recorded."""
-    only_stops = isinstance(given, StopEverything) or (isinstance(given, SetPause) and given.paused)
+    only_stops = isinstance(given, StopEverything | LockVault | CancelLogin) or (
+        isinstance(given, SetPause) and given.paused
+    )
     kind = type(given).__name__
-    hand = app.devices.unrecorded_hand(device, signed, kind)
+    own, hand = _own(app, stream), app.devices.unrecorded_hand(device, signed, kind)
     try:
         hand = await app.devices.record_asked(device, signed, kind)
     except StorageUnavailable as error:
@@ -448,6 +524,8 @@ async def _for_the_owner(
     if device.ended.is_set():
         return
     await own.submit(given, hand)
+    if stream.is_over:
+        stream.end_logins(app)
 
 
 def _json(body: JsonObject) -> Response:

@@ -24,9 +24,16 @@ import click
 
 from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import SystemClock
-from aileron_core.console_port.account_intents import AccountIntent
+from aileron_core.console_port.account_intents import AccountIntent, BindAccount
 from aileron_core.console_port.account_views import AccountRefused
-from aileron_core.console_port.codec import event_from_frame, from_json, to_bytes, to_frame
+from aileron_core.console_port.codec import (
+    event_from_frame,
+    fresh_randoms,
+    from_json,
+    to_bytes,
+    to_frame,
+    to_signed,
+)
 from aileron_core.console_port.events import (
     CoreEvent,
     CoreLost,
@@ -39,6 +46,7 @@ from aileron_core.console_port.intents import (
     AttachedIntent,
     Deny,
     Intent,
+    LockVault,
     MarkReadBackSeen,
     OwnersIntent,
     TouchVault,
@@ -70,6 +78,10 @@ _REQUEST_SECONDS: Final = 30.0
 _PROMPT: Final = "The vault's passphrase: "
 _TRIES: Final = 3
 _ELSEWHERE: Final = "An attached console answers calls and reads. Do this in the console itself."
+_UNLOCK_THERE: Final = (
+    "No passphrase leaves an attached console. Run `aileron vault unlock` on its server's machine, or do this "
+    "in the console itself."
+)
 _CHANGED: Final = "The call changed while you answered. Nothing was decided."
 _SILENT: Final = "Its server has not answered for 3 s. Quit with q, then attach again."
 _GONE: Final = "Its server has ended, or cut this console off. Quit with q, then attach again."
@@ -103,10 +115,16 @@ class AttachedCore:
     Args:
         dial: makes a connection there.
         gone: what to say once there is none any more.
+        elsewhere: the other machine that the home is on; empty: this one.
     """
 
-    def __init__(self, dial: Callable[[float | None], HomeConnection], gone: str = _GONE) -> None:
-        self._dial, self._gone = dial, gone
+    def __init__(
+        self,
+        dial: Callable[[float | None], HomeConnection],
+        gone: str = _GONE,
+        elsewhere: str = "",
+    ) -> None:
+        self._dial, self._gone, self._elsewhere = dial, gone, elsewhere
         self._key = _Key()
         self._device = self._start = self._home = ""
         self._number = 0
@@ -214,7 +232,8 @@ class AttachedCore:
         ((kind, found),) = line.items()
         match kind:
             case "snapshot":
-                self._snapshot = from_json(Snapshot, found)
+                start = from_json(Snapshot, found)
+                self._snapshot = replace(start, elsewhere=self._elsewhere)
             case "call":
                 self._calls.append(self._view(found))
             case "records":
@@ -294,16 +313,19 @@ class AttachedCore:
         while (intent := self._asked.get()) is not None and not self.over:
             if (refused := self._ask(intent)) is not None:
                 self._tell(refused)
+            if isinstance(intent, BindAccount):
+                intent.wipe()
 
     def _ask(self, intent: Intent) -> CoreEvent | None:
         """Have *intent* carried out; return what refuses it. No passphrase leaves this process."""
         owns = self._snapshot is not None and self._snapshot.is_owners
         mine = isinstance(intent, OwnersIntent)
-        if not isinstance(intent, get_args(AttachedIntent)) or (mine and not owns):
-            if isinstance(intent, AccountIntent):
-                return AccountRefused(message=_ELSEWHERE)
+        has_passphrase = getattr(intent, "passphrase", None) is not None
+        taken = isinstance(intent, get_args(AttachedIntent)) and not has_passphrase
+        if not taken or (mine and not owns):
             if isinstance(intent, VaultIntent):
-                return VaultRefused(message=_ELSEWHERE)
+                locks = isinstance(intent, LockVault)
+                return VaultRefused(message=_ELSEWHERE if locks else _UNLOCK_THERE)
             return _refused(intent, _ELSEWHERE)
         body: dict[str, Json] = {"intent": to_frame(intent)}
         try:
@@ -344,9 +366,15 @@ class AttachedCore:
 
     def _signed_intent(self, intent: OwnersIntent) -> dict[str, Json]:
         """Return what signs *intent*, as it goes with the next request."""
-        at, number = int(SystemClock().now() * 1000), self._number + 1
-        text = intent_text(self._home, self._device, number, at, to_frame(intent))
-        return {"at": at, "signature": self._key.sign(text)}
+        at, number, randoms = (
+            int(SystemClock().now() * 1000),
+            self._number + 1,
+            fresh_randoms(intent),
+        )
+        signed = to_signed(intent, randoms)
+        text = intent_text(self._home, self._device, number, at, signed)
+        sent = {name: each.hex() for name, each in randoms.items()}
+        return {"at": at, "signature": self._key.sign(text), "randoms": sent}
 
     def _post(self, path: str, body: Mapping[str, Json], *, signed: bool = True) -> Any:
         connection, response = self._open(path, to_bytes(body), _REQUEST_SECONDS, signed=signed)
@@ -385,7 +413,9 @@ class AttachedCore:
         raise ConsoleErrorResponse(Failure.from_json(refusal["error"]))
 
 
-def _refused(intent: Intent, message: str) -> IntentRefused:
+def _refused(intent: Intent, message: str) -> CoreEvent:
+    if isinstance(intent, AccountIntent):
+        return AccountRefused(message=message)
     about = getattr(intent, "approval_id", "") or getattr(intent, "call_id", "")
     return IntentRefused(call_id=about, message=message)
 
@@ -424,7 +454,7 @@ def attach_console(
 
     remote = RemoteHome(address)
     with contextlib.closing(remote):
-        core = AttachedCore(remote.dial, remote.gone)
+        core = AttachedCore(remote.dial, remote.gone, remote.host)
         return _attach(core, settings, context, plain=plain, host=remote.host)
 
 

@@ -334,7 +334,8 @@ def login_question(model: Model, width: int, height: int) -> tuple[Line, ...]:
     if login is None:
         return ()
     if login.state == "waiting":
-        question = "Log in at this address, in a browser on this machine:"
+        where = escape(model.snapshot.elsewhere) or "this machine"
+        question = f"Log in at this address, in a browser on {where}:"
         remark = "Waiting for the browser."
         if login.user_code:
             question = "Open this address on any device, and enter the code:"
@@ -412,6 +413,15 @@ def _finished(now: Situation) -> tuple[FinishLogin, ...]:
     return (FinishLogin(login_id=panel.login.login_id, account=panel.account_named),)
 
 
+def _cannot_open(now: Situation) -> str:
+    """The browser of another machine than the home's does not lead back to it; with a code it need not."""
+    login = now.model.account_panel.login
+    if login is None or login.state != "waiting":
+        return words.refusals.ONLY_ROW
+    there = now.model.snapshot.elsewhere if not login.user_code else ""
+    return f"the address has to be opened on {escape(there)}" if there else ""
+
+
 def _open_login(asking: Asking) -> None:
     login = asking.model.account_panel.login
     if login is not None:
@@ -429,8 +439,7 @@ LOGIN = Question(
         ),
         Answer(
             "login_open", ("enter",), "open the browser", footer_rank=0,
-            why_not=unless(lambda now: _login_is(now, "waiting"), words.refusals.ONLY_ROW),
-            do=_open_login,
+            why_not=_cannot_open, do=_open_login,
         ),
     ),
 )  # fmt: skip

@@ -30,7 +30,9 @@ _NOT_ATTACHED = ("approve_session", "accept", "accept_rest", "refresh", "export"
 _OWNERS = frozenset(
     {
         *("pause", "go_on", "stop_everything", "stop_enter", "end_session", "end_enter"),
-        *("end_device", "accept", "accept_rest"),
+        *("end_device", "accept", "accept_rest", "lock_vault", "choose_account", "account_enter"),
+        *("account_remember", "bind_account", "bind_enter", "rebind_account", "rebind_enter"),
+        *("log_in_again", "login_enter", "revoke_account", "revoke_enter", "forget_choice"),
     }
 )
 """What an attached one does as well that is the owner's: what asks for an `OwnersIntent`."""
@@ -76,6 +78,8 @@ def _why_not(command: AnyCommand, now: Situation) -> str:
         return blocked(now, now.blocked_by)
     start = now.model.snapshot
     if start.attached and (command.needs == "core" or command.id in _NOT_ATTACHED):
+        if command.id == "unlock_vault":
+            return command.why_not(now) or _said.unlock_there(words.vault.there(now.vault))
         if not start.is_owners:
             return _said.ATTACHED
         if command.id not in _OWNERS:

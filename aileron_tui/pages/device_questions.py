@@ -147,7 +147,7 @@ DEVICE = Question(
         ),
         Answer(
             "device_owners", ("o",), "as mine",
-            help="confirm the console as yours: it may also accept files, pause and stop",
+            help="confirm the console as yours: it may also accept files, bind accounts, pause and stop",
             decides=True, footer_rank=1, needs="core", intents=_confirmed(as_owners=True),
             why_not=_not_owners,
         ),

@@ -124,9 +124,10 @@ def _present(now: Situation) -> Line:
 
 def _waits_for_account(now: Situation) -> str:
     need, registry = now.account_need, now.registry
+    attached = bool(now.model.snapshot.attached)
     return words.vault.status(
         need.reason if need is not None else "locked",
-        registry.key_label("unlock_vault"),
+        words.vault.there(now.vault) if attached else registry.key_label("unlock_vault"),
         registry.key_label("choose_account"),
         registry.key_label("view_accounts"),
         has_vault=now.vault != "absent",

@@ -28,7 +28,11 @@ def accepted_installed() -> str:
 
 
 def attached(hand: str, *, is_owners: bool) -> str:
-    does = "decides, accepts files, pauses and stops" if is_owners else "approves and denies"
+    does = (
+        "decides, accepts files, binds accounts, pauses and stops"
+        if is_owners
+        else "approves and denies"
+    )
     return f"▲ {hand}: this console {does}, and leaves the rest to the console itself"
 
 

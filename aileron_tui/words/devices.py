@@ -27,14 +27,16 @@ NOT_KNOWN: Final = "cannot be known: another user's, one that hides itself as ss
 HIDDEN: Final = "an executable that it does not let be read, as Aileron's own is"
 OVER_SSH: Final = ", over ssh"
 CONFIRMED: Final = "confirmed"
-AS_MINE: Final = "As mine, it may also accept files, pause, end sessions and stop everything."
+AS_MINE: Final = (
+    "As mine, it may also accept files, bind accounts, pause, end sessions and stop everything."
+)
 IS_OWNERS: Final = "is yours"
 PAGES_ANSWER: Final = "a page only answers calls"
 NOT_CONFIRMED: Final = "not confirmed"
 WORDS, PROGRAM, PAIRED, USED = "Words", "Program", "Paired", "Last used"
 DEVICE: Final = "DEVICE"
 DEVICE_REMARK: Final = "it may see and decide what waits here"
-OWNERS_REMARK: Final = "it may see and decide, accept files, pause and stop"
+OWNERS_REMARK: Final = "it may see and decide, accept files, bind accounts, pause and stop"
 UNCONFIRMED_REMARK: Final = "nobody has confirmed it: it gets nothing"
 NOT_A_DEVICE: Final = "no device is selected"
 LEFT: Final = "Left as it is. A link can be opened until it expires."

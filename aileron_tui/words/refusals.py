@@ -38,6 +38,11 @@ NO_MATCH: Final = "no search has found anything here"
 ONLY_MATCH: Final = "there is no other match"
 
 
+def unlock_there(does: str) -> str:
+    """Return why an attached console does nothing about the vault; *does*: what does it."""
+    return f"no passphrase leaves an attached console; {does} does it, or the console there"
+
+
 def again(why: str, key: str) -> str:
     """Return *why*, and that the same key can be pressed again."""
     return f"{why} Press {key} again."

@@ -40,6 +40,21 @@ REFUSED: Final = {
 }
 
 
+def there(state: str) -> str:
+    """Return what unlocks the vault, or creates one that is absent, for an attached console, which does neither."""
+    does = "init" if state == "absent" else "unlock"
+    return f"`aileron vault {does}` on its server's machine"
+
+
+def first(state: str, *, attached: bool) -> str:
+    """Return why nothing is done with accounts while the vault is *state*: absent or locked."""
+    why, does = {
+        "absent": ("there is no vault yet", "create it"),
+        "locked": ("the vault is locked", "unlock it"),
+    }[state]
+    return f"{why}; {does} first" + (f", with {there(state)}" if attached else "")
+
+
 def settings_withheld(names: Sequence[str], *, locked: bool) -> str:
     """Return which settings of config.toml are not in force, and until when."""
     until = "you unlock the vault" if locked else "you accept config.toml"

@@ -14,6 +14,7 @@ import pytest
 
 from examples.mailbox.server import Mailbox
 from tests.process.attended import ScreenConsole
+from tests.process.test_accounts import KEY, NAME, install
 from tests.process.test_attach import approved_by, propose, read_and_approve
 from tests.support.server_harness import CLI, Serve, aileron_json, eventually
 from tests.support.terminal import Pty
@@ -148,7 +149,8 @@ def test_a_console_attached_over_ssh_approves_and_is_cut_off_within_three_second
 def test_at_serve_the_passphrase_is_typed_on_the_machine_itself(
     box: Machine, home: Path, serve: Serve, mailbox: Mailbox
 ) -> None:
-    """The attached console asks for none; `aileron attach --confirm` there takes its words."""
+    """The attached console asks for none; `aileron attach --confirm` there takes its words. Then it binds an account."""
+    install(home)
     make_vault(home, PHRASE)
     console = serve(mailbox)
     assert console.unlock(PHRASE).status == 200
@@ -161,6 +163,19 @@ def test_at_serve_the_passphrase_is_typed_on_the_machine_itself(
     there.answer("The vault's passphrase:", PHRASE)
     there.shows("It is confirmed, as yours.")
     pty.shows("Nothing is waiting.")
+
+    pty.press(b"6", lambda: "no account" in pty.cells.text, "the accounts")
+    pty.press(b"B", lambda: "Your name for this account" in pty.cells.text, "whose it is")
+    pty.press(b"\r", lambda: "Key:" in pty.cells.text, "its key")
+    pty.type(KEY.encode())
+    pty.press(b"\r", lambda: f"{NAME} is bound" in pty.cells.text, "it is bound")
+    (bound,) = [each for each in console.records() if each["event"] == "binding.created"]
+    assert (bound["hand"], bound["binding"]) == ("attached 1", NAME)
+    assert KEY.encode() not in pty.raw
+    assert not [
+        each for each in home.rglob("*") if each.is_file() and KEY.encode() in each.read_bytes()
+    ]
+    assert aileron_json("audit", "verify", home=home)["problems"] == []
 
 
 def test_what_keeps_ssh_from_attaching_is_said(

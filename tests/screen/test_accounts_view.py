@@ -153,6 +153,34 @@ def test_a_login_is_shown_before_it_is_stored() -> None:
     play.until(lambda: wanted in play.port.intents, "stored")
 
 
+def attached_console(**more: Any) -> Play:
+    """An attached console at the list of accounts."""
+    first = start(vault=UNLOCKED, accounts=accounts(ENDED))
+    play = Play(replace(first, attached="attached 1", **more))
+    to_accounts(play)
+    return play
+
+
+def test_an_attached_console_that_is_yours_has_the_keys_of_accounts_and_no_passphrase() -> None:
+    """With the vault locked it says what unlocks it there. Over ssh no browser here gets the login's address."""
+    play = attached_console(is_owners=True, elsewhere="box")
+    play.press_alone("l")
+    play.until(lambda: bool(play.asked(BeginLogin)), "begun")
+    play.port.tell(LoginUpdated(login=LOGIN))
+    play.shows("Log in at this address, in a browser on box:")
+    play.press_rested("enter", "the address has to be opened on box")
+    play.press_alone("escape")
+    play.until(lambda: bool(play.asked(CancelLogin)), "left")
+
+    play.port.tell(VaultStatus(state="locked"))
+    unlock = "`aileron vault unlock` on its server's machine"
+    play.press_rested("B", f"the vault is locked; unlock it first, with {unlock}")
+    play.press_rested("U", f"no passphrase leaves an attached console; {unlock} does it")
+    other = attached_console()
+    other.press_rested("B", "only the console itself does this, or an attached one")
+    other.asks_nothing()
+
+
 def test_a_no_forgets_a_login() -> None:
     play = logging_in()
     play.port.tell(LoginUpdated(login=LOGIN))

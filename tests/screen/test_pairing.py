@@ -160,7 +160,9 @@ def test_a_console_and_no_page_is_confirmed_as_yours_by_a_key_of_its_own() -> No
     play.go("5", "1 device")
     play.press("end")
     play.go("t", "Let this console see all that this one shows, approve and deny?")
-    play.shows("As mine, it may also accept files, pause, end sessions and stop everything.")
+    play.shows(
+        "As mine, it may also accept files, bind accounts, pause, end sessions and stop everything."
+    )
     play.press_rested("o")
     play.asks(ConfirmDevice(device_id=console.device_id, words=console.words, as_owners=True))
     redeemed(play, replace(console, confirmed=True, is_owners=True))

@@ -44,10 +44,8 @@ def _account(holds: Callable[[Situation], object], why: str) -> Callable[[Situat
     """Return what says why nothing can be done about an account: the vault is locked, or else *why*."""
 
     def why_not(now: Situation) -> str:
-        if now.vault == "absent":
-            return "there is no vault yet; create it first"
-        if now.vault == "locked":
-            return "the vault is locked; unlock it first"
+        if now.vault != "unlocked":
+            return words.vault.first(now.vault, attached=bool(now.model.snapshot.attached))
         return "" if holds(now) else why
 
     return why_not

@@ -27,6 +27,7 @@ from aileron_core.credentials.binding import Binding, CredentialUser
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import TokenEndpoint
 from aileron_core.credentials.oauth_providers import Provider, is_own_token_host, provider_of
+from aileron_core.devices import CONSOLE
 from aileron_core.errors import (
     AileronError,
     BindingFailed,
@@ -489,7 +490,7 @@ async def test_a_console_without_a_browser_uses_a_code_where_there_is_one(
     events.subscribe(seen.append)
     console = AccountCommands(desk.bindings, service, library, events)
     asked = BeginLogin(connector_hash=desk.user.identity.hash, identity="work", device=True)
-    await console.carry_out(asked)
+    await console.carry_out(asked, events, CONSOLE)
     service.close()
     (begun,) = [each for each in seen if isinstance(each, LoginUpdated)]
     assert begun.login.state == "waiting"

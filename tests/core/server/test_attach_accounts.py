@@ -1,0 +1,257 @@
+"""Accounts over an attached console: what is bound, what is signed, and where a secret is not."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.audit.device_answers import DeviceAnswers
+from aileron_core.console_port.account_intents import (
+    BeginLogin,
+    BindAccount,
+    FinishLogin,
+    ForgetChoice,
+    RebindAccount,
+    RevokeAccount,
+)
+from aileron_core.console_port.account_views import AccountChanged, AccountRefused, LoginUpdated
+from aileron_core.console_port.codec import to_bytes, to_frame
+from aileron_core.console_port.events import ApprovalUpdated, VaultRefused, VaultStatus
+from aileron_core.console_port.intents import ChooseAccount, LockVault, OwnersIntent, UnlockVault
+from aileron_core.errors import NotFound
+from aileron_core.vault.secret import Secret
+from aileron_tui.cli import attach
+from tests.core.runs.test_accounts import CANARY, Place, bind, place, waiting
+from tests.core.server.test_attach import QUICK, Console
+from tests.support.authorization_server import CANARY as LOGIN_CANARY
+from tests.support.authorization_server import CLIENT_ID, CLIENT_SECRET, authorization_server
+from tests.support.core_harness import PASSPHRASE, PATIENCE, Core, Start, audit_problems
+from tests.support.review_harness import serving
+from tests.support.scripted_guest import furnish_guest
+
+__all__ = ["place"]
+
+NAME = "api_key/scripted/work"
+
+
+@pytest.fixture
+def start(place: Place) -> Start:
+    return partial(Core.open, place.home, make_outgoing=place.service.client, settings=QUICK)
+
+
+@pytest.fixture
+async def console(core: Core) -> AsyncIterator[Console]:
+    """Confirmed as the owner's, at a console with a vault."""
+    core.app.vault.create(Secret(PASSPHRASE))
+    await core.until_record("library.authenticated", 3)
+    async with serving(core):
+        made = await Console(core).confirmed(as_owners=True)
+        yield made
+        made.port.close()
+
+
+def account_of(core: Core, **changed: Any) -> BindAccount:
+    (user,) = core.app.console.accounts.accounts().users
+    given = {"identity": "work", "account": "ana@x.org", "user": "", "secret": Secret(CANARY)}
+    return BindAccount(connector_hash=user.hash, **{**given, **changed})
+
+
+def frame_of(console: Console, intent: OwnersIntent) -> dict[str, Any]:
+    """Return what the console would send next for *intent*."""
+    signed = console.port._signed_intent(intent)  # pyright: ignore[reportPrivateUsage]
+    return json.loads(to_bytes({"intent": to_frame(intent), **signed}))
+
+
+def holding(home: Path, *texts: str) -> list[str]:
+    """Return the files of *home* that hold one of *texts*."""
+    files = [each for each in home.rglob("*") if each.is_file()]
+    held = {each: each.read_bytes() for each in files}
+    return [each.name for each in files if any(text.encode() in held[each] for text in texts)]
+
+
+async def test_an_account_is_bound_by_a_secret_that_no_record_holds(
+    console: Console,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The call that waited uses it. Signed is a commitment, whose random value is kept nowhere either."""
+    caplog.set_level(logging.DEBUG)
+    core, sent = console.core, list[bytes]()
+    monkeypatch.setattr(
+        attach, "to_bytes", lambda content: sent.append(to_bytes(content)) or sent[-1]
+    )
+    view = await waiting(core, "see")
+    intent = account_of(core, user="the-user-canary")
+    await console.ask(intent)
+    done = AccountChanged(change="bound", name=NAME, account="ana@x.org")
+    assert await console.hears(AccountChanged) == done
+    assert (await core.ended(view)).state == "completed"
+    assert place.keys == [CANARY]
+    await core.until(lambda: len(intent.secret) == 0)
+
+    (asked,) = await core.records("device.asked")
+    signed = json.loads(asked["signed"])["intent"]["BindAccount"]
+    assert {*signed["secret"], *signed["user"]} == {"commitment"}
+    (bound,) = await core.records("binding.created")
+    assert (bound["hand"], bound["asked"]) == ("attached 1", asked["signature"])
+    assert audit_problems(core.app.home.path) == []
+    (frame,) = [json.loads(each) for each in sent if CANARY.encode() in each]
+    secrets = (CANARY, "the-user-canary", *frame["randoms"].values())
+    assert len(secrets) == 4
+    assert holding(core.app.home.path, *secrets) == []
+    seen = (core.events, console.told, await core.records(), caplog.text)
+    assert not [each for each in secrets if each in repr(seen)]
+    assert not [each for each in core.events if isinstance(each, AccountChanged)]
+
+
+async def test_another_secret_than_the_one_that_was_signed_binds_nothing(console: Console) -> None:
+    """By its commitment; nor one without its random value, with a passphrase, or of another device than the owner's."""
+    core = console.core
+    given = account_of(core)
+    other = await Console(core).confirmed()
+    try:
+        await other.ask(account_of(core))
+        assert "in the console itself" in (await other.hears(AccountRefused)).message
+        assert await other.post("/v1/attach/intent", frame_of(other, given)) == "forbidden"
+    finally:
+        other.port.close()
+
+    def changed(**changes: Any) -> Callable[[dict[str, Any]], object]:
+        return lambda frame: frame["intent"]["BindAccount"].update(changes)
+
+    def with_randoms(**randoms: Any) -> Callable[[dict[str, Any]], object]:
+        return lambda frame: frame["randoms"].update(randoms)
+
+    wrong = {
+        "another secret": changed(secret=f"{CANARY}2"),
+        "another user": changed(user="eve"),
+        "a session token": changed(session_token=CANARY),
+        "another identity": changed(identity="home"),
+        "another random value": with_randoms(secret="00" * 32),
+        "a short one": with_randoms(secret="00" * 16),
+        "one of nothing": with_randoms(account="00" * 32),
+        "none": lambda frame: frame.pop("randoms"),
+        "no object": lambda frame: frame.update(randoms=[]),
+    }
+    for what, change in wrong.items():
+        frame = frame_of(console, given)
+        change(frame)
+        assert await console.post("/v1/attach/intent", frame) == "invalid_request", what
+    for intent, refusal in (
+        (replace(given, passphrase=Secret(PASSPHRASE)), "invalid_request"),
+        (replace(given, connector_hash="sha256:" + "0" * 64), "conflict"),
+    ):
+        assert await console.post("/v1/attach/intent", frame_of(console, intent)) == refusal
+    await console.ask(replace(given, passphrase=Secret(PASSPHRASE)))
+    assert "in the console itself" in (await console.hears(AccountRefused)).message
+    assert core.app.bindings.all() == ()
+    assert await core.records("device.asked") == []
+    assert holding(core.app.home.path, CANARY, PASSPHRASE) == []
+    await console.ask(account_of(core))
+    assert await console.hears(AccountChanged)
+
+
+async def test_what_is_done_with_accounts_names_the_intent_that_was_signed(
+    console: Console,
+) -> None:
+    """Choosing, binding again, asking again, deleting, locking; and `audit verify` finds another than that."""
+    core = console.core
+    await bind(core, "home", "canary-of-home")
+    await bind(core)
+    view = await waiting(core, "see")
+    await console.hears(ApprovalUpdated, lambda e: e.view == view)
+    need = view.account_need
+    assert need is not None
+    chosen = ChooseAccount(
+        approval_id=view.approval_id, connector=need.connector, binding=NAME, remember=True
+    )
+    await console.ask(chosen)
+    await core.ended(view)
+    gated = await waiting(core)
+    await console.hears(ApprovalUpdated, lambda e: e.view == gated)
+    await console.ask(replace(chosen, approval_id=gated.approval_id, remember=False))
+    await core.until_record("run.has_account")
+    (user,) = core.app.console.accounts.accounts().users
+    intents = {
+        "binding.forgotten": ForgetChoice(name=NAME, action="see"),
+        "binding.rebound": RebindAccount(name=NAME, connector_hash=user.hash),
+        "binding.revoked": RevokeAccount(name=NAME),
+        "vault.locked": LockVault(),
+    }
+    for event, intent in intents.items():
+        await console.ask(intent)
+        await core.until_record(event)
+    assert (await console.hears(VaultStatus, lambda e: e.state == "locked")).entries == 1
+    await console.ask(UnlockVault(passphrase=Secret(PASSPHRASE)))
+    assert "aileron vault unlock" in (await console.hears(VaultRefused)).message
+    await console.ask(account_of(core))
+    assert "vault is locked" in (await console.hears(AccountRefused)).message
+
+    done = [each for each in await core.records() if each.get("hand") and "asked" in each]
+    events = [each["event"] for each in done]
+    assert events == ["binding.remembered", "run.has_account", *intents]
+    assert {each["hand"] for each in done} == {"attached 1"}
+    assert audit_problems(core.app.home.path) == []
+    for of, name in {
+        "binding.remembered": "binding",
+        "run.has_account": "approval",
+        "binding.forgotten": "for_action",
+        "binding.rebound": "connector_hash",
+        "binding.revoked": "binding",
+        "vault.locked": "asked",
+    }.items():
+        answers = DeviceAnswers()
+        bodies = [
+            each | ({name: "x"} if each["event"] == of else {}) for each in await core.records()
+        ]
+        assert any(answers.problem(each) for each in bodies), of
+
+
+async def test_a_login_is_begun_and_stored_by_an_attached_console_and_ends_with_it(
+    home: Path, tmp_path: Path
+) -> None:
+    """It alone is told the address; the login's id, by which it is stored, is on no record."""
+    (tmp_path / "server").mkdir()
+    with authorization_server(tmp_path / "server") as server:
+        place = server.service.place
+        request = {"url": f"https://{place}/x", "credential": "oauth2"}
+        furnish_guest(home, [request], [place], more=server.manifest())
+        opened = Core.open(home, make_outgoing=server.service.client, settings=QUICK)
+        async with opened as core, serving(core):
+            core.app.vault.create(Secret(PASSPHRASE))
+            await core.until_record("library.authenticated", 3)
+            console = await Console(core).confirmed(as_owners=True)
+            (user,) = core.app.console.accounts.accounts().users
+            own = Secret(CLIENT_SECRET)
+            begin = BeginLogin(
+                connector_hash=user.hash, identity="work", client_id=CLIENT_ID, client_secret=own
+            )
+            await console.ask(begin)
+            login = (await console.hears(LoginUpdated)).login
+            assert login.url.startswith(f"{server.base}/authorize?")
+            await asyncio.to_thread(server.browse, login.url)
+            await console.hears(LoginUpdated, lambda e: e.login.state == "authorized")
+            await console.ask(FinishLogin(login_id=login.login_id, account="ana@example.com"))
+            assert (await console.hears(AccountChanged)).change == "authorized"
+            assert core.app.bindings.get("oauth2/scripted/work").account == "ana@example.com"
+            assert not [each for each in core.events if isinstance(each, LoginUpdated)]
+            assert audit_problems(home) == []
+            # The connector's manifest has the same client's secret.
+            assert holding(home, LOGIN_CANARY, login.login_id, login.url) == ["manifest.toml"]
+
+            console.told.clear()
+            await console.ask(replace(begin, identity="home"))
+            second = (await console.hears(LoginUpdated)).login
+            console.port.close()
+            async with asyncio.timeout(PATIENCE):
+                with suppress(NotFound):
+                    while True:
+                        await core.app.authorizations.wait(second.login_id, 0.05)
