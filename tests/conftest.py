@@ -1,5 +1,6 @@
 """What every test shares: Hypothesis profiles, a clean environment, a home of its own."""
 
+import asyncio
 import functools
 import gc
 import itertools
@@ -8,8 +9,10 @@ import signal
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import uvicorn.server
 from hypothesis import HealthCheck, settings
 
 from examples.mailbox.server import Mailbox
@@ -154,6 +157,19 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("AILERON_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AILERON_HOME", "/nonexistent/aileron-home")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _servers_end_at_once() -> Iterator[None]:
+    """uvicorn looks ten times a second whether its connections have ended, and waits as long where it had none."""
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(min(seconds, 0.005))
+
+    impatient = SimpleNamespace(**vars(asyncio) | {"sleep": sleep})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uvicorn.server, "asyncio", impatient)
+        yield
 
 
 @functools.cache
