@@ -35,7 +35,7 @@ NO_COMMAND = re.compile(
 )
 """Other lines of the pages' code: settings, diagrams, what a program prints."""
 A_USAGE = re.compile(r"aileron( [a-z-]+)+ .*(\b[A-Z]{2,}(_[A-Z]+)?\b|\{anthropic\|)")
-"""Names what is to be put in its place: test_commands.py parses these."""
+"""Names what is to be put in its place: test_references.py parses these."""
 
 NOT_TYPED = {
     r"make |python3 -m venv|\. ~/|(UV_LINK_MODE=\w+ )?(pip|pipx|uv)\b": "installs: see test_readme.py and test_install_tools.py",

@@ -1,17 +1,27 @@
-"""The footer is never wrong about the selected item, and the registry never contradicts itself."""
+"""The footer is never wrong about the selected item, before its lines are known and while a view is on its
+way; the registry never contradicts itself.
+"""
 
+import asyncio
 import dataclasses
 import re
 from itertools import product
 
+import pytest
+from textual.events import Key, Resize
+from textual.geometry import Size
+
 from aileron_core.console_port.field_views import PreviewView
+from aileron_core.console_port.intents import Approve
 from aileron_tui.draw.text import cell_width, plain_text
 from aileron_tui.input.commands import VIEWS
 from aileron_tui.pages.command import availability
 from aileron_tui.pages.registry import COMMANDS, DEFAULT_REGISTRY
-from aileron_tui.pages.status_line import footer_line
+from aileron_tui.pages.status_line import footer_line, status_line
+from aileron_tui.state.model import Model
 from aileron_tui.state.situation import Situation
-from tests.screen.driving import NOW, mail, start
+from tests.screen.driving import NOW, Console, console, mail, short, start
+from tests.support.screens.calls import snapshot
 from tests.support.screens.drawn import situation
 
 BLIND = PreviewView(status="unavailable", reason="timed out", updated_at=NOW)
@@ -89,3 +99,48 @@ def test_every_command_does_something() -> None:
             asks = "intents" if each.decides or each.do is None else "do"
             fields = {field.name: field.default for field in dataclasses.fields(each)}
             assert getattr(each, asks) is not fields[asks], each.id
+
+
+def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out() -> None:
+    """With no lines laid out none are unseen; that must not read as all of them seen."""
+    model = Model(snapshot(0.0), arm_seconds=0.4, registry=DEFAULT_REGISTRY)
+    item = model.queue.current
+    assert item is not None
+    model.arming.on_drawn(model.screen_version, 0.0)
+
+    before = Situation(model, 0.0, 10.0)
+    assert not availability(DEFAULT_REGISTRY.command("approve"), before).shown
+    assert "".join(piece.text for piece in status_line(before, None, width=80)) == ""
+
+    model.laid_out_version = item.version
+    after = Situation(model, 0.0, 10.0)
+    assert availability(DEFAULT_REGISTRY.command("approve"), after).decides_now
+    (intent,) = DEFAULT_REGISTRY.command("approve").intents(after)
+    assert isinstance(intent, Approve)
+
+
+@pytest.mark.parametrize("key", ["j", "slash"])
+async def test_a_key_before_a_view_has_its_widgets_does_not_end_the_console(
+    shown: Console, key: str
+) -> None:
+    """It is handled once they are there."""
+    page = shown.app._screens["audit"]
+    shown.app.post_message(Key("3", "3"))
+    while shown.app.screen is not page:
+        await asyncio.sleep(0)
+    assert not page.is_mounted
+    shown.clock.advance(0.5)
+    shown.app.post_message(Key(key, key if len(key) == 1 else None))
+    shown.app.post_message(Resize(Size(100, 30), Size(100, 30)))
+    await shown.until(lambda: page.is_mounted, "its widgets")
+    assert shown.app.is_running
+    assert shown.port.intents == []
+
+
+async def test_a_view_without_widgets_draws_nothing() -> None:
+    """Regression: a drawing that came due while the console ended looked for the audit's list."""
+    async with console(start(short(1))) as shown:
+        pages = [page for page in shown.app._screens.values() if not page.is_mounted]
+        assert len(pages) == 5
+        for page in pages:
+            page.page.redraw()

@@ -1,14 +1,19 @@
-"""Wrapping, cutting and reading, for any text."""
+"""Wrapping, its marks, cutting and reading, for any text."""
+
+import operator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_tui.draw.blocks import lay_out, value
+from aileron_core.console_port.field_views import DriftView, FieldChangeView
+from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, heading, lay_out, value
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Piece, cell_width, plain_text, truncate, truncate_start, wrap
 from aileron_tui.state.decision_screens import ReadingProgress
 from tests.support.counting import calls
+from tests.support.screens.play import Play, rested
+from tests.support.screens.states import NOW, body, start
 
 TEXT = st.text(alphabet=st.sampled_from("ab  漢é·‹x❤\ufe0f🏽\u0903"), max_size=120)
 
@@ -82,3 +87,95 @@ def test_breaking_a_text_takes_time_with_its_length_alone(unit: str) -> None:
 
     cost(10)
     assert cost(800) <= 8.5 * cost(100) + 500
+
+
+FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40
+"""A text that draws the sign itself, wherever it can."""
+
+
+def beyond(layout: Layout, row: int) -> str:
+    """Return what stands in *row* right of the values' last column."""
+    pieces = layout.line(row, wrap_marks=True)
+    inside = truncate(pieces, layout.end, mark="")
+    return plain_text(pieces)[len(plain_text(inside)) :].strip()
+
+
+@given(
+    st.lists(
+        # Hypothesis seldom writes a text that is longer than a line.
+        st.builds(operator.mul, st.text("ab ↩界é", max_size=20), st.integers(1, 60)),
+        min_size=1,
+        max_size=5,
+    ),
+    st.integers(40, 160),
+)
+def test_a_mark_stands_behind_a_line_exactly_when_it_goes_on(texts: list[str], width: int) -> None:
+    """Whatever a text holds: right of its column there is our mark, or nothing."""
+    blocks = [
+        heading("X", (Piece("y" * 500),)),
+        *(value("Body", foreign_text(each)) for each in texts),
+    ]
+    layout = lay_out(blocks, width, COMPACT_GUTTER)
+    for row, block in enumerate(layout.blocks):
+        last = row + 1 == len(layout.blocks) or layout.blocks[row + 1] != block
+        goes_on = blocks[block].kind == "value" and not last
+        marked = layout.line(row, wrap_marks=True)
+        if blocks[block].kind == "value":
+            assert beyond(layout, row) == ("↩" if goes_on else "")
+        if marked != layout.lines[row]:
+            assert cell_width(marked[:-1]) == layout.end
+        assert marked[: len(layout.lines[row])] == layout.lines[row]
+        assert cell_width(marked) <= width - 1
+
+
+def test_a_heading_in_front_that_grows_moves_the_marks_with_the_lines() -> None:
+    """The age in the first line may take one line more; the marks stay at their own lines."""
+    text = [value("Body", foreign_text("word " * 60))]
+    rest = lay_out([heading("A"), *text], 60, COMPACT_GUTTER).without_first(1)
+    taller = lay_out([heading("A", (Piece("y " * 90),))], 60, COMPACT_GUTTER)
+    joined = taller.with_tail(rest, 0)
+    whole = lay_out([heading("A", (Piece("y " * 90),)), *text], 60, COMPACT_GUTTER)
+    assert joined.wraps == whole.wraps
+    assert joined.end == whole.end
+    assert whole.wraps
+
+
+def marks(play: Play) -> list[str]:
+    return [row for row in play.lines if row.rstrip(" █┃│").endswith("↩")]
+
+
+def test_w_shows_the_marks_and_takes_them_away() -> None:
+    """No line moves by it, nothing that was read counts as unread, and the key rests anew."""
+    play = Play(start(body("word " * 400)), size=(80, 24))
+    play.read_all()
+    play.press("b")
+    play.rest()
+    assert not marks(play)
+    before, at = play.text, play.document.rows_in_view
+    play.press("w")
+    play.until(lambda: bool(marks(play)), "marks")
+    assert play.document.rows_in_view == at
+    assert "All seen" in play.status_line
+    assert play.text.replace("↩", " ").splitlines()[:-2] == before.splitlines()[:-2]
+    assert not play.armed
+    play.rest()
+    play.press("w")
+    play.until(lambda: not marks(play), "no marks")
+
+
+def test_the_texts_own_signs_stand_left_of_the_column_of_the_marks() -> None:
+    """Wherever the text puts them; beside a difference as well."""
+    change = FieldChangeView(label="Body", before="old words " * 20, after="new words " * 20)
+    drift = DriftView(
+        before_at=NOW - 90, after_at=NOW - 20, changed=(change,), same_count=2,
+        other_paths=(), other_count=0, words_before=("olive", "pixel", "brook"),
+    )  # fmt: skip
+    for view in (body(FORGED), body("new words " * 20, drift=drift)):
+        play = rested(start(view))
+        layout = play.document.layout
+        unmarked = play.lines
+        play.press("w")
+        assert marks(play)
+        for before, line in zip(unmarked[:-2], play.lines[:-2], strict=True):
+            marked = [n for n in range(120) if line[n] != before[n]]
+            assert marked in ([], [46 + layout.end - 1])

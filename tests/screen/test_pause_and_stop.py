@@ -1,10 +1,22 @@
-"""The brakes: `P` holds all calls, `ctrl+k` stops everything and asks once."""
+"""The brakes: `P` holds all calls, `ctrl+k` stops everything, `X` one run; `z` takes back what a call wrote."""
 
 from dataclasses import replace
 
-from aileron_core.console_port.events import CoreLost, PauseChanged, SessionsUpdated, StorageHealth
-from aileron_core.console_port.intents import SetPause, StopEverything
+import pytest
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.console_port.events import (
+    ApprovalUpdated,
+    CoreLost,
+    PauseChanged,
+    Recorded,
+    SessionsUpdated,
+    StorageHealth,
+)
+from aileron_core.console_port.intents import SetPause, StopEverything, StopRun, UndoRun
 from tests.screen.driving import NOW, mail, short, start
+from tests.support.screens.calls import snapshot
+from tests.support.screens.drawn import Drawn
 from tests.support.screens.home import sessions
 from tests.support.screens.play import Play, rested
 
@@ -118,3 +130,153 @@ def test_without_a_core_that_can_write_nothing_is_asked_of_it() -> None:
         play.press_alone(key)
     assert play.port.intents == []
     assert "pause" not in play.keys
+
+
+RUNS = replace(
+    short(2), state="executing", decided_at=NOW - 43, started_at=NOW - 42, seconds_allowed=180.0
+)
+
+
+def long_started(number: int = 4000):
+    """Return the start of a call that asks nobody, 42 seconds ago."""
+    last = snapshot(NOW).records[-1]
+    return replace(
+        last,
+        seq=number,
+        at=NOW - 42,
+        run_id="run_long",
+        action="run-query",
+        event=AuditEvent.RUN_STARTED,
+        summary="Started run-query",
+        seconds_allowed=180.0,
+    )
+
+
+def test_a_running_call_says_how_long_it_may_run_in_its_row_and_on_its_page() -> None:
+    drawn = Drawn(start(RUNS))
+    for later, said in ((0, "0:42 of 3:00"), (20, "1:02 of 3:00")):
+        drawn.now = NOW + later
+        assert f"▶ {said}" in "".join(drawn.rows)
+        assert f"▶ running {said}" in drawn.words
+
+
+def test_the_key_asks_and_only_enter_stops_the_call() -> None:
+    """Not `esc`, not the key itself once more, and no enter that was on its way before the question."""
+    play = rested(start(short(), RUNS), answers=True)
+    assert "X stop" not in play.keys, "the selected call waits, and does not run"
+    play.go("j", "X stop the run…")
+    play.go("X", 'Stop "')
+    play.press_alone("enter")
+    assert play.port.intents == []
+    play.press_rested("escape")
+    play.until(lambda: 'Stop "' not in play.text)
+    assert play.port.intents == []
+    play.go("X", 'Stop "')
+    play.rest()
+    assert " enter  stop the run" in play.keys
+    play.press_alone("enter")
+    play.asks(StopRun(run_id=RUNS.run_id))
+    play.shows("A person stopped this run.")
+
+
+def test_the_question_goes_away_with_the_call_that_it_is_about() -> None:
+    """It ended by itself: an enter that comes now must stop nothing else."""
+    play = rested(start(RUNS), answers=True)
+    play.go("X", 'Stop "')
+    done = replace(RUNS, state="completed", started_at=None, ended_at=NOW, version=100)
+    play.port.tell(ApprovalUpdated(view=done))
+    play.until(lambda: 'Stop "' not in play.text)
+    play.press_rested("enter")
+    assert not play.asked(StopRun)
+
+
+def test_a_call_that_asks_nobody_is_stopped_from_the_list_of_activity() -> None:
+    """It has a row there and nowhere else; the key does nothing on a row that does not run."""
+    play = Play(start(short()), answers=True)
+    play.shows("WILL HAPPEN")
+    play.port.tell(Recorded(record=long_started(), head_words=("olive", "pixel")))
+    play.go("2", "▶ running 0:42 of 3:00")
+    play.rest()
+    assert "X stop the run…" in play.keys
+    play.go("j", "")
+    play.until(lambda: "X stop" not in play.keys)
+    play.go("k", "X stop the run…")
+    play.go("X", 'Stop "run-query"? It has been running for 0:4')
+    other = replace(long_started(4001), run_id="run_other", action="other-work")
+    play.port.tell(Recorded(record=other, head_words=("olive", "pixel")))
+    play.shows("other-work")
+    assert 'Stop "run-query"?' in play.text, "a newer call takes neither cursor nor question"
+    play.press_rested("enter")
+    play.asks(StopRun(run_id="run_long"))
+
+
+WROTE = replace(
+    short(2), action="builtin.write", title="Write a file", state="completed", ended_at=NOW - 5
+)
+
+
+def undoable() -> Recorded:
+    record = replace(
+        snapshot(NOW).records[-1],
+        seq=4000,
+        at=NOW - 5,
+        run_id=WROTE.run_id,
+        action=WROTE.action,
+        event=AuditEvent.RUN_COMPLETED,
+        summary="builtin.write completed",
+    )
+    return Recorded(record=record, head_words=("olive", "pixel"))
+
+
+def to_its_row(play: Play) -> None:
+    play.port.tell(undoable())
+    play.go("2", "builtin.write")
+    play.rest()
+
+
+@pytest.mark.parametrize("size", [(120, 36), (160, 45)])
+def test_it_is_undone_by_one_key_where_it_is_opened(size: tuple[int, int]) -> None:
+    """Not where its page only stands beside the list, whose rows may move."""
+    play = Play(start(short(), WROTE), size=size, answers=True)
+    to_its_row(play)
+    play.press_alone("z")
+    assert "z did nothing" in play.status_line
+    assert "z  undo" not in play.keys
+    play.go("enter", "OUTCOME")
+    play.press_alone("z")
+    play.passes(1)
+    assert not play.asked(UndoRun), "no rest before"
+    play.rest()
+    assert "z  undo" in play.keys
+    play.press_alone("z", "✓ Undone: builtin.write.")
+    assert UndoRun(run_id=WROTE.run_id) in play.port.intents
+    play.until(lambda: "z  undo" not in play.keys)
+
+
+def test_another_opened_call_starts_the_rest_anew() -> None:
+    """A key that was pressed for one call must not take back another."""
+    play = Play(start(short(), WROTE), answers=True)
+    to_its_row(play)
+    play.go("enter", "OUTCOME")
+    model = play.model
+    key, before = model.activity.key, model.screen_version
+    play.press_alone("j")
+    assert model.activity.key != key
+    assert model.screen_version != before
+
+
+def test_what_an_approved_call_wrote_is_undone_in_the_row_that_it_leaves() -> None:
+    """It stays for a moment, and says so; a call that wrote nothing offers nothing."""
+    waits = short(1, action="builtin.write")
+    play = Play(start(waits, short(2)), answers=True)
+    ended = replace(waits, state="completed", ended_at=NOW, version=waits.version + 1)
+    play.port.tell(ApprovalUpdated(view=ended))
+    play.rest()
+    assert "can undo" not in play.text
+    assert "z  undo" not in play.keys
+    play.port.tell(ApprovalUpdated(view=replace(ended, can_undo=True, version=ended.version + 1)))
+    play.rest()
+    assert "✓ done, can undo" in play.text
+    assert "z  undo" in play.keys
+    play.press_alone("z")
+    play.until(lambda: UndoRun(run_id=waits.run_id) in play.port.intents)

@@ -1,4 +1,6 @@
-"""What stands on the screen in each state, in words: a call, a list, a view. Colours are in `test_pictures`."""
+"""What stands on the screen in each state, in words: a call, a list, a view; a play shows what the console
+shows. Colours are in `test_pictures`.
+"""
 
 from dataclasses import replace
 
@@ -10,12 +12,14 @@ from aileron_core.console_port.events import (
 from aileron_core.console_port.field_views import DriftView, FieldChangeView, FieldView, PreviewView
 from aileron_core.console_port.view_models import ToolCallsView, WentAroundView
 from aileron_core.errors import Problem
+from tests.screen.driving import console
 from tests.screen.offered_files import connector, offered
 from tests.screen.test_pictures import HOME, with_a_past
 from tests.support.screens.calls import fixtures, later_steps, snapshot
 from tests.support.screens.home import library_items, sessions
 from tests.support.screens.play import Play
 from tests.support.screens.states import NOW, TO, Undrawable, change, denied, mail, short, start
+from tests.support.variants import ALL
 
 CALLS = snapshot(NOW).approvals
 NOTHING = start(sessions=(), records=(), library=(), actions_ready=0, head_words=None)
@@ -339,3 +343,35 @@ def test_the_track_tells_what_is_in_view_and_whether_the_rest_was_seen() -> None
     assert {line[-1] for line in play.lines[5:-2]} == {"█", "┃", "│"}
     play.read_all()
     assert {line[-1] for line in play.lines[5:-2]} == {"█", "│"}
+
+
+SIZES = [(40, 10), (80, 24), (120, 36), *([(60, 16), (200, 50)] if ALL else ())]
+KEYS = ["j", "space", "v", "escape", "tab", "d", "x", "escape", "h", "escape", "2", "enter", "4", "j", "enter", "3", "5", "6", "1"]  # fmt: skip
+STATES = {
+    "fixtures": lambda: snapshot(NOW),
+    "mails": lambda: start(mail(1), short(2), denied(3), routes=("a.example:443 -> 127.0.0.1:1",)),
+    "empty": start,
+}
+
+
+@pytest.mark.parametrize(
+    ("state", "size"),
+    [*(("fixtures", size) for size in SIZES), ("mails", (120, 36)), ("empty", (80, 24))],
+)
+async def test_a_play_has_the_lines_of_the_console(state: str, size: tuple[int, int]) -> None:
+    """After each of some keys that go everywhere; what the field shows of itself is Textual's."""
+    made = STATES[state]
+    async with console(made(), size) as shown:
+        play = Play(made(), size)
+        for key in ("", *KEYS):
+            if key:
+                await shown.press_alone(key)
+                play.press_alone(key)
+            await shown.passes(2)
+            await shown.passes(2)
+            play.passes(2)
+            play.passes(2)
+            seen, played = ([each.rstrip() for each in one.lines] for one in (shown, play))
+            if play.model.panel == "deny":
+                del seen[-2], played[-2]
+            assert seen == played, f"after {key!r}"

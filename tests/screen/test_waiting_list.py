@@ -1,20 +1,26 @@
-"""The list: nothing but a person's key moves the cursor."""
+"""The list: nothing but a person's key moves the cursor or its order; of very many calls the rest is read
+behind the first frame.
+"""
 
 from dataclasses import replace
+from time import thread_time
 
 import pytest
 
-from aileron_core.console_port.events import ApprovalUpdated, VaultStatus
-from aileron_core.console_port.intents import RefreshPreview
+from aileron_core.console_port.events import ApprovalsRead, ApprovalUpdated, VaultStatus
+from aileron_core.console_port.intents import ReadApprovals, RefreshPreview
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.bars import banner_lines, startup_warnings
 from aileron_tui.draw.text import plain_text
 from aileron_tui.pages.registry import DEFAULT_REGISTRY
+from aileron_tui.state.apply_event import apply_event
+from aileron_tui.state.filter import ITEM_FIELDS, parse
 from aileron_tui.state.model import Model
 from aileron_tui.state.queue import ELSEWHERE_SECONDS, Queue
-from tests.screen.driving import NOW, key_of, resting, short, start
+from tests.screen.driving import NOW, key_of, mail, resting, short, start
 from tests.support.screens.calls import drifted
-from tests.support.screens.play import Play
+from tests.support.screens.play import Play, rested
+from tests.support.screens.port import SNAPSHOT_CALLS
 
 
 def test_an_item_that_ended_elsewhere_goes_at_the_first_key_after_five_seconds() -> None:
@@ -127,3 +133,155 @@ def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     )
     assert "(--accept-installed)" in plain_text(rows[-1])
     assert len(rows) == 4
+
+
+MANY = [short(number) for number in range(1, 2 * SNAPSHOT_CALLS + 201)]
+IDS = [view.approval_id for view in MANY]
+
+
+def test_all_that_wait_are_counted_at_once_and_read_in_order() -> None:
+    """One reading brings the rest, each once; the cursor stays."""
+    play = Play(start(*MANY))
+    play.shows("1 Waiting  700")
+    queue = play.model.queue
+    play.until(lambda: len(queue.items) == len(MANY), "all calls")
+    assert [item.key for item in queue.items] == IDS
+    assert (queue.waiting, queue.unread_count) == (700, 0)
+    assert [type(read) for read in play.port.reads] == [ReadApprovals]
+    assert play.selected == IDS[0]
+    play.go("end", "WILL HAPPEN")
+    play.until(lambda: play.selected == IDS[-1], "the last call")
+
+
+def model_of(count: int = SNAPSHOT_CALLS) -> Model:
+    snapshot = start(*MANY[:count])
+    return Model(
+        replace(snapshot, approvals_remaining=len(MANY) - count),
+        arm_seconds=0.4,
+        registry=DEFAULT_REGISTRY,
+        now=NOW,
+    )
+
+
+def test_what_changes_before_it_was_read_keeps_its_place() -> None:
+    """Its news would put it in front of those that came before it; it is read in its turn."""
+    model = model_of()
+    late = ApprovalUpdated(view=replace(MANY[-1], version=5))
+    assert apply_event(model, late, NOW, 0.0) is False
+    assert model.queue.get(IDS[-1]) is None
+    assert model.queue.waiting == len(MANY)
+    wanted = model.next_read()
+    assert wanted == ReadApprovals(
+        requested_at=MANY[SNAPSHOT_CALLS - 1].requested_at, run_id=MANY[SNAPSHOT_CALLS - 1].run_id
+    )
+    read = ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), remaining=0)
+    assert apply_event(model, read, NOW, 0.0) is False, "nothing arrived"
+    assert [item.key for item in model.queue.items] == IDS
+    assert model.next_read() is None
+
+
+def test_a_call_that_is_here_changes_while_others_are_read() -> None:
+    """And one that comes once all were read stands at the end, and is an arrival."""
+    model = model_of()
+    ended = replace(MANY[0], state="denied", decided_at=NOW, ended_at=NOW, version=9)
+    apply_event(model, ApprovalUpdated(view=ended), NOW, 0.0)
+    assert model.queue.waiting == len(MANY) - 1
+    read = ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), remaining=0)
+    assert apply_event(model, read, NOW, 0.0) is False, "nothing arrived"
+    new = short(len(MANY) + 1)
+    assert apply_event(model, ApprovalUpdated(view=new), NOW, 0.0) is True
+    assert model.queue.items[-1].key == new.approval_id
+
+
+def test_a_call_that_the_reading_passes_over_is_not_lost() -> None:
+    """The clock stepped back while it came: it stands at the end; one that ended meanwhile is gone."""
+    model = model_of()
+    odd, over = short(len(MANY) + 7), replace(short(len(MANY) + 8), state="withdrawn")
+    for view in (odd, over, replace(MANY[-1], version=5)):
+        assert apply_event(model, ApprovalUpdated(view=view), NOW, 0.0) is False
+    apply_event(model, ApprovalsRead(views=tuple(MANY[SNAPSHOT_CALLS:]), remaining=0), NOW, 0.0)
+    assert [item.key for item in model.queue.items] == [*IDS, odd.approval_id]
+    assert model.queue.waiting == len(MANY) + 1
+
+
+LIVES = (300.0, None, 60.0, 900.0, 60.0)
+BY_DEADLINE = [3, 5, 1, 4, 2]
+"""Of equal deadlines the older first; what has none at the end."""
+
+
+def calls_expiring(*lives: float | None) -> list[ApprovalView]:
+    return [
+        short(n, expires_at=None if life is None else NOW + life)
+        for n, life in enumerate(lives, start=1)
+    ]
+
+
+def item_keys(queue: Queue) -> list[str]:
+    return [item.key for item in queue.items]
+
+
+def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_was() -> None:
+    """What is read stays under the eye; its row is another one, so the key rests anew."""
+
+    views = calls_expiring(*LIVES)
+    play = rested(start(mail(1, expires_at=NOW + 300), *views[1:]), size=(120, 24))
+    play.press("J", "J")
+    play.rest()
+    at = play.document.rows_in_view
+    assert at[0] == 2
+    play.press("o")
+    play.shows("by deadline")
+    assert play.selected == key_of(1)
+    assert play.document.rows_in_view == at
+    assert not play.armed
+    play.rest()
+
+
+def test_a_call_with_a_near_deadline_comes_at_the_end_and_is_counted_there() -> None:
+    """No agent moves a row, or makes a key rest anew, by asking with a near deadline."""
+    play = Play(start(*calls_expiring(*LIVES)))
+    play.go("o", "by deadline")
+    play.rest()
+    near = short(9, expires_at=NOW + 20)
+    play.port.tell(ApprovalUpdated(view=near))
+    play.shows("1 new at the end")
+    assert play.waiting == [*(key_of(n) for n in BY_DEADLINE), key_of(9)]
+    assert play.armed
+
+
+def test_a_deadline_that_changes_moves_no_row() -> None:
+    """A call that is asked again gets a new deadline; its row stays until a person presses `o`."""
+    queue = Queue()
+    queue.load(calls_expiring(*LIVES), ())
+    queue.change_order(NOW)
+    queue.update(short(2, expires_at=NOW + 5), NOW)
+    assert item_keys(queue) == [key_of(n) for n in BY_DEADLINE]
+    queue.change_order(NOW)
+    assert item_keys(queue) == [key_of(n) for n in (1, 2, 3, 4, 5)]
+    queue.change_order(NOW)
+    assert item_keys(queue)[0] == key_of(2)
+
+
+def test_a_filter_keeps_the_order() -> None:
+    views = calls_expiring(*LIVES)
+    views[3], views[4] = replace(views[3], agent="goose"), replace(views[4], agent="goose")
+    queue = Queue()
+    queue.load(views, ())
+    queue.change_order(NOW)
+    queue.set_filter(parse("agent:goose", ITEM_FIELDS), NOW)
+    assert item_keys(queue) == [key_of(5), key_of(4)]
+
+
+def test_ten_thousand_are_put_in_order_within_a_blink() -> None:
+    """Also with a filter over them that lets half of them through."""
+    queue = Queue()
+    near = ((n * 7919) % 10_000 for n in range(10_000))
+    queue.load((mail(n, expires_at=NOW + life) for n, life in enumerate(near)), ())
+    for text in ("", "age:<1h"):
+        queue.set_filter(parse(text, ITEM_FIELDS), NOW)
+        began = thread_time()
+        queue.change_order(NOW)
+        took = thread_time() - began
+        ends = [item.ends_at for item in queue.items[:9_000]]
+        assert (ends == sorted(ends)) is queue.by_deadline
+        assert took < 1.0, took

@@ -1,12 +1,16 @@
-"""From bytes to an action, or to every problem with its place."""
+"""From bytes to an action, what it is called and how it is described, or to every problem with its line and
+column.
+"""
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from aileron_core.actions.load import load_action, read_action
-from aileron_core.actions.model import Action, Approval
+from aileron_core.actions.model import GATED_NOTE, Action, Approval
+from aileron_core.actions.positions import locate
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import FileProblems, Problem
 
@@ -278,3 +282,102 @@ def test_long_lists_are_judged_in_a_time_that_grows_with_their_length() -> None:
     begun = time.process_time()
     assert read_action(f"+++\n{front}+++\n".encode(), "long.md").action is None
     assert time.process_time() - begun < 10
+
+
+TEXT = '''# a comment
+name = "x" # [not.a.table]
+"quoted \\u0041 key" . 'lit' = 1
+
+[a.b]
+c = """
+[fake]
+d = 1 """
+e = [ 1, # one
+  { f = "}", g = [[2]] },
+]
+[[t]]
+x = \'\'\'it's ]\'\'\'
+[[t]]
+  x = 2026-01-02 03:04:05Z
+[t.sub]
+y = { z.w = 'a,b' }
+[[t.sub2]]
+[[t.sub2]]
+k = true
+'''
+
+
+def test_every_key_table_and_element_has_its_place() -> None:
+    """Text inside strings and comments is no key, whatever it looks like."""
+    places = locate(TEXT)
+    expected = {
+        ("name",): (2, 1),
+        ("quoted A key",): (3, 1),
+        ("quoted A key", "lit"): (3, 23),
+        ("a",): (5, 1),
+        ("a", "b"): (5, 1),
+        ("a", "b", "c"): (6, 1),
+        ("a", "b", "e"): (9, 1),
+        ("a", "b", "e", 0): (9, 7),
+        ("a", "b", "e", 1): (10, 3),
+        ("a", "b", "e", 1, "f"): (10, 5),
+        ("a", "b", "e", 1, "g"): (10, 14),
+        ("a", "b", "e", 1, "g", 0): (10, 19),
+        ("a", "b", "e", 1, "g", 0, 0): (10, 20),
+        ("t",): (12, 1),
+        ("t", 0): (12, 1),
+        ("t", 0, "x"): (13, 1),
+        ("t", 1): (14, 1),
+        ("t", 1, "x"): (15, 3),
+        ("t", 1, "sub"): (16, 1),
+        ("t", 1, "sub", "y"): (17, 1),
+        ("t", 1, "sub", "y", "z"): (17, 7),
+        ("t", 1, "sub", "y", "z", "w"): (17, 9),
+        ("t", 1, "sub2"): (18, 1),
+        ("t", 1, "sub2", 0): (18, 1),
+        ("t", 1, "sub2", 1): (19, 1),
+        ("t", 1, "sub2", 1, "k"): (20, 1),
+    }
+    assert dict(places) == expected
+
+
+def test_what_comes_before_a_fault_keeps_its_place() -> None:
+    """Where the thread is lost the finder stops; it never raises."""
+    places = locate("a = 1\nb = [1, }\nc = 2\n")
+    assert places["a",] == (1, 1)
+    assert ("c",) not in places
+
+
+ACTION = Action(name="send.a-note", version="1.0.0", source="", requires=(), intent="send a note")
+
+
+@pytest.mark.parametrize(
+    ("body", "title", "description"),
+    [
+        ("", "send.a-note", "send a note"),
+        ("\n\n# Send a Note #\n\nSends it.\n", "Send a Note", "Sends it."),
+        ("Sends it.\n\n## When\n", "When", "Sends it.\n\n## When"),
+        ("# C#\nx", "C#", "x"),
+        ("#hashtag\n", "send.a-note", "#hashtag"),
+        ("```sh\n# comment\n```\n# Real\n", "Real", "```sh\n# comment\n```\n# Real"),
+        ("# Only\n", "Only", "send a note"),
+        ("#\n\ntext", "send.a-note", "text"),
+    ],
+)
+def test_title_and_description_come_from_the_body(body: str, title: str, description: str) -> None:
+    """The leading heading is the title, the rest what an agent reads; the intent stands in."""
+    action = replace(ACTION, body=body)
+    assert action.title == title
+    assert action.description == description
+
+
+def test_a_gated_action_says_that_a_person_is_asked() -> None:
+    """The agent knows beforehand that the answer may be pending."""
+    action = replace(ACTION, body="# T\n\nSends.", approval=Approval(required=True))
+    assert action.gated
+    assert action.description == f"Sends.\n\n{GATED_NOTE}"
+
+
+def test_a_tool_name_has_only_the_characters_that_tools_may_have() -> None:
+    assert ACTION.tool_name == "send_a_note"
+    assert replace(ACTION, name="a-" * 40).tool_name == "a_" * 24

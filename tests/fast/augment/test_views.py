@@ -1,11 +1,15 @@
-"""What an agent sees of an answer that ends early."""
+"""What an agent sees of an answer that ends early, and how long its request is kept."""
 
 import asyncio
 from typing import Any, cast
 
+from starlette.types import Message
+
 from aileron_core.models import CHAT_COMPLETIONS
 from aileron_core.server.augment.catalogue import Offer
+from aileron_core.server.augment.exchange import RequestBody
 from aileron_core.server.augment.views import StreamView, WholeView
+from aileron_core.server.shares import Shares
 
 
 class _Begun:
@@ -52,3 +56,17 @@ async def test_signs_of_life_do_not_pile_up_before_an_agent_that_does_not_read()
         client.has_room = True
         await client.wrote.wait()
     assert client.written[0] == b": keep-alive\n\n"
+
+
+async def test_a_body_that_was_passed_on_is_kept_no_longer() -> None:
+    """The answer to it may go on for an hour, and its bytes are not counted any more."""
+    pieces = [b"ab", b"c"]
+
+    async def receive() -> Message:
+        piece = pieces.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
+
+    with RequestBody(Shares(20), "a", receive, 10) as body:
+        assert await body.read()
+    assert await body.replay() == {"type": "http.request", "body": b"abc", "more_body": False}
+    assert body.data == b""

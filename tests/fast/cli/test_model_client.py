@@ -1,8 +1,12 @@
-"""Where `aileron run` sends a key, and where it does not."""
+"""`aileron run`: where it sends a key, where it does not, and what a person types at it."""
+
+import io
+import sys
 
 import pytest
 
 from aileron_core.errors import InvalidRequest
+from aileron_tui.cli.agent_run import read_line
 from aileron_tui.cli.model_client import key_for
 
 SECRET = "canary-key"
@@ -43,3 +47,14 @@ def test_an_address_where_it_may_go_is_taken(monkeypatch: pytest.MonkeyPatch, ur
     monkeypatch.setenv("MY_KEY", SECRET)
     assert key_for(url, "MY_KEY") == SECRET
     assert key_for(url, None) == ""
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_a_line_that_is_not_utf8_is_an_error_of_that_line_alone(
+    monkeypatch: pytest.MonkeyPatch, errors: str
+) -> None:
+    """In any locale: Python decodes what is typed by it. A conversation goes on after an `AileronError`."""
+    typed = io.TextIOWrapper(io.BytesIO(b"caf\xff\n"), encoding="utf-8", errors=errors)
+    monkeypatch.setattr(sys, "stdin", typed)
+    with pytest.raises(InvalidRequest, match="not UTF-8"):
+        read_line("")

@@ -1,14 +1,17 @@
 """What commands print and how they end."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from aileron_core import errors
-from aileron_tui.cli.output import EXIT, CliError, exit_code, safe_json
+from aileron_tui.cli.action_run import _report
+from aileron_tui.cli.check import check_actions
+from aileron_tui.cli.output import EXIT, CliError, CommandContext, exit_code, safe_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -68,3 +71,48 @@ def test_a_command_that_ends_by_itself_says_of_what_class_that_is(
     """A program that reads the one error body learns whether another try may help."""
     failure = CliError(code, "x").to_failure()
     assert (failure.class_, failure.retriable) == (named, retriable)
+
+
+@pytest.mark.parametrize(("status", "code"), [("denied", 76), ("expired", 76), ("withdrawn", 76)])
+def test_a_run_that_ended_half_way_says_what_finished(
+    status: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody repeats steps that have run for want of a word; hostile ids draw nothing."""
+    body = {"status": status, "completed_steps": ["find", "a\x1b[2J"]}
+    assert _report(CommandContext(home=Path("/"), json=False, color=False), body) == code
+    said = capsys.readouterr().out
+    assert "Steps completed: find, a" in said
+    assert "\x1b" not in said
+    assert (
+        _report(CommandContext(home=Path("/"), json=False, color=False), {"status": status}) == code
+    )
+    assert "completed" not in capsys.readouterr().out
+
+
+WORDS = st.sampled_from(
+    ["+++\n", "[[inputs]]\n", "name = ", '"\\u001b[2J"', "\n", "[", "]", "é\u202e", "x = 1\n"]
+)
+DATA = st.one_of(st.binary(max_size=50), st.lists(WORDS).map("".join).map(str.encode))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=DATA, portable=st.booleans())
+def test_any_file_is_answered_in_both_forms(
+    data: bytes, portable: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An exit code that agrees with `ok`, and nothing that a terminal obeys."""
+    path = tmp_path / "any.md"
+    path.write_bytes(data)
+    codes: list[int] = []
+    printed: list[str] = []
+    for as_json in (True, False):
+        context = CommandContext(home=tmp_path / "home", json=as_json, color=False)
+        codes.append(check_actions(context, [str(path), str(tmp_path)], portable=portable))
+        printed.append(capsys.readouterr().out)
+    body = json.loads(printed[0])
+    assert codes == [EXIT.DONE if body["ok"] else EXIT.FAILED] * 2
+    assert body["files"] == 1
+    assert body["ok"] is not any(each["severity"] == "error" for each in body["problems"])
+    lines = printed[1].splitlines()
+    assert len(lines) == len(body["problems"]) + 1
+    assert all(line.isprintable() for line in lines)

@@ -1,6 +1,14 @@
-"""What a person is shown of a rehearsed command: everything that their yes keeps."""
+"""Workers of the built-in tools: what cannot be read of them, and what a person is shown of a rehearsed
+command: everything that their yes keeps.
+"""
+
+import io
+import struct
+
+import pytest
 
 from aileron_core.connectors.builtin.results import command_preview
+from aileron_core.connectors.builtin.worker.frames import BrokenFrame, read_frame
 
 
 def test_a_change_without_a_diff_says_what_it_is() -> None:
@@ -63,3 +71,9 @@ def test_what_git_stores_by_its_hash_is_one_line_that_changes_with_it() -> None:
     other = {**stored[1], "binary": {**binary, "sha256": "2" * 64}}
     assert shown(stored[0], other, *stored[2:]) != [folded]
     assert shown(*stored) == [folded]
+
+
+@pytest.mark.parametrize("data", [b"[" * 200_000, b"\xff", b"[]", b"{"])
+def test_what_cannot_be_read_is_no_frame(data: bytes) -> None:
+    with pytest.raises(BrokenFrame):
+        read_frame(io.BytesIO(struct.pack(">I", len(data)) + data))

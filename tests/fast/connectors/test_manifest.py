@@ -1,8 +1,13 @@
-"""Reading manifests: the closed schema, and every problem at once."""
+"""Reading manifests: the closed schema, names and versions, and every problem at once."""
+
+from collections.abc import Iterator
 
 import pytest
 
+from aileron_core.actions.names import is_semver
+from aileron_core.actions.problems import KeyProblem
 from aileron_core.connectors.manifest import Manifest, parse_manifest
+from aileron_core.connectors.manifest_rules import manifest_problems
 from aileron_core.errors import FileProblems, Problem
 
 HEAD = '[connector]\nname = "local://a/b"\nversion = "1.0.0"\n'
@@ -162,3 +167,51 @@ def test_a_listed_host_has_one_spelling(entry: str, normal: str) -> None:
     """What a person accepts is shown as what will be reached."""
     text = HEAD + f'[capabilities.network]\nhosts = ["{entry}"]\n'
     assert parse_manifest(text.encode(), "m").hosts == (normal,)
+
+
+def name_problems(text: str) -> Iterator[KeyProblem]:
+    return manifest_problems({"connector": {"name": text, "version": "1.0.0"}})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "github:/a/b",
+        "http://a/b",
+        "GITHUB://a/b",
+        "github://a",
+        "github:///b",
+        "github://a/",
+        "github://a/../b",
+        "github://a/b@1.0.0",
+        "github://a/b?x",
+        "github://a//b",
+        "github://a/b c",
+        "github://a/b+c",
+        "github://a/\u202eb",
+        "local://a/" + "b" * 300,
+    ],
+)
+def test_what_is_no_name_is_refused(text: str) -> None:
+    """Nothing but scheme, owner and path in plain letters is a name."""
+    (problem,) = name_problems(text)
+    assert problem.path == ("connector", "name")
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("0.0.0-dev", True),
+        ("1.0.0-a.1.b", True),
+        ("1.0.0+x", True),
+        ("1.0", False),
+        ("01.0.0", False),
+        ("v1.0.0", False),
+        ("1.0.0-01", False),
+        ("1.0.0\n", False),
+        ("١.0.0", False),
+    ],
+)
+def test_versions_are_strict(text: str, good: bool) -> None:
+    assert is_semver(text) is good

@@ -1,4 +1,4 @@
-"""Reading a request's body, with whatever bytes come."""
+"""Reading a request's body and a client's claims, with whatever bytes come."""
 
 import asyncio
 import json
@@ -6,11 +6,13 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
+from aileron_core.canonical import canonical
 from aileron_core.errors import InvalidRequest
+from aileron_core.server.agent_api import bounded_claims
 from aileron_core.server.bodies import Keywords
 from aileron_core.server.request_parsing import RequestBody, json_object
 
@@ -92,3 +94,23 @@ def test_text_is_of_its_length_and_can_be_encoded_or_is_refused(value: Any) -> N
         return
     assert 1 <= len(found) <= 10
     found.encode()
+
+
+SAID = st.dictionaries(st.text(min_size=1, max_size=8), st.text(alphabet=st.characters()))
+
+
+@given(SAID)
+@example({"client": "codex \ud800"})
+def test_whatever_was_said_can_be_put_on_record(said: dict[str, str]) -> None:
+    """Lone surrogates too; in the order in which it was said."""
+    found = bounded_claims(said)
+    assert canonical([list(pair) for pair in found])
+    assert [label for label, _ in found] == list(said)[:8]
+
+
+def test_number_and_length_are_bounded_and_a_cut_is_said() -> None:
+    """Eight, 512 characters each, then how many there were."""
+    found = bounded_claims({str(number): "x" * 10_000 for number in range(100)})
+    assert len(found) == 8
+    assert {text for _, text in found} == {"x" * 512 + "… (10000 characters)"}
+    assert bounded_claims({"client": "y" * 512}) == (("client", "y" * 512),)

@@ -1,13 +1,23 @@
-"""The questions about an account, one after the other: what is typed next, what is asked of the core, what is drawn."""
+"""The questions about an account, one after the other: what is typed next, what is asked of the core, what is
+drawn; and why a call waits.
+"""
 
 from dataclasses import replace
+from typing import get_args, get_type_hints
 
 import pytest
 
 from aileron_core.console_port.account_intents import BeginLogin, BindAccount
-from aileron_core.console_port.account_views import AccountRefused, CredentialUserView, LoginView
+from aileron_core.console_port.account_views import (
+    AccountNeed,
+    AccountRefused,
+    CredentialUserView,
+    LoginView,
+)
 from aileron_core.console_port.events import VaultStatus
 from aileron_core.vault.secret import Secret
+from aileron_tui import words
+from aileron_tui.draw.accounts import need_blocks, need_heading
 from aileron_tui.draw.text import plain_text
 from aileron_tui.pages.account_questions import login_question
 from aileron_tui.pages.command import availability, refusal
@@ -109,3 +119,19 @@ def test_nothing_is_done_while_the_vault_is_locked() -> None:
         assert not availability(refused, now).shown
         said = refusal((refused,), key, now)
         assert said == f"{key} did nothing: the vault is locked; unlock it first."
+
+
+REASONS = get_args(get_type_hints(AccountNeed)["reason"])
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_each_reason_for_waiting_can_be_drawn_said_and_refused(reason: str) -> None:
+    """Also where no account is needed, but the vault's key has to verify what was accepted."""
+    need = AccountNeed(reason=reason, connector="local://x/y", kind="")  # type: ignore[arg-type]
+    assert plain_text(need_heading(need).label)
+    drawn = [*need_blocks(need, gated=True, unlock_key="U", choose_key="C", accounts_key="6")]
+    assert "of kind" not in " ".join(plain_text(block.pieces) for block in drawn)
+    for table in (words.vault.WARNINGS, words.vault.TAGS, words.vault.REFUSED):
+        assert table[reason]
+    said = words.vault.status(reason, "U", "C", "6", has_vault=True)
+    assert ("vault is locked" in said) == (reason == "locked")
