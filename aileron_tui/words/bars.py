@@ -28,12 +28,8 @@ def accepted_installed() -> str:
 
 
 def attached(hand: str, *, is_owners: bool) -> str:
-    does = (
-        "decides, accepts files, binds accounts, pauses and stops"
-        if is_owners
-        else "approves and denies"
-    )
-    return f"▲ {hand}: this console {does}, and leaves the rest to the console itself"
+    does = "decides, accepts, binds, pauses, stops" if is_owners else "approves and denies"
+    return f"▲ {hand} {does}; the console itself does the rest"
 
 
 def inspects_models() -> str:
