@@ -139,9 +139,10 @@ def shared_bench() -> Iterator[Bench]:
 
 
 def fresh(shared: Bench, name: str) -> Bench:
-    bench = replace(shared, folder=shared.folder / name)
+    # Another one where a test is tried again.
+    bench = replace(shared, folder=Path(tempfile.mkdtemp(prefix=f"{name}-", dir=shared.folder)))
     for each in (bench.home, bench.project):
-        each.mkdir(parents=True)
+        each.mkdir()
     (bench.project / "ca.pem").write_bytes((shared.folder / "authority" / "ca.pem").read_bytes())
     bench.llm.seen.clear()
     return bench
