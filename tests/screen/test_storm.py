@@ -23,7 +23,6 @@ def test_two_hundred_arrivals_in_a_second_move_nothing_and_leave_the_key_armed()
     assert play.armed
     for number in range(10, 10 + STORM):
         play.port.tell(ApprovalUpdated(view=short(number)))
-        play.clock.advance(0.005)
         play.settled()
         assert state(play) == before
     play.shows(f" {STORM + 4} ")
