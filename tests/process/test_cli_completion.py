@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -37,10 +38,10 @@ def bash_words(home: Path, words: str) -> list[str]:
 @pytest.mark.parametrize(
     "words",
     ["aileron action check ", "aileron action add ", "aileron connector install ",
-     "aileron status --home "],
+     "aileron connector check ", "aileron status --home "],
 )  # fmt: skip
 def test_files_and_folders_are_left_to_the_shell(tmp_path: Path, words: str) -> None:
-    kind = "file" if "action" in words else "dir"
+    kind = "file" if re.search("action|install", words) else "dir"
     assert completions(tmp_path, words) == [f"{kind},"]
 
 

@@ -75,7 +75,7 @@ def test_a_decision_from_another_thread_is_carried_out_and_answered_by_events(
         core.submit(Deny(approval_id=view.approval_id))
         refused = next_event(events, IntentRefused)
         assert isinstance(refused, IntentRefused)
-        assert "completed" in refused.message
+        assert "the console approved it at" in refused.message
         assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
     finally:
         core.stop()

@@ -26,7 +26,10 @@ SECONDS = 1.0
 
 def add(home: Path, *paths: Path) -> int:
     return add_actions(
-        CommandContext(home=home, json=True, color=False), [str(path) for path in paths]
+        CommandContext(home=home, json=True, color=False),
+        [str(path) for path in paths],
+        (),
+        unsigned=False,
     )
 
 
