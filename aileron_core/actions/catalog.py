@@ -145,14 +145,17 @@ def read_handle(handle: int, limit: int = MAX_FILE) -> bytes:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(0, "is not a regular file")
-        data = b""
+        data = bytearray()
         while chunk := os.read(handle, min(max(status.st_size + 1 - len(data), _CHUNK), limit + 1)):
             data += chunk
             if len(data) > limit:
-                raise OSError(0, f"is larger than {limit // 1024 // 1024} MiB")
+                mib = limit // 1024 // 1024
+                raise OSError(
+                    0, f"is larger than {mib} MiB" if mib else f"is larger than {limit} bytes"
+                )
     finally:
         os.close(handle)
-    return data
+    return bytes(data)
 
 
 def _scan_file(

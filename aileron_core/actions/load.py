@@ -1,6 +1,5 @@
 """Loads an action file: its form (`+++`, UTF-8, line length), then its content or all its problems."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -18,13 +17,10 @@ from aileron_core.errors import FileProblems, Problem
 MAX_LINE = 1024 * 1024
 """Bytes of one line."""
 
-MAX_KEY_PARTS = 64
 MAX_PROBLEMS = 1000
 """Problems that are spelt out for one file; the last one then counts the rest."""
 
 _DELIMITER = "+++"
-_KEY_PART = r"""(?:[A-Za-z0-9_-]++|"[^"]*+"|'[^']*+')[ \t]*+\.[ \t]*+"""
-_LONG_KEY = re.compile(rf"(?:{_KEY_PART}){{{MAX_KEY_PARTS}}}")
 # Keys of Aileron's own: upstream's schema is closed and does not know them.
 _OUR_KEYS: tuple[tuple[str, ...], ...] = (
     ("limits", "wall_seconds"),
@@ -91,7 +87,6 @@ def read_action(data: bytes, file: str, *, portable: bool = False) -> ParsedFile
     """
     try:
         frame = _split(data, file)
-        _refuse_long_keys(frame, file)
         document = load_toml(frame.front, file, first_line=frame.first_line)
     except FileProblems as error:
         return ParsedFile(file=file, data=data, form_problems=error.problems)
@@ -198,16 +193,6 @@ def _column(data: bytes, at: int) -> int:
     """Return the column, in characters from 1, of the byte *at*; the line before it is UTF-8."""
     start = data.rfind(b"\n", 0, at) + 1
     return len(data[start:at].decode("utf-8-sig" if not start else "utf-8")) + 1
-
-
-def _refuse_long_keys(frame: _Frame, file: str) -> None:
-    """Refuse what tomllib takes time and memory for that grow with the square of a key's parts."""
-    if frame.front.count(".") < MAX_KEY_PARTS:
-        return
-    for number, line in enumerate(frame.front.split("\n"), frame.first_line):
-        if line.count(".") >= MAX_KEY_PARTS and _LONG_KEY.search(line):
-            message = f"has a dotted key of more than {MAX_KEY_PARTS} parts"
-            raise FileProblems([_parse_problem(file, message, number)])
 
 
 def _not_covered(findings: Iterable[KeyProblem], known: list[KeyProblem]) -> list[KeyProblem]:

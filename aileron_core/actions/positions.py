@@ -29,6 +29,9 @@ _MULTI_LITERAL = re.compile(r"'''(?:[^']|'{1,2}(?!'))*+'{3,5}")
 _STRINGS = (('"""', _MULTI_BASIC), ("'''", _MULTI_LITERAL), ('"', _BASIC), ("'", _LITERAL))
 _SCALAR = re.compile(r"[^,\]}#\n]+")
 _LINE_REST = re.compile(r"[^\n]*")
+MAX_KEY_PARTS = 64
+_KEY_PART = r"""(?:[A-Za-z0-9_-]++|"[^"]*+"|'[^']*+')[ \t]*+\.[ \t]*+"""
+_LONG_KEY = re.compile(rf"(?:{_KEY_PART}){{{MAX_KEY_PARTS}}}")
 _ERROR_PLACE = re.compile(r"line (\d+), column (\d+)\)")
 _LONGEST = 200
 """Characters of a message: `tomllib` repeats keys in some."""
@@ -49,12 +52,25 @@ def nearest(path: KeyPath, places: Mapping[KeyPath, tuple[int, int]]) -> tuple[i
     return next((places[path[:end]] for end in ends if path[:end] in places), (0, 0))
 
 
+def _refuse_long_keys(text: str, file: str, first_line: int) -> None:
+    """Refuse what tomllib takes time and memory for that grow with the square of a key's parts."""
+    if text.count(".") < MAX_KEY_PARTS:
+        return
+    for number, line in enumerate(text.split("\n"), first_line):
+        if line.count(".") >= MAX_KEY_PARTS and _LONG_KEY.search(line):
+            message = f"has a dotted key of more than {MAX_KEY_PARTS} parts"
+            raise FileProblems(
+                [Problem(file=file, message=message, class_="parse_error", line=number, column=1)]
+            )
+
+
 def load_toml(text: str, file: str, *, first_line: int = 1) -> dict[str, Any]:
     """Return what *text* states; *first_line* is the line of *file*, from 1, that it begins on.
 
     Raises:
-        FileProblems: it is not TOML: the first fault, with line and column.
+        FileProblems: it is not TOML: the first fault, with line and column; or has a key of too many parts.
     """
+    _refuse_long_keys(text, file, first_line)
     line, column = 1, 1
     try:
         return tomllib.loads(text)

@@ -38,13 +38,17 @@ _CAME_OF: Final[Mapping[str, tuple[AuditEvent, ...]]] = {
     "LockVault": (AuditEvent.VAULT_LOCKED,),
 }
 """What an intent that a device signed can lead to. Never to a yes."""
+_STOPS: Final = ("SetPause", "StopEverything", "LockVault")
+"""What is carried out though it could not be recorded before."""
 _ABOUT: Final[Mapping[object, Mapping[str, str]]] = {
     AuditEvent.RUN_HAS_ACCOUNT: {"approval": "approval_id"},
     AuditEvent.BINDING_REMEMBERED: {"binding": "binding"},
-    AuditEvent.BINDING_FORGOTTEN: {"for_action": "action"},
+    AuditEvent.BINDING_FORGOTTEN: {"for_action": "action", "binding": "name"},
     AuditEvent.BINDING_CREATED: {"connector_hash": "connector_hash"},
     AuditEvent.BINDING_REBOUND: {"binding": "name", "connector_hash": "connector_hash"},
     AuditEvent.BINDING_REVOKED: {"binding": "name"},
+    AuditEvent.SESSION_ENDED: {"session": "session_id"},
+    AuditEvent.DEVICE_ENDED: {"device": "device_id"},
 }
 """Members of the record of an event, each the same as the field of the intent, where its kind has that."""
 _FILES: Final = ("action", "connector", "preview", "settings", "policy")
@@ -63,16 +67,23 @@ class DeviceAnswers:
         """The devices that were confirmed as the owner's."""
         self._asked: dict[object, tuple[object, str, str]] = {}
         """By the signature of each intent so far, the name of the hand that gave it, its kind, and what was signed."""
-        self._signatures: set[bytes] = set()
-        """Of the answers so far: none is given twice."""
+        self._given: set[str] = set()
+        """What was signed so far: none is given twice, and a signature can be written in two ways."""
 
     def problem(self, body: Mapping[str, Any]) -> str:
         """Return what is wrong with the answer in this record, as a clause; empty where it has none, or it holds."""
+        try:
+            return self._found(body)
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+            return "what it says of a device cannot be read"
+
+    def _found(self, body: Mapping[str, Any]) -> str:
         event, device = body.get("event"), str(body.get("device"))
         if event == AuditEvent.CONSOLE_STARTED:
             self._paired.clear()
             self._owners.clear()
             self._ended.clear()
+            self._asked.clear()
         elif event == AuditEvent.DEVICE_PAIRED:
             self._paired[device] = (body.get("device_key"), body.get("hand"))
             if body.get("owners") is True:
@@ -111,9 +122,9 @@ class DeviceAnswers:
             return "it was asked for on a device, and no signature of one can be read"
         if not signed.holds:
             return "the device's key did not sign it"
-        if signed.signature in self._signatures:
-            return "its signature is that of an earlier answer"
-        self._signatures.add(signed.signature)
+        if text in self._given:
+            return "what was signed is that of an earlier answer"
+        self._given.add(text)
         if device in self._ended:
             return "its device had ended before"
         named = (body["device_key"], body.get("hand"))
@@ -131,17 +142,28 @@ class DeviceAnswers:
             intent = cast("dict[str, Any]", unrecorded)
             if wrong := self._intent_problem(intent):
                 return wrong
+            if intent["intent"] not in _STOPS:
+                return "it was done without a record before it"
         hand, kind, text = self._asked.get(body["asked"], ("", "", ""))
         if not kind or hand != body.get("asked_by", body.get("hand")):
             return "no intent that a device signed is on record before it"
         if body["event"] not in _CAME_OF.get(kind, ()):
             return "the device signed another intent"
-        if body.get("kind") in _FILES and str(body.get("digest")) not in text:
+        if body.get("kind") in _FILES and f'"{body.get("digest")}"' not in text:
             return "the device signed another file"
         fields = json.loads(text)["intent"][kind]
+        if kind == "SetPause" and fields["paused"] is not (
+            body["event"] == AuditEvent.CONSOLE_PAUSED
+        ):
+            return "the device signed the opposite"
         about = _ABOUT.get(body["event"], {}).items()
-        if any(name in fields and body.get(member) != fields[name] for member, name in about):
+        if (
+            body["event"] == AuditEvent.RUN_HAS_ACCOUNT
+            and fields["binding"] not in body["accounts"]
+        ):
             return "the device signed another account"
+        if any(name in fields and body.get(member) != fields[name] for member, name in about):
+            return "the device signed this for another one"
         return ""
 
     def _problem(self, body: Mapping[str, Any]) -> str:
@@ -157,9 +179,9 @@ class DeviceAnswers:
             return "it was given on a device, and no signature of one can be read"
         if not signed.holds:
             return "the device's key did not sign it"
-        if signed.signature in self._signatures:
-            return "its signature is that of an earlier answer"
-        self._signatures.add(signed.signature)
+        if text in self._given:
+            return "what was signed is that of an earlier answer"
+        self._given.add(text)
         if decision.device in self._ended:
             return "its device had ended before"
         if self._paired.get(decision.device) != (key, body["hand"]):

@@ -439,6 +439,7 @@ class BindingService:
         old = None if before is None else await asyncio.to_thread(self._vault.get, name)
         stored = old if secret is None else secret
         assert stored is not None
+        hand.require()
         await asyncio.to_thread(self._vault.put, name, stored, binding.to_metadata())
         try:
             said = {**(about or binding.to_record()), **hand.mark()}

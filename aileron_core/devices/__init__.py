@@ -42,4 +42,9 @@ def answered(hand: str, state: str, at: float) -> str:
         state: of the call, from then on.
     """
     did = "denied" if state == "denied" else "approved"
-    return f"{hand} {did} it at {time.strftime('%H:%M:%S', time.localtime(at))}"
+    said = f"{hand} {did} it at {time.strftime('%H:%M:%S', time.localtime(at))}"
+    return (
+        said
+        if state in ("denied", "approved", "checking", "executing")
+        else f"{said}; it is {state} now"
+    )

@@ -1,12 +1,15 @@
 """Suites from GitHub's releases, without its API and without an account."""
 
 import re
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Self
 from urllib.parse import quote
 
+from aileron_core.actions.catalog import MAX_FILE
 from aileron_core.actions.names import is_semver
 from aileron_core.connectors.http.call import OutgoingCall
 from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest, OutgoingResponse
@@ -17,6 +20,8 @@ from aileron_core.releases.archive import read_archive
 from aileron_core.releases.suite import (
     LIST_FILE,
     MAX_ARCHIVE,
+    MAX_LIST,
+    PLAIN_SIGNATURE_FILE,
     Suite,
     limit_of,
     listed_actions,
@@ -37,10 +42,10 @@ _SOURCE = re.compile(
     r"(?:/actions/([a-z0-9][a-z0-9._-]*))?(?:@([^@]+))?"
 )
 _LATEST = re.compile(r"/releases/tag/v([^/]+)\Z")
-_SECONDS: Final = 120.0
+_SECONDS: Final = 300.0
+"""For everything together."""
 _AT_ONCE: Final = 8
 _HOPS: Final = 2
-_MAX_LIST: Final = 1024 * 1024
 _ACTION_FILE: Final = "action.md"
 _PLAIN_ARCHIVE: Final = "aileron.tar.gz"
 
@@ -87,6 +92,11 @@ class GitHub:
     def __init__(self, client: OutgoingClient, on_bytes: Callable[[int], None]) -> None:
         self._client = client
         self._on_bytes = on_bytes
+        self._until = client.clock.monotonic() + _SECONDS
+        self._lock = threading.Lock()
+        self._left = MAX_ARCHIVE
+        """Bytes that may still come."""
+        self._open: set[OutgoingCall] = set()
 
     def read_suite(self, source: GitHubSource) -> Suite:
         """Return the suite that *source* names: the newest, where that states no version.
@@ -136,20 +146,20 @@ class GitHub:
         def action(name: str) -> dict[str, bytes]:
             tag = quote(f"actions/{name}/v{version}", safe="")
             url = f"https://github.com/{source.place}/releases/download/{tag}/{_PLAIN_ARCHIVE}"
-            found = read_archive(need(url, MAX_ARCHIVE), f"{shown} {name}", limit_of)
+            found = read_archive(need(url, 2 * MAX_FILE), f"{shown} {name}", _of_action)
             if _ACTION_FILE not in found:
                 message = f"has no {_ACTION_FILE}"
                 raise FileProblems([Problem(file=f"{shown} {name}", message=message)])
             return {f"actions/{name}.md": found[_ACTION_FILE]}
 
         raw = f"https://raw.githubusercontent.com/{source.place}/v{version}/{LIST_FILE}"
-        listed = Suite(origin=shown, files={LIST_FILE: need(raw, _MAX_LIST)})
+        listed = Suite(origin=shown, files={LIST_FILE: need(raw, MAX_LIST)})
         files = dict(listed.files)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for found in _all(
-                pool, [connector, *(lambda n=n: action(n) for n in listed_actions(listed))]
-            ):
-                files.update(found)
+        wanted = [source.action] if source.action else listed_actions(listed)
+        if source.action:
+            files[LIST_FILE] = f'actions = ["actions/{source.action}"]\n'.encode()
+        for found in self._all([connector, *(partial(action, name) for name in wanted)]):
+            files.update(found)
         for name in (MODULE_FILE, MANIFEST_FILE):
             if name not in files:
                 raise FileProblems([Problem(file=shown, message=f"has no {name}")])
@@ -163,23 +173,34 @@ class GitHub:
         if answer.status != 200:
             message = f"answered {answer.status}"
             raise FileProblems([Problem(file=url, message=message, class_="fetch_failed")])
-        self._on_bytes(len(answer.body))
+        with self._lock:
+            self._left -= len(answer.body)
+            self._on_bytes(len(answer.body))
         return answer.body
 
     def _send(self, method: str, url: str, limit: int) -> OutgoingResponse:
-        clock = self._client.clock
-        call = OutgoingCall(clock, clock.monotonic() + _SECONDS, lambda _method, _place: None)
+        call = OutgoingCall(self._client.clock, self._until, lambda _method, _place: None)
         request = OutgoingRequest(method=method, url=url, headers={"accept-encoding": "identity"})
-        return self._client.send(request, call, allowed=_HOSTS, max_redirects=_HOPS, max_body=limit)
+        limit = max(0, min(limit, self._left))
+        self._open.add(call)
+        try:
+            return self._client.send(
+                request, call, allowed=_HOSTS, max_redirects=_HOPS, max_body=limit
+            )
+        finally:
+            self._open.discard(call)
+
+    def _all(self, work: Sequence[Callable[[], dict[str, bytes]]]) -> list[dict[str, bytes]]:
+        """Return what all of *work* gives; a failure, or ctrl-C, ends what is under way."""
+        pool = ThreadPoolExecutor(_AT_ONCE)
+        begun = [pool.submit(each) for each in work]
+        try:
+            return [each.result() for each in begun]
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for call in tuple(self._open):
+                call.stop()
 
 
-def _all(
-    pool: ThreadPoolExecutor, work: Iterable[Callable[[], dict[str, bytes]]]
-) -> list[dict[str, bytes]]:
-    """Return what all of *work* gives; after a failure nothing more of it is begun."""
-    begun = [pool.submit(each) for each in work]
-    try:
-        return [each.result() for each in begun]
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
+def _of_action(name: str) -> int | None:
+    return {_ACTION_FILE: MAX_FILE, PLAIN_SIGNATURE_FILE: 64 * 1024}.get(name)

@@ -4,6 +4,7 @@ Nothing but the suite itself counts: no file of a home, no other suite.
 """
 
 import asyncio
+import re
 import tempfile
 from collections.abc import Container, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,12 +22,18 @@ from aileron_core.errors import FileProblems, Problem
 from aileron_core.releases.suite import LIST_FILE, Suite, listed_actions
 
 _MADE_UP = "aileron_no_such_op"
+_WORD = r"(?<![0-9A-Za-z_-]){}(?![0-9A-Za-z_-])"
+_MOST_TRIED = 100
 
 
-def suite_problems(suite: Suite) -> tuple[Problem, ...]:
+def suite_problems(suite: Suite, *, tries_ops: bool) -> tuple[Problem, ...]:
     """Return what is wrong with *suite*, whose placeholders are bound; errors and warnings.
 
-    Blocks while its module is compiled and its previews' ops are tried, in the sandbox and without a host.
+    Blocks while its module is compiled, in a process of its own.
+
+    Args:
+        tries_ops: run the module, in the sandbox and without a host, to learn whether the previews' ops
+            exist where the manifest does not say: for its publisher, who built it.
     """
     with _unpacked_connector(suite) as folder:
         checked = check_connector(folder)
@@ -34,7 +41,7 @@ def suite_problems(suite: Suite) -> tuple[Problem, ...]:
             replace(each, file=suite.place(Path(each.file).name)) for each in checked.problems
         ]
         problems += file_problems(suite, checked.manifest)
-        if checked.ok and checked.manifest and not checked.manifest.ops:
+        if tries_ops and checked.ok and checked.manifest and not checked.manifest.ops:
             actions = _actions(_scans(suite)).values()
             known = _known_ops(folder, {op for _, op in _preview_ops(actions)})
             problems += _unknown_previews(actions, known)
@@ -61,8 +68,9 @@ def file_problems(suite: Suite, manifest: Manifest | None) -> Iterator[Problem]:
     if manifest is None:
         return
     actions = _actions(scans)
+    hash_ = suite.connector_hash
     for name, action in actions.items():
-        yield from _agreement(suite, name, action, manifest)
+        yield from _agreement(name, action, manifest, hash_)
     if manifest.ops:
         yield from _unknown_previews(actions.values(), manifest.ops)
 
@@ -103,7 +111,7 @@ def _list_problems(suite: Suite) -> Iterator[Problem]:
         yield Problem(file=suite.place("actions"), message="has no action")
 
 
-def _agreement(suite: Suite, name: str, action: Action, manifest: Manifest) -> Iterator[Problem]:
+def _agreement(name: str, action: Action, manifest: Manifest, hash_: str) -> Iterator[Problem]:
     """Yield where names, versions, hashes and ops of *action* are not those of the suite."""
 
     def problem(key: str, message: str) -> Problem:
@@ -124,11 +132,11 @@ def _agreement(suite: Suite, name: str, action: Action, manifest: Manifest) -> I
             yield problem(
                 f"{key}.name", f"is {need.fqn}, and the suite's connector is {manifest.name}"
             )
-        elif (need.version, need.hash) != (manifest.version, suite.connector_hash):
+        elif (need.version, need.hash) != (manifest.version, hash_):
             yield problem(
                 f"{key}.hash",
                 f"is {need.hash} of {need.version}, and the suite's connector is "
-                f"{suite.connector_hash} of {manifest.version}",
+                f"{hash_} of {manifest.version}",
             )
     for step in action.steps_without_capability:
         message = f"runs {step.op}, which is not among the capabilities of its connector"
@@ -161,7 +169,7 @@ def _known_ops(folder: Path, ops: set[str]) -> frozenset[str]:
     def answer(op: str) -> str:
         result = asyncio.run(try_op(folder, op, {}, read_only=True))
         said = f"{result.output} {result.failure.to_json() if result.failure else ''}"
-        return f"{result.requests_sent} {said.replace(op, '')}"
+        return f"{result.requests_sent} {re.sub(_WORD.format(re.escape(op)), '', said)}"
 
     unknown = answer(_MADE_UP) if ops else ""
-    return frozenset(op for op in ops if answer(op) != unknown)
+    return frozenset(op for op in sorted(ops)[:_MOST_TRIED] if answer(op) != unknown)

@@ -11,23 +11,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ec import (
-    EllipticCurvePrivateKey,
-    EllipticCurvePublicKey,
-)
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     PublicFormat,
     load_pem_private_key,
-    load_pem_public_key,
     load_ssh_private_key,
-    load_ssh_public_key,
 )
 
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.releases.suite import SIGNATURE_FILE, SUMS_FILE, Suite
+from aileron_core.text import escape
 
 NAMESPACE: Final = b"aileron-suite"
 _MAGIC: Final = b"SSHSIG"
@@ -93,7 +88,8 @@ def verify_sums(sums: bytes, signature: bytes, file: str) -> PublisherKey:
         public, namespace, _reserved, hash_name, signed = _strings(body[10:])
         kind, *parts = _strings(public)
         if kind != _ED25519:
-            raise refuse(f"is of a key of the kind {kind.decode('ascii', 'replace')}; use ed25519")
+            shown = escape(kind[:40].decode("ascii", "replace"))
+            raise refuse(f"is of a key of the kind {shown}; use ed25519")
         (raw,), (signed_kind, bare) = parts, _strings(signed)
     except (ValueError, binascii.Error) as error:
         raise refuse("is a damaged SSH signature") from error
@@ -135,33 +131,9 @@ def read_private_key(data: bytes, file: str) -> Ed25519PrivateKey:
         )
         raise FileProblems([Problem(file=file, message=message)]) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise FileProblems([Problem(file=file, message=f"is {_kind(key)}; use an ed25519 key")])
+        kind = "an RSA key" if isinstance(key, RSAPrivateKey) else "a key of another kind"
+        raise FileProblems([Problem(file=file, message=f"is {kind}; use an ed25519 key")])
     return key
-
-
-def read_public_key(data: bytes, file: str) -> PublisherKey:
-    """Return the public key in *data*, PEM or OpenSSH.
-
-    Raises:
-        FileProblems: it is another kind of key, or none.
-    """
-    try:
-        key = load_pem_public_key(data) if data.startswith(b"-----") else load_ssh_public_key(data)
-    except (ValueError, UnsupportedAlgorithm) as error:
-        kind = data.partition(b" ")[0].decode("ascii", "replace")[:40]
-        what = f"is a key of the kind {kind}" if kind.startswith("sk-") else "is no public key"
-        message = f"{what}; use an ed25519 key"
-        raise FileProblems([Problem(file=file, message=message)]) from error
-    if not isinstance(key, Ed25519PublicKey):
-        raise FileProblems([Problem(file=file, message=f"is {_kind(key)}; use an ed25519 key")])
-    return PublisherKey(key.public_bytes(Encoding.Raw, PublicFormat.Raw))
-
-
-def _kind(key: object) -> str:
-    if isinstance(key, RSAPrivateKey | RSAPublicKey):
-        return "an RSA key"
-    ecdsa = isinstance(key, EllipticCurvePrivateKey | EllipticCurvePublicKey)
-    return "an ECDSA key" if ecdsa else "a key of another kind"
 
 
 def _to_sign(sums: bytes, hash_name: bytes) -> bytes:

@@ -7,7 +7,6 @@ A folder that it is made from may have `actions/NAME/action.md`, the connector u
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +15,9 @@ from typing import Any, Final, cast
 from aileron_core.actions.catalog import MAX_FILE, read_plain
 from aileron_core.actions.model import UNBOUND_HASH
 from aileron_core.actions.names import is_semver
+from aileron_core.actions.positions import load_toml
 from aileron_core.canonical import sha256_hex
+from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.store import (
     MANIFEST_FILE,
     MAX_MANIFEST,
@@ -26,6 +27,7 @@ from aileron_core.connectors.store import (
 )
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.releases.archive import read_archive, write_archive
+from aileron_core.text import escape
 
 LIST_FILE: Final = "suite.toml"
 SUMS_FILE: Final = "SHA256SUMS"
@@ -34,8 +36,10 @@ PLAIN_SIGNATURE_FILE: Final = "signature.sig"
 UNBOUND_VERSION: Final = "0.0.0-dev"
 MAX_ARCHIVE: Final = 192 * 1024 * 1024
 _MAX_SMALL: Final = 1024 * 1024
+MAX_LIST: Final = 128 * 1024
+MAX_ACTIONS: Final = 2000
 _LIMITS: Final = {
-    LIST_FILE: _MAX_SMALL,
+    LIST_FILE: MAX_LIST,
     MODULE_FILE: MAX_MODULE,
     MANIFEST_FILE: MAX_MANIFEST,
     SUMS_FILE: _MAX_SMALL,
@@ -45,8 +49,9 @@ _LIMITS: Final = {
 }
 _ALONE: Final = frozenset({PLAIN_SIGNATURE_FILE, "action.md"})
 """What only an archive of a connector or of an action alone has."""
-_ACTION = re.compile(r"actions/([a-z0-9][a-z0-9._-]*)\.md")
-_LISTED = re.compile(r"actions/([a-z0-9][a-z0-9._-]*)")
+_UNBOUND = re.compile(rb"(?<![0-9A-Za-z.-])" + re.escape(UNBOUND_VERSION.encode()))
+_ACTION = re.compile(r"actions/([a-z0-9][a-z0-9._-]{0,79})\.md")
+_LISTED = re.compile(r"actions/([a-z0-9][a-z0-9._-]{0,79})")
 _FRONT_MATTER = re.compile(
     rb"(?:\xef\xbb\xbf)?\+\+\+[ \t]*\r?\n.*?^\+\+\+", re.DOTALL | re.MULTILINE
 )
@@ -107,7 +112,10 @@ def suite_of_archive(data: bytes, origin: str) -> Suite:
     Raises:
         FileProblems: as `read_suite`.
     """
-    suite = Suite(origin=origin, files=read_archive(data, origin, limit_of))
+    return _whole(Suite(origin=origin, files=read_archive(data, origin, limit_of)))
+
+
+def _whole(suite: Suite) -> Suite:
     for name in (LIST_FILE, MODULE_FILE, MANIFEST_FILE, SUMS_FILE):
         if name not in suite.files:
             raise FileProblems([Problem(file=suite.origin, message=f"has no {name}")])
@@ -126,9 +134,9 @@ def read_connector(path: Path) -> Suite:
         FileProblems: as `read_suite`.
     """
     files = read_archive(_read(path, MAX_ARCHIVE), str(path), limit_of)
-    if set(files) == {MODULE_FILE, MANIFEST_FILE, PLAIN_SIGNATURE_FILE}:
-        return Suite(origin=str(path), files=files)
-    return read_suite(path)
+    suite = Suite(origin=str(path), files=files)
+    alone = set(files) == {MODULE_FILE, MANIFEST_FILE, PLAIN_SIGNATURE_FILE}
+    return suite if alone else _whole(suite)
 
 
 def pack(suite: Suite, version: str) -> Suite:
@@ -137,10 +145,16 @@ def pack(suite: Suite, version: str) -> Suite:
     Raises:
         FileProblems: *version* is none, or the files state another one.
     """
-    if not is_semver(version):
+    if not is_semver(version) or version == UNBOUND_VERSION:
         message = f"{version!r} is no version like 1.4.0"
         raise FileProblems([Problem(file=suite.origin, message=message)])
     bound = _bound(suite, version)
+    stated = parse_manifest(bound.manifest, suite.place(MANIFEST_FILE)).version
+    if stated != version:
+        message = f"is {stated}; write {UNBOUND_VERSION} there to have packing put the version in its place"
+        raise FileProblems(
+            [Problem(file=suite.place(MANIFEST_FILE), key="connector.version", message=message)]
+        )
     return replace(bound, files={**bound.files, SUMS_FILE: bound.sums})
 
 
@@ -164,21 +178,25 @@ def listed_actions(suite: Suite) -> tuple[str, ...]:
     """
     place = suite.place(LIST_FILE)
     try:
-        document = tomllib.loads(suite.files[LIST_FILE].decode())
+        text = suite.files[LIST_FILE].decode()
     except ValueError as error:
-        raise FileProblems([Problem(file=place, message=f"cannot be read: {error}")]) from error
+        raise FileProblems([Problem(file=place, message="is not UTF-8")]) from error
+    document = load_toml(text, place)
     listed: Any = document.get("actions", [])
-    names: list[str] = []
+    names: dict[str, None] = {}
     for entry in cast("list[Any]", listed) if isinstance(listed, list) else [listed]:
         text = cast("dict[str, Any]", entry).get("fqn") if isinstance(entry, dict) else entry
         path = text if isinstance(text, str) else ""
         if isinstance(entry, dict):
             path = "actions/" + path.rpartition("/actions/")[2] if "/actions/" in path else ""
         match = _LISTED.fullmatch(path)
-        if match is None or match[1] in names:
-            message = f"lists {entry!r}, which is no path of an action, or stands there twice"
+        if match is None or match[1] in names or len(names) == MAX_ACTIONS:
+            message = (
+                f"lists {escape(path[:80])}, which is no path of an action, stands there twice, or is "
+                f"one of more than {MAX_ACTIONS}"
+            )
             raise FileProblems([Problem(file=place, key="actions", message=message)])
-        names.append(match[1])
+        names[match[1]] = None
     return tuple(names)
 
 
@@ -204,7 +222,7 @@ def _read_folder(folder: Path) -> Suite:
     listed: set[str] | None = None
     if (folder / LIST_FILE).exists():
         paths[LIST_FILE] = folder / LIST_FILE
-        files = {LIST_FILE: _read(folder / LIST_FILE, _MAX_SMALL)}
+        files = {LIST_FILE: _read(folder / LIST_FILE, MAX_LIST)}
         listed = set(listed_actions(Suite(origin=str(folder), files=files)))
     found = dict(_action_files(folder / "actions"))
     paths |= {
@@ -228,7 +246,7 @@ def _action_files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def _bound(suite: Suite, version: str) -> Suite:
     def versioned(data: bytes) -> bytes:
-        return data.replace(UNBOUND_VERSION.encode(), version.encode())
+        return _UNBOUND.sub(version.encode(), data)
 
     files = dict(suite.files)
     files[MANIFEST_FILE] = versioned(suite.manifest)

@@ -65,11 +65,11 @@ from aileron_core.devices import CONSOLE, Hand
 from aileron_core.devices.pairing import Device
 from aileron_core.devices.signed import MAX_NUMBER, SignedDecision, SignedIntent, intent_text
 from aileron_core.errors import (
+    AileronError,
     Conflict,
     Forbidden,
     InvalidRequest,
     NotFound,
-    StorageUnavailable,
 )
 from aileron_core.events import EventBus
 from aileron_core.server.auth import drop_connection
@@ -516,13 +516,15 @@ async def _for_the_owner(
     own, hand = _own(app, stream), app.devices.unrecorded_hand(device, signed, kind)
     try:
         hand = await app.devices.record_asked(device, signed, kind)
-    except StorageUnavailable as error:
+    except AileronError as error:  # the disk, or another console that has taken the home over
         app.storage.report_failure(error.message)
         if not only_stops:
             own.refuse(given, error.message)
             return
     if device.ended.is_set():
         return
+    if not only_stops:  # a stop ends this device itself
+        hand = replace(hand, require=partial(app.devices.pairings.require_confirmed, device))
     await own.submit(given, hand)
     if stream.is_over:
         stream.end_logins(app)

@@ -50,7 +50,7 @@ def add_actions(
 ) -> int:
     """Copy valid action files into the home; a file with a problem is reported, and the others are copied.
 
-    Of a published suite, the connector is installed with them, or nothing is.
+    Of a published suite, the connector is installed too; one that cannot be used keeps all back.
     """
     home = Home(context.home)
     home.prepare()
@@ -78,13 +78,35 @@ def add_actions(
             problems.append(
                 Problem(file=str(each.source), message=f"{message}; add only one of them")
             )
+    for each in found if suites else ():
+        if there := _anothers(home.actions / each.file, each):
+            valid.pop(each.name, None)
+            problems.append(there)
     for each in suites:
         store.install_bytes(each.suite.module, each.suite.manifest, origin=each.suite.origin)
     named = ", ".join(path if is_remote(path) else str(Path(path).resolve()) for path in files)
+    if routes:
+        named += " (through --route, from this machine)"
     added, failed = _place(home, list(valid.values()), named)
     problems += failed
     _report(context, suites, added, problems)
     return EXIT.FAILED if problems else EXIT.DONE
+
+
+def _anothers(target: Path, given: _ValidFile) -> Problem | None:
+    """Return why *given* does not take the place of *target*: that came from another repository."""
+    try:
+        there = load_action(read_plain(target), str(target)).source
+    except (FileProblems, OSError):  # there is none, or none that works
+        return None
+    source = load_action(given.data, str(given.source)).source
+    if there.split("/")[:4] == source.split("/")[:4]:
+        return None
+    message = (
+        f"would replace {given.name} of {there.rpartition('@')[0]}; run `aileron action remove "
+        f"{given.name}` first if you want that"
+    )
+    return Problem(file=str(given.source), message=message)
 
 
 def _with_progress(sources: Sequence[Path]) -> Iterator[Path]:

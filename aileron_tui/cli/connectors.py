@@ -70,8 +70,10 @@ def install_connector(
     home = Home(context.home)
     home.prepare()
     store = ConnectorStore(home.path)
+    key = None
     if is_published(path):
-        suite = read_published(context, path, routes, unsigned=unsigned).suite
+        published = read_published(context, path, routes, unsigned=unsigned)
+        suite, key = published.suite, published.connector["key"]
         installed = store.install_bytes(suite.module, suite.manifest, origin=suite.origin)
     else:
         installed = install_checked(store, Path(path))
@@ -81,11 +83,14 @@ def install_connector(
             "version": installed.identity.version,
             "hash": installed.identity.hash,
             "hosts": list(installed.manifest.hosts),
+            "key": key,
         }
     )
     context.say(f"installed {escape(installed.identity.fqn)}@{installed.identity.version}")
     context.say(f"    {installed.identity.hash}")
     context.say(f"    reaches {escape(', '.join(installed.manifest.hosts) or 'no host')}")
+    if key:
+        context.say(f"    signed with {key}, whose it is was not checked")
     context.say("Agents can't use it until you accept it in the console.")
     if installed.credential_requirement is not None:
         name = escape(installed.identity.fqn.rpartition("/")[2])

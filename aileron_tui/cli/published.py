@@ -78,7 +78,9 @@ def read_published(
     if publisher is None and not unsigned:
         message = "is not signed, so nobody vouches for it; add --unsigned to take it"
         raise FileProblems([Problem(file=path, message=message, class_="signature_failure")])
-    errors = tuple(each for each in suite_problems(suite) if each.severity == "error")
+    errors = tuple(
+        each for each in suite_problems(suite, tries_ops=False) if each.severity == "error"
+    )
     places = {suite.place(name): Path(name).stem for name in suite.actions}
     if of_all := [each for each in errors if each.file not in places]:
         raise FileProblems(of_all)

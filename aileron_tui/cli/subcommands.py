@@ -178,7 +178,7 @@ suite.add(
     """Check a suite and write its archive. PATH is its folder.
 
     The version replaces 0.0.0-dev, and the connector's hash sha256:bound-at-release. The same files make
-    the same bytes on every machine.
+    the same SHA256SUMS on every machine.
     """,
     _path,
     option("--version", required=True, metavar="VERSION", help="The suite's version, like 1.4.0."),

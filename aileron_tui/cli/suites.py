@@ -1,6 +1,5 @@
 """`aileron suite check|pack|sign|verify`: a connector and its actions, as their publisher releases them."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from aileron_core.releases.suite import (
     read_suite,
 )
 from aileron_core.text import escape
+from aileron_core.vault.atomic_file import replace_file
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 
 _MAX_KEY = 64 * 1024
@@ -32,8 +32,10 @@ _MAX_KEY = 64 * 1024
 
 def check_suite(context: CommandContext, path: str) -> int:
     """Print everything that keeps the suite in *path* from being published; return 1 if anything does."""
-    suite = bound_for_check(read_suite(Path(path)))
-    problems = suite_problems(suite)
+    suite = read_suite(Path(path))
+    if SUMS_FILE not in suite.files:
+        suite = bound_for_check(suite)
+    problems = suite_problems(suite, tries_ops=True)
     failed = _errors(problems)
     context.show(
         {**_body(suite), "ok": not failed, "problems": [each.to_json() for each in problems]}
@@ -62,6 +64,8 @@ def sign_suite(context: CommandContext, path: str, key: str, signature: str) -> 
             EXIT.USAGE, "Give either --key FILE, or --signature FILE that ssh-keygen made."
         )
     suite = read_suite(Path(path))
+    if SUMS_FILE not in suite.files:
+        raise CliError(EXIT.USAGE, f"{path} is no archive. Pack the suite first.")
     _require(suite)
     sums = suite.files[SUMS_FILE]
     given = _read(Path(key or signature))
@@ -91,7 +95,7 @@ def verify_suite(context: CommandContext, path: str, key: str) -> int:
 
 
 def _require(suite: Suite) -> None:
-    if errors := _errors(suite_problems(suite)):
+    if errors := _errors(suite_problems(suite, tries_ops=True)):
         raise FileProblems(errors)
 
 
@@ -139,11 +143,7 @@ def _read(path: Path) -> bytes:
 
 def _write(path: Path, data: bytes) -> None:
     """Write *data* in one step: what was there stays until all of it is on disk."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except OSError as error:
-        raise CliError(EXIT.FAILED, f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+        replace_file(path, data)
+    except (OSError, ValueError) as error:
+        raise CliError(EXIT.FAILED, f"{path} cannot be written: {error}.") from error

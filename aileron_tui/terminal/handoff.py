@@ -87,7 +87,13 @@ class TerminalHandoff:
         """A link's file that could not be deleted."""
 
     def open_link(self, url: str) -> None:
-        """Open *url*, an address of `http` or `https` in ASCII that a person was shown, and say what came of it."""
+        """Open *url*, an address that a person was shown, and say what came of it.
+
+        Another machine may have sent it: what is not `https` in ASCII is not opened.
+        """
+        if not (url.isascii() and url.startswith("https://")):
+            self._say(words.terminal.LINK_NOT_OPENED)
+            return
         program = browser_command(self._environment)
         if program is None:
             self._app.copy_to_clipboard(url)

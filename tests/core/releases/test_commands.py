@@ -127,3 +127,24 @@ def test_a_connector_is_installed_from_either_archive(archive: Path, home: Path)
     assert (found["hash"], installed(home)) == (suite.connector_hash, (1, []))
     alone.write_bytes(write_archive({**parts, "actions/more.md": b""}))
     aileron("connector", "install", "--unsigned", str(alone), home=home, code=1)
+
+
+def test_a_suite_does_not_replace_the_actions_of_another(archive: Path, home: Path) -> None:
+    """Of another repository: what is there stays, and is named."""
+    aileron("action", "add", "--unsigned", str(archive), home=home)
+    own = read_suite(archive)
+    files = {
+        name: data.replace(b"local://aileron/mail-drafts", b"local://evil/other")
+        for name, data in own.files.items()
+        if name != MODULE_FILE
+    }
+    bound = {
+        name: data.replace(own.connector_hash.encode(), b"sha256:bound-at-release")
+        for name, data in files.items()
+    }
+    other = pack(replace(own, files={**own.files, **bound}), "1.4.0")
+    archive.write_bytes(archive_of(other))
+    before = sorted(each.read_bytes() for each in (home / "actions").glob("*.md"))
+    done = aileron("action", "add", "--unsigned", str(archive), home=home, code=1)
+    assert "would replace send-draft of local://aileron/mail-drafts" in done.stdout + done.stderr
+    assert sorted(each.read_bytes() for each in (home / "actions").glob("*.md")) == before

@@ -30,7 +30,9 @@ def without_ops(suite: Path) -> None:
 
 
 def said(suite: Suite) -> str:
-    return "\n".join(str(each) for each in suite_problems(suite) if each.severity == "error")
+    return "\n".join(
+        str(each) for each in suite_problems(suite, tries_ops=True) if each.severity == "error"
+    )
 
 
 def said_of_files(suite: Suite) -> str:
@@ -129,6 +131,10 @@ def test_each_rule_is_checked_in_both_layouts(folder: Path, tmp_path: Path, rule
     damage, sentence = BROKEN[rule]
     damage(folder)
     assert sentence in said_of_files(bound_for_check(read_suite(folder)))
+    if rule == "manifest":  # without a version there is nothing to pack
+        with pytest.raises(FileProblems, match=sentence):
+            pack(read_suite(folder), "1.4.0")
+        return
     (tmp_path / "a.tar.gz").write_bytes(archive_of(pack(read_suite(folder), "1.4.0")))
     found = said_of_files(read_suite(tmp_path / "a.tar.gz"))
     assert sentence in found
@@ -158,3 +164,22 @@ def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path) -> None:
     (folder / "suite.toml").symlink_to("/dev/zero")
     with pytest.raises(FileProblems, match="is not a regular file"):
         read_suite(folder)
+
+
+@pytest.mark.parametrize("version", ["1.5.0", "0.0.0-dev", "v1", ""])
+def test_a_version_that_the_files_do_not_state_is_not_packed(folder: Path, version: str) -> None:
+    packed = pack(read_suite(folder), "1.4.0")
+    with pytest.raises(FileProblems):
+        pack(packed, version)
+
+
+def test_a_list_that_costs_memory_is_refused_before_it_is_read(folder: Path) -> None:
+    """A key of many parts, deep nesting, more actions than a suite has."""
+    for text in (
+        ".".join("a" * 20_000) + " = 1\n",
+        "a = " + "[" * 10_000,
+        "actions = [" + ",".join(f'"actions/a{n}"' for n in range(2001)) + "]",
+    ):
+        (folder / "suite.toml").write_text(text)
+        with pytest.raises(FileProblems, match=r"dotted key|nested too deeply|more than 2000"):
+            read_suite(folder)

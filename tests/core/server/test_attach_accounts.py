@@ -23,8 +23,10 @@ from aileron_core.console_port.account_intents import (
 )
 from aileron_core.console_port.account_views import AccountChanged, AccountRefused, LoginUpdated
 from aileron_core.console_port.codec import to_bytes, to_frame
+from aileron_core.console_port.devices import EndDevice
 from aileron_core.console_port.events import ApprovalUpdated, VaultRefused, VaultStatus
 from aileron_core.console_port.intents import ChooseAccount, LockVault, OwnersIntent, UnlockVault
+from aileron_core.devices import CONSOLE
 from aileron_core.errors import NotFound
 from aileron_core.vault.secret import Secret
 from aileron_tui.cli import attach
@@ -255,3 +257,18 @@ async def test_a_login_is_begun_and_stored_by_an_attached_console_and_ends_with_
                 with suppress(NotFound):
                     while True:
                         await core.app.authorizations.wait(second.login_id, 0.05)
+
+
+async def test_what_waits_when_its_console_is_ended_is_not_done(console: Console) -> None:
+    """An account whose turn comes after the person's `x` is not bound, though it was asked for before."""
+    core = console.core
+    (device,) = core.app.devices.views()
+    async with core.app.bindings._changing:  # pyright: ignore[reportPrivateUsage]
+        await console.ask(account_of(core))
+        await core.until_record("device.asked")
+        await core.app.console.submit(EndDevice(device_id=device.device_id), CONSOLE)
+        await core.until_record("device.ended")
+    await asyncio.sleep(0)
+    await core.app.bindings._changing.acquire()  # pyright: ignore[reportPrivateUsage]
+    assert await core.records("binding.created") == []
+    assert core.app.vault.entries() == {}

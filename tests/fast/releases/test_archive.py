@@ -76,7 +76,18 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "record of no length": (member("pax", b"0 mtime=1\n", type=b"x") + SEND, "cannot be read"),
     "long name": (member("././@LongLink", b"n" * 200, type=b"L") + SEND, "is a long name"),
     "long link": (member("././@LongLink", b"n" * 200, type=b"K") + SEND, "is a long link"),
-    "long header": (member("pax", size=10 * 2**30 // 2, type=b"x"), "extended header of 53687"),
+    "long header": (
+        member("pax", size=10 * 2**30 // 2, type=b"x"),
+        "extended header too many, of 53687",
+    ),
+    "many headers": (
+        member("pax", b"24 comment=xxxxxxxxxxxx\n" * 2000, type=b"x") * 30,
+        "extended header too many",
+    ),
+    "lines of ours": (
+        member("x\nsigned by a friend"),
+        "its member x.*signed by a friend has a name",
+    ),
     "negative size": (sized(b"\xff" * 12), "states no size"),
     "size in binary": (sized(b"\x80" + b"\0" * 10 + b"\1"), "states no size"),
     "size with sign": (sized(b"-0000000001\0"), "states no size"),
@@ -97,8 +108,9 @@ def test_what_is_no_plain_file_of_a_known_name_is_refused(name: str) -> None:
     """Nothing of the archive is returned, and the sentence names what it is about."""
     inside, said = REFUSED[name]
     packed = gzip.compress(inside + (b"" if name in ENDLESS else END))
-    with pytest.raises(FileProblems, match=said):
+    with pytest.raises(FileProblems, match=said) as refused:
         read_archive(packed, "a.tar.gz", limit_of)
+    assert "\n" not in refused.value.message
 
 
 PACKED = write_archive(GOOD)

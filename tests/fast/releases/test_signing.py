@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
@@ -19,7 +19,6 @@ from aileron_core.errors import FileProblems
 from aileron_core.releases.signing import (
     PublisherKey,
     read_private_key,
-    read_public_key,
     sign_sums,
     verify_sums,
 )
@@ -91,7 +90,6 @@ def test_no_changed_signature_is_taken() -> None:
 
 
 RSA = rsa.generate_private_key(65537, 2048)
-OPENSSH = (Encoding.OpenSSH, PublicFormat.OpenSSH)
 ENCRYPTED = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"pass"))
 BAD_KEYS: dict[str, tuple[bytes, str]] = {
     "RSA": (private(RSA, PrivateFormat.PKCS8), "is an RSA key"),
@@ -106,28 +104,3 @@ def test_another_private_key_is_refused_by_its_kind(name: str) -> None:
     data, said = BAD_KEYS[name]
     with pytest.raises(FileProblems, match=said):
         read_private_key(data, "key")
-
-
-BAD_PUBLIC_KEYS: dict[str, tuple[bytes, str]] = {
-    "RSA": (RSA.public_key().public_bytes(*OPENSSH), "is an RSA key"),
-    "ECDSA": (ec.generate_private_key(ec.SECP256R1()).public_key().public_bytes(*OPENSSH), "is an ECDSA key"),
-    "of a security key": (b"sk-ssh-ed25519@openssh.com AAAA me\n", "kind sk-ssh-ed25519@openssh.com"),
-    "no key": (b"hello", "is no public key"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", BAD_PUBLIC_KEYS)
-def test_another_public_key_is_refused_by_its_kind(name: str) -> None:
-    data, said = BAD_PUBLIC_KEYS[name]
-    with pytest.raises(FileProblems, match=said):
-        read_public_key(data, "key")
-
-
-def test_a_public_key_reads_the_same_from_both_formats() -> None:
-    public = KEY.public_key()
-    pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    assert (
-        read_public_key(pem, "key")
-        == read_public_key(public.public_bytes(*OPENSSH), "key")
-        == PUBLIC
-    )
