@@ -83,7 +83,7 @@ def install_connector(
             "version": installed.identity.version,
             "hash": installed.identity.hash,
             "hosts": list(installed.manifest.hosts),
-            "key": key,
+            **({"key": key} if is_published(path) else {}),
         }
     )
     context.say(f"installed {escape(installed.identity.fqn)}@{installed.identity.version}")

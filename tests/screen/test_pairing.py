@@ -218,6 +218,7 @@ def test_a_press_on_a_call_that_another_hand_answered_says_whose(state: str) -> 
     play.port.tell(ApprovalUpdated(view=done))
     play.passes(1)
     did = "denied" if state == "denied" else "approved"
+    since = "; it is completed now" if state == "completed" else ""
     play.press_alone("a")
-    play.shows(f"{HAND} {did} it at {clock_seconds(NOW + 5)}.")
+    play.shows(f"{HAND} {did} it at {clock_seconds(NOW + 5)}{since}.")
     play.asks_nothing()
