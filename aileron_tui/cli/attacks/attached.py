@@ -189,10 +189,11 @@ def _altered(arena: Arena) -> str:
     console = arena.once(_confirmed)
     approve, deny = _answers(arena)
     said = console.catches(deny)
+    another = deny.approval_id[:-1] + ("1" if deny.approval_id.endswith("0") else "0")
     changes = (
         (b'"reason":"no"', b'"reason":"on"'),
         (b'"verdict":"deny"', b'"verdict":"approve"'),
-        (deny.approval_id.encode(), f"{deny.approval_id[:-1]}0".encode()),
+        (deny.approval_id.encode(), another.encode()),
         (b"attach/intent", b"attach/events"),
         (b"Aileron-Number: ", b"Aileron-Number: 9"),
     )
