@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.owners import DEVICE_ENDS, OWNERS_REQUESTS, only_stops
 from aileron_core.devices import CONSOLE
 from aileron_core.devices.signed import Decision, SignedDecision, SignedIntent
 
@@ -12,34 +13,6 @@ _VERDICTS: Final[Mapping[object, str]] = {
     AuditEvent.APPROVAL_APPROVED: "approve",
     AuditEvent.APPROVAL_DENIED: "deny",
 }
-_ENDS: Final = (AuditEvent.DEVICE_ENDED, AuditEvent.DEVICE_REFUSED)
-_CAME_OF: Final[Mapping[str, tuple[AuditEvent, ...]]] = {
-    "SetPause": (AuditEvent.CONSOLE_PAUSED, AuditEvent.CONSOLE_RESUMED),
-    "StopEverything": (
-        AuditEvent.CONSOLE_EVERYTHING_STOPPED,
-        AuditEvent.APPROVAL_DENIED,
-        AuditEvent.SESSION_ENDED,
-        *_ENDS,
-    ),
-    "EndSession": (AuditEvent.SESSION_ENDED,),
-    "EndDevice": _ENDS,
-    "Accept": (AuditEvent.LIBRARY_ACCEPTED,),
-    "AcceptSuite": (AuditEvent.LIBRARY_ACCEPTED,),
-    "ChooseAccount": (
-        AuditEvent.RUN_HAS_ACCOUNT,
-        AuditEvent.BINDING_REMEMBERED,
-        AuditEvent.BINDING_FORGOTTEN,
-    ),
-    "BindAccount": (AuditEvent.BINDING_CREATED,),
-    "RebindAccount": (AuditEvent.BINDING_REBOUND,),
-    "RevokeAccount": (AuditEvent.BINDING_REVOKED,),
-    "ForgetChoice": (AuditEvent.BINDING_FORGOTTEN,),
-    "FinishLogin": (AuditEvent.BINDING_CREATED, AuditEvent.BINDING_REAUTHORIZED),
-    "LockVault": (AuditEvent.VAULT_LOCKED,),
-}
-"""What an intent that a device signed can lead to. Never to a yes."""
-_STOPS: Final = ("SetPause", "StopEverything", "LockVault")
-"""What is carried out though it could not be recorded before."""
 _ABOUT: Final[Mapping[object, Mapping[str, str]]] = {
     AuditEvent.RUN_HAS_ACCOUNT: {"approval": "approval_id"},
     AuditEvent.BINDING_REMEMBERED: {"binding": "binding"},
@@ -90,7 +63,7 @@ class DeviceAnswers:
                 self._owners.add(device)
         elif event == AuditEvent.DEVICE_ASKED:
             return self._intent_problem(body)
-        elif event in _ENDS:
+        elif event in DEVICE_ENDS:
             wrong = self._proof_problem(body, body.get("asked_by"))
             self._ended.add(device)
             return wrong
@@ -127,6 +100,8 @@ class DeviceAnswers:
         self._given.add(text)
         if device in self._ended:
             return "its device had ended before"
+        if kind not in OWNERS_REQUESTS:
+            return "it is nothing that a device may ask for"
         named = (body["device_key"], body.get("hand"))
         if self._paired.get(device) != named or device not in self._owners:
             return "it is signed by a key that nobody confirmed as the owner's"
@@ -142,12 +117,14 @@ class DeviceAnswers:
             intent = cast("dict[str, Any]", unrecorded)
             if wrong := self._intent_problem(intent):
                 return wrong
-            if intent["intent"] not in _STOPS:
+            kind = str(intent["intent"])
+            paused = json.loads(str(intent["signed"]))["intent"][kind].get("paused")
+            if not only_stops(kind, paused):
                 return "it was done without a record before it"
         hand, kind, text = self._asked.get(body["asked"], ("", "", ""))
         if not kind or hand != body.get("asked_by", body.get("hand")):
             return "no intent that a device signed is on record before it"
-        if body["event"] not in _CAME_OF.get(kind, ()):
+        if body["event"] not in OWNERS_REQUESTS[kind].leads_to:
             return "the device signed another intent"
         if body.get("kind") in _FILES and f'"{body.get("digest")}"' not in text:
             return "the device signed another file"

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from aileron_core.audit.events import Actor, AuditEvent
+from aileron_core.audit.owners import OWNERS_REQUESTS
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.console.address import ConsoleAddress
@@ -39,24 +40,6 @@ LINK_KEY: Final = "O"
 """With which a console makes a link, where a person gave that no key of their own."""
 Address: TypeAlias = tuple[str, int]
 _OF_A_SESSION: Final = "A program of an agent's session tried to pair a device"
-_ASKED: Final[Mapping[str, str]] = {
-    "SetPause": "put all calls on hold, or let them go on",
-    "StopEverything": "stop everything",
-    "EndSession": "end a session",
-    "EndDevice": "end a device's pairing",
-    "Accept": "accept a file",
-    "AcceptSuite": "accept files that were added together",
-    "ChooseAccount": "pick the account of a call",
-    "BindAccount": "bind an account",
-    "RebindAccount": "bind an account again",
-    "RevokeAccount": "delete an account",
-    "ForgetChoice": "be asked again which account an action uses",
-    "BeginLogin": "begin a login",
-    "FinishLogin": "store the account of a login",
-    "CancelLogin": "cancel a login",
-    "LockVault": "lock the vault",
-}
-"""By the name of each `OwnersIntent`."""
 _HIDDEN: Final = "A program of yours that hides its connection tried to pair a device"
 
 
@@ -172,7 +155,7 @@ class DeviceService:
         if not device.ended.is_set():
             await self._records.record(
                 AuditEvent.DEVICE_ASKED,
-                f"A person asked with {device.name} to {_ASKED[kind]}",
+                f"A person asked with {device.name} to {OWNERS_REQUESTS[kind].says}",
                 extra=_asked(device, signed, kind),
             )
         return Hand(name=device.name, proof={"asked": signed.signature.hex()})

@@ -146,5 +146,18 @@ AccountIntent: TypeAlias = (
     | CancelLogin
 )
 ModelKeyIntent: TypeAlias = ReadModelKeys | SetModelKey | RemoveModelKey
+NarrowingAccountIntent: TypeAlias = (
+    ReadAccounts | RevokeAccount | ForgetChoice | ReadModelKeys | RemoveModelKey
+)
+"""Only reads or takes away."""
+OwnersAccountIntent: TypeAlias = (
+    BindAccount
+    | RebindAccount
+    | RevokeAccount
+    | ForgetChoice
+    | BeginLogin
+    | FinishLogin
+    | CancelLogin
+)
 WideningIntent: TypeAlias = BindAccount | RebindAccount | BeginLogin | SetModelKey
 """Lets a secret be used that was not, or in another way: a command has to prove that the person asks."""

@@ -5,14 +5,9 @@ from typing import Literal, TypeAlias
 
 from aileron_core.console_port.account_intents import (
     AccountIntent,
-    BeginLogin,
-    BindAccount,
-    CancelLogin,
-    FinishLogin,
-    ForgetChoice,
     ModelKeyIntent,
-    RebindAccount,
-    RevokeAccount,
+    NarrowingAccountIntent,
+    OwnersAccountIntent,
 )
 from aileron_core.console_port.devices import DeviceIntent, EndDevice
 from aileron_core.console_port.view_models import HistoryCursor, HistoryQuery
@@ -301,6 +296,8 @@ VaultIntent: TypeAlias = (
 )
 CommandIntent: TypeAlias = RemoveFile | VaultIntent | AccountIntent | ModelKeyIntent
 """What a command may ask for: none decides, and none accepts a file."""
+NarrowingIntent: TypeAlias = ReadVault | LockVault | RemoveFile | NarrowingAccountIntent
+"""Only reads or takes away: a command needs no proof that the person asks."""
 OwnersIntent: TypeAlias = (
     SetPause
     | StopEverything
@@ -309,13 +306,7 @@ OwnersIntent: TypeAlias = (
     | Accept
     | AcceptSuite
     | ChooseAccount
-    | BindAccount
-    | RebindAccount
-    | RevokeAccount
-    | ForgetChoice
-    | BeginLogin
-    | FinishLogin
-    | CancelLogin
+    | OwnersAccountIntent
     | LockVault
 )
 """What an attached console may ask for besides, with a signature, once it was confirmed as the owner's."""

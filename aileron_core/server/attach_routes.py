@@ -17,12 +17,12 @@ from starlette.responses import JSONResponse, Response
 
 from aileron_core import tasks
 from aileron_core.app import App
+from aileron_core.audit.owners import only_stops
 from aileron_core.canonical import JsonObject, in_utf8, sha256_hex
 from aileron_core.console.service import ConsoleService
 from aileron_core.console_port.account_intents import (
     BeginLogin,
     BindAccount,
-    CancelLogin,
     RebindAccount,
 )
 from aileron_core.console_port.account_views import LoginUpdated
@@ -55,10 +55,7 @@ from aileron_core.console_port.intents import (
     AttachedIntent,
     ChooseAccount,
     Deny,
-    LockVault,
     OwnersIntent,
-    SetPause,
-    StopEverything,
 )
 from aileron_core.console_port.view_models import FINAL_STATES, ApprovalView, NotAcceptedView
 from aileron_core.devices import CONSOLE, Hand
@@ -455,8 +452,12 @@ async def intent(request: Request) -> Response:
         hand = stream.hand(device, signed, app, given)
         await tasks.uninterrupted(own.submit(given, hand), name="decide from a console")
     elif isinstance(given, OwnersIntent):
-        signed = _signed_intent(app, device, given, body)
-        stream.require_sent(given, app)
+        try:
+            signed = _signed_intent(app, device, given, body)
+            stream.require_sent(given, app)
+        except AileronError:
+            _wipe(given)
+            raise
         carrying = _for_the_owner(app, device, stream, given, signed)
         tasks.spawn(carrying, name="carry out what a console asks")
     else:
@@ -509,25 +510,30 @@ async def _for_the_owner(
     app: App, device: Device, stream: AttachedStream, given: OwnersIntent, signed: SignedIntent
 ) -> None:
     """Record what is asked for, then carry it out; what only holds or stops is done whether or not it is recorded."""
-    only_stops = isinstance(given, StopEverything | LockVault | CancelLogin) or (
-        isinstance(given, SetPause) and given.paused
-    )
     kind = type(given).__name__
+    stops = only_stops(kind, getattr(given, "paused", None))
     own, hand = _own(app, stream), app.devices.unrecorded_hand(device, signed, kind)
     try:
         hand = await app.devices.record_asked(device, signed, kind)
     except AileronError as error:  # the disk, or another console that has taken the home over
         app.storage.report_failure(error.message)
-        if not only_stops:
+        if not stops:
             own.refuse(given, error.message)
-            return
+            return _wipe(given)
     if device.ended.is_set():
-        return
-    if not only_stops:  # a stop ends this device itself
+        return _wipe(given)
+    if not stops:  # a stop ends this device itself
         hand = replace(hand, require=partial(app.devices.pairings.require_confirmed, device))
     await own.submit(given, hand)
     if stream.is_over:
         stream.end_logins(app)
+    return None
+
+
+def _wipe(refused: OwnersIntent) -> None:
+    """Overwrite the secret in an intent that is not carried out."""
+    if isinstance(refused, BindAccount):
+        refused.wipe()
 
 
 def _json(body: JsonObject) -> Response:

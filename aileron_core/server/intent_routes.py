@@ -5,23 +5,14 @@ needs the vault's passphrase, each time; what only reads or takes away needs non
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from aileron_core.console_port.account_intents import (
-    BeginLogin,
-    BindAccount,
     CancelLogin,
     FinishLogin,
-    ForgetChoice,
-    ReadAccounts,
-    ReadModelKeys,
-    RebindAccount,
-    RemoveModelKey,
-    RevokeAccount,
-    SetModelKey,
     WaitForLogin,
     WideningIntent,
 )
@@ -31,9 +22,7 @@ from aileron_core.console_port.intents import (
     ChangePassphrase,
     CommandIntent,
     CreateVault,
-    LockVault,
-    ReadVault,
-    RemoveFile,
+    NarrowingIntent,
     SetKeyring,
     UnlockVault,
 )
@@ -45,25 +34,15 @@ from aileron_core.server.route_spec import RouteSpec
 Proof: TypeAlias = Literal["none", "passphrase", "its own"]
 
 PROOFS: Final[Mapping[type[CommandIntent], Proof]] = {
-    ReadVault: "none",
+    **dict.fromkeys(get_args(NarrowingIntent), "none"),
+    **dict.fromkeys(get_args(WideningIntent), "passphrase"),
     CreateVault: "its own",
     UnlockVault: "its own",
-    LockVault: "none",
     ChangePassphrase: "its own",
     SetKeyring: "its own",
-    ReadAccounts: "none",
-    BindAccount: "passphrase",
-    RebindAccount: "passphrase",
-    RevokeAccount: "none",
-    ForgetChoice: "none",
-    BeginLogin: "passphrase",
     WaitForLogin: "its own",
     FinishLogin: "its own",
     CancelLogin: "its own",
-    ReadModelKeys: "none",
-    SetModelKey: "passphrase",
-    RemoveModelKey: "none",
-    RemoveFile: "none",
 }
 """Every intent that is taken, and the proof that it needs.
 

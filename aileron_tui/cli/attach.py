@@ -46,7 +46,6 @@ from aileron_core.console_port.intents import (
     AttachedIntent,
     Deny,
     Intent,
-    LockVault,
     MarkReadBackSeen,
     OwnersIntent,
     TouchVault,
@@ -85,6 +84,7 @@ _UNLOCK_THERE: Final = (
 _CHANGED: Final = "The call changed while you answered. Nothing was decided."
 _SILENT: Final = "Its server has not answered for 3 s. Quit with q, then attach again."
 _GONE: Final = "Its server has ended, or cut this console off. Quit with q, then attach again."
+_BROKEN: Final = "An unexpected error ended it ({}). Quit with q, then attach again."
 _WORD: Final = re.compile("[a-z]+")
 
 
@@ -311,10 +311,16 @@ class AttachedCore:
 
     def _send(self) -> None:
         while (intent := self._asked.get()) is not None and not self.over:
-            if (refused := self._ask(intent)) is not None:
+            try:
+                refused = self._ask(intent)
+            except Exception as error:  # noqa: BLE001 - a server that answers nonsense, or a fault of ours
+                self._end(_BROKEN.format(type(error).__name__))
+                return
+            finally:
+                if isinstance(intent, BindAccount):
+                    intent.wipe()
+            if refused is not None:
                 self._tell(refused)
-            if isinstance(intent, BindAccount):
-                intent.wipe()
 
     def _ask(self, intent: Intent) -> CoreEvent | None:
         """Have *intent* carried out; return what refuses it. No passphrase leaves this process."""
@@ -324,8 +330,7 @@ class AttachedCore:
         taken = isinstance(intent, get_args(AttachedIntent)) and not has_passphrase
         if not taken or (mine and not owns):
             if isinstance(intent, VaultIntent):
-                locks = isinstance(intent, LockVault)
-                return VaultRefused(message=_ELSEWHERE if locks else _UNLOCK_THERE)
+                return VaultRefused(message=_ELSEWHERE if mine else _UNLOCK_THERE)
             return _refused(intent, _ELSEWHERE)
         body: dict[str, Json] = {"intent": to_frame(intent)}
         try:

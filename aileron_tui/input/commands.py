@@ -70,8 +70,8 @@ class Command(Generic[Now, On]):
     """Another label in this situation; empty: the usual one."""
     paired_with: str = ""
     """The command whose key is written beside this one's."""
-    needs: Literal["", "core", "document"] = ""
-    """What has to be there: a core that can write, or a document on screen."""
+    needs: Literal["", "core", "owner", "document"] = ""
+    """What has to be there: a core that can write, which only an owner's console asks this, or a document on screen."""
     after: Literal["", "opened", "read"] = ""
     """It decides only in an opened row, or only what was read there to the end."""
     why_not: Callable[[Now], str] = _no_reason

@@ -214,12 +214,12 @@ ACCOUNT = Question(
     answers=(
         Answer(
             "account_enter", ("enter",), "use this account", decides=True, footer_rank=0,
-            needs="core", why_not=unless(has_choice, NO_CHOICE), intents=_picked(False),
+            needs="owner", why_not=unless(has_choice, NO_CHOICE), intents=_picked(False),
         ),
         Answer(
             "account_remember", ("R",), "and for later calls", decides=True, footer_rank=1,
             help="use this account for later calls of the action too",
-            needs="core", why_not=unless(has_choice, NO_CHOICE), intents=_picked(True),
+            needs="owner", why_not=unless(has_choice, NO_CHOICE), intents=_picked(True),
         ),
         Answer(
             "account_next", ("down", "j"), "choose", moves=True, paired_with="account_previous",
@@ -323,7 +323,7 @@ def bind_question(model: Model, width: int) -> tuple[Line, ...]:
 BIND = Question(
     "bind", rows=lambda asking, _, width: bind_question(asking.model, width), field=_bind_field,
     is_over=lambda now: not is_unlocked(now), leave="cancel", on_leave=_end_login,
-    answers=(Answer("bind_enter", ("enter",), "next", footer_rank=0, needs="core", do=_answer),),
+    answers=(Answer("bind_enter", ("enter",), "next", footer_rank=0, needs="owner", do=_answer),),
 )  # fmt: skip
 
 
@@ -433,7 +433,7 @@ LOGIN = Question(
     is_over=lambda now: not is_unlocked(now), leave="no, forget it", on_leave=_end_login,
     answers=(
         Answer(
-            "login_enter", ("y",), "yes, store it", decides=True, footer_rank=0, needs="core",
+            "login_enter", ("y",), "yes, store it", decides=True, footer_rank=0, needs="owner",
             why_not=unless(lambda now: _login_is(now, "authorized"), words.refusals.ONLY_ROW),
             intents=_finished,
         ),
@@ -483,7 +483,7 @@ REBIND = Question(
     is_over=lambda now: now.bound_account != now.model.account_panel.bound,
     answers=(
         Answer(
-            "rebind_enter", ("y",), "yes", decides=True, footer_rank=0, needs="core",
+            "rebind_enter", ("y",), "yes", decides=True, footer_rank=0, needs="owner",
             why_not=unless(can_rebind, COUNTS_ALREADY), intents=_rebound,
         ),
     ),
@@ -511,7 +511,7 @@ REVOKE = Question(
     is_over=lambda now: now.bound_account != now.model.account_panel.bound,
     answers=(
         Answer(
-            "revoke_enter", ("y",), "delete it", decides=True, footer_rank=0, needs="core",
+            "revoke_enter", ("y",), "delete it", decides=True, footer_rank=0, needs="owner",
             intents=_revoked,
         ),
     ),

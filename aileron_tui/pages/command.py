@@ -25,17 +25,8 @@ _BLOCKS: Mapping[BlockedBy, str] = {
     "drawing": "the item is still being formatted",
     "undrawable": "this item cannot be shown",
 }
-_NOT_ATTACHED = ("approve_session", "accept", "accept_rest", "refresh", "export")
+_NOT_ATTACHED = ("approve_session", "refresh", "export")
 """What the console itself does, besides all that needs its core: an attached one answers calls and reads."""
-_OWNERS = frozenset(
-    {
-        *("pause", "go_on", "stop_everything", "stop_enter", "end_session", "end_enter"),
-        *("end_device", "accept", "accept_rest", "lock_vault", "choose_account", "account_enter"),
-        *("account_remember", "bind_account", "bind_enter", "rebind_account", "rebind_enter"),
-        *("log_in_again", "login_enter", "revoke_account", "revoke_enter", "forget_choice"),
-    }
-)
-"""What an attached one does as well that is the owner's: what asks for an `OwnersIntent`."""
 _OVER_PAGES = ({"palette"}, {"help"})
 
 
@@ -74,15 +65,16 @@ def availability(command: AnyCommand, now: Situation) -> Availability:
 
 
 def _why_not(command: AnyCommand, now: Situation) -> str:
-    if command.needs == "core" and not now.can_change:
+    asks_core = command.needs in ("core", "owner")
+    if asks_core and not now.can_change:
         return blocked(now, now.blocked_by)
     start = now.model.snapshot
-    if start.attached and (command.needs == "core" or command.id in _NOT_ATTACHED):
+    if start.attached and (asks_core or command.id in _NOT_ATTACHED):
         if command.id == "unlock_vault":
             return command.why_not(now) or _said.unlock_there(words.vault.there(now.vault))
         if not start.is_owners:
             return _said.ATTACHED
-        if command.id not in _OWNERS:
+        if command.needs != "owner":
             return _said.OWNERS
     if command.needs == "document" and not now.shows_document:
         return "no document is shown"

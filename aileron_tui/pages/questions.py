@@ -112,7 +112,7 @@ STOP = Question(
     answers=(
         Answer(
             "stop_enter", ("enter",), "stop everything", decides=True, ends=True, footer_rank=0,
-            needs="core", intents=lambda _: (StopEverything(),),
+            needs="owner", intents=lambda _: (StopEverything(),),
         ),
     ),
 )  # fmt: skip
@@ -168,7 +168,7 @@ END = Question(
     answers=(
         Answer(
             "end_enter", ("enter",), "end the session", decides=True, ends=True, footer_rank=0,
-            needs="core", why_not=unless(lambda now: now.session, words.refusals.NO_SESSION),
+            needs="owner", why_not=unless(lambda now: now.session, words.refusals.NO_SESSION),
             intents=lambda now: (
                 (EndSession(session_id=now.session.session_id),)
                 if now.session and _is_of_session(now) else ()

@@ -76,41 +76,41 @@ ACCOUNTS = (
     ),
     _Key(
         "lock_vault", ("Z",), "lock the vault", VIEWS, "lock the vault at once; calls that need it wait",
-        needs="core", why_not=unless(lambda now: now.vault == "unlocked", "the vault is not unlocked"),
+        needs="owner", why_not=unless(lambda now: now.vault == "unlocked", "the vault is not unlocked"),
         intents=lambda _: (LockVault(),),
     ),
     _Key(
         "choose_account", ("C",), "pick the account", ("waiting",), "pick the account that the call uses",
-        asks=True, footer_rank=8, needs="core", why_not=unless(has_choice, NO_CHOICE),
+        asks=True, footer_rank=8, needs="owner", why_not=unless(has_choice, NO_CHOICE),
         do=lambda page: ask_account(page.panel),
     ),
     view_key("accounts", "6", "accounts that connectors log in with: bind, bind again, delete"),
     _Key(
         "bind_account", ("B",), "bind an account", ("accounts",),
         "bind an account to the row's connector; asks for its secret, unseen", asks=True, footer_rank=20,
-        needs="core", why_not=_account(lambda now: now.credential_user, _NO_CONNECTOR),
+        needs="owner", why_not=_account(lambda now: now.credential_user, _NO_CONNECTOR),
         do=lambda page: ask_to_bind(page.panel, again=False),
     ),
     _Key(
         "rebind_account", ("R",), "bind again", ("accounts",),
         "let a connector that has changed use the account; says what is new", asks=True, footer_rank=21,
-        needs="core", why_not=_cannot_rebind, do=lambda page: ask_about_account(page.panel, "rebind"),
+        needs="owner", why_not=_cannot_rebind, do=lambda page: ask_about_account(page.panel, "rebind"),
     ),
     _Key(
         "log_in_again", ("l",), "log in again", ("accounts",), "log in to the account's service again",
-        asks=True, footer_rank=22, needs="core",
+        asks=True, footer_rank=22, needs="owner",
         why_not=_account(_can_log_in, "it has no login to renew: delete it and bind it again"),
         do=lambda page: ask_to_bind(page.panel, again=True),
     ),
     _Key(
         "revoke_account", ("x",), "delete", ("accounts",), "delete the account from the vault; asks first",
-        asks=True, footer_rank=23, needs="core",
+        asks=True, footer_rank=23, needs="owner",
         why_not=_account(lambda now: now.bound_account, "no bound account is selected"),
         do=lambda page: ask_about_account(page.panel, "revoke"),
     ),
     _Key(
         "forget_choice", ("F",), "ask again", ("accounts",),
-        "forget that actions use this account without asking", footer_rank=24, needs="core",
+        "forget that actions use this account without asking", footer_rank=24, needs="owner",
         why_not=_account(
             lambda now: now.bound_account and now.bound_account.remembered_for,
             "it is not remembered for any action",

@@ -187,7 +187,7 @@ def _ask_end(page: Page) -> None:
 DECIDING = (
     _Key(
         "go_on", ("P",), "resume", VIEWS, "resume the calls on hold", decides=True, fixed=True, footer_rank=8,
-        needs="core", why_not=unless(lambda now: now.model.paused_at is not None, "no calls are on hold"),
+        needs="owner", why_not=unless(lambda now: now.model.paused_at is not None, "no calls are on hold"),
         intents=lambda _: (SetPause(paused=False),),
     ),
     _Key(
@@ -201,12 +201,12 @@ DECIDING = (
     ),
     _Key(
         "accept", ("t",), "accept", ("waiting", "library"), "accept the file, exactly as it is", decides=True,
-        footer_rank=20, after="read", phrase="accept it", why_not=_not_accepted, intents=_accepted,
+        footer_rank=20, after="read", needs="owner", phrase="accept it", why_not=_not_accepted, intents=_accepted,
     ),
     _Key(
         "accept_rest", ("T",), "accept the rest", ("waiting",),
         "accept what was added together, except what to review first", decides=True,
-        footer_rank=20, after="read", why_not=_no_rest, intents=lambda now: _suite(now, rest=True),
+        footer_rank=20, after="read", needs="owner", why_not=_no_rest, intents=lambda now: _suite(now, rest=True),
     ),
     _Key(
         "withdraw_acceptance", ("x",), "withdraw", ("library",),
@@ -232,12 +232,12 @@ DECIDING = (
     ),
     _Key(
         "end_session", ("x",), "end the session", ("sessions",), "end the session; asks first", asks=True,
-        footer_rank=22, needs="core", never_with="end_device",
+        footer_rank=22, needs="owner", never_with="end_device",
         why_not=unless(lambda now: now.session, _said.NO_SESSION), do=_ask_end,
     ),
     _Key(
         "end_device", ("x",), "end the pairing", ("sessions",), "end the device's pairing, at once",
-        footer_rank=22, needs="core", why_not=unless(lambda now: now.device, _NO_DEVICE), intents=ended,
+        footer_rank=22, needs="owner", why_not=unless(lambda now: now.device, _NO_DEVICE), intents=ended,
     ),
     Command[Situation, WaitingPage](
         "deny", ("d",), "deny", ("waiting",), "deny, with a reason that the agent will read", asks=True,

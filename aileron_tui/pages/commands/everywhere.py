@@ -37,13 +37,13 @@ EVERYWHERE = (
     _Key(  # at once, without rest: pausing changes no call, and going on has to rest
         "pause", ("P",), "pause", DOCUMENT, "put all calls on hold until you resume", footer_rank=66,
         never_with="go_on",
-        needs="core",
+        needs="owner",
         why_not=unless(lambda now: now.model.paused_at is None, "all calls are already on hold"),
         intents=lambda _: (SetPause(paused=True),),
     ),
     _Key(
         "stop_everything", ("ctrl+k",), "stop everything", DOCUMENT,
-        "deny all, end every session, stop every run; asks first", asks=True, needs="core",
+        "deny all, end every session, stop every run; asks first", asks=True, needs="owner",
         do=lambda page: page.panel.ask("stop"),
     ),
     _Key(

@@ -8,11 +8,12 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import pytest
 
 from aileron_core.audit.device_answers import DeviceAnswers
+from aileron_core.audit.owners import OWNERS_REQUESTS
 from aileron_core.console.device_service import DeviceService
 from aileron_core.console_port.codec import to_bytes, to_frame
 from aileron_core.console_port.devices import ConfirmDevice, EndDevice, LinkMade, MakeLink
@@ -33,20 +34,23 @@ from aileron_core.console_port.intents import (
     Approve,
     Deny,
     Intent,
+    OwnersIntent,
     ReadHistory,
     SetPause,
     StopEverything,
     UnlockVault,
+    VerifyAudit,
     WithdrawAcceptance,
 )
 from aileron_core.console_port.view_models import HistoryQuery
 from aileron_core.devices.pairing import MOST_DEVICES, Program
-from aileron_core.devices.signed import request_text
+from aileron_core.devices.signed import SignedIntent, request_text
 from aileron_core.errors import (
     AileronError,
     Conflict,
     ConsoleErrorResponse,
     NotFound,
+    OwnerLost,
     StorageUnavailable,
 )
 from aileron_core.server import attach_routes, review_routes
@@ -71,6 +75,8 @@ from tests.support.review_harness import Review, serving
 QUICK = Settings(console=ConsoleSettings(arm_ms=0))
 pytestmark = pytest.mark.core(settings=QUICK)
 _T = TypeVar("_T")
+ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+"""Of P-256: with (r, s) also (r, ORDER - s) is a signature."""
 
 
 def port_of(core: Core) -> AttachedCore:
@@ -428,6 +434,13 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed_and_nothing
         found = (each | (changed if each["event"] == of else {}) for each in bodies)
         return [problem for each in found if (problem := answers.problem(each))]
 
+    r, s = (int(asked["signature"][at : at + 64], 16) for at in (0, 64))
+    again = {**asked, "signature": f"{r:064x}{ORDER - s:064x}"}
+    written = (again[each] for each in ("signed", "device_key", "signature"))
+    assert SignedIntent.from_record(*written).holds
+    answers = DeviceAnswers()
+    assert "earlier" in [answers.problem(each) for each in [*bodies, again]][-1]
+
     first = {"asked": asked["signature"]}
     assert verified("", **first) == []
     for event, changed in {
@@ -437,12 +450,14 @@ async def test_a_console_confirmed_as_the_owners_does_what_it_signed_and_nothing
         "console.everything_stopped": first,
         "session.ended": {"hand": "attached 7"},
         "console.paused": {"asked": "00"},
+        "console.resumed": {"asked": []},
     }.items():
         assert verified(event, **changed), event
 
 
+@pytest.mark.parametrize("error", [StorageUnavailable, OwnerLost])
 async def test_a_stop_that_could_not_be_recorded_is_proven_by_what_came_of_it(
-    console: Console, monkeypatch: pytest.MonkeyPatch
+    console: Console, monkeypatch: pytest.MonkeyPatch, error: type[AileronError]
 ) -> None:
     """It is carried out all the same; each record of what it did brings what was signed."""
     core = console.core
@@ -450,7 +465,7 @@ async def test_a_stop_that_could_not_be_recorded_is_proven_by_what_came_of_it(
     view = await core.ask()
 
     async def fails(*_: object) -> None:
-        raise StorageUnavailable("The disk is full.")
+        raise error("It could not be written.")
 
     monkeypatch.setattr(DeviceService, "record_asked", fails)
     await console.ask(StopEverything())
@@ -463,6 +478,10 @@ async def test_a_stop_that_could_not_be_recorded_is_proven_by_what_came_of_it(
         if "unrecorded" in each:
             each["unrecorded"]["intent"] = "SetPause"
     assert any(map(DeviceAnswers().problem, bodies))
+
+
+def test_what_each_intent_of_an_owner_can_lead_to_is_in_one_table() -> None:
+    assert set(OWNERS_REQUESTS) == {each.__name__ for each in get_args(OwnersIntent)}
 
 
 async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(served_alone: Core) -> None:
@@ -490,6 +509,15 @@ async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(served_alon
         assert "not what the console was sent" in await console.refused(accept)
         assert audit_problems(served_alone.app.home.path) == []
         console.port.close()
+
+
+async def test_an_unexpected_error_ends_the_console_with_a_sentence(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await console.confirmed()
+    monkeypatch.setattr(console.port, "_post", None)
+    await console.ask(VerifyAudit())
+    assert "(TypeError). Quit with q" in (await console.hears(CoreLost)).message
 
 
 async def test_what_answers_one_console_is_told_to_no_other(console: Console) -> None:

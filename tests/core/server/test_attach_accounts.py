@@ -22,12 +22,13 @@ from aileron_core.console_port.account_intents import (
     RevokeAccount,
 )
 from aileron_core.console_port.account_views import AccountChanged, AccountRefused, LoginUpdated
-from aileron_core.console_port.codec import to_bytes, to_frame
+from aileron_core.console_port.codec import intent_from_frame, to_bytes, to_frame
 from aileron_core.console_port.devices import EndDevice
 from aileron_core.console_port.events import ApprovalUpdated, VaultRefused, VaultStatus
 from aileron_core.console_port.intents import ChooseAccount, LockVault, OwnersIntent, UnlockVault
 from aileron_core.devices import CONSOLE
 from aileron_core.errors import NotFound
+from aileron_core.server import attach_routes
 from aileron_core.vault.secret import Secret
 from aileron_tui.cli import attach
 from tests.core.runs.test_accounts import CANARY, Place, bind, place, waiting
@@ -114,9 +115,17 @@ async def test_an_account_is_bound_by_a_secret_that_no_record_holds(
     assert not [each for each in core.events if isinstance(each, AccountChanged)]
 
 
-async def test_another_secret_than_the_one_that_was_signed_binds_nothing(console: Console) -> None:
+async def test_another_secret_than_the_one_that_was_signed_binds_nothing(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By its commitment; nor one without its random value, with a passphrase, or of another device than the owner's."""
-    core = console.core
+    core, came = console.core, list[BindAccount]()
+
+    def taken(*given: Any) -> Any:
+        came.append(intent_from_frame(*given))
+        return came[-1]
+
+    monkeypatch.setattr(attach_routes, "intent_from_frame", taken)
     given = account_of(core)
     other = await Console(core).confirmed()
     try:
@@ -157,6 +166,7 @@ async def test_another_secret_than_the_one_that_was_signed_binds_nothing(console
     assert core.app.bindings.all() == ()
     assert await core.records("device.asked") == []
     assert holding(core.app.home.path, CANARY, PASSPHRASE) == []
+    assert [len(each.secret) for each in came] == [0] * 12
     await console.ask(account_of(core))
     assert await console.hears(AccountChanged)
 

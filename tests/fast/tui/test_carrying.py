@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.app import App
 
 from aileron_core.console_port.field_views import FieldView, PreviewView
 from aileron_tui.draw.blocks import COMPACT_GUTTER, lay_out
@@ -19,8 +20,14 @@ from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.links import parse_link
 from aileron_tui.draw.text import wrap
 from aileron_tui.pages.reading import Field, fields_in_view
+from aileron_tui.terminal import handoff
 from aileron_tui.terminal.browser import browser_command, open_in_browser
-from aileron_tui.terminal.handoff import pager_command, pager_environment, start_pager
+from aileron_tui.terminal.handoff import (
+    TerminalHandoff,
+    pager_command,
+    pager_environment,
+    start_pager,
+)
 from aileron_tui.terminal.notifications import wrap_for_multiplexer
 from tests.support.screens.calls import approval
 
@@ -115,6 +122,20 @@ def test_a_browser_is_only_one_that_stands_beside_the_terminal() -> None:
     assert browser_command({"DISPLAY": ":0"}, "linux") == "xdg-open"
     assert browser_command({"WAYLAND_DISPLAY": "w"}, "linux") == "xdg-open"
     assert browser_command({}, "darwin") == "open"
+
+
+def test_an_address_that_another_machine_sent_is_opened_only_if_it_is_https(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A login's address, at an attached console, is the server's: it can name a file, or a program's scheme."""
+    opened, said = list[str](), list[str]()
+    monkeypatch.setattr(handoff, "open_in_browser", lambda _program, url, _done: opened.append(url))
+    carried = TerminalHandoff(App(), {"DISPLAY": ":0"}, say=said.append)
+    for url in ("file:///etc/passwd", "HTTPS://a.example", "http://a.example", "https://а.example"):
+        carried.open_link(url)
+    assert (opened, len(said)) == ([], 4)
+    carried.open_link("https://a.example/authorize?x=1")
+    assert opened == ["https://a.example/authorize?x=1"]
 
 
 def test_the_browser_gets_the_address_as_one_word_and_no_terminal(tmp_path: Path) -> None:
