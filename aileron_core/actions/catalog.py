@@ -1,7 +1,8 @@
 """The folder of action files, and which of them are accepted and without errors.
 
-A file counts once a person accepted it: its digest is recorded. One whose bytes differ from the
-record, or that has none, is not offered (docs/threat-model.md#accepted-files).
+A file counts once a person accepted it: its digest is recorded. One that has no record is not
+offered; where its bytes differ from the record, what was accepted goes on counting, and the new
+bytes wait (docs/threat-model.md#accepted-files).
 Also here: which of two files with one name counts, and which op may be asked as a preview.
 """
 
@@ -9,6 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -176,11 +178,16 @@ def _scan_file(
     before = known.get(shown)
     if before is not None and before.sha256 == sha256:
         return before
-    reading = read_action(data, shown)
+    return read_scanned(shown, data)
+
+
+def read_scanned(name: str, data: bytes) -> ScannedFile:
+    """Return the file *name* with the bytes *data* as a scan would."""
+    reading, sha256 = read_action(data, name), sha256_hex(data)
     if reading.action is None:
-        return ScannedFile(file=shown, sha256=sha256, problems=reading.problems, data=data)
+        return ScannedFile(file=name, sha256=sha256, problems=reading.problems, data=data)
     return ScannedFile(
-        file=shown, sha256=sha256, action=reading.action, warnings=reading.key_problems, data=data
+        file=name, sha256=sha256, action=reading.action, warnings=reading.key_problems, data=data
     )
 
 
@@ -209,6 +216,7 @@ class Catalog:
         found: CatalogScan,
         accepted: Mapping[str, str],
         *,
+        kept: Mapping[str, ScannedFile] | None = None,
         extra_problems: Callable[[Action], Sequence[Problem]] = lambda _action: (),
     ) -> None:
         """Judge every file of *found*.
@@ -216,19 +224,32 @@ class Catalog:
         Args:
             accepted: file name or action name -> SHA-256 of the bytes that were accepted (hex,
                 with or without `sha256:`).
+            kept: by file name, what was accepted of a file that has other bytes now; it counts while
+                the file can be read.
             extra_problems: what else is wrong with an accepted action, a connector that
                 is not installed for example; an error among them keeps it from being offered.
         """
-        self._entries = {file.file: _judge(file, accepted, extra_problems) for file in found.files}
+        kept = {name: each for name, each in (kept or {}).items() if each.action}
+        files = chain.from_iterable(
+            (kept[now.file], now) if now.sha256 and now.file in kept else (now,)
+            for now in found.files
+        )
+        self._entries = {
+            (file.file, file.sha256): _judge(file, accepted, extra_problems) for file in files
+        }
         self._refuse_duplicates(lambda action: action.name, "action name")
         self._refuse_duplicates(lambda action: action.tool_name, "tool name")
         while broken := self._broken_previews():
-            for file, message in broken.items():
-                self._fail(file, _PREVIEW_OP, message)
+            for action, message in broken:
+                self._fail(action.file, action.sha256, _PREVIEW_OP, message)
+
+    def __contains__(self, file: tuple[str, str]) -> bool:
+        """Whether *file*, a name and the SHA-256 of bytes (hex), is one of the entries."""
+        return file in self._entries
 
     @property
     def entries(self) -> tuple[CatalogEntry, ...]:
-        """Every file, in the order of file names."""
+        """Every file, in the order of file names; what was accepted of one before what waits."""
         return tuple(self._entries.values())
 
     def ready(self) -> dict[str, Action]:
@@ -257,32 +278,34 @@ class Catalog:
             if entry.action is None or entry.state == "error":
                 continue
             name = name_of(entry.action)
-            if name in first:
+            if first.get(name, entry.file) != entry.file:
                 message = f"the {what} {name} is already used by {first[name]}; rename one of them"
-                self._fail(entry.file, ("name",), message)
+                self._fail(entry.file, entry.sha256, ("name",), message)
             first.setdefault(name, entry.file)
 
-    def _broken_previews(self) -> dict[str, str]:
-        """Return, by file, why a ready action's preview may not be asked (docs/action-files.md#preview-paths)."""
+    def _broken_previews(self) -> list[tuple[Action, str]]:
+        """Return each ready action whose preview may not be asked, and why (docs/action-files.md#preview-paths)."""
         ready = [entry.action for entry in self._ready() if entry.action]
         idempotent = _ops(ready, _is_idempotent)
         gated = _ops(ready, lambda action, _: action.gated)
-        broken: dict[str, str] = {}
+        broken: list[tuple[Action, str]] = []
         for action in ready:
             preview = action.approval.preview
             if preview is None:
                 continue
             op = (action.steps[0].connector, preview.op)
             if op in gated:
-                broken[action.file] = (
+                message = (
                     f"{preview.op} is an op of the gated action {gated[op]}; "
                     "a preview may use only an op that no gated action runs"
                 )
+                broken.append((action, message))
             elif op not in idempotent:
-                broken[action.file] = (
+                message = (
                     f"the preview's op {preview.op} of {op[0]} must be declared idempotent = true in a step of an accepted action; "
                     + self._idempotent_advice(op)
                 )
+                broken.append((action, message))
         return broken
 
     def _idempotent_advice(self, op: tuple[str, str]) -> str:
@@ -292,11 +315,11 @@ class Catalog:
             return f"accept {name}, which declares it"
         return "add and accept an action with such a step"
 
-    def _fail(self, file: str, path: tuple[str, ...], message: str) -> None:
-        entry = self._entries[file]
+    def _fail(self, file: str, sha256: str, path: tuple[str, ...], message: str) -> None:
+        entry = self._entries[file, sha256]
         finding = KeyProblem(path=path, message=message)
         errors = (*entry.errors, *locate_key_problems([finding], entry.scanned.data, file))
-        self._entries[file] = replace(entry, state="error", errors=errors)
+        self._entries[file, sha256] = replace(entry, state="error", errors=errors)
 
 
 def _judge(

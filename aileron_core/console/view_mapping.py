@@ -112,6 +112,7 @@ def approval_view(
         words=row.words,
         note=_note(run),
         args_sha256=run.args_sha256,
+        action_sha256=row.action_sha256,
         steps=_steps(run, action),
         process=session.process,
         claims=_claims(run.claims),

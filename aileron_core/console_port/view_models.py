@@ -133,6 +133,8 @@ class ApprovalView:
     """Our own sentence on its history, for example that the console stopped before it began."""
     args_sha256: str = ""
     """Hex; calls of one action with the same one have equal arguments. Empty where it is not known."""
+    action_sha256: str = ""
+    """Hex, of the action file as it was accepted when the call came; empty where no file names it."""
     steps: tuple[StepView, ...] = ()
     """Every step, where there are two or more; else `connector` and `op` say what runs."""
     process: ProcessView | None = None
@@ -527,6 +529,8 @@ class LibraryItemView:
     """`cannot_run`: it is accepted, and every call of it is refused."""
     reason: str
     """Why it is not ready: our own sentence. Empty when it is."""
+    is_update: bool = False
+    """It waits beside what was accepted of that name, which counts until this is accepted."""
     version: str = ""
     gated: bool | None = None
     preview: str = ""

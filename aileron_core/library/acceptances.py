@@ -24,7 +24,7 @@ class Acceptances:
     Args:
         stored: the records, verified with the vault's key where there is a vault.
         connectors_of: gives the exact connectors that accepting the action
-            file of that name allows; for the record.
+            file of that name and digest allows; for the record.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Acceptances:
         stored: AuthenticatedRecords,
         database: Database,
         clock: Clock,
-        connectors_of: Callable[[str], Json],
+        connectors_of: Callable[[str, str], Json],
     ) -> None:
         self._stored = stored
         self._database = database
@@ -112,7 +112,9 @@ class Acceptances:
         replaced = self._withdrawn_with([*owned_by(self.records.values(), accepted), *ended])
         how = " (--accept-installed)" if by != "person" else ""
         connectors = {
-            each: self._connectors_of(each.name) for each in accepted if each.kind == "action"
+            each: self._connectors_of(each.name, each.digest)
+            for each in accepted
+            if each.kind == "action"
         }
         await self._stored.change(
             save={

@@ -2,10 +2,8 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
-from aileron_core.actions.catalog import CatalogEntry
-from aileron_core.actions.load import read_action
+from aileron_core.actions.catalog import CatalogEntry, ScannedFile, read_scanned
 from aileron_core.actions.model import Action
 from aileron_core.connectors.store import InstalledConnector
 from aileron_core.console_port.file_views import (
@@ -23,21 +21,12 @@ _COMPARED = 2048
 """Comparisons that are remembered: the views are made anew with every change in the home."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _KeptAction:
-    """An action file as it was accepted."""
-
-    text: str
-    action: Action | None
-    """None: this version of Aileron cannot read it any more."""
-
-
 class FileContents:
-    """Makes the contents of a home's files; has the accepted texts of the changed ones in memory."""
+    """Makes the contents of a home's files; has what was accepted of the changed ones in memory."""
 
     def __init__(self, copies: AcceptedContents) -> None:
         self._copies = copies
-        self._kept: dict[str, _KeptAction | None] = {}
+        self._kept: dict[str, ScannedFile | None] = {}
         """By digest; None: no copy."""
         self._compared: dict[tuple[object, ...], tuple[AcceptanceChangeView, ...]] = {}
 
@@ -53,16 +42,17 @@ class FileContents:
         """Tell whether `load` has looked for this one."""
         return digest in self._kept
 
-    def _read(self, wanted: Mapping[str, str]) -> dict[str, _KeptAction | None]:
-        found: dict[str, _KeptAction | None] = {}
-        for digest, name in wanted.items():
-            data = self._copies.read(digest)
-            if data is None:
-                found[digest] = None
-                continue
-            text = data.decode("utf-8", "backslashreplace")
-            found[digest] = _KeptAction(text=text, action=read_action(data, name).action)
-        return found
+    def kept(self, changed: Iterable[AcceptanceRecord]) -> dict[str, ScannedFile]:
+        """Return, by name, what was accepted of the files that have *changed*, as `load` found it."""
+        found = {each.name: self._kept.get(each.digest) for each in changed}
+        return {name: each for name, each in found.items() if each}
+
+    def _read(self, wanted: Mapping[str, str]) -> dict[str, ScannedFile | None]:
+        found = {digest: self._copies.read(digest) for digest in wanted}
+        return {
+            digest: read_scanned(wanted[digest], data) if data is not None else None
+            for digest, data in found.items()
+        }
 
     def of_action(
         self, entry: CatalogEntry, accepted: _Accepted, stored: Mapping[str, InstalledConnector]
@@ -70,7 +60,7 @@ class FileContents:
         """Return the content of an action file; None of one that is no action."""
         if entry.action is None:
             return None
-        text = entry.scanned.data.decode("utf-8", "backslashreplace")
+        text = _text(entry.scanned)
         record = accepted.get(("action", entry.file))
         if record is None or record.digest == entry.sha256:
             return FileContentView(text=text)
@@ -78,7 +68,7 @@ class FileContents:
         changes: tuple[AcceptanceChangeView, ...] = ()
         if kept is not None and kept.action is not None:
             changes = self._compare(record, kept.action, entry, accepted, stored)
-        return FileContentView(text=text, before=_before(record, kept and kept.text, changes))
+        return FileContentView(text=text, before=_before(record, kept and _text(kept), changes))
 
     def _compare(
         self,
@@ -129,6 +119,10 @@ class FileContents:
         )
         before = _before(record, old.manifest_text, changes)
         return FileContentView(text=text, module=module, before=before)
+
+
+def _text(file: ScannedFile) -> str:
+    return file.data.decode("utf-8", "backslashreplace")
 
 
 def _before(

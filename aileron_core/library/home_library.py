@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from aileron_core import tasks
 from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run, read_file
 from aileron_core.actions.model import Action, ConnectorIdentity
-from aileron_core.canonical import Json, sha256_hex
+from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.connectors.protocol import Connector, Route
 from aileron_core.connectors.read_names import acceptance_name, unchecked_op
@@ -195,24 +195,25 @@ class HomeLibrary:
         return why_not_counted(read, identity, self._catalog.ready().values())
 
     async def changed_since(self, resolved: ResolvedAction) -> str:
-        """Read action file and connectors from disk again; return what differs, or ''."""
+        """Read the connectors from disk again; return why the action or one of them does not count any more, or ''."""
         return await asyncio.to_thread(self._compare, resolved)
 
     def _compare(self, resolved: ResolvedAction) -> str:
         if resolved.action.tool:  # an op of a connector, which no file names
             return self._compare_connectors(resolved)
+        file = resolved.action.file
         try:
-            digest = sha256_hex(read_file(self._folder, resolved.action.file))
+            read_file(self._folder, file)
         except OSError:
-            return f"the action file {resolved.action.file} was removed or cannot be read"
-        if digest != resolved.action.sha256:
-            return f"the action file {resolved.action.file} was changed"
+            return f"the action file {file} was removed or cannot be read"
         if changed := self._compare_connectors(resolved):
             return changed
-        if self._accepted.digest("action", resolved.action.file) != digest:
-            ended = self._accepted.end_reason("action", resolved.action.file)
-            return f"the action file {resolved.action.file} {ended}"
-        return ""
+        if (accepted := self._accepted.digest("action", file)) == resolved.action.sha256:
+            return ""
+        for entry in self._catalog.entries:
+            if (entry.file, entry.sha256) == (file, accepted) and entry.action is not None:
+                return f"the action file {file} was replaced by its version {entry.action.version}"
+        return f"the action file {file} {self._accepted.end_reason('action', file)}"
 
     def _compare_connectors(self, resolved: ResolvedAction) -> str:
         for connector in resolved.connectors.values():
@@ -374,6 +375,7 @@ class HomeLibrary:
         self._catalog = Catalog(
             self._files.actions,
             self._accepted.digests("action"),
+            kept=self._contents.kept(self._changed_actions()),
             extra_problems=lambda action: availability_problems(action, installed, accepted),
         )
         self._changed()
@@ -530,8 +532,8 @@ class HomeLibrary:
         self, found: Sequence[tuple[str, str, str]], by: str, hand: Hand = CONSOLE
     ) -> None:
         await self._keep({digest for _, _, digest in found})
-        files = {name for kind, name, _ in found if kind == "action"}
-        actions = [each.action for each in self._catalog.entries if each.file in files]
+        files = {(name, digest) for kind, name, digest in found if kind == "action"}
+        actions = [e.action for e in self._catalog.entries if (e.file, e.sha256) in files]
         ended = reads_gated_by(self._accepted.records.values(), filter(None, actions))
         await self._accepted.accept(found, by, ended=ended, hand=hand)
         await self._collect_copies()
@@ -559,9 +561,10 @@ class HomeLibrary:
         await self._collect_copies()
         await self._judge()
 
-    def _connectors_of(self, name: str) -> Json:
-        """Return the exact connectors that accepting the action file *name* allows."""
-        action = next((each.action for each in self._catalog.entries if each.file == name), None)
+    def _connectors_of(self, name: str, digest: str) -> Json:
+        """Return the exact connectors that accepting *digest* of the action file *name* allows."""
+        entries = self._catalog.entries
+        action = next((e.action for e in entries if (e.file, e.sha256) == (name, digest)), None)
         return [
             {"fqn": each.fqn, "version": each.version, "hash": each.hash}
             for each in (action.requires if action else ())

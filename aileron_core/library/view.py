@@ -26,6 +26,7 @@ ItemKey: TypeAlias = tuple[str, str]
 _WITHDRAWN = "You withdrew its acceptance."
 _NEW = "It has not been accepted."
 _CHANGED = "Its bytes differ from those that were accepted."
+_UPDATE = "What was accepted before counts until you accept this."
 _STORED = re.compile(r"(?:^|[/\\])sha256[/\\]([0-9a-f]{64})(?:[/\\]|$)")
 
 
@@ -50,6 +51,15 @@ class LibraryState:
         """Return why the read that the acceptance *name* is about does not count; empty where it does."""
         read = name.removeprefix(f"{connector.identity.ref} ")
         return why_not_counted(read, connector.identity, self.catalog.ready().values())
+
+    def is_update(self, key: ItemKey, digest: str) -> bool:
+        """Whether *digest* waits beside what was accepted of *key*, which is there."""
+        accepted = self.accepted.get(key)
+        if accepted is None or accepted.digest == digest:
+            return False
+        if key[0] == "connector":
+            return accepted.digest in self.installed
+        return key[0] == "action" and (key[1], accepted.digest) in self.catalog
 
     def hosts_of(self, action: Action) -> tuple[str, ...]:
         """Return every `host:port` that the installed connectors of *action* may reach, sorted."""
@@ -163,12 +173,13 @@ def _steps(action: Action) -> tuple[str, ...]:
 def library_items(library: LibraryState) -> tuple[LibraryItemView, ...]:
     """Return everything in the home: actions by name, then connectors by name, then broken ones."""
     actions = [_action_item(library, entry) for entry in library.catalog.entries]
-    actions.sort(key=lambda item: (item.name, item.file))
+    # Once it is accepted, the row that stands in an update's place is the same file's.
+    actions.sort(key=lambda item: (item.name, item.file, not item.is_update))
     connectors = [
         _connector_item(library, "connector", each.identity.ref, each)
         for each in library.installed.values()
     ]
-    connectors.sort(key=lambda item: (item.name, item.digest))
+    connectors.sort(key=lambda item: (item.name, not item.is_update, item.digest))
     return (*actions, *connectors, *_reads(library), *_broken_connectors(library))
 
 
@@ -188,6 +199,7 @@ def _action_item(library: LibraryState, entry: CatalogEntry) -> LibraryItemView:
         reason=_error(entry.errors)
         if entry.state == "error"
         else _why(library, key, entry.sha256) or stopped,
+        is_update=library.is_update(key, entry.sha256),
         version=action.version if action else "",
         gated=action.gated if action else None,
         preview=preview.op if preview else "",
@@ -220,6 +232,7 @@ def _connector_item(
         digest=identity.hash,
         state="held_back" if not counts else "cannot_run" if why else "ready",
         reason=why or _why(library, (kind, name), identity.hash),
+        is_update=library.is_update((kind, name), identity.hash),
         version=identity.version,
         connector=identity.fqn,
         hosts=connector.hosts,
@@ -280,7 +293,9 @@ def _why(library: LibraryState, key: ItemKey, digest: str) -> str:
         return ""
     if (*key, digest) in library.withdrawn:
         return _WITHDRAWN
-    return _NEW if accepted is None else _CHANGED
+    if accepted is None:
+        return _NEW
+    return _UPDATE if library.is_update(key, digest) else _CHANGED
 
 
 def _error(problems: Sequence[Problem]) -> str:

@@ -84,15 +84,26 @@ def accepted_actions(home: Home) -> "list[Action]":
 
 def home_catalog(home: Home, installed: Mapping[str, InstalledConnector]) -> "Catalog":
     """Return the action files of *home*; *installed*: its connectors, by hash. Errors as of `load_acceptances`."""
-    from aileron_core.actions.catalog import Catalog, scan
+    from aileron_core.actions.catalog import Catalog, read_scanned, scan
     from aileron_core.connectors.store import availability_problems
+    from aileron_core.library.accepted_contents import AcceptedContents
 
     records = load_acceptances(home)
+    actions = {each.name: each.digest for each in records if each.kind == "action"}
+    found, copies = scan(home.actions), AcceptedContents(home.path)
+    kept = {
+        each.file: read_scanned(each.file, data)
+        for each in found.files
+        if each.file in actions
+        and actions[each.file] != each.sha256
+        and (data := copies.read(actions[each.file])) is not None
+    }
     connectors = {each.name: each.digest for each in records if each.kind == "connector"}
     identities = {digest: each.identity for digest, each in installed.items()}
     return Catalog(
-        scan(home.actions),
-        {each.name: each.digest for each in records if each.kind == "action"},
+        found,
+        actions,
+        kept=kept,
         extra_problems=lambda action: availability_problems(action, identities, connectors),
     )
 

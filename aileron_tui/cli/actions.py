@@ -1,6 +1,6 @@
 """`aileron action list|remove`: the action files of a home, and the bytes of `tools/list` that each takes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,16 @@ def list_actions(context: CommandContext) -> int:
     installed = {each.identity.hash: each for each in ConnectorStore(home.path).list()}
     entries = home_catalog(home, installed).entries
     unbound = _unbound(context, installed.values())
-    items = [_item(entry, settings, unbound) for entry in entries]
+    waiting = {entry.file for entry in entries if entry.state == "held_back"}
+    replaced = {entry.file for entry in entries if entry.state == "ready"} & waiting
+    items = [_item(entry, settings, unbound, replaced) for entry in entries]
     offered = _size(each for each in items if each["offered"] and each["state"] == "ready")
-    later = _size(each for each in items if each["offered"] and each["state"] != "error")
+    later = _size(
+        item
+        for entry, item in zip(entries, items, strict=True)
+        if item["offered"]
+        and (entry.state == "held_back" or (entry.state == "ready" and entry.file not in replaced))
+    )
     context.show({"items": items, "tools": offered})
     for entry, item in zip(entries, items, strict=True):
         _print(context, entry, item)
@@ -57,7 +64,10 @@ def _unbound(context: CommandContext, installed: Iterable[InstalledConnector]) -
     }
 
 
-def _item(entry: CatalogEntry, settings: Settings, unbound: Mapping[str, str]) -> dict[str, Any]:
+def _item(
+    entry: CatalogEntry, settings: Settings, unbound: Mapping[str, str], replaced: Set[str]
+) -> dict[str, Any]:
+    """Return what is printed of *entry*; *replaced*: the files of which another version waits."""
     action = entry.action
     needed = [unbound.get(each.hash) for each in action.requires] if action else []
     return {
@@ -68,6 +78,7 @@ def _item(entry: CatalogEntry, settings: Settings, unbound: Mapping[str, str]) -
         "preview": action.approval.preview is not None if action else None,
         "connector": action.requires[0].fqn if action and action.requires else None,
         "state": entry.state,
+        "update": entry.state == "held_back" and entry.file in replaced,
         "needs_account": next((each for each in needed if each), None)
         if entry.state == "ready"
         else None,
@@ -106,6 +117,8 @@ def _print(context: CommandContext, entry: CatalogEntry, item: dict[str, Any]) -
         state, mark = "cannot run", _MARKS["error"]
     elif item["needs_account"]:
         state = "no account"
+    elif item["update"]:
+        state = "update, not accepted"
     if item["offered"] is False:
         state = f"{state}, no tool" if state else "no tool"
     context.say(f"{mark} {name:<28} {kind:<14} {size:>7}  {state}".rstrip())

@@ -189,7 +189,8 @@ def _about_a_file(now: Situation, kind: str, name: str) -> Line:
         text = words.status.found(now.findings[0], key, command.phrase)
         return (Piece(text, "attn"),)
     if now.acceptable is not None:
-        text = words.files.accept(now.registry.key_label("accept"), kind, escape(name))
+        calls = now.model.queue.calls_of(name) if kind == "action" else 0
+        text = words.files.accept(now.registry.key_label("accept"), kind, escape(name), calls)
     else:
         text = words.files.withdraws_acceptance(
             now.registry.key_label("withdraw_acceptance"), kind, escape(name)

@@ -93,6 +93,7 @@ class Model:
             snapshot.not_accepted,
             snapshot.problems,
             more=snapshot.approvals_remaining,
+            library=snapshot.library,
         )
         self._deferred: dict[str, ApprovalView] = {}
         self.sessions: tuple[SessionView, ...] = snapshot.sessions

@@ -16,7 +16,7 @@ from aileron_core.errors import Problem
 from aileron_tui.items import Item
 from aileron_tui.state.filter import Filter, ParsedFilter, item_fields
 from aileron_tui.state.list_parts import OrderedKeys, Part, file_outcome, file_rows, part_of
-from aileron_tui.state.pending_intents import file_key
+from aileron_tui.state.pending_intents import ACCEPTED_STATES, file_key
 
 ELSEWHERE_SECONDS = 5.0
 """How long an item that ended by itself keeps its place whatever is pressed, so that nothing vanishes unread."""
@@ -85,6 +85,8 @@ class Queue:
         """Those whose content changed since the last key."""
         self._not_accepted: frozenset[str] = frozenset()
         """Keys of every file that is not accepted, whether it stands alone or not."""
+        self._accepted: dict[str, str | None] = {}
+        """By name, the SHA-256 of the file that counts of each action of the home; None where none does."""
         self._problems = 0
         self._decided: list[ApprovalView] = []
         self._decided_here: set[str] = set()
@@ -104,6 +106,7 @@ class Queue:
         not_accepted: Iterable[NotAcceptedView],
         problems: Iterable[Problem] = (),
         more: int = 0,
+        library: Iterable[LibraryItemView] = (),
     ) -> None:
         """Start from a snapshot; the first waiting item is selected. *more* wait behind them."""
         for view in approvals:
@@ -113,7 +116,7 @@ class Queue:
                 self._put(Item(key=view.call_id, approval=view))
         self.unread_count = more
         self._decided.sort(key=lambda view: view.decided_at or view.ended_at or view.requested_at)
-        self.set_files(not_accepted, problems)
+        self.set_files(not_accepted, problems, library)
         self._select_something()
 
     def load_more(self, approvals: Iterable[ApprovalView], left: int) -> None:
@@ -198,9 +201,17 @@ class Queue:
         return None
 
     def file_changed(self, item: Item | None) -> bool:
-        """Return whether the call's action file changed since the request and is not accepted."""
+        """Return whether the file of the call's action, as it was when the call came, is not accepted any more."""
         view = item.approval if item is not None else None
-        return view is not None and file_key("action", view.action) in self._not_accepted
+        if view is None or not view.action_sha256 or view.action not in self._accepted:
+            return False
+        return self._accepted[view.action] != view.action_sha256
+
+    def calls_of(self, action: str) -> int:
+        """How many calls of *action* wait for an answer, of those that were read."""
+        rows = range(len(self._waiting))
+        found = (self._items[self._waiting.key(row)].approval for row in rows)
+        return sum(view is not None and view.action == action for view in found)
 
     def index(self, key: str | None) -> int:
         """Return the row of *key*; 0 where there is none."""
@@ -331,7 +342,10 @@ class Queue:
 
         What is over keeps its row until the next key, and what came stands at the end of its part.
         """
-        not_accepted = tuple(not_accepted)
+        not_accepted, library = tuple(not_accepted), tuple(library)
+        actions = [each for each in library if each.kind == "action"]
+        self._accepted = dict.fromkeys((each.name for each in actions), None)
+        self._accepted |= {e.name: e.digest for e in actions if e.state in ACCEPTED_STATES}
         self._not_accepted = frozenset(file_key(each.kind, each.name) for each in not_accepted)
         items = file_rows(not_accepted, problems)
         self._problems = sum(item.problem is not None for item in items)

@@ -83,12 +83,15 @@ def accepted(name: str) -> str:
     return f"✓ Accepted: {name}."
 
 
-def accept(key: str, kind: str, name: str) -> str:
-    """Return what the accept key would do."""
+def accept(key: str, kind: str, name: str, calls: int = 0) -> str:
+    """Return what the accept key would do; *calls* wait for an answer to what is accepted now."""
     if kind == "preview":
         return f"{key} lets previews send this POST: {name}."
     what = f"the rules of {name}" if kind == "policy" else f"the {kind} {name}"
-    return f"{key} accepts {what}, exactly as {'they are' if kind == 'policy' else 'it is'}."
+    accepts = f"{key} accepts {what}, exactly as {'they are' if kind == 'policy' else 'it is'}."
+    if not calls:
+        return accepts
+    return f"{accepts} {calls} waiting {'call' if calls == 1 else 'calls'} then must be made again."
 
 
 def then_unchecked(op: str, place: str) -> str:

@@ -138,11 +138,6 @@ def test_connectors_stand_first_then_what_came_together_then_single_files() -> N
         "held:action:alone",
     ]
     assert queue.not_accepted == 5
-    call = queue.get(short(1).approval_id)
-    assert call is not None
-    assert call.approval is not None
-    moved = replace(call, approval=replace(call.approval, action="issue-update-000"))
-    assert queue.file_changed(moved)
 
 
 def test_every_file_stands_in_the_list_under_what_it_does() -> None:

@@ -57,7 +57,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         self.set_items(items, now)
 
     def key_of(self, item: LibraryItemView) -> str:
-        return f"{item.kind}:{item.name}"
+        return f"{item.kind}:{item.name}" + (":update" if item.is_update else "")
 
     def fields_of(self, item: LibraryItemView) -> FilterFields:
         state = f"{item.state} {words.views.LIBRARY_STATES[item.state]}"

@@ -56,14 +56,13 @@ async def test_the_agent_reads_which_steps_ran_and_nothing_of_what_they_returned
 
 
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
-async def test_a_file_changed_between_the_questions_ends_the_run_and_says_what_had_run(
+async def test_a_file_removed_between_the_questions_ends_the_run_and_says_what_had_run(
     start: Start, mailbox: Mailbox, home: Path
 ) -> None:
     """An agent that reads "nothing ran" would do the first steps once more."""
     async with start() as core:
         second = await halted(core)
-        file = home / "actions" / "chain.md"
-        file.write_text(file.read_text() + "\nchanged\n")
+        (home / "actions" / "chain.md").unlink()
         over = await core.run(second)
         assert over.state == "failed"
         assert over.outcome.startswith("Nothing more ran")
@@ -77,31 +76,30 @@ async def test_a_file_changed_between_the_questions_ends_the_run_and_says_what_h
     assert problem_kinds(home) == set()
 
 
-@pytest.mark.parametrize("restored", [False, True])
+@pytest.mark.parametrize("change", ["changed", "removed"])
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
-async def test_a_file_withdrawn_over_a_restart_runs_nothing_until_the_same_bytes_are_back(
-    start: Start, mailbox: Mailbox, home: Path, restored: bool
+async def test_after_a_restart_the_second_question_is_about_the_bytes_of_the_first(
+    start: Start, mailbox: Mailbox, home: Path, change: str
 ) -> None:
-    """The second question is about the bytes of the first."""
+    """A changed file waits, and they count; a removed one ends them."""
     file = home / "actions" / "chain.md"
-    text = file.read_text()
-
     async with start() as core:
         second = await halted(core)
-    file.write_text(text + "\nchanged\n")
+    if change == "changed":
+        file.write_text(file.read_text().replace("[[execute]]", "[[execute]]\n# changed", 1))
+    else:
+        file.unlink()
     async with start(accept=False) as core:
         (view,) = await core.approvals()
-        with pytest.raises(Conflict, match="no longer accepted"):
-            await core.app.approvals.approve(view.approval_id, second.digest)
-    if restored:
-        file.write_text(text)
-        async with start(accept=False) as core:
-            (view,) = await core.approvals()
+        if change == "removed":
+            with pytest.raises(Conflict, match="no longer accepted"):
+                await core.app.approvals.approve(view.approval_id, second.digest)
+        else:
             assert statuses(view) == {"find": "done", "send": "asked"}
             with pytest.raises(Conflict, match="changed while you answered"):
                 await core.app.approvals.approve(view.approval_id, second.digest)
             assert (await core.run(view)).state == "completed"
-    assert len(mailbox.state()["sent"]) == restored
+    assert len(mailbox.state()["sent"]) == (change == "changed")
     assert writes(mailbox).count("GET drafts") == 1
     assert problem_kinds(home) == set()
 

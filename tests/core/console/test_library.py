@@ -157,19 +157,20 @@ async def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_i
         shutil.copytree(stored, stored.with_name("0" * 64))
         await core.app.library.poll()
         snapshot = await core.app.console.snapshot()
-    said = {each.name: each for each in snapshot.library}
-    assert [(name, each.state) for name, each in said.items()] == [
+    said = {each.name: each for each in reversed(snapshot.library)}
+    assert [(each.name, each.state) for each in snapshot.library] == [
         ("broken.md", "error"),
         ("get-draft", "ready"),
         ("list-drafts", "held_back"),
+        ("list-drafts", "ready"),
         ("new-one", "held_back"),
         ("send-draft", "ready"),
         (CONNECTOR, "ready"),
         ("sha256:" + "0" * 64, "error"),
     ]
     assert said["new-one"].reason == "It has not been accepted."
-    assert said["list-drafts"].reason == "Its bytes differ from those that were accepted."
-    assert said["list-drafts"].accepted_at is not None
+    assert said["list-drafts"].reason == "What was accepted before counts until you accept this."
+    assert said["list-drafts"].is_update
     assert said["broken.md"].reason
     assert said["sha256:" + "0" * 64].reason
     send = said["send-draft"]

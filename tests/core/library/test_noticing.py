@@ -1,4 +1,4 @@
-"""A changed file is noticed, however it was changed, and counts no more."""
+"""A changed file is noticed, however it was changed, and waits; what was accepted of it counts until then."""
 
 import os
 import shutil
@@ -80,17 +80,21 @@ CHANGES = [append, rewrite_with_its_old_times, replace, spoil, link_away, swap_t
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_a_changed_file_counts_no_more(
+async def test_a_changed_file_waits_and_what_was_accepted_counts(
     core: Core, home: Path, change: Callable[[Path], None]
 ) -> None:
-    """At the next look agents see it no more, and its run is a conflict."""
+    """Agents see the bytes that a person accepted, and these run."""
     library = core.app.library
     await library.poll()
+    before = library.find("list-drafts").action
     change(home / "actions" / "list-drafts.md")
     await library.poll()
-    assert "list-drafts" not in [action.name for action in library.ready()]
-    with pytest.raises(Conflict):
-        await core.call("list-drafts", {})
+    assert library.find("list-drafts").action == before
+    assert (await core.call("list-drafts", {})).row.state == "completed"
+    here = [each for each in library.entries() if each.file == "list-drafts.md"]
+    assert [each.sha256 == before.sha256 for each in here] == [True, False]
+    waits = {each.digest for each in library.not_accepted()}
+    assert (here[1].sha256 in waits) is (change not in (spoil, swap_the_files))
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -133,14 +137,14 @@ async def test_young_files_are_read_whatever_the_file_system_says_of_them(
     whole = file.read_bytes()
     async with start() as core:
         library = core.app.library
-        for settled, offered in ((False, False), (True, True)):
+        for settled in (False, True):
             file.write_bytes(whole)
             await library.poll()
-            assert "list-drafts" in [action.name for action in library.ready()]
+            assert library.not_accepted() == ()
             append(file)
             library._files.stamps = FileStamps(stamps=stamps_of(home).stamps, settled=settled)
             await library.poll()
-            assert ("list-drafts" in [action.name for action in library.ready()]) is offered
+            assert (library.not_accepted() == ()) is settled
 
 
 async def test_what_did_not_change_is_not_reported(core: Core, home: Path) -> None:

@@ -108,9 +108,8 @@ def _edit_args(home: Path, view: ApprovalView) -> None:
     change_rows(home, f"UPDATE runs SET args = '{args}' WHERE approval_id = '{view.approval_id}'")
 
 
-def _edit_file(home: Path, _view: ApprovalView) -> None:
-    path = home / "actions" / "send-draft.md"
-    path.write_text(path.read_text(encoding="utf-8") + "\nOne more line.\n", encoding="utf-8")
+def _remove_file(home: Path, _view: ApprovalView) -> None:
+    (home / "actions" / "send-draft.md").unlink()
 
 
 def _edit_connector(home: Path, _view: ApprovalView) -> None:
@@ -122,7 +121,7 @@ def _edit_connector(home: Path, _view: ApprovalView) -> None:
     ("change", "sentence"),
     [
         (_edit_args, "another program changed this run in the database (args)"),
-        (_edit_file, "the action file send-draft.md was changed"),
+        (_remove_file, "the action file send-draft.md was removed"),
         (_edit_connector, "the files of the connector local://aileron/mail-drafts were changed"),
     ],
     ids=["argument", "action file", "connector"],
@@ -130,7 +129,7 @@ def _edit_connector(home: Path, _view: ApprovalView) -> None:
 async def test_what_the_digest_covers_may_not_change_before_the_effect(
     core: Core, mailbox: Mailbox, home: Path, change: object, sentence: str
 ) -> None:
-    """Argument, action file or connector changed between prompt and yes: nothing is sent."""
+    """Argument or connector changed, or the action file gone, between prompt and yes: nothing is sent."""
     view = await core.ask()
     assert callable(change)
     change(home, view)

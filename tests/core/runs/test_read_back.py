@@ -179,9 +179,8 @@ async def test_a_fault_of_our_own_ends_the_reading_and_is_on_record(
 async def test_nothing_is_asked_through_an_action_that_is_not_accepted_any_more(
     core: Core, mailbox: Mailbox, home: Path
 ) -> None:
-    """The file is read again before the service is asked."""
-    file = home / "actions" / "readdress.md"
-    run_on_request(mailbox, PUT, lambda: file.write_text(file.read_text() + "\nchanged\n"))
+    """The file is looked for again before the service is asked."""
+    run_on_request(mailbox, PUT, (home / "actions" / "readdress.md").unlink)
     end = await ended_call(core)
     read = await core.read_back(end)
     assert read.status == "unavailable"

@@ -28,7 +28,7 @@ from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.printed_pages import item_page
 from tests.support.screens.calls import drifted, later_steps
 from tests.support.screens.drawn import Drawn
-from tests.support.screens.home import not_accepted
+from tests.support.screens.home import library_items, not_accepted
 from tests.support.screens.states import FQN, HOME, NOW, WORK, body, held, mail, need, short, start
 
 LAYOUTS = pytest.mark.parametrize("compact", [False, True])
@@ -277,14 +277,27 @@ def test_an_item_whose_preview_sends_what_nobody_can_check_is_marked(by: str) ->
 
 
 def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
-    """As soon as the file counts no more; the status line says what the yes would do: nothing."""
+    """As soon as its bytes count no more; an update that waits changes nothing, and says whom it would concern."""
     warning = "▲ Its action file has changed; approving would run nothing"
     other = replace(not_accepted(), kind="connector", name="send-draft")
-    drawn = Drawn(start(short(1)))
-    for files, warned in (((other, not_accepted()), False), ((SEND_DRAFT,), True), ((), False)):
+    call = short(1, action_sha256="accepted")
+    drawn = Drawn(start(call))
+    (send,) = [each for each in library_items(NOW) if each.name == "send-draft"]
+    counts = replace(send, digest="accepted")
+    update = replace(send, state="held_back", digest="later", is_update=True)
+    for files, library, warned in (
+        ((other, not_accepted()), (counts,), False),
+        ((SEND_DRAFT,), (update, counts), False),
+        ((SEND_DRAFT,), (replace(update, is_update=False),), True),
+        ((), (replace(counts, digest="later"),), True),
+        ((), (counts,), False),
+    ):
+        was = drawn.model.queue.file_changed(drawn.model.queue.current)
         before = drawn.model.screen_version
-        drawn.tell(LibraryUpdated(not_accepted=files, problems=(), actions_ready=1))
-        assert (drawn.model.screen_version == before) is (files[:1] == (other,)), "it rests anew"
+        drawn.tell(
+            LibraryUpdated(not_accepted=files, problems=(), actions_ready=1, library=library)
+        )
+        assert (drawn.model.screen_version == before) is (was is warned), "it rests anew"
         assert (warning in drawn.words) is warned
         says = "Its action file has changed: a would run nothing."
         assert (says in drawn.status) is warned
