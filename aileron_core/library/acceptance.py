@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
@@ -203,8 +203,24 @@ def save_mac(tx: "Tx", name: str, mac: str | None) -> None:
 
 
 def load_digests(connection: sqlite3.Connection) -> set[str]:
-    """Return the digest of every row, whether it accepts something or not."""
-    return {digest for (digest,) in connection.execute("SELECT digest FROM pins")}
+    """Return the digest of every row, whether it accepts something or not, and an action's earlier one."""
+    rows = load_rows(connection)
+    earlier = load_earlier(connection)
+    before = {earlier.get(each.key) for each in rows if each.kind == "action"}
+    return {each.digest for each in rows} | {each for each in before if each}
+
+
+def load_earlier(connection: sqlite3.Connection) -> dict[RecordKey, str]:
+    """Return the digest that was accepted of each (kind, name) before the one that was accepted last."""
+    last: dict[RecordKey, str] = {}
+    earlier: dict[RecordKey, str] = {}
+    for key, event, digest, _ in _records(connection):
+        if event not in _ACCEPTED:
+            continue
+        if last.get(key, digest) != digest:
+            earlier[key] = last[key]
+        last[key] = digest
+    return earlier
 
 
 def load_withdrawn(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
@@ -223,7 +239,11 @@ def load_times(connection: sqlite3.Connection) -> Mapping[RecordKey, str]:
 
 def _newest(connection: sqlite3.Connection) -> Mapping[RecordKey, tuple[str, str, str]]:
     """Return event, digest and time of the newest record about each (kind, name)."""
-    newest: dict[RecordKey, tuple[str, str, str]] = {}
+    return {key: (event, digest, at) for key, event, digest, at in _records(connection)}
+
+
+def _records(connection: sqlite3.Connection) -> Iterator[tuple[RecordKey, str, str, str]]:
+    """Yield (kind, name), event, digest and time of each record about something that is accepted, in order."""
     places = ", ".join("?" for _ in _EVENTS)
     # `run IS NULL` first: an index finds these few among all the records of runs.
     for event, body in connection.execute(
@@ -233,8 +253,7 @@ def _newest(connection: sqlite3.Connection) -> Mapping[RecordKey, tuple[str, str
         record = _parsed(body)
         kind, name, digest = record.get("kind"), record.get("name"), record.get("digest")
         if isinstance(kind, str) and isinstance(name, str) and isinstance(digest, str):
-            newest[kind, name] = (event, digest, str(record.get("at")))
-    return newest
+            yield (kind, name), event, digest, str(record.get("at"))
 
 
 def _parsed(body: object) -> dict[str, Any]:
