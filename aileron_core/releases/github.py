@@ -1,9 +1,6 @@
 """Suites from GitHub's releases, without its API and without an account."""
 
 import re
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Self
@@ -11,12 +8,11 @@ from urllib.parse import quote
 
 from aileron_core.actions.catalog import MAX_FILE
 from aileron_core.actions.names import is_semver
-from aileron_core.connectors.http.call import OutgoingCall
-from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest, OutgoingResponse
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.releases.archive import read_archive
+from aileron_core.releases.downloads import Downloads
 from aileron_core.releases.suite import (
     LIST_FILE,
     MAX_ARCHIVE,
@@ -42,10 +38,6 @@ _SOURCE = re.compile(
     r"(?:/actions/([a-z0-9][a-z0-9._-]*))?(?:@([^@]+))?"
 )
 _LATEST = re.compile(r"/releases/tag/v([^/]+)\Z")
-_SECONDS: Final = 300.0
-"""For everything together."""
-_AT_ONCE: Final = 8
-_HOPS: Final = 2
 _ACTION_FILE: Final = "action.md"
 _PLAIN_ARCHIVE: Final = "aileron.tar.gz"
 
@@ -83,20 +75,10 @@ class GitHubSource:
 
 
 class GitHub:
-    """Reads releases with *client*; *on_bytes* is told after each file how many bytes came.
+    """Reads releases through *downloads*; every method blocks, and raises as they do."""
 
-    Every method blocks, and raises FileProblems where GitHub answers otherwise, and the errors of
-    `OutgoingClient.send` where it does not.
-    """
-
-    def __init__(self, client: OutgoingClient, on_bytes: Callable[[int], None]) -> None:
-        self._client = client
-        self._on_bytes = on_bytes
-        self._until = client.clock.monotonic() + _SECONDS
-        self._lock = threading.Lock()
-        self._left = MAX_ARCHIVE
-        """Bytes that may still come."""
-        self._open: set[OutgoingCall] = set()
+    def __init__(self, downloads: Downloads) -> None:
+        self._downloads = downloads
 
     def read_suite(self, source: GitHubSource) -> Suite:
         """Return the suite that *source* names: the newest, where that states no version.
@@ -107,7 +89,9 @@ class GitHub:
         version = source.version or self._latest(source)
         shown = f"{source.name}@{version}"
         asset = f"releases/download/v{version}/aileron-suite.tar.gz"
-        packed = self._get(f"https://github.com/{source.place}/{asset}", MAX_ARCHIVE)
+        packed = self._downloads.get(
+            f"https://github.com/{source.place}/{asset}", MAX_ARCHIVE, _HOSTS
+        )
         if packed is not None:
             suite = suite_of_archive(packed, shown)
         else:
@@ -123,16 +107,15 @@ class GitHub:
 
     def _latest(self, source: GitHubSource) -> str:
         url = f"https://github.com/{source.place}/releases/latest"
-        answer = self._send("HEAD", url, 0)
-        match = _LATEST.search(answer.path)
-        if answer.status != 200 or match is None or not is_semver(match[1]):
+        match = _LATEST.search(self._downloads.final_path(url, _HOSTS))
+        if match is None or not is_semver(match[1]):
             message = "has no release that is named v and a version"
             raise FileProblems([Problem(file=source.name, message=message, class_="fetch_failed")])
         return match[1]
 
     def _read_single_archives(self, source: GitHubSource, version: str, shown: str) -> Suite:
         def need(url: str, limit: int) -> bytes:
-            data = self._get(url, limit)
+            data = self._downloads.get(url, limit, _HOSTS)
             if data is None:
                 message = f"has no {url.removeprefix('https://')}"
                 raise FileProblems([Problem(file=shown, message=message, class_="fetch_failed")])
@@ -158,48 +141,14 @@ class GitHub:
         wanted = [source.action] if source.action else listed_actions(listed)
         if source.action:
             files[LIST_FILE] = f'actions = ["actions/{source.action}"]\n'.encode()
-        for found in self._all([connector, *(partial(action, name) for name in wanted)]):
+        for found in self._downloads.at_once(
+            [connector, *(partial(action, name) for name in wanted)]
+        ):
             files.update(found)
         for name in (MODULE_FILE, MANIFEST_FILE):
             if name not in files:
                 raise FileProblems([Problem(file=shown, message=f"has no {name}")])
         return Suite(origin=shown, files=files)
-
-    def _get(self, url: str, limit: int) -> bytes | None:
-        """Return what is at *url*; None where there is nothing."""
-        answer = self._send("GET", url, limit)
-        if answer.status == 404:
-            return None
-        if answer.status != 200:
-            message = f"answered {answer.status}"
-            raise FileProblems([Problem(file=url, message=message, class_="fetch_failed")])
-        with self._lock:
-            self._left -= len(answer.body)
-            self._on_bytes(len(answer.body))
-        return answer.body
-
-    def _send(self, method: str, url: str, limit: int) -> OutgoingResponse:
-        call = OutgoingCall(self._client.clock, self._until, lambda _method, _place: None)
-        request = OutgoingRequest(method=method, url=url, headers={"accept-encoding": "identity"})
-        limit = max(0, min(limit, self._left))
-        self._open.add(call)
-        try:
-            return self._client.send(
-                request, call, allowed=_HOSTS, max_redirects=_HOPS, max_body=limit
-            )
-        finally:
-            self._open.discard(call)
-
-    def _all(self, work: Sequence[Callable[[], dict[str, bytes]]]) -> list[dict[str, bytes]]:
-        """Return what all of *work* gives; a failure, or ctrl-C, ends what is under way."""
-        pool = ThreadPoolExecutor(_AT_ONCE)
-        begun = [pool.submit(each) for each in work]
-        try:
-            return [each.result() for each in begun]
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for call in tuple(self._open):
-                call.stop()
 
 
 def _of_action(name: str) -> int | None:

@@ -126,16 +126,24 @@ def _whole(suite: Suite) -> Suite:
 
 
 def read_connector(path: Path) -> Suite:
-    """Return the connector in the archive *path*: a suite's, or one that holds a connector alone.
+    """Return what `connector_of_archive` does of the archive *path*.
+
+    Raises:
+        FileProblems: as `read_suite`.
+    """
+    return connector_of_archive(_read(path, MAX_ARCHIVE), str(path))
+
+
+def connector_of_archive(data: bytes, origin: str) -> Suite:
+    """Return the suite in an archive, or the connector where it holds one alone.
 
     The latter has `connector.wasm`, `manifest.toml` and `signature.sig`, whose key nothing here knows.
 
     Raises:
         FileProblems: as `read_suite`.
     """
-    files = read_archive(_read(path, MAX_ARCHIVE), str(path), limit_of)
-    suite = Suite(origin=str(path), files=files)
-    alone = set(files) == {MODULE_FILE, MANIFEST_FILE, PLAIN_SIGNATURE_FILE}
+    suite = Suite(origin=origin, files=read_archive(data, origin, limit_of))
+    alone = set(suite.files) == {MODULE_FILE, MANIFEST_FILE, PLAIN_SIGNATURE_FILE}
     return suite if alone else _whole(suite)
 
 

@@ -25,7 +25,7 @@ from aileron_core.errors import FileProblems, NotFound, Problem
 from aileron_core.home.layout import Home
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CommandContext
-from aileron_tui.cli.published import Published, is_published, is_remote, read_published
+from aileron_tui.cli.published import Published, is_published, read_published, source_name
 
 _PROGRESS_SECONDS = 1.0
 """Seconds between two lines of progress."""
@@ -36,7 +36,7 @@ class _ValidFile:
     """A file that can be used, with the bytes that the home gets."""
 
     name: str
-    source: Path
+    source: str
     data: bytes
     bound: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -60,7 +60,7 @@ def add_actions(
     sources = [file for path in files if path not in published for file in _files(Path(path))]
     problems = [each for suite in suites for each in suite.problems]
     found = [
-        _ValidFile(name=name, source=Path(suite.suite.place(f"actions/{name}.md")), data=data)
+        _ValidFile(name=name, source=suite.suite.place(f"actions/{name}.md"), data=data)
         for suite in suites
         for name, data in suite.actions.items()
     ]
@@ -75,16 +75,14 @@ def add_actions(
         first = valid.setdefault(each.name, each)
         if first.data != each.data:
             message = f"contains the action {each.name}, which is also in {first.source}"
-            problems.append(
-                Problem(file=str(each.source), message=f"{message}; add only one of them")
-            )
+            problems.append(Problem(file=each.source, message=f"{message}; add only one of them"))
     for each in found if suites else ():
         if there := _anothers(home.actions / each.file, each):
             valid.pop(each.name, None)
             problems.append(there)
     for each in suites:
         store.install_bytes(each.suite.module, each.suite.manifest, origin=each.suite.origin)
-    named = ", ".join(path if is_remote(path) else str(Path(path).resolve()) for path in files)
+    named = ", ".join(map(source_name, files))
     if routes:
         named += " (through --route, from this machine)"
     added, failed = _place(home, list(valid.values()), named)
@@ -99,14 +97,14 @@ def _anothers(target: Path, given: _ValidFile) -> Problem | None:
         there = load_action(read_plain(target), str(target)).source
     except (FileProblems, OSError):  # there is none, or none that works
         return None
-    source = load_action(given.data, str(given.source)).source
+    source = load_action(given.data, given.source).source
     if there.split("/")[:4] == source.split("/")[:4]:
         return None
     message = (
         f"would replace {given.name} of {there.rpartition('@')[0]}; run `aileron action remove "
         f"{given.name}` first if you want that"
     )
-    return Problem(file=str(given.source), message=message)
+    return Problem(file=given.source, message=message)
 
 
 def _with_progress(sources: Sequence[Path]) -> Iterator[Path]:
@@ -183,7 +181,7 @@ def _read(source: Path, installed: Callable[[], tuple[InstalledConnector, ...]])
     bound: dict[str, str] = {}
     if any(requirement.hash == UNBOUND_HASH for requirement in action.requires):
         data, bound = bind_placeholders(data, action, installed())
-    return _ValidFile(name=action.name, source=source, data=data, bound=bound)
+    return _ValidFile(name=action.name, source=str(source), data=data, bound=bound)
 
 
 def _place(
@@ -228,7 +226,7 @@ def _write(target: Path, staged: Path, data: bytes) -> str:
     return did
 
 
-def _problems(source: Path, error: FileProblems | OSError) -> Sequence[Problem]:
+def _problems(source: Path | str, error: FileProblems | OSError) -> Sequence[Problem]:
     if isinstance(error, FileProblems):
         return error.problems
     return [Problem(file=str(source), message=f"cannot be copied: {error.strerror}")]

@@ -1,4 +1,4 @@
-"""Published suites that a command names: an archive here, or `github://OWNER/REPO`; read and checked, not installed."""
+"""Published suites that a command names: an archive here or at a URL, or `github://OWNER/REPO`; checked, not installed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
+from aileron_core.connectors.http.addresses import AddressGuard
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.errors import FileProblems, Problem
+from aileron_core.releases.downloads import Downloads, read_url, shown_url
 from aileron_core.releases.github import SCHEME, GitHub, GitHubSource
 from aileron_core.releases.rules import suite_problems
 from aileron_core.releases.signing import publisher_of
@@ -19,6 +21,7 @@ from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.output import CommandContext
 
 _ARCHIVES = (".tar.gz", ".tgz")
+_URLS = ("https://", "http://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +49,16 @@ class Published:
         )
 
 
-def is_remote(path: str) -> bool:
-    return path.startswith(SCHEME)
-
-
 def is_published(path: str) -> bool:
-    """Return whether *path* names an archive or a repository."""
-    return is_remote(path) or path.endswith(_ARCHIVES)
+    """Return whether *path* names an archive, a URL or a repository."""
+    return path.startswith((SCHEME, *_URLS)) or path.endswith(_ARCHIVES)
+
+
+def source_name(path: str) -> str:
+    """Return what the home's records call *path*."""
+    if path.startswith(_URLS):
+        return shown_url(path)
+    return path if path.startswith(SCHEME) else str(Path(path).resolve())
 
 
 def read_published(
@@ -68,16 +74,18 @@ def read_published(
         FileProblems: it is damaged, changed since it was signed, or not signed; or its connector cannot
             be used.
     """
-    only = None
-    if is_remote(path):
-        source = GitHubSource.parse(path)
-        only, suite = source.action, _fetch(context, source, routes)
+    source = GitHubSource.parse(path) if path.startswith(SCHEME) else None
+    only = source.action if source else None
+    if source or path.startswith(_URLS):
+        suite = _fetch(context, source or path, routes)
     else:
         suite = read_connector(Path(path))
     publisher = publisher_of(suite)
     if publisher is None and not unsigned:
         message = "is not signed, so nobody vouches for it; add --unsigned to take it"
-        raise FileProblems([Problem(file=path, message=message, class_="signature_failure")])
+        raise FileProblems(
+            [Problem(file=suite.origin, message=message, class_="signature_failure")]
+        )
     errors = tuple(
         each for each in suite_problems(suite, tries_ops=False) if each.severity == "error"
     )
@@ -107,17 +115,23 @@ def read_published(
     )
 
 
-def _fetch(context: CommandContext, source: GitHubSource, routes: Sequence[str]) -> Suite:
+def _fetch(context: CommandContext, source: GitHubSource | str, routes: Sequence[str]) -> Suite:
+    """Return what is at *source*, a repository or a URL; each file that came is said."""
+    named = shown_url(source) if isinstance(source, str) else source.name
     read = 0
 
     def on_bytes(more: int) -> None:
         nonlocal read
         read += more
         if not context.json:
-            click.echo(f"{read:,} bytes read from {source.name} …", err=True)
+            click.echo(f"{read:,} bytes read from {escape(named)} …", err=True)
 
-    client = OutgoingClient(routes=[route_argument(route) for route in routes])
+    guard = AddressGuard(private=False)  # nobody was shown an address
+    client = OutgoingClient(routes=[route_argument(route) for route in routes], guard=guard)
+    downloads = Downloads(client, on_bytes)
     try:
-        return GitHub(client, on_bytes).read_suite(source)
+        if isinstance(source, str):
+            return read_url(downloads, source)
+        return GitHub(downloads).read_suite(source)
     finally:
         client.close()

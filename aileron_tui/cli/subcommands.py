@@ -61,8 +61,8 @@ action.add(
     "adding.add_actions",
     """Add actions. Agents see them once you accept them in the console.
 
-    PATH is an action file, a folder of them, a suite's archive, or github://OWNER/REPO[/actions/NAME][@VERSION].
-    Of a suite, the connector is installed too.
+    PATH is an action file, a folder of them, a suite's archive, the https:// URL of one, or
+    github://OWNER/REPO[/actions/NAME][@VERSION]. Of a suite, the connector is installed too.
     """,
     _files,
     *_published_options,
@@ -125,8 +125,8 @@ connector.add(
     "connectors.install_connector",
     """Install a connector. Agents can use it once you accept it in the console.
 
-    PATH is a folder with connector.wasm and manifest.toml, an archive of it or of a suite, or
-    github://OWNER/REPO[@VERSION].
+    PATH is a folder with connector.wasm and manifest.toml, an archive of it or of a suite, the
+    https:// URL of one, or github://OWNER/REPO[@VERSION].
     """,
     argument("path", shell_complete=paths),
     *_published_options,

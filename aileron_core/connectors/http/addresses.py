@@ -81,10 +81,12 @@ class AddressGuard:
     Args:
         allow: networks to allow nevertheless. Only tests pass any: no person, agent or file can set
             this.
+        private: whether private ranges are allowed; None: where a manifest lists the address.
     """
 
-    def __init__(self, allow: Iterable[IPNetwork] = ()) -> None:
+    def __init__(self, allow: Iterable[IPNetwork] = (), *, private: bool | None = None) -> None:
         self._allow = tuple(allow)
+        self._private = private
 
     def problem(self, address: str, *, is_listed: bool = False) -> str | None:
         """Return why *address* is refused, None if it is allowed.
@@ -107,7 +109,7 @@ class AddressGuard:
                 if one.version == network.version and one in network:
                     return f"is {kind}"
             if _within(one, _PRIVATE):
-                if is_listed:
+                if is_listed if self._private is None else self._private:
                     continue
                 return "is a private address"
             if not one.is_global and not _embedded_ipv4(one):

@@ -10,6 +10,7 @@ from aileron_core.clock import SystemClock
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.errors import AileronError, FileProblems
 from aileron_core.releases.archive import write_archive
+from aileron_core.releases.downloads import Downloads
 from aileron_core.releases.github import GitHub, GitHubSource
 from aileron_core.releases.suite import LIST_FILE, Suite, archive_of, pack, read_suite
 from tests.core.releases.conftest import ACTIONS
@@ -55,7 +56,8 @@ class FourHosts:
 
     def read(self, source: str) -> Suite:
         with closing(self.service.client((), SystemClock())) as client:
-            return GitHub(client, lambda _bytes: None).read_suite(GitHubSource.parse(source))
+            downloads = Downloads(client, lambda _bytes: None)
+            return GitHub(downloads).read_suite(GitHubSource.parse(source))
 
 
 @pytest.fixture

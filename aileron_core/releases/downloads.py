@@ -1,0 +1,113 @@
+"""Downloads of releases: over TLS, from named hosts alone, bounded in bytes and time."""
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from aileron_core.connectors.http.call import OutgoingCall
+from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest, OutgoingResponse
+from aileron_core.connectors.http.target import parse_target
+from aileron_core.errors import FileProblems, Problem
+from aileron_core.releases.suite import MAX_ARCHIVE, Suite, connector_of_archive
+
+_SECONDS: Final = 300.0
+"""For everything together."""
+_AT_ONCE: Final = 8
+_HOPS: Final = 2
+_T = TypeVar("_T")
+
+
+class Downloads:
+    """Fetches files with *client*; *on_bytes* is told after each how many bytes came.
+
+    Every method blocks, and raises FileProblems where a host answers otherwise, and the errors of
+    `OutgoingClient.send` where it does not.
+    """
+
+    def __init__(self, client: OutgoingClient, on_bytes: Callable[[int], None]) -> None:
+        self._client = client
+        self._on_bytes = on_bytes
+        self._until = client.clock.monotonic() + _SECONDS
+        self._lock = threading.Lock()
+        self._left = MAX_ARCHIVE
+        """Bytes that may still come."""
+        self._open: set[OutgoingCall] = set()
+        self._ended = False
+
+    def get(self, url: str, limit: int, hosts: Collection[str]) -> bytes | None:
+        """Return what is at *url*, at most *limit* bytes; None where there is nothing.
+
+        Args:
+            hosts: as `host:port`, which alone are asked, also after a redirect.
+        """
+        answer = self._send("GET", url, limit, hosts)
+        if answer.status == 404:
+            return None
+        if answer.status != 200:
+            message = f"answered {answer.status}"
+            raise FileProblems(
+                [Problem(file=shown_url(url), message=message, class_="fetch_failed")]
+            )
+        with self._lock:
+            self._left -= len(answer.body)
+            self._on_bytes(len(answer.body))
+        return answer.body
+
+    def final_path(self, url: str, hosts: Collection[str]) -> str:
+        """Return the path of the place that *url* redirects to; empty where there is nothing."""
+        answer = self._send("HEAD", url, 0, hosts)
+        return answer.path if answer.status == 200 else ""
+
+    def at_once(self, work: Sequence[Callable[[], _T]]) -> list[_T]:
+        """Return what all of *work* gives; a failure, or Ctrl-C, ends what is under way."""
+        pool = ThreadPoolExecutor(_AT_ONCE)
+        begun = [pool.submit(each) for each in work]
+        try:
+            return [each.result() for each in begun]
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            self._ended = any(not each.done() for each in begun)
+            for call in tuple(self._open):
+                call.stop()
+
+    def _send(self, method: str, url: str, limit: int, hosts: Collection[str]) -> OutgoingResponse:
+        call = OutgoingCall(self._client.clock, self._until, lambda _method, _place: None)
+        request = OutgoingRequest(method=method, url=url, headers={"accept-encoding": "identity"})
+        limit = max(0, min(limit, self._left))
+        self._open.add(call)
+        if self._ended:  # between the two lines above, or before them
+            call.stop()
+        try:
+            return self._client.send(
+                request, call, allowed=hosts, max_redirects=_HOPS, max_body=limit
+            )
+        finally:
+            self._open.discard(call)
+
+
+def read_url(downloads: Downloads, url: str) -> Suite:
+    """Return the suite, or the connector alone, in the archive at *url*; redirects stay at its host.
+
+    Raises:
+        FileProblems: as `read_connector`, or *url* is no `https://` URL or there is nothing.
+    """
+    shown = shown_url(url)
+    try:
+        target = parse_target(url)
+        if target.scheme != "https":
+            raise ValueError("the URL must begin with https://")
+    except ValueError as error:
+        raise FileProblems([Problem(file=shown, message=f"cannot be fetched: {error}")]) from error
+    data = downloads.get(url, MAX_ARCHIVE, {target.host_port})
+    if data is None:
+        raise FileProblems([Problem(file=shown, message="is not there", class_="fetch_failed")])
+    return connector_of_archive(data, shown)
+
+
+def shown_url(url: str) -> str:
+    """Return *url* as messages and records have it: without user, query and fragment, which may be secret."""
+    scheme, _, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    path = path.partition("?")[0].partition("#")[0]
+    return f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
