@@ -146,6 +146,8 @@ class Settings:
     vault: VaultSettings = field(default_factory=VaultSettings)
     review_origins: tuple[str, ...] = ()
     """Where a person's proxy serves the review page besides the console's own address: `https://name`, no path."""
+    mirror: str = ""
+    """`[store]`: the https URL that `github://` is fetched from instead of GitHub; empty: GitHub."""
     rehearse: Rehearse = "ask"
     """`[builtin.bash]`: which commands are rehearsed: those that a person is asked about, all, or none."""
     text: str = field(default="", compare=False, repr=False)
@@ -168,6 +170,7 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "log": frozenset({"level", "max_mib", "keep"}),
     "notify": frozenset({"osc9", "command"}),
     "review": frozenset({"origins"}),
+    "store": frozenset({"mirror"}),
     "vault": frozenset({"lock_minutes"}),
     "launch": frozenset({*AGENT_NAMES, "read", "write", "hide", "hosts"}),
     "gateway": frozenset(
@@ -316,6 +319,7 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
             lock_minutes=vault.whole_number("lock_minutes", 60, *LOCK_MINUTES_RANGE)
         ),
         review_origins=_origins(_SettingsTable(path, "review", content, problems)),
+        mirror=_mirror(_SettingsTable(path, "store", content, problems)),
         rehearse=_rehearse(_SettingsTable(path, "builtin", content, problems)),
         history_days=history.whole_number("days", 30, 0, MAX_HISTORY_DAYS),
     )
@@ -503,6 +507,14 @@ def _rehearse(table: _SettingsTable) -> Rehearse:
     if found not in _REHEARSE:
         table.refuse("bash.rehearse", f"must be one of {', '.join(_REHEARSE)}")
         return "ask"
+    return found
+
+
+def _mirror(table: _SettingsTable) -> str:
+    found = table.value("mirror", "")
+    if not is_base_url(found) or str(found).lower().startswith("http:"):
+        table.refuse("mirror", 'must be an https URL, such as "https://files.example.com/aileron"')
+        return ""
     return found
 
 

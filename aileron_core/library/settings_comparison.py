@@ -93,8 +93,8 @@ def _direction(old: Row | None, new: Row | None) -> ChangeDirection:
     if name in _PATHS:
         had, has = (_elements(each) for each in (before, after))
         return "narrower" if (had <= has if name == "launch.hide" else has <= had) else "wider"
-    if name.startswith("gateway.") and after in (None, ""):
-        return "narrower"  # the provider's own address
+    if name.startswith(("gateway.", "store.")) and after in (None, ""):
+        return "narrower"  # the provider's own address, or GitHub's
     return "wider"
 
 

@@ -93,16 +93,26 @@ def read_url(downloads: Downloads, url: str) -> Suite:
         FileProblems: as `read_connector`, or *url* is no `https://` URL or there is nothing.
     """
     shown = shown_url(url)
+    data = downloads.get(url, MAX_ARCHIVE, {https_place(url)})
+    if data is None:
+        raise FileProblems([Problem(file=shown, message="is not there", class_="fetch_failed")])
+    return connector_of_archive(data, shown)
+
+
+def https_place(url: str) -> str:
+    """Return the `host:port` of *url*.
+
+    Raises:
+        FileProblems: it is no `https://` URL.
+    """
     try:
         target = parse_target(url)
         if target.scheme != "https":
             raise ValueError("the URL must begin with https://")
     except ValueError as error:
-        raise FileProblems([Problem(file=shown, message=f"cannot be fetched: {error}")]) from error
-    data = downloads.get(url, MAX_ARCHIVE, {target.host_port})
-    if data is None:
-        raise FileProblems([Problem(file=shown, message="is not there", class_="fetch_failed")])
-    return connector_of_archive(data, shown)
+        message = f"cannot be fetched: {error}"
+        raise FileProblems([Problem(file=shown_url(url), message=message)]) from error
+    return target.host_port
 
 
 def shown_url(url: str) -> str:

@@ -1,4 +1,4 @@
-"""Suites from GitHub's releases, without its API and without an account."""
+"""Suites from GitHub's releases, or from a mirror of them, without its API and without an account."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.releases.archive import read_archive
-from aileron_core.releases.downloads import Downloads
+from aileron_core.releases.downloads import Downloads, https_place
 from aileron_core.releases.suite import (
     LIST_FILE,
     MAX_ARCHIVE,
@@ -39,7 +39,9 @@ _SOURCE = re.compile(
 )
 _LATEST = re.compile(r"/releases/tag/v([^/]+)\Z")
 _ACTION_FILE: Final = "action.md"
+_SUITE_ARCHIVE: Final = "aileron-suite.tar.gz"
 _PLAIN_ARCHIVE: Final = "aileron.tar.gz"
+_MAX_LATEST: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +77,17 @@ class GitHubSource:
 
 
 class GitHub:
-    """Reads releases through *downloads*; every method blocks, and raises as they do."""
+    """Reads releases through *downloads*; every method blocks, and raises as they do.
 
-    def __init__(self, downloads: Downloads) -> None:
+    Args:
+        mirror: the `https://` URL that has the same files instead, plain: `OWNER/REPO/latest`, which
+            contains a version, and those of a release in `OWNER/REPO/vVERSION/`.
+    """
+
+    def __init__(self, downloads: Downloads, mirror: str = "") -> None:
         self._downloads = downloads
+        self._mirror = mirror.rstrip("/")
+        self._hosts = {https_place(mirror)} if mirror else _HOSTS
 
     def read_suite(self, source: GitHubSource) -> Suite:
         """Return the suite that *source* names: the newest, where that states no version.
@@ -88,10 +97,7 @@ class GitHub:
         """
         version = source.version or self._latest(source)
         shown = f"{source.name}@{version}"
-        asset = f"releases/download/v{version}/aileron-suite.tar.gz"
-        packed = self._downloads.get(
-            f"https://github.com/{source.place}/{asset}", MAX_ARCHIVE, _HOSTS
-        )
+        packed = self._get(self._url(source, f"v{version}", _SUITE_ARCHIVE), MAX_ARCHIVE)
         if packed is not None:
             suite = suite_of_archive(packed, shown)
         else:
@@ -106,37 +112,53 @@ class GitHub:
         return suite
 
     def _latest(self, source: GitHubSource) -> str:
-        url = f"https://github.com/{source.place}/releases/latest"
-        match = _LATEST.search(self._downloads.final_path(url, _HOSTS))
-        if match is None or not is_semver(match[1]):
+        if self._mirror:
+            text = self._get(f"{self._mirror}/{source.place}/latest", _MAX_LATEST) or b""
+            version = text.decode("ascii", "replace").strip().removeprefix("v")
+        else:
+            url = f"https://github.com/{source.place}/releases/latest"
+            match = _LATEST.search(self._downloads.final_path(url, self._hosts))
+            version = match[1] if match else ""
+        if not is_semver(version):
             message = "has no release that is named v and a version"
             raise FileProblems([Problem(file=source.name, message=message, class_="fetch_failed")])
-        return match[1]
+        return version
+
+    def _url(self, source: GitHubSource, tag: str, name: str) -> str:
+        """Return where the file *name* of the release *tag* is."""
+        if self._mirror:
+            return f"{self._mirror}/{source.place}/{tag}/{name}"
+        if name == LIST_FILE:
+            return f"https://raw.githubusercontent.com/{source.place}/{tag}/{name}"
+        return f"https://github.com/{source.place}/releases/download/{quote(tag, safe='')}/{name}"
+
+    def _get(self, url: str, limit: int) -> bytes | None:
+        return self._downloads.get(url, limit, self._hosts)
 
     def _read_single_archives(self, source: GitHubSource, version: str, shown: str) -> Suite:
-        def need(url: str, limit: int) -> bytes:
-            data = self._downloads.get(url, limit, _HOSTS)
+        def need(tag: str, name: str, limit: int) -> bytes:
+            url = self._url(source, tag, name)
+            data = self._get(url, limit)
             if data is None:
                 message = f"has no {url.removeprefix('https://')}"
                 raise FileProblems([Problem(file=shown, message=message, class_="fetch_failed")])
             return data
 
         def connector() -> dict[str, bytes]:
-            url = f"https://github.com/{source.place}/releases/download/v{version}/{_PLAIN_ARCHIVE}"
-            found = read_archive(need(url, MAX_ARCHIVE), shown, limit_of)
+            packed = need(f"v{version}", _PLAIN_ARCHIVE, MAX_ARCHIVE)
+            found = read_archive(packed, shown, limit_of)
             return {name: found[name] for name in (MODULE_FILE, MANIFEST_FILE) if name in found}
 
         def action(name: str) -> dict[str, bytes]:
-            tag = quote(f"actions/{name}/v{version}", safe="")
-            url = f"https://github.com/{source.place}/releases/download/{tag}/{_PLAIN_ARCHIVE}"
-            found = read_archive(need(url, 2 * MAX_FILE), f"{shown} {name}", _of_action)
+            packed = need(f"actions/{name}/v{version}", _PLAIN_ARCHIVE, 2 * MAX_FILE)
+            found = read_archive(packed, f"{shown} {name}", _of_action)
             if _ACTION_FILE not in found:
                 message = f"has no {_ACTION_FILE}"
                 raise FileProblems([Problem(file=f"{shown} {name}", message=message)])
             return {f"actions/{name}.md": found[_ACTION_FILE]}
 
-        raw = f"https://raw.githubusercontent.com/{source.place}/v{version}/{LIST_FILE}"
-        listed = Suite(origin=shown, files={LIST_FILE: need(raw, MAX_LIST)})
+        text = need(f"v{version}", LIST_FILE, MAX_LIST)
+        listed = Suite(origin=shown, files={LIST_FILE: text})
         files = dict(listed.files)
         wanted = [source.action] if source.action else listed_actions(listed)
         if source.action:

@@ -157,6 +157,28 @@ def require_accepted_settings(
         )
 
 
+def accepted_mirror(home: Path) -> str:
+    """Return the URL that `github://` is fetched from instead of GitHub; empty for GitHub.
+
+    Raises:
+        Forbidden: the settings name one, and are not what was accepted, or the vault is locked.
+        ConsoleUnavailable: likewise, and no console owns the home, which has a vault.
+    """
+    from aileron_core.vault.vault import Vault
+
+    settings = load_settings(Home(home).config)
+    if not settings.mirror or Vault(home, SystemClock()).state == "absent":
+        return settings.mirror
+    _, body = HomeClient(home).request("GET", "/v1/projects")
+    if body.get("settings") in (None, settings_sha256(settings.text)):
+        return settings.mirror
+    raise Forbidden(
+        "config.toml names a mirror, and is not verified. Unlock the vault in the console; if "
+        "config.toml was changed since you accepted it, restart the console, look at it there and "
+        "accept it. Nothing was fetched."
+    )
+
+
 def _may_have_hidden(home: Path, counts: str) -> bool:
     """Return whether the accepted `config.toml` hides paths that the one in the home may not hide any more.
 

@@ -25,7 +25,7 @@ from aileron_core.errors import FileProblems, NotFound, Problem
 from aileron_core.home.layout import Home
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CommandContext
-from aileron_tui.cli.published import Published, is_published, read_published, source_name
+from aileron_tui.cli.published import Published, is_published, read_published
 
 _PROGRESS_SECONDS = 1.0
 """Seconds between two lines of progress."""
@@ -55,8 +55,12 @@ def add_actions(
     home = Home(context.home)
     home.prepare()
     store = ConnectorStore(home.path)
-    published = [path for path in files if is_published(path)]
-    suites = [read_published(context, path, routes, unsigned=unsigned) for path in published]
+    published = {
+        path: read_published(context, path, routes, unsigned=unsigned)
+        for path in files
+        if is_published(path)
+    }
+    suites = tuple(published.values())
     sources = [file for path in files if path not in published for file in _files(Path(path))]
     problems = [each for suite in suites for each in suite.problems]
     found = [
@@ -82,7 +86,9 @@ def add_actions(
             problems.append(there)
     for each in suites:
         store.install_bytes(each.suite.module, each.suite.manifest, origin=each.suite.origin)
-    named = ", ".join(map(source_name, files))
+    named = ", ".join(
+        published[path].source if path in published else str(Path(path).resolve()) for path in files
+    )
     if routes:
         named += " (through --route, from this machine)"
     added, failed = _place(home, list(valid.values()), named)

@@ -17,6 +17,7 @@ from aileron_core.releases.rules import suite_problems
 from aileron_core.releases.signing import publisher_of
 from aileron_core.releases.suite import Suite, read_connector
 from aileron_core.text import escape
+from aileron_tui.cli.accepted import accepted_mirror
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.output import CommandContext
 
@@ -29,6 +30,8 @@ class Published:
     """A suite whose connector can be used, and those of its action files that can."""
 
     suite: Suite
+    source: str
+    """What the home's records call where it came from."""
     connector: Mapping[str, Any]
     """What is printed of it with `--json`."""
     actions: Mapping[str, bytes]
@@ -54,13 +57,6 @@ def is_published(path: str) -> bool:
     return path.startswith((SCHEME, *_URLS)) or path.endswith(_ARCHIVES)
 
 
-def source_name(path: str) -> str:
-    """Return what the home's records call *path*."""
-    if path.startswith(_URLS):
-        return shown_url(path)
-    return path if path.startswith(SCHEME) else str(Path(path).resolve())
-
-
 def read_published(
     context: CommandContext, path: str, routes: Sequence[str], *, unsigned: bool
 ) -> Published:
@@ -76,10 +72,12 @@ def read_published(
     """
     source = GitHubSource.parse(path) if path.startswith(SCHEME) else None
     only = source.action if source else None
+    mirror = accepted_mirror(context.home) if source else ""
     if source or path.startswith(_URLS):
-        suite = _fetch(context, source or path, routes)
+        named = f"{path} (from {mirror})" if mirror else shown_url(path)
+        suite = _fetch(context, source or path, mirror, named, routes)
     else:
-        suite = read_connector(Path(path))
+        named, suite = str(Path(path).resolve()), read_connector(Path(path))
     publisher = publisher_of(suite)
     if publisher is None and not unsigned:
         message = "is not signed, so nobody vouches for it; add --unsigned to take it"
@@ -98,6 +96,7 @@ def read_published(
     manifest = parse_manifest(suite.manifest, suite.origin)
     return Published(
         suite=suite,
+        source=named,
         connector={
             "name": manifest.name,
             "version": manifest.version,
@@ -115,9 +114,14 @@ def read_published(
     )
 
 
-def _fetch(context: CommandContext, source: GitHubSource | str, routes: Sequence[str]) -> Suite:
-    """Return what is at *source*, a repository or a URL; each file that came is said."""
-    named = shown_url(source) if isinstance(source, str) else source.name
+def _fetch(
+    context: CommandContext,
+    source: GitHubSource | str,
+    mirror: str,
+    named: str,
+    routes: Sequence[str],
+) -> Suite:
+    """Return what is at *source*, a repository or a URL; how much came is printed, as of *named*."""
     read = 0
 
     def on_bytes(more: int) -> None:
@@ -126,12 +130,12 @@ def _fetch(context: CommandContext, source: GitHubSource | str, routes: Sequence
         if not context.json:
             click.echo(f"{read:,} bytes read from {escape(named)} …", err=True)
 
-    guard = AddressGuard(private=False)  # nobody was shown an address
+    guard = AddressGuard(private=bool(mirror))  # a person accepted the settings that name it
     client = OutgoingClient(routes=[route_argument(route) for route in routes], guard=guard)
     downloads = Downloads(client, on_bytes)
     try:
         if isinstance(source, str):
             return read_url(downloads, source)
-        return GitHub(downloads).read_suite(source)
+        return GitHub(downloads, mirror).read_suite(source)
     finally:
         client.close()

@@ -47,6 +47,16 @@ def test_the_command_of_a_notification_is_read_word_by_word(tmp_path: Path) -> N
     assert Settings().notify == NotifySettings(osc9="auto", command=())
 
 
+@pytest.mark.parametrize(
+    "url", ["http://files.example", "files.example", "https://me@files.example", 1]
+)
+def test_a_mirror_is_an_https_url(tmp_path: Path, url: object) -> None:
+    found = load_text(tmp_path, '[store]\nmirror = "https://files.example/aileron"')
+    assert found.mirror == "https://files.example/aileron"
+    problems = setting_problems(tmp_path, f"[store]\nmirror = {url!r}")
+    assert "must be an https URL" in problems["store.mirror"]
+
+
 def test_the_paths_of_launches_are_read(tmp_path: Path) -> None:
     """Beside the tables of agents; what is hidden may be relative to any project."""
     text = '[launch]\nread = ["~/a", "/b"]\nwrite = ["~/c"]\nhide = [".env", "~/d"]\n[launch.codex]\nargs = ["-x"]'

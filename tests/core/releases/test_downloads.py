@@ -71,6 +71,15 @@ def test_another_url_is_refused(url: str, said: str, tmp_path: Path) -> None:
     assert "?secret" not in refused
 
 
+def test_a_private_address_is_asked_for_a_mirror_alone(tmp_path: Path) -> None:
+    """Nothing answers there; an address of this machine is never asked."""
+    for address, said in (("fd00::1", "[fd00::1]:443"), ("::1", "is loopback")):
+        (tmp_path / "config.toml").write_text(f'[store]\nmirror = "https://[{address}]"\n')
+        refused = aileron("action", "add", "github://owner/repo", home=tmp_path, code=None).stderr
+        assert said in refused
+        assert "is a private address" not in refused
+
+
 def test_action_add_takes_a_url(packed: Suite, tmp_path: Path) -> None:
     """What the home notes of it has no secret of its query."""
 

@@ -54,16 +54,16 @@ class FourHosts:
         self.send_on(SUITE, f"https://{ASSETS}/1?sig=x")
         self.put(ASSETS, "/1?sig=x", archive)
 
-    def read(self, source: str) -> Suite:
+    def read(self, source: str, mirror: str = "") -> Suite:
         with closing(self.service.client((), SystemClock())) as client:
             downloads = Downloads(client, lambda _bytes: None)
-            return GitHub(downloads).read_suite(GitHubSource.parse(source))
+            return GitHub(downloads, mirror).read_suite(GitHubSource.parse(source))
 
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[FourHosts]:
     (tmp_path / "tls").mkdir()
-    others = (ASSETS, RAW, "objects.githubusercontent.com", "evil.example")
+    others = (ASSETS, RAW, "objects.githubusercontent.com", "files.example", "evil.example")
     with tls_service(tmp_path / "tls", "github.com", *others) as service:
         yield FourHosts(service)
 
@@ -131,6 +131,31 @@ def test_what_is_not_what_was_asked_for_is_refused(hosts: FourHosts, packed: Sui
         hosts.read(f"{NAME}@1.4.0")
 
 
+def test_a_mirror_has_the_same_releases_as_plain_files(hosts: FourHosts, packed: Suite) -> None:
+    """In either layout, and no other host is asked."""
+    mirror, base = "https://files.example/aileron", f"/aileron{BASE}"
+    hosts.put("files.example", f"{base}/latest", b"v1.4.0\n")
+    hosts.put("files.example", f"{base}/v1.4.0/aileron-suite.tar.gz", archive_of(packed))
+    assert hosts.read(NAME, mirror).files == packed.files
+    hosts.there.clear()
+    parts = {MODULE_FILE: packed.module, MANIFEST_FILE: packed.manifest, "signature.sig": b"0"}
+    hosts.put("files.example", f"{base}/v1.4.0/suite.toml", packed.files[LIST_FILE])
+    hosts.put("files.example", f"{base}/v1.4.0/aileron.tar.gz", write_archive(parts))
+    for name in ACTIONS:
+        archive = write_archive({"action.md": packed.files[f"actions/{name}.md"]})
+        place = f"{base}/actions/{name}/v1.4.0/aileron.tar.gz"
+        hosts.put("files.example", place, archive)
+    assert hosts.read(f"{NAME}@1.4.0", f"{mirror}/").actions == packed.actions
+    hosts.put("files.example", f"{base}/latest", b"<html>")
+    with pytest.raises(FileProblems, match="has no release"):
+        hosts.read(NAME, mirror)
+    location = {"Location": "https://github.com/"}
+    hosts.there["files.example", f"{base}/latest"] = Reply(status=302, headers=location)
+    with pytest.raises(AileronError, match=r"github\.com:443 is not among the hosts"):
+        hosts.read(NAME, mirror)
+    assert {each.headers["host"] for each in hosts.service.seen} == {"files.example"}
+
+
 @pytest.mark.parametrize(
     "source",
     ["github://", "github://o", "github://o/..", "github://o/r/x", "github://o/r@1", "github://o/r@v1.0.0",
@@ -141,16 +166,21 @@ def test_a_source_of_another_form_is_refused(source: str) -> None:
         GitHubSource.parse(source)
 
 
-def test_action_add_takes_a_repository(packed: Suite, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mirror", ["", "https://files.example"])
+def test_action_add_takes_a_repository(packed: Suite, tmp_path: Path, mirror: str) -> None:
     """The connector and the one action that was named; nothing of them is accepted."""
+    path = f"{BASE}/v1.4.0/aileron-suite.tar.gz" if mirror else SUITE
 
     def answer(asked: HttpRequest, _body: bytes) -> None:
-        found = archive_of(packed) if asked.path == SUITE else b""
+        found = archive_of(packed) if asked.path == path else b""
         reply(asked, 200 if found else 404, found, {})
 
     home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text(f'[store]\nmirror = "{mirror}"\n')
     with http_server(answer) as server:
-        route = f"github.com:443=127.0.0.1:{server.server_address[1]}"
+        host = "files.example" if mirror else "github.com"
+        route = f"{host}:443=127.0.0.1:{server.server_address[1]}"
         words = ("--unsigned", "--route", route, f"{NAME}/actions/get-draft@1.4.0")
         body = aileron_json("action", "add", *words, home=home)
     assert [each["name"] for each in body["items"]] == ["get-draft"]
