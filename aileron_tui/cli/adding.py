@@ -3,7 +3,7 @@
 import os
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -35,14 +35,30 @@ _PROGRESS_SECONDS = 1.0
 class _ValidFile:
     """A file that can be used, with the bytes that the home gets."""
 
-    name: str
+    action: Action
     source: str
     data: bytes
     bound: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
+    def name(self) -> str:
+        return self.action.name
+
+    @property
     def file(self) -> str:
         return f"{self.name}.md"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is printed of it besides what was done with it."""
+        preview = self.action.approval.preview
+        return {
+            "name": self.name,
+            "file": self.file,
+            "bound": self.bound,
+            "gated": self.action.gated,
+            "preview": preview.op if preview else None,
+            "preview_fields": [label for label, _ in preview.render] if preview else [],
+        }
 
 
 def add_actions(
@@ -64,9 +80,10 @@ def add_actions(
     sources = [file for path in files if path not in published for file in _files(Path(path))]
     problems = [each for suite in suites for each in suite.problems]
     found = [
-        _ValidFile(name=name, source=suite.suite.place(f"actions/{name}.md"), data=data)
+        _ValidFile(action=load_action(data, place), source=place, data=data)
         for suite in suites
         for name, data in suite.actions.items()
+        for place in (suite.suite.place(f"actions/{name}.md"),)
     ]
     installed = cache(store.list)
     for source in sources if context.json else _with_progress(sources):
@@ -103,7 +120,7 @@ def _anothers(target: Path, given: _ValidFile) -> Problem | None:
         there = load_action(read_plain(target), str(target)).source
     except (FileProblems, OSError):  # there is none, or none that works
         return None
-    source = load_action(given.data, given.source).source
+    source = given.action.source
     if there.split("/")[:4] == source.split("/")[:4]:
         return None
     message = (
@@ -141,7 +158,7 @@ def _report(
         each.say(context)
     printed: set[tuple[str, str]] = set()
     for each in added:
-        context.say(f"{each['did']} {escape(each['name'])}")
+        context.say(f"{each['did']} {escape(each['name'])}: {_consent(each)}")
         for fqn, digest in each["bound"].items():
             if (fqn, digest) not in printed:  # one note for all files of the same connector
                 context.say(f"    uses the installed {escape(fqn)}, {digest}")
@@ -150,6 +167,16 @@ def _report(
         context.say(f"✗ {escape(str(problem))}", fg="red")
     if any(each["did"] != "unchanged" for each in added):
         context.say("Agents can't use them until you accept them in the console.")
+
+
+def _consent(item: Mapping[str, Any]) -> str:
+    """Return whether a person is asked about calls of *item*, and what they are shown then."""
+    if not item["gated"]:
+        return "runs at once"
+    if item["preview"] is None:
+        return "needs approval, without a preview"
+    fields = ", ".join(item["preview_fields"])
+    return f"needs approval, shows {escape(fields)} (by {escape(item['preview'])})"
 
 
 def _files(path: Path) -> list[Path]:
@@ -187,7 +214,7 @@ def _read(source: Path, installed: Callable[[], tuple[InstalledConnector, ...]])
     bound: dict[str, str] = {}
     if any(requirement.hash == UNBOUND_HASH for requirement in action.requires):
         data, bound = bind_placeholders(data, action, installed())
-    return _ValidFile(name=action.name, source=str(source), data=data, bound=bound)
+    return _ValidFile(action=action, source=str(source), data=data, bound=bound)
 
 
 def _place(
@@ -207,8 +234,7 @@ def _place(
             except OSError as error:
                 problems += _problems(each.source, error)
                 continue
-            entry = {"name": each.name, "file": each.file, "did": did, "bound": each.bound}
-            added.append(entry)
+            added.append({**each.to_json(), "did": did})
         digests = {each.file: sha256_hex(each.data) for each in valid}
         files = {each["file"]: digests[each["file"]] for each in added}
         if len(files) > 1:

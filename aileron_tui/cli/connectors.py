@@ -18,7 +18,7 @@ from aileron_core.home.layout import Home
 from aileron_core.text import escape
 from aileron_tui.cli.accepted import load_acceptances, remove_file
 from aileron_tui.cli.arguments import json_argument, route_argument
-from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, safe_json
+from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean, safe_json, say_connector
 from aileron_tui.cli.published import is_published, read_published
 from aileron_tui.cli.scaffold import connector_templates
 
@@ -70,27 +70,21 @@ def install_connector(
     home = Home(context.home)
     home.prepare()
     store = ConnectorStore(home.path)
-    key = None
     if is_published(path):
         published = read_published(context, path, routes, unsigned=unsigned)
-        suite, key = published.suite, published.connector["key"]
+        suite, printed = published.suite, published.connector
         installed = store.install_bytes(suite.module, suite.manifest, origin=suite.origin)
+        published.say(context)
     else:
         installed = install_checked(store, Path(path))
-    context.show(
-        {
+        printed = {
             "name": installed.identity.fqn,
             "version": installed.identity.version,
             "hash": installed.identity.hash,
             "hosts": list(installed.manifest.hosts),
-            **({"key": key} if is_published(path) else {}),
         }
-    )
-    context.say(f"installed {escape(installed.identity.fqn)}@{installed.identity.version}")
-    context.say(f"    {installed.identity.hash}")
-    context.say(f"    reaches {escape(', '.join(installed.manifest.hosts) or 'no host')}")
-    if key:
-        context.say(f"    signed with {key}, whose it is was not checked")
+        say_connector(context, "installed", printed)
+    context.show(printed)
     context.say("Agents can't use it until you accept it in the console.")
     if installed.credential_requirement is not None:
         name = escape(installed.identity.fqn.rpartition("/")[2])

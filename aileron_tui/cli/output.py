@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,6 +68,13 @@ class CommandContext:
         """Print one JSON object, with `--json` alone."""
         if self.json:
             click.echo(safe_json(value))
+
+
+def say_connector(context: CommandContext, words: str, connector: Mapping[str, Any]) -> None:
+    """Print after *words* which connector it is, and what it reaches: `name`, `version`, `hash`, `hosts`."""
+    context.say(f"{words} {escape(connector['name'])}@{connector['version']}")
+    context.say(f"    {connector['hash']}")
+    context.say(f"    reaches {escape(', '.join(connector['hosts']) or 'no host')}")
 
 
 def own_program() -> str:

@@ -9,7 +9,7 @@ import click
 
 from aileron_core.connectors.http.addresses import AddressGuard
 from aileron_core.connectors.http.client import OutgoingClient
-from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.releases.downloads import Downloads, read_url, shown_url
 from aileron_core.releases.github import SCHEME, GitHub, GitHubSource
@@ -19,7 +19,7 @@ from aileron_core.releases.suite import Suite, read_connector
 from aileron_core.text import escape
 from aileron_tui.cli.accepted import accepted_mirror
 from aileron_tui.cli.arguments import route_argument
-from aileron_tui.cli.output import CommandContext
+from aileron_tui.cli.output import CommandContext, say_connector
 
 _ARCHIVES = (".tar.gz", ".tgz")
 _URLS = ("https://", "http://")
@@ -42,10 +42,10 @@ class Published:
     def say(self, context: CommandContext) -> None:
         """Print what was installed, and who signed it."""
         said = self.connector
-        context.say(f"installed {escape(said['name'])}@{said['version']}")
-        context.say(f"    {said['hash']}")
-        context.say(f"    reaches {escape(', '.join(said['hosts']) or 'no host')}")
-        context.say(f"    asks for {said['credential'] or 'no'} credential")
+        say_connector(context, "installed", said)
+        scopes = f": {escape(', '.join(said['scopes']))}" if said["scopes"] else ""
+        context.say(f"    asks for {said['credential'] or 'no'} credential{scopes}")
+        context.say(f"    from {escape(self.source)}")
         key = said["key"]
         context.say(
             f"    signed with {key}, whose it is was not checked" if key else "    not signed"
@@ -103,6 +103,8 @@ def read_published(
             "hash": suite.connector_hash,
             "hosts": list(manifest.hosts),
             "credential": manifest.credential_kind,
+            "scopes": _scopes(manifest),
+            "source": named,
             "key": publisher.fingerprint if publisher else None,
         },
         actions={
@@ -112,6 +114,14 @@ def read_published(
         },
         problems=errors,
     )
+
+
+def _scopes(manifest: Manifest) -> list[str]:
+    credential = manifest.credential
+    if credential is None:
+        return []
+    stated = credential.oauth2.scopes if credential.oauth2 else (credential.scope,)
+    return [each for each in stated if each]
 
 
 def _fetch(

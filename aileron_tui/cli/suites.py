@@ -25,7 +25,7 @@ from aileron_core.releases.suite import (
 )
 from aileron_core.text import escape
 from aileron_core.vault.atomic_file import replace_file
-from aileron_tui.cli.output import EXIT, CliError, CommandContext
+from aileron_tui.cli.output import EXIT, CliError, CommandContext, say_connector
 
 _MAX_KEY = 64 * 1024
 
@@ -42,7 +42,7 @@ def check_suite(context: CommandContext, path: str) -> int:
     )
     _say_problems(context, problems)
     if not failed:
-        _say_suite(context, "✓", suite)
+        say_connector(context, f"✓ {_counted(suite)}", _body(suite))
     return EXIT.FAILED if failed else EXIT.DONE
 
 
@@ -52,7 +52,7 @@ def pack_suite(context: CommandContext, path: str, version: str, output: str) ->
     _require(suite)
     _write(Path(output), archive_of(suite))
     context.show({**_body(suite), "file": output})
-    _say_suite(context, f"packed {escape(output)}:", suite)
+    say_connector(context, f"packed {escape(output)}, {_counted(suite)}", _body(suite))
     context.say(f"Sign it with `aileron suite sign {escape(output)} --key FILE`.")
     return EXIT.DONE
 
@@ -87,7 +87,7 @@ def verify_suite(context: CommandContext, path: str, key: str) -> int:
         message = f"is signed with {publisher.fingerprint}, not with {key}"
         raise FileProblems([Problem(file=path, message=message, class_="signature_failure")])
     context.show({**_body(suite), "key": publisher.fingerprint})
-    _say_suite(context, "✓", suite)
+    say_connector(context, f"✓ {_counted(suite)}", _body(suite))
     context.say(f"    signed with {publisher.fingerprint}")
     if not key:
         context.say("    Compare it with the one that its publisher shows, or give it with --key.")
@@ -117,13 +117,8 @@ def _body(suite: Suite) -> dict[str, Any]:
     }
 
 
-def _say_suite(context: CommandContext, mark: str, suite: Suite) -> None:
-    body = _body(suite)
-    actions = body["actions"]
-    noun = "action" if len(actions) == 1 else "actions"
-    context.say(f"{mark} {escape(body['name'])}@{body['version']} with {len(actions)} {noun}")
-    context.say(f"    {body['hash']}")
-    context.say(f"    reaches {escape(', '.join(body['hosts']) or 'no host')}")
+def _counted(suite: Suite) -> str:
+    return f"{len(suite.actions)} action{'' if len(suite.actions) == 1 else 's'} of"
 
 
 def _say_problems(context: CommandContext, problems: tuple[Problem, ...]) -> None:

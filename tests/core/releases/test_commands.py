@@ -1,5 +1,6 @@
 """From a publisher's folder to a home: check, pack, sign, verify, and what `action add` takes of an archive."""
 
+import json
 import shutil
 import subprocess
 from dataclasses import replace
@@ -12,6 +13,17 @@ from aileron_core.releases.archive import write_archive
 from aileron_core.releases.suite import SUMS_FILE, archive_of, pack, read_suite
 from tests.core.releases.conftest import rewrite
 from tests.support.server_harness import aileron, aileron_json
+
+OAUTH2 = """[capabilities.credential]
+kind = "oauth2"
+
+[capabilities.credential.oauth2]
+authorize_url = "https://id.example/authorize"
+token_url = "https://id.example/token"
+client_id = "me"
+scopes = ["drafts.read", "drafts.send"]
+
+[capabilities.runtime]"""
 
 
 @pytest.fixture
@@ -112,6 +124,29 @@ def test_a_bad_action_file_blocks_itself_and_a_bad_connector_all(archive: Path, 
     assert installed(home) == (0, [])
     add(**{"actions/list-drafts.md": b"+++\nname = 1\n+++\n"})
     assert installed(home) == (1, ["get-draft", "send-draft"])
+
+
+def test_what_is_added_is_printed(folder: Path, archive: Path, home: Path) -> None:
+    """Which actions ask for consent, what is shown then, the account and its scopes, what cannot be used; also as JSON."""
+    words = ("action", "add", "--unsigned", str(archive))
+    printed = aileron(*words, home=home).stdout
+    assert "added get-draft: runs at once" in printed
+    assert (
+        "added send-draft: needs approval, shows To, Cc, Bcc, Subject, Body (by get_draft)"
+        in printed
+    )
+    rewrite(folder / "actions/list-drafts/action.md", "[match]", "[matches]")
+    rewrite(folder / "connector" / MANIFEST_FILE, "[capabilities.runtime]", OAUTH2)
+    archive.write_bytes(archive_of(pack(read_suite(folder), "1.4.0")))
+    printed = aileron(*words, home=home, code=1).stdout
+    assert "asks for oauth2 credential: drafts.read, drafts.send" in printed
+    body = json.loads(aileron(*words, "--json", home=home, code=1).stdout)
+    assert {each["name"]: (each["gated"], each["preview"]) for each in body["items"]} == {
+        "get-draft": (False, None),
+        "send-draft": (True, "get_draft"),
+    }
+    assert body["connectors"][0]["scopes"] == ["drafts.read", "drafts.send"]
+    assert [Path(each["file"]).stem for each in body["problems"]] == ["list-drafts"] * 2
 
 
 def test_a_connector_is_installed_from_either_archive(archive: Path, home: Path) -> None:
