@@ -7,7 +7,7 @@ from typing import Final, Self
 from urllib.parse import quote
 
 from aileron_core.actions.catalog import MAX_FILE
-from aileron_core.actions.names import is_semver
+from aileron_core.actions.names import is_semver, semver_order
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.errors import FileProblems, Problem
@@ -89,13 +89,22 @@ class GitHub:
         self._mirror = mirror.rstrip("/")
         self._hosts = {https_place(mirror)} if mirror else _HOSTS
 
-    def read_suite(self, source: GitHubSource) -> Suite:
+    def read_suite(self, source: GitHubSource, *, accepted: str = "") -> Suite:
         """Return the suite that *source* names: the newest, where that states no version.
 
         It is one archive, or in the older layout one of the connector and one of each action that
         `suite.toml` lists. Names and versions in it are those that were asked for.
+
+        Args:
+            accepted: the version that a person accepted, if any; an older one is read only if *source* states it.
         """
         version = source.version or self._latest(source)
+        if not source.version and accepted and semver_order(version) < semver_order(accepted):
+            message = (
+                f"has {version} as its newest release, which is older than the accepted {accepted}; "
+                f"add @{version} to the name if you want it"
+            )
+            raise FileProblems([Problem(file=source.name, message=message, class_="fetch_failed")])
         shown = f"{source.name}@{version}"
         packed = self._get(self._url(source, f"v{version}", _SUITE_ARCHIVE), MAX_ARCHIVE)
         if packed is not None:

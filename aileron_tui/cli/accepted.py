@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aileron_core.actions.names import is_semver, semver_order
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.console_port.codec import to_frame
@@ -73,6 +74,15 @@ def accepted_connectors(home: Home) -> Sequence[InstalledConnector]:
     """Return the installed connectors that a person accepted; errors as of `load_acceptances`."""
     accepted = {each.digest for each in load_acceptances(home) if each.kind == "connector"}
     return [each for each in ConnectorStore(home.path).list() if each.identity.hash in accepted]
+
+
+def accepted_version(home: Home, fqn: str) -> str:
+    """Return the highest version of the connector *fqn* that is on record as accepted; empty for none."""
+    refs = [
+        each.name.rpartition("@") for each in load_acceptances(home) if each.kind == "connector"
+    ]
+    versions = [version for name, _, version in refs if name == fqn and is_semver(version)]
+    return max(versions, key=semver_order, default="")
 
 
 def accepted_actions(home: Home) -> "list[Action]":

@@ -11,13 +11,14 @@ from aileron_core.connectors.http.addresses import AddressGuard
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.errors import FileProblems, Problem
+from aileron_core.home.layout import Home
 from aileron_core.releases.downloads import Downloads, read_url, shown_url
 from aileron_core.releases.github import SCHEME, GitHub, GitHubSource
 from aileron_core.releases.rules import suite_problems
 from aileron_core.releases.signing import publisher_of
 from aileron_core.releases.suite import Suite, read_connector
 from aileron_core.text import escape
-from aileron_tui.cli.accepted import accepted_mirror
+from aileron_tui.cli.accepted import accepted_mirror, accepted_version
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.output import CommandContext, say_connector
 
@@ -146,6 +147,7 @@ def _fetch(
     try:
         if isinstance(source, str):
             return read_url(downloads, source)
-        return GitHub(downloads, mirror).read_suite(source)
+        accepted = accepted_version(Home(context.home), source.name)
+        return GitHub(downloads, mirror).read_suite(source, accepted=accepted)
     finally:
         client.close()

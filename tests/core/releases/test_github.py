@@ -15,7 +15,7 @@ from aileron_core.releases.github import GitHub, GitHubSource
 from aileron_core.releases.suite import LIST_FILE, Suite, archive_of, pack, read_suite
 from tests.core.releases.conftest import ACTIONS
 from tests.support.http_service import HttpRequest, http_server, reply
-from tests.support.server_harness import aileron_json
+from tests.support.server_harness import Console, aileron, aileron_json
 from tests.support.tls_service import Reply, Request, TlsService, tls_service
 
 NAME = "github://aileron/mail-drafts"
@@ -187,3 +187,36 @@ def test_action_add_takes_a_repository(packed: Suite, tmp_path: Path, mirror: st
     assert body["connectors"][0]["hash"] == packed.connector_hash
     (item,) = aileron_json("action", "list", home=home)["items"]
     assert item["state"] == "held_back"
+
+
+def test_a_version_older_than_the_accepted_one_is_taken_only_if_it_is_named(
+    packed: Suite, folder: Path, tmp_path: Path
+) -> None:
+    """Whoever answers in GitHub's place cannot lead back to an older release by calling it the newest."""
+    newer, newest = (pack(read_suite(folder), version) for version in ("1.9.0", "1.10.0"))
+    suites = {"1.4.0": packed, "1.9.0": newer, "1.10.0": newest}
+    latest, home = "1.9.0", tmp_path / "home"
+
+    def answer(asked: HttpRequest, _body: bytes) -> None:
+        found = [v for v in suites if asked.path.startswith(f"{BASE}/releases/download/v{v}/")]
+        if asked.path.endswith("/releases/latest"):
+            tag = f"https://github.com{BASE}/releases/tag/v{latest}"
+            reply(asked, 302, b"", {"Location": tag})
+        else:
+            reply(asked, 200, archive_of(suites[found[0]]) if found else b"", {})
+
+    with http_server(answer) as server:
+        route = f"github.com:443=127.0.0.1:{server.server_address[1]}"
+
+        def add(source: str, code: int = 0) -> str:
+            words = ("--unsigned", "--route", route, source)
+            return aileron("connector", "install", *words, home=home, code=code).stderr
+
+        add(NAME)
+        Console(home).end()  # with everything accepted
+        latest = "1.4.0"
+        refused = add(NAME, code=1)
+        assert "1.4.0 as its newest release, which is older than the accepted 1.9.0" in refused
+        add(f"{NAME}@1.4.0")
+        latest = "1.10.0"
+        add(NAME)
