@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -147,17 +148,17 @@ def read_handle(handle: int, limit: int = MAX_FILE) -> bytes:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(0, "is not a regular file")
-        data = bytearray()
-        while chunk := os.read(handle, min(max(status.st_size + 1 - len(data), _CHUNK), limit + 1)):
-            data += chunk
-            if len(data) > limit:
+        data = BytesIO()  # grows in place, and is not copied at its end: a module is large
+        while chunk := os.read(handle, min(_CHUNK, limit + 1)):
+            data.write(chunk)
+            if data.tell() > limit:
                 mib = limit // 1024 // 1024
                 raise OSError(
                     0, f"is larger than {mib} MiB" if mib else f"is larger than {limit} bytes"
                 )
     finally:
         os.close(handle)
-    return bytes(data)
+    return data.getvalue()
 
 
 def _scan_file(

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aileron_core.connectors.manifest import Manifest, parse_manifest
@@ -55,25 +55,34 @@ def check_connector(path: Path) -> ConnectorCheck:
         raise NotFound(
             f"There is no file or folder {path}. Give a folder with {MODULE_FILE} and {MANIFEST_FILE}."
         )
+    unread: list[Problem] = []
+    manifest = _read(manifest_file, MAX_MANIFEST, unread)
+    module_file = path / MODULE_FILE
+    module = None if alone else _read(module_file, MAX_MODULE, unread)
+    found = check_parts(module, manifest, str(module_file), str(manifest_file))
+    return replace(found, problems=(*unread, *found.problems))
+
+
+def check_parts(
+    module: bytes | None, manifest_bytes: bytes | None, module_file: str, manifest_file: str
+) -> ConnectorCheck:
+    """Check a connector's module and manifest, None for what is not there; blocks as `check_connector`.
+
+    Args:
+        module_file, manifest_file: what problems call them.
+    """
     problems: list[Problem] = []
-    manifest_bytes = _read(manifest_file, MAX_MANIFEST, problems)
-    manifest = None
+    manifest, checked, hash_ = None, ModuleCheck(), ""
     if manifest_bytes is not None:
         with _collecting(problems):
-            manifest = parse_manifest(manifest_bytes, str(manifest_file))
-    if alone:
-        return ConnectorCheck(problems=tuple(problems), manifest=manifest)
-    module_file = path / MODULE_FILE
-    module = _read(module_file, MAX_MODULE, problems)
-    checked = ModuleCheck()
+            manifest = parse_manifest(manifest_bytes, manifest_file)
     if module is not None:
         with _collecting(problems):
-            check_magic(module, str(module_file))
+            check_magic(module, module_file)
             checked = Compiler().check(module)
-    problems += [Problem(file=str(module_file), message=each) for each in checked.problems]
+    problems += [Problem(file=module_file, message=each) for each in checked.problems]
     if manifest is not None and checked.imports is not None:
-        problems += _mismatches(manifest, checked.imports, str(manifest_file))
-    hash_ = ""
+        problems += _mismatches(manifest, checked.imports, manifest_file)
     if module is not None and manifest_bytes is not None:
         hash_ = identity_hash(module, manifest_bytes)
     return ConnectorCheck(

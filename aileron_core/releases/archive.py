@@ -105,13 +105,13 @@ class _Unfolded:
         self._total += size
         if self._total > MAX_UNFOLDED:
             raise self.problem(member, f"unfolds to more than {MAX_UNFOLDED // 1024 // 1024} MiB")
-        taken = bytearray()
-        while len(taken) < size:
-            more = self._some(min(size - len(taken), _CHUNK))
+        taken = io.BytesIO()  # grows in place, and is not copied at its end
+        while left := size - taken.tell():
+            more = self._some(min(left, _CHUNK))
             if not more:
                 raise self.problem(member, "ends in the middle")
-            taken += more
-        return bytes(taken)
+            taken.write(more)
+        return taken.getvalue()
 
     def end(self) -> None:
         """Check that nothing but zeros is left, and nothing behind the end of gzip.

@@ -8,13 +8,12 @@ import re
 import tempfile
 from collections.abc import Container, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from aileron_core.actions.catalog import Catalog, CatalogScan, ScannedFile
 from aileron_core.actions.load import read_action
 from aileron_core.actions.model import Action
-from aileron_core.connectors.check import check_connector
+from aileron_core.connectors.check import check_parts
 from aileron_core.connectors.dev_run import try_op
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
@@ -35,22 +34,20 @@ def suite_problems(suite: Suite, *, tries_ops: bool) -> tuple[Problem, ...]:
         tries_ops: run the module, in the sandbox and without a host, to learn whether the previews' ops
             exist where the manifest does not say: for its publisher, who built it.
     """
-    with _unpacked_connector(suite) as folder:
-        checked = check_connector(folder)
-        problems = [
-            replace(each, file=suite.place(Path(each.file).name)) for each in checked.problems
-        ]
-        problems += file_problems(suite, checked.manifest)
-        if tries_ops and checked.ok and checked.manifest and not checked.manifest.ops:
-            actions = _actions(_scans(suite)).values()
+    places = suite.place(MODULE_FILE), suite.place(MANIFEST_FILE)
+    checked = check_parts(suite.module, suite.manifest, *places)
+    problems = [*checked.problems, *file_problems(suite, checked.manifest)]
+    if tries_ops and checked.ok and checked.manifest and not checked.manifest.ops:
+        actions = _actions(_scans(suite)).values()
+        with _unpacked_connector(suite) as folder:
             known = _known_ops(folder, {op for _, op in _preview_ops(actions)})
-            problems += _unknown_previews(actions, known)
+        problems += _unknown_previews(actions, known)
     return tuple(problems)
 
 
 @contextmanager
 def _unpacked_connector(suite: Suite) -> Generator[Path]:
-    """Give a folder with the connector of *suite*, for as long as it is looked at."""
+    """Give a folder with the connector of *suite*, for as long as it is tried."""
     with tempfile.TemporaryDirectory(prefix="aileron-suite-") as folder:
         for name in (MODULE_FILE, MANIFEST_FILE):
             (Path(folder) / name).write_bytes(suite.files[name])

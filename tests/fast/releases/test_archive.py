@@ -6,9 +6,11 @@ import random
 import tarfile
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from aileron_core.actions.catalog import read_plain
 from aileron_core.errors import FileProblems
 from aileron_core.releases.archive import read_archive, write_archive
 
@@ -146,6 +148,18 @@ def test_a_member_that_unfolds_without_end_costs_no_memory() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**20
+
+
+def test_a_large_member_is_in_memory_once(tmp_path: Path) -> None:
+    """Beside the archive: a module may have 128 MiB."""
+    size = 2**24
+    (tmp_path / "a.tar.gz").write_bytes(write_archive({"suite.toml": bytes(size)}))
+    tracemalloc.start()
+    found = read_archive(read_plain(tmp_path / "a.tar.gz"), "a.tar.gz", lambda _name: size)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found["suite.toml"]) == size
+    assert peak < 1.5 * size
 
 
 def _pax(files: dict[str, bytes]) -> bytes:
