@@ -33,11 +33,31 @@ _ARMOR = re.compile(f"\\s*{_BEGIN}\\s([A-Za-z0-9+/=\\s]+){_END}\\s*")
 _HASHES: Final = {b"sha512": hashlib.sha512, b"sha256": hashlib.sha256}
 
 
+_SMALL_ORDER: Final = frozenset(
+    bytes.fromhex(text)
+    for text in (
+        "00" * 32,
+        "01" + "00" * 31,
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ec" + "ff" * 30 + "7f",
+        "ed" + "ff" * 30 + "7f",
+        "ee" + "ff" * 30 + "7f",
+    )
+)
+"""The points of order 1, 2, 4 and 8, in each encoding, without the bit of the sign."""
+
+
 @dataclass(frozen=True, slots=True)
 class PublisherKey:
     """A publisher's public key; equal keys are equal."""
 
     raw: bytes
+
+    @property
+    def has_small_order(self) -> bool:
+        """Whether anybody can make a signature that fits it: it counts as nobody's."""
+        return self.raw[:31] + bytes([self.raw[31] & 0x7F]) in _SMALL_ORDER
 
     @property
     def fingerprint(self) -> str:
@@ -47,6 +67,8 @@ class PublisherKey:
 
     def signed(self, signature: bytes, message: bytes) -> bool:
         """Return whether *signature*, of 64 bytes, is this key's over *message*."""
+        if self.has_small_order:
+            return False
         try:
             Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, message)
         except InvalidSignature:
@@ -98,6 +120,10 @@ def verify_sums(sums: bytes, signature: bytes, file: str) -> PublisherKey:
     if hash_name not in _HASHES or signed_kind != _ED25519 or len(raw) != 32:
         raise refuse("is a damaged SSH signature")
     key = PublisherKey(raw)
+    if key.has_small_order:
+        raise refuse(
+            "is of a key of small order, for which anybody can sign; make a new ed25519 key"
+        )
     if not key.signed(bare, _to_sign(sums, hash_name)):
         raise refuse("does not fit these sums: they were changed after they were signed")
     return key

@@ -1,4 +1,4 @@
-"""Replacing a private file (0600) in one step: after a crash there is the old one or the new one, whole."""
+"""Replacing a file, private (0600) if not said otherwise, in one step: after a crash there is the old one or the new one, whole."""
 
 import os
 from pathlib import Path
@@ -9,10 +9,13 @@ def unfinished_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.new")
 
 
-def replace_file(path: Path, data: bytes, *, overwrite_old: bool = False) -> None:
+def replace_file(
+    path: Path, data: bytes, *, overwrite_old: bool = False, mode: int = 0o600
+) -> None:
     """Replace *path* by *data*, on disk when this returns.
 
     Args:
+        mode: of the new file, less what the umask takes.
         overwrite_old: overwrite the bytes of the file that was there, which a disk keeps otherwise (some
             file systems and disks keep them all the same).
 
@@ -21,7 +24,7 @@ def replace_file(path: Path, data: bytes, *, overwrite_old: bool = False) -> Non
     """
     unfinished = unfinished_path(path)
     unfinished.unlink(missing_ok=True)
-    handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
         file.flush()

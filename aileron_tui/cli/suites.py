@@ -137,8 +137,8 @@ def _read(path: Path) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write *data* in one step: what was there stays until all of it is on disk."""
+    """Write *data* in one step, for everybody: what was there stays until all of it is on disk."""
     try:
-        replace_file(path, data)
+        replace_file(path, data, mode=0o666)
     except (OSError, ValueError) as error:
         raise CliError(EXIT.FAILED, f"{path} cannot be written: {error}.") from error

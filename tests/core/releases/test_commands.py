@@ -126,6 +126,15 @@ def test_a_bad_action_file_blocks_itself_and_a_bad_connector_all(archive: Path, 
     assert installed(home) == (1, ["get-draft", "send-draft"])
 
 
+def test_an_archive_is_as_readable_as_other_files(folder: Path, home: Path, tmp_path: Path) -> None:
+    """Its mode is what the umask says: others fetch it."""
+    packed = tmp_path / "suite.tar.gz"
+    (tmp_path / "other").touch()
+    words = ("--version", "1.4.0", "--output", str(packed))
+    aileron("suite", "pack", str(folder), *words, home=home)
+    assert packed.stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
 def test_what_is_added_is_printed(folder: Path, archive: Path, home: Path) -> None:
     """Which actions ask for consent, what is shown then, the account and its scopes, what cannot be used; also as JSON."""
     words = ("action", "add", "--unsigned", str(archive))

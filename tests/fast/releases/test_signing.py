@@ -1,5 +1,6 @@
 """Signatures of a suite's sums are SSH's: ours and ssh-keygen's are taken for each other."""
 
+import base64
 import shutil
 import subprocess
 from pathlib import Path
@@ -75,6 +76,28 @@ def test_other_signatures_of_ssh_keygen_are_refused(
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     with pytest.raises(FileProblems, match=said):
         verify_sums(SUMS, (tmp_path / "SHA256SUMS.sig").read_bytes(), "s")
+
+
+@pytest.mark.parametrize("sign", [0, 0x80])
+@pytest.mark.parametrize("start", ["01" + "00" * 31, "00" * 32, "ec" + "ff" * 30 + "7f", "ed" + "ff" * 30 + "7f",
+    "ee" + "ff" * 30 + "7f", "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"])  # fmt: skip
+def test_a_key_for_which_anybody_can_sign_is_refused(start: str, sign: int) -> None:
+    """The points of small order: of each, one signature in eight of this form fits without a private key."""
+    raw = bytearray.fromhex(start)
+    raw[31] |= sign
+    forged = sign_sums(SUMS, KEY)
+    body = base64.b64decode("".join(forged.decode().splitlines()[1:-1]))
+    for before, after in ((PUBLIC.raw, bytes(raw)), (body[-64:], b"\1" + bytes(63))):
+        body = body.replace(before, after)
+    lines = (
+        b"-----BEGIN SSH SIGNATURE-----",
+        base64.b64encode(body),
+        b"-----END SSH SIGNATURE-----",
+    )
+    with pytest.raises(FileProblems, match="is of a key of small order"):
+        verify_sums(SUMS, b"\n".join(lines), "s")
+    assert not PublisherKey(bytes(raw)).signed(b"\1" + bytes(63), SUMS)
 
 
 def test_no_changed_signature_is_taken() -> None:
