@@ -160,13 +160,25 @@ def _unknown_previews(actions: Iterable[Action], known: Container[str]) -> Itera
 def _known_ops(folder: Path, ops: set[str]) -> frozenset[str]:
     """Return those of *ops* to which the connector does not answer as to an op that nobody has.
 
-    It is tried without a host, so what it says comes before any request.
+    That is one with a made-up name, or with a name that is almost the same: a connector may say which op
+    was perhaps meant, how long the name is, or its beginning. It is tried without a host, so what it says
+    comes before any request.
     """
 
     def answer(op: str) -> str:
         result = asyncio.run(try_op(folder, op, {}, read_only=True))
         said = f"{result.output} {result.failure.to_json() if result.failure else ''}"
-        return f"{result.requests_sent} {re.sub(_WORD.format(re.escape(op)), '', said)}"
+        name = _WORD.format(re.escape(op))
+        return f"{result.requests_sent} {re.sub(name, '', said, flags=re.IGNORECASE)}"
 
     unknown = answer(_MADE_UP) if ops else ""
-    return frozenset(op for op in sorted(ops)[:_MOST_TRIED] if answer(op) != unknown)
+    return frozenset(
+        op
+        for op in sorted(ops)[:_MOST_TRIED]
+        if (said := answer(op)) != unknown and said != answer(_almost(op))
+    )
+
+
+def _almost(op: str) -> str:
+    """Return a name as long as *op* that nobody gives to an op."""
+    return op[:-2] + ("qz" if op.endswith("zq") else "zq")

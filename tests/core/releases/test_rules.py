@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from aileron_core.releases.suite import (
     pack,
     read_suite,
 )
+from aileron_tui.cli.scaffold import connector_templates
 from tests.core.releases.conftest import rewrite
 
 
@@ -62,6 +65,34 @@ def test_a_good_suite_is_packed_to_the_same_bytes_everywhere(folder: Path, tmp_p
 
 def test_ops_that_the_manifest_does_not_name_are_tried(folder: Path) -> None:
     """An op counts as there unless the connector answers as to one that nobody has."""
+    without_ops(folder)
+    assert said(bound_for_check(read_suite(folder))) == ""
+    _preview_op_missing(folder)
+    assert "asks get_everything, which is no op" in said(bound_for_check(read_suite(folder)))
+
+
+GUESSING = """
+import json, aileron_host
+op = json.loads(aileron_host.read())["op"]
+if op == "get_draft":
+    said = "an id is missing"
+elif op.startswith("get"):
+    said = "%s... (%d letters) is no op; did you mean get_draft?" % (op[:8], len(op))
+else:
+    said = "%s is no op" % op
+aileron_host.write(json.dumps({"error": {"class": "connector_runtime_error", "message": said}}))
+"""
+
+
+def test_an_op_is_missing_where_the_connector_guesses_what_was_meant(
+    folder: Path, tmp_path: Path
+) -> None:
+    """It answers to each name with another sentence, which is that of a name much like it."""
+    for name in ("build.py", "micropython.wasm"):
+        shutil.copy(connector_templates() / "python" / name, tmp_path)
+    (tmp_path / "connector.py").write_text(GUESSING)
+    subprocess.run([sys.executable, tmp_path / "build.py"], check=True, timeout=60)
+    shutil.copy(tmp_path / "connector.wasm", folder / "connector")
     without_ops(folder)
     assert said(bound_for_check(read_suite(folder))) == ""
     _preview_op_missing(folder)
