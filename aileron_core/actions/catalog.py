@@ -323,6 +323,24 @@ class Catalog:
         self._entries[file, sha256] = replace(entry, state="error", errors=errors)
 
 
+def preview_problems(files: Mapping[str, bytes]) -> tuple[Problem, ...]:
+    """Return, as warnings, where a preview among *files* breaks a rule of one file about another.
+
+    Args:
+        files: action files by what problems call them, whatever connectors they are bound to.
+    """
+    found: list[ScannedFile] = []
+    for file, data in files.items():
+        if action := read_action(data, file).action:
+            bound = replace(action, requires=())
+            found.append(ScannedFile(file=file, sha256=action.sha256, action=bound, data=data))
+    catalog = Catalog(CatalogScan(files=tuple(found)), {each.file: each.sha256 for each in found})
+    key = ".".join(_PREVIEW_OP)
+    return tuple(
+        replace(each, severity="warning") for each in catalog.problems() if each.key == key
+    )
+
+
 def _judge(
     file: ScannedFile,
     accepted: Mapping[str, str],

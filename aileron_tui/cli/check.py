@@ -2,11 +2,11 @@
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aileron_core.actions.catalog import read_plain
+from aileron_core.actions.catalog import preview_problems, read_plain
 from aileron_core.actions.load import read_action
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.home.client import ConsoleUnavailable, HomeClient
@@ -19,13 +19,27 @@ from aileron_tui.cli.output import EXIT, CliError, CommandContext
 def check_actions(context: CommandContext, files: Sequence[str], *, portable: bool) -> int:
     """Print every problem with its file, line and column; return 1 if one is an error, 2 for a wrong PATH.
 
+    Of a folder, the previews are also checked against its other files; only a warning, as others may be added.
+
     Args:
         context: how the command was called; nothing of its home is read.
         portable: report also what upstream would refuse.
     """
-    found = list(dict.fromkeys(file for path in files for file in _files(Path(path))))
-    problems = [problem for file in found for problem in _problems(file, portable=portable)]
-    return _report(context, problems, len(found))
+    groups = {path: _files(Path(path)) for path in files}
+    read = {file: _read(file) for found in groups.values() for file in found}
+    between: set[Problem] = set()
+    for path, found in groups.items():
+        if found != [Path(path)]:
+            whole = [(_shown(file), read[file]) for file in found]
+            between.update(
+                preview_problems({file: each for file, each in whole if isinstance(each, bytes)})
+            )
+    problems = [
+        problem
+        for file, data in read.items()
+        for problem in _problems(_shown(file), data, between, portable=portable)
+    ]
+    return _report(context, problems, len(read))
 
 
 def validate_project(context: CommandContext, file: str | Path) -> int:
@@ -113,15 +127,28 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _problems(path: Path, *, portable: bool) -> tuple[Problem, ...]:
-    shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+def _shown(path: Path) -> str:
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _read(path: Path) -> bytes | Problem:
     try:
-        data = read_plain(path)
+        return read_plain(path)
     except OSError as error:
-        return (Problem(file=shown, message=f"cannot be read: {error.strerror or error}"),)
-    problems = read_action(data, shown, portable=portable).problems
+        message = f"cannot be read: {error.strerror or error}"
+        return Problem(file=_shown(path), message=message)
+
+
+def _problems(
+    file: str, data: bytes | Problem, between: Collection[Problem], *, portable: bool
+) -> Sequence[Problem]:
+    """Return the problems of *file* itself and those of *between*, which are about it and others."""
+    if isinstance(data, Problem):
+        return (data,)
+    own = read_action(data, file, portable=portable).problems
+    problems = (*own, *(each for each in between if each.file == file))
     # In the order of the file, so that it can be fixed in one pass.
-    return tuple(sorted(problems, key=lambda each: (each.line or math.inf, each.column)))
+    return sorted(problems, key=lambda each: (each.line or math.inf, each.column))
 
 
 def _print(context: CommandContext, problem: Problem, *, shows_class: bool) -> None:

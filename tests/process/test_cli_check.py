@@ -1,6 +1,7 @@
 """`aileron action check`, as a person and as a program runs it."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from tests.support.server_harness import ROOT, aileron, aileron_json
 
 EXAMPLES = ROOT / "examples" / "actions"
+DIGEST = re.findall(rb"sha256:[0-9a-f]{64}", (EXAMPLES / "send-draft.md").read_bytes())[0]
 STRICT = (EXAMPLES / "get-draft.md").read_bytes()
 LENIENT = STRICT.replace(b'type = "string"', b'type = "String"')
 
@@ -50,6 +52,28 @@ def test_good_files_are_0(absent: Path) -> None:
     said = aileron("action", "check", str(EXAMPLES), home=absent).stdout
     assert said.endswith("3 files checked: 0 errors, 0 warnings.\n")
     assert not absent.exists()
+
+
+def test_a_folder_whose_previews_break_a_rule_is_warned_of(tmp_path: Path, absent: Path) -> None:
+    """Once the file that declares their op is missing, or asks itself; of one file alone nobody knows."""
+    for name in ("get-draft", "send-draft"):
+        data = (EXAMPLES / f"{name}.md").read_bytes()
+        (tmp_path / f"{name}.md").write_bytes(data.replace(DIGEST, b"sha256:bound-at-release"))
+    send, get = tmp_path / "send-draft.md", tmp_path / "get-draft.md"
+    assert aileron_json("action", "check", str(tmp_path), home=absent)["problems"] == []
+    gated = get.read_bytes().replace(b"+++\n\n#", b"\n[approval]\nrequired = true\n+++\n\n#")
+    get.write_bytes(gated)
+    body = aileron_json("action", "check", str(tmp_path), home=absent)
+    assert [(each["file"], each["key"]) for each in body["problems"]] == [
+        (str(send), "approval.preview.op")
+    ]
+    assert "is an op of the gated action get-draft" in body["problems"][0]["message"]
+    get.unlink()
+    said = aileron("action", "check", str(tmp_path), home=absent).stdout
+    assert "must be declared idempotent = true" in said
+    assert "send-draft.md:" in said
+    assert said.endswith("1 file checked: 0 errors, 1 warning.\n")
+    assert aileron_json("action", "check", str(send), home=absent)["problems"] == []
 
 
 def test_one_bad_file_never_hides_the_others(checked_folder: Path, absent: Path) -> None:
