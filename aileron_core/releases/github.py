@@ -14,9 +14,11 @@ from aileron_core.errors import FileProblems, Problem
 from aileron_core.releases.archive import read_archive
 from aileron_core.releases.downloads import Downloads, https_place
 from aileron_core.releases.suite import (
+    ACTION_FILE,
     LIST_FILE,
     MAX_ARCHIVE,
     MAX_LIST,
+    PLAIN_ARCHIVE,
     PLAIN_SIGNATURE_FILE,
     Suite,
     limit_of,
@@ -38,9 +40,7 @@ _SOURCE = re.compile(
     r"(?:/actions/([a-z0-9][a-z0-9._-]*))?(?:@([^@]+))?"
 )
 _LATEST = re.compile(r"/releases/tag/v([^/]+)\Z")
-_ACTION_FILE: Final = "action.md"
 _SUITE_ARCHIVE: Final = "aileron-suite.tar.gz"
-_PLAIN_ARCHIVE: Final = "aileron.tar.gz"
 _MAX_LATEST: Final = 256
 
 
@@ -154,17 +154,17 @@ class GitHub:
             return data
 
         def connector() -> dict[str, bytes]:
-            packed = need(f"v{version}", _PLAIN_ARCHIVE, MAX_ARCHIVE)
+            packed = need(f"v{version}", PLAIN_ARCHIVE, MAX_ARCHIVE)
             found = read_archive(packed, shown, limit_of)
             return {name: found[name] for name in (MODULE_FILE, MANIFEST_FILE) if name in found}
 
         def action(name: str) -> dict[str, bytes]:
-            packed = need(f"actions/{name}/v{version}", _PLAIN_ARCHIVE, 2 * MAX_FILE)
+            packed = need(f"actions/{name}/v{version}", PLAIN_ARCHIVE, 2 * MAX_FILE)
             found = read_archive(packed, f"{shown} {name}", _of_action)
-            if _ACTION_FILE not in found:
-                message = f"has no {_ACTION_FILE}"
+            if ACTION_FILE not in found:
+                message = f"has no {ACTION_FILE}"
                 raise FileProblems([Problem(file=f"{shown} {name}", message=message)])
-            return {f"actions/{name}.md": found[_ACTION_FILE]}
+            return {f"actions/{name}.md": found[ACTION_FILE]}
 
         text = need(f"v{version}", LIST_FILE, MAX_LIST)
         listed = Suite(origin=shown, files={LIST_FILE: text})
@@ -183,4 +183,4 @@ class GitHub:
 
 
 def _of_action(name: str) -> int | None:
-    return {_ACTION_FILE: MAX_FILE, PLAIN_SIGNATURE_FILE: 64 * 1024}.get(name)
+    return {ACTION_FILE: MAX_FILE, PLAIN_SIGNATURE_FILE: 64 * 1024}.get(name)

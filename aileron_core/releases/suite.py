@@ -33,6 +33,9 @@ LIST_FILE: Final = "suite.toml"
 SUMS_FILE: Final = "SHA256SUMS"
 SIGNATURE_FILE: Final = "SHA256SUMS.sig"
 PLAIN_SIGNATURE_FILE: Final = "signature.sig"
+PLAIN_ARCHIVE: Final = "aileron.tar.gz"
+"""Of a connector alone or of one action, as the original project has them."""
+ACTION_FILE: Final = "action.md"
 UNBOUND_VERSION: Final = "0.0.0-dev"
 MAX_ARCHIVE: Final = 192 * 1024 * 1024
 _MAX_SMALL: Final = 1024 * 1024
@@ -45,9 +48,9 @@ _LIMITS: Final = {
     SUMS_FILE: _MAX_SMALL,
     SIGNATURE_FILE: 64 * 1024,
     PLAIN_SIGNATURE_FILE: 64 * 1024,
-    "action.md": MAX_FILE,
+    ACTION_FILE: MAX_FILE,
 }
-_ALONE: Final = frozenset({PLAIN_SIGNATURE_FILE, "action.md"})
+_ALONE: Final = frozenset({PLAIN_SIGNATURE_FILE, ACTION_FILE})
 """What only an archive of a connector or of an action alone has."""
 _UNBOUND = re.compile(rb"(?<![0-9A-Za-z.-])" + re.escape(UNBOUND_VERSION.encode()))
 _ACTION = re.compile(r"actions/([a-z0-9][a-z0-9._-]{0,79})\.md")

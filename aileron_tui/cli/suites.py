@@ -7,6 +7,7 @@ from typing import Any
 from aileron_core.actions.catalog import read_plain
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.errors import FileProblems, Problem
+from aileron_core.releases.portable import portable_archives, portable_problems
 from aileron_core.releases.rules import suite_problems
 from aileron_core.releases.signing import (
     publisher_of,
@@ -46,13 +47,30 @@ def check_suite(context: CommandContext, path: str) -> int:
     return EXIT.FAILED if failed else EXIT.DONE
 
 
-def pack_suite(context: CommandContext, path: str, version: str, output: str) -> int:
-    """Write the archive of the suite in *path*; what breaks a rule is not packed."""
+def pack_suite(
+    context: CommandContext, path: str, version: str, output: str, key: str, *, portable: bool
+) -> int:
+    """Write the archive of the suite in *path*; what breaks a rule is not packed.
+
+    With *portable*, also those that the original project reads, into a folder beside it, signed with *key*.
+    """
+    if portable != bool(key):
+        raise CliError(EXIT.USAGE, "Give --portable and --key FILE together: those archives are signed.")  # fmt: skip
     suite = pack(read_suite(Path(path)), version)
     _require(suite)
-    _write(Path(output), archive_of(suite))
-    context.show({**_body(suite), "file": output})
+    files = {Path(output): archive_of(suite)}
+    folder = Path(output).parent / "portable"
+    if portable:
+        if problems := list(portable_problems(suite)):
+            raise FileProblems(problems)
+        archives = portable_archives(suite, version, read_private_key(_read(Path(key)), key))
+        files |= {folder / name: data for name, data in archives.items()}
+    for file, data in files.items():
+        _write(file, data)
+    context.show({**_body(suite), "file": output, "portable": str(folder) if portable else None})
     say_connector(context, f"packed {escape(output)}, {_counted(suite)}", _body(suite))
+    if portable:
+        context.say(f"{escape(str(folder))}: what the original project reads, by release.")
     context.say(f"Sign it with `aileron suite sign {escape(output)} --key FILE`.")
     return EXIT.DONE
 
@@ -139,6 +157,7 @@ def _read(path: Path) -> bytes:
 def _write(path: Path, data: bytes) -> None:
     """Write *data* in one step, for everybody: what was there stays until all of it is on disk."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, data, mode=0o666)
     except (OSError, ValueError) as error:
         raise CliError(EXIT.FAILED, f"{path} cannot be written: {error}.") from error

@@ -1,15 +1,19 @@
 """A suite is read from GitHub's releases over TLS, from its hosts alone, and is what was asked for."""
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.errors import AileronError, FileProblems
-from aileron_core.releases.archive import write_archive
+from aileron_core.releases.archive import read_archive, write_archive
 from aileron_core.releases.downloads import Downloads
 from aileron_core.releases.github import GitHub, GitHubSource
 from aileron_core.releases.suite import LIST_FILE, Suite, archive_of, pack, read_suite
@@ -154,6 +158,37 @@ def test_a_mirror_has_the_same_releases_as_plain_files(hosts: FourHosts, packed:
     with pytest.raises(AileronError, match=r"github\.com:443 is not among the hosts"):
         hosts.read(NAME, mirror)
     assert {each.headers["host"] for each in hosts.service.seen} == {"files.example"}
+
+
+def test_the_archives_of_the_original_project_are_read_from_its_layout(
+    hosts: FourHosts, packed: Suite, folder: Path, tmp_path: Path
+) -> None:
+    """As `suite pack --portable` writes them: three files for the connector, each signed; what it would refuse is not packed."""
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (tmp_path / "key").write_bytes(pem)
+    pack_ = ("suite", "pack", str(folder), "--version", "1.4.0", "--output", str(tmp_path / "a.tar.gz"))  # fmt: skip
+    words = (*pack_, "--portable", "--key", str(tmp_path / "key"))
+    refused = aileron(*words, home=tmp_path, code=1).stderr
+    assert "provides.ops: is not known to the original project" in refused
+    assert "approval.preview.gist: is an extension" in refused
+    assert not (tmp_path / "a.tar.gz").exists()
+    manifest = folder / "connector" / MANIFEST_FILE
+    manifest.write_text(manifest.read_text().partition("# What agents read of an op")[0])
+    send = folder / "actions/send-draft/action.md"
+    send.write_text(re.sub(r"(?m)^(effect|gist) = .*\n", "", send.read_text()))
+    aileron(*pack_, "--portable", home=tmp_path, code=2)
+    written = Path(aileron_json(*words, home=tmp_path)["portable"])
+    own = read_suite(tmp_path / "a.tar.gz")
+    parts = read_archive((written / "v1.4.0/aileron.tar.gz").read_bytes(), "a", lambda _name: 2**30)
+    assert parts.keys() == {MODULE_FILE, MANIFEST_FILE, "signature.sig"}
+    key.public_key().verify(parts["signature.sig"], own.module + own.manifest)
+    for file in written.rglob("*.tar.gz"):
+        tag = quote(str(file.parent.relative_to(written)), safe="")
+        hosts.put("github.com", f"{BASE}/releases/download/{tag}/{file.name}", file.read_bytes())
+    hosts.put(RAW, f"{BASE}/v1.4.0/suite.toml", (written / "v1.4.0/suite.toml").read_bytes())
+    found = hosts.read(f"{NAME}@1.4.0")
+    assert (found.actions, found.connector_hash) == (own.actions, own.connector_hash)
 
 
 @pytest.mark.parametrize(
