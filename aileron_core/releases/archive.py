@@ -1,7 +1,7 @@
-"""Archives of releases: gzip around tar, read in memory against a list of names, and written the same each time.
+"""Archives of releases (gzipped tar): read in memory, with a closed list of names; the same files make the same archive.
 
-Nothing is extracted. The standard library's reader follows what an archive says of itself (long names,
-sizes in extended headers, sparse files); this one knows plain files, folders that it skips, and extended
+Nothing is extracted. The standard library's reader obeys what an archive says about itself (long names,
+sizes in extended headers, sparse files); this one accepts plain files, folders, which it skips, and extended
 headers that change nothing.
 """
 
@@ -17,7 +17,7 @@ from aileron_core.errors import FileProblems, Problem
 from aileron_core.text import escape
 
 MAX_UNFOLDED: Final = 192 * 1024 * 1024
-"""Bytes of a whole archive, unfolded."""
+"""Bytes of everything in an archive, decompressed."""
 _BLOCK: Final = 512
 _CHUNK: Final = 64 * 1024
 _MAX_EXTENDED: Final = 1024 * 1024
@@ -48,7 +48,7 @@ def read_archive(data: bytes, file: str, limit_of: Callable[[str], int | None]) 
         limit_of: how many bytes the file of a name may have; None for a name that must not be there.
 
     Raises:
-        FileProblems: it is damaged, or has what no release has. The message names the member.
+        FileProblems: it is damaged, or contains something that no release contains. The message names the member.
     """
     unfolded = _Unfolded(data, file)
     found: dict[str, bytes] = {}
@@ -66,7 +66,7 @@ def read_archive(data: bytes, file: str, limit_of: Callable[[str], int | None]) 
 
 
 def write_archive(files: Mapping[str, bytes]) -> bytes:
-    """Return the archive of *files*: by name in order, without owners, modes of their own or times."""
+    """Return the archive of *files*: sorted by name, without owners, times or modes of their own."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name in sorted(files):
@@ -78,7 +78,7 @@ def write_archive(files: Mapping[str, bytes]) -> bytes:
 
 
 class _Unfolded:
-    """The bytes inside gzip, taken in order; never more of them in memory than are asked for."""
+    """The decompressed bytes, read in order; only as many are decompressed as are asked for."""
 
     def __init__(self, data: bytes, file: str) -> None:
         self._file = file
@@ -114,10 +114,10 @@ class _Unfolded:
         return taken.getvalue()
 
     def end(self) -> None:
-        """Check that nothing but zeros is left, and nothing behind the end of gzip.
+        """Check that only zeros are left, and nothing after the end of the gzip stream.
 
         Raises:
-            FileProblems: there is something, or the archive is cut or damaged.
+            FileProblems: there is more, or the archive is truncated or damaged.
         """
         padding = 0
         while more := self._some(_CHUNK):
@@ -194,7 +194,7 @@ def _number(text: bytes) -> int | None:
 
 
 def _check_extended(unfolded: _Unfolded, name: str, size: int) -> None:
-    """Take an extended header, which may say when and whose a file is, and nothing that counts here."""
+    """Read an extended header: it may state times and owners, which are ignored, but nothing that changes a member."""
     unfolded.extended += size
     if unfolded.extended > _MAX_EXTENDED:
         raise unfolded.problem(name, f"is an extended header too many, of {size} bytes")

@@ -12,17 +12,17 @@ from aileron_core.errors import FileProblems, Problem
 from aileron_core.releases.suite import MAX_ARCHIVE, Suite, connector_of_archive
 
 _SECONDS: Final = 300.0
-"""For everything together."""
+"""For all files together."""
 _AT_ONCE: Final = 8
 _HOPS: Final = 2
 _T = TypeVar("_T")
 
 
 class Downloads:
-    """Fetches files with *client*; *on_bytes* is told after each how many bytes came.
+    """Fetches files with *client*, and calls *on_bytes* after each with its number of bytes.
 
-    Every method blocks, and raises FileProblems where a host answers otherwise, and the errors of
-    `OutgoingClient.send` where it does not.
+    Every method blocks. It raises FileProblems if a host answers with an unexpected status, and the
+    errors of `OutgoingClient.send` if it does not answer.
     """
 
     def __init__(self, client: OutgoingClient, on_bytes: Callable[[int], None]) -> None:
@@ -31,15 +31,15 @@ class Downloads:
         self._until = client.clock.monotonic() + _SECONDS
         self._lock = threading.Lock()
         self._left = MAX_ARCHIVE
-        """Bytes that may still come."""
+        """Bytes that may still be downloaded."""
         self._open: set[OutgoingCall] = set()
         self._ended = False
 
     def get(self, url: str, limit: int, hosts: Collection[str]) -> bytes | None:
-        """Return what is at *url*, at most *limit* bytes; None where there is nothing.
+        """Return the file at *url*, of at most *limit* bytes; None if there is none.
 
         Args:
-            hosts: as `host:port`, which alone are asked, also after a redirect.
+            hosts: the only ones that are asked, as `host:port`, also after a redirect.
         """
         answer = self._send("GET", url, limit, hosts)
         if answer.status == 404:
@@ -55,12 +55,12 @@ class Downloads:
         return answer.body
 
     def final_path(self, url: str, hosts: Collection[str]) -> str:
-        """Return the path of the place that *url* redirects to; empty where there is nothing."""
+        """Return the path that *url* redirects to; empty if there is none."""
         answer = self._send("HEAD", url, 0, hosts)
         return answer.path if answer.status == 200 else ""
 
     def at_once(self, work: Sequence[Callable[[], _T]]) -> list[_T]:
-        """Return what all of *work* gives; a failure, or Ctrl-C, ends what is under way."""
+        """Return the results of *work*, several at a time; a failure or Ctrl-C stops those that are running."""
         pool = ThreadPoolExecutor(_AT_ONCE)
         begun = [pool.submit(each) for each in work]
         try:
@@ -90,7 +90,7 @@ def read_url(downloads: Downloads, url: str) -> Suite:
     """Return the suite, or the connector alone, in the archive at *url*; redirects stay at its host.
 
     Raises:
-        FileProblems: as `read_connector`, or *url* is no `https://` URL or there is nothing.
+        FileProblems: as `read_connector`; or *url* is not an `https://` URL, or nothing is there.
     """
     shown = shown_url(url)
     data = downloads.get(url, MAX_ARCHIVE, {https_place(url)})
@@ -103,7 +103,7 @@ def https_place(url: str) -> str:
     """Return the `host:port` of *url*.
 
     Raises:
-        FileProblems: it is no `https://` URL.
+        FileProblems: it is not an `https://` URL.
     """
     try:
         target = parse_target(url)
@@ -116,7 +116,7 @@ def https_place(url: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Return *url* as messages and records have it: without user, query and fragment, which may be secret."""
+    """Return *url* for messages and records: without user, query and fragment, which may be secret."""
     scheme, _, rest = url.partition("://")
     place, slash, path = rest.partition("/")
     path = path.partition("?")[0].partition("#")[0]

@@ -55,10 +55,10 @@ class GitHubSource:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return what *text* names.
+        """Parse *text*.
 
         Raises:
-            FileProblems: it names nothing there.
+            FileProblems: it does not have this form.
         """
         match = _SOURCE.fullmatch(text)
         if match is None or match[2] in (".", "..") or (match[4] and not is_semver(match[4])):
@@ -80,8 +80,8 @@ class GitHub:
     """Reads releases through *downloads*; every method blocks, and raises as they do.
 
     Args:
-        mirror: the `https://` URL that has the same files instead, plain: `OWNER/REPO/latest`, which
-            contains a version, and those of a release in `OWNER/REPO/vVERSION/`.
+        mirror: an `https://` URL to fetch from instead. It serves plain files: `OWNER/REPO/latest`, which
+            contains a version, and the files of each release in `OWNER/REPO/vVERSION/`.
     """
 
     def __init__(self, downloads: Downloads, mirror: str = "") -> None:
@@ -90,10 +90,10 @@ class GitHub:
         self._hosts = {https_place(mirror)} if mirror else _HOSTS
 
     def read_suite(self, source: GitHubSource, *, accepted: str = "") -> Suite:
-        """Return the suite that *source* names: the newest, where that states no version.
+        """Return the suite that *source* names: the newest release if it states no version.
 
-        It is one archive, or in the older layout one of the connector and one of each action that
-        `suite.toml` lists. Names and versions in it are those that were asked for.
+        That is one archive or, in the older layout, one for the connector and one for each action that
+        `suite.toml` lists. The connector's name and version must be those that were asked for.
 
         Args:
             accepted: the version that a person accepted, if any; an older one is read only if *source* states it.
@@ -134,7 +134,7 @@ class GitHub:
         return version
 
     def _url(self, source: GitHubSource, tag: str, name: str) -> str:
-        """Return where the file *name* of the release *tag* is."""
+        """Return the URL of the file *name* in the release *tag*."""
         if self._mirror:
             return f"{self._mirror}/{source.place}/{tag}/{name}"
         if name == LIST_FILE:

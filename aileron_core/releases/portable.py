@@ -1,4 +1,4 @@
-"""The archives that the original project reads: one of the connector alone, and one of each action."""
+"""The archives that the original project reads: one for the connector, and one for each action."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from aileron_core.releases.suite import (
 
 
 def portable_archives(suite: Suite, version: str, key: Ed25519PrivateKey) -> dict[str, bytes]:
-    """Return the files of the releases that *suite* is there, by `TAG/NAME`, each archive signed with *key*."""
+    """Return the assets of its releases by `TAG/NAME`; each archive is signed with *key*."""
     connector = {
         MODULE_FILE: suite.module,
         MANIFEST_FILE: suite.manifest,
@@ -37,7 +37,7 @@ def portable_archives(suite: Suite, version: str, key: Ed25519PrivateKey) -> dic
 
 
 def portable_problems(suite: Suite) -> Iterator[Problem]:
-    """Yield what the original project would refuse of *suite*, which breaks no rule here."""
+    """Yield what the original project would refuse in *suite*, which keeps every rule here."""
     place = suite.place(MANIFEST_FILE)
     manifest = parse_manifest(suite.manifest, place)
     for key, there in (

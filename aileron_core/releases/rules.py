@@ -1,6 +1,6 @@
-"""What a suite must be to be published: every rule of its files, and of one file about another.
+"""The rules that a suite must keep to be published, for each file and between files.
 
-Nothing but the suite itself counts: no file of a home, no other suite.
+Only the suite itself counts: no file of a home, no other suite.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ def suite_problems(suite: Suite, *, tries_ops: bool) -> tuple[Problem, ...]:
 
 @contextmanager
 def _unpacked_connector(suite: Suite) -> Generator[Path]:
-    """Give a folder with the connector of *suite*, for as long as it is tried."""
+    """Write the connector of *suite* into a temporary folder, to try it."""
     with tempfile.TemporaryDirectory(prefix="aileron-suite-") as folder:
         for name in (MODULE_FILE, MANIFEST_FILE):
             (Path(folder) / name).write_bytes(suite.files[name])
@@ -55,7 +55,7 @@ def _unpacked_connector(suite: Suite) -> Generator[Path]:
 
 
 def file_problems(suite: Suite, manifest: Manifest | None) -> Iterator[Problem]:
-    """Yield what is wrong with the actions of *suite* and its list, as far as files say it."""
+    """Yield what is wrong with the actions of *suite* and its list, without running anything."""
     if LIST_FILE in suite.files:  # a connector alone has none
         yield from _list_problems(suite)
     scans = _scans(suite)
@@ -109,7 +109,7 @@ def _list_problems(suite: Suite) -> Iterator[Problem]:
 
 
 def _agreement(name: str, action: Action, manifest: Manifest, hash_: str) -> Iterator[Problem]:
-    """Yield where names, versions, hashes and ops of *action* are not those of the suite."""
+    """Yield which names, versions, hashes and ops of *action* differ from the suite's."""
 
     def problem(key: str, message: str) -> Problem:
         return Problem(file=action.file, key=key, message=message)
@@ -158,11 +158,11 @@ def _unknown_previews(actions: Iterable[Action], known: Container[str]) -> Itera
 
 
 def _known_ops(folder: Path, ops: set[str]) -> frozenset[str]:
-    """Return those of *ops* to which the connector does not answer as to an op that nobody has.
+    """Return those of *ops* that the connector does not answer like an op that does not exist.
 
-    That is one with a made-up name, or with a name that is almost the same: a connector may say which op
-    was perhaps meant, how long the name is, or its beginning. It is tried without a host, so what it says
-    comes before any request.
+    It is compared with a made-up name, and with a name that is almost the same, since a connector may
+    suggest a similar op or quote a part of the name. No host can be reached, so the answer comes before
+    any request.
     """
 
     def answer(op: str) -> str:
@@ -180,5 +180,5 @@ def _known_ops(folder: Path, ops: set[str]) -> frozenset[str]:
 
 
 def _almost(op: str) -> str:
-    """Return a name as long as *op* that nobody gives to an op."""
+    """Return an unlikely name of the same length and beginning as *op*."""
     return op[:-2] + ("qz" if op.endswith("zq") else "zq")

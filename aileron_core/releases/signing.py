@@ -45,7 +45,7 @@ _SMALL_ORDER: Final = frozenset(
         "ee" + "ff" * 30 + "7f",
     )
 )
-"""The points of order 1, 2, 4 and 8, in each encoding, without the bit of the sign."""
+"""The points of order 1, 2, 4 and 8, in every encoding, without the sign bit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class PublisherKey:
 
     @property
     def has_small_order(self) -> bool:
-        """Whether anybody can make a signature that fits it: it counts as nobody's."""
+        """Whether anybody can make a signature that this key verifies."""
         return self.raw[:31] + bytes([self.raw[31] & 0x7F]) in _SMALL_ORDER
 
     @property
@@ -93,10 +93,10 @@ def sign_sums(sums: bytes, key: Ed25519PrivateKey) -> bytes:
 
 
 def verify_sums(sums: bytes, signature: bytes, file: str) -> PublisherKey:
-    """Return the key whose SSH signature of *sums* *signature* is; *file* is its name in messages.
+    """Return the key that made *signature*, an SSH signature of *sums*; *file* is its name in messages.
 
     Raises:
-        FileProblems: it is none, is of another purpose or kind of key, or does not fit.
+        FileProblems: it is no SSH signature, has another purpose or kind of key, or does not verify.
     """
 
     def refuse(message: str) -> FileProblems:
@@ -130,10 +130,10 @@ def verify_sums(sums: bytes, signature: bytes, file: str) -> PublisherKey:
 
 
 def publisher_of(suite: Suite) -> PublisherKey | None:
-    """Return whose signature of its sums *suite* has; None without one.
+    """Return the key that signed the sums of *suite*; None if it is not signed.
 
     Raises:
-        FileProblems: the signature does not fit.
+        FileProblems: the signature does not verify.
     """
     signature = suite.files.get(SIGNATURE_FILE)
     if signature is None:
@@ -145,7 +145,7 @@ def read_private_key(data: bytes, file: str) -> Ed25519PrivateKey:
     """Return the private key in *data*, PEM or OpenSSH.
 
     Raises:
-        FileProblems: it is another kind of key, has a passphrase, or is none.
+        FileProblems: it is no key, is of another kind, or has a passphrase.
     """
     load = load_ssh_private_key if b"OPENSSH PRIVATE KEY" in data else load_pem_private_key
     try:

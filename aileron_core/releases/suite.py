@@ -34,7 +34,7 @@ SUMS_FILE: Final = "SHA256SUMS"
 SIGNATURE_FILE: Final = "SHA256SUMS.sig"
 PLAIN_SIGNATURE_FILE: Final = "signature.sig"
 PLAIN_ARCHIVE: Final = "aileron.tar.gz"
-"""Of a connector alone or of one action, as the original project has them."""
+"""Of a single connector or action, as the original project publishes them."""
 ACTION_FILE: Final = "action.md"
 UNBOUND_VERSION: Final = "0.0.0-dev"
 MAX_ARCHIVE: Final = 192 * 1024 * 1024
@@ -51,7 +51,7 @@ _LIMITS: Final = {
     ACTION_FILE: MAX_FILE,
 }
 _ALONE: Final = frozenset({PLAIN_SIGNATURE_FILE, ACTION_FILE})
-"""What only an archive of a connector or of an action alone has."""
+"""Files that only an archive of a single connector or action contains."""
 _UNBOUND = re.compile(rb"(?<![0-9A-Za-z.-])" + re.escape(UNBOUND_VERSION.encode()))
 _ACTION = re.compile(r"actions/([a-z0-9][a-z0-9._-]{0,79})\.md")
 _LISTED = re.compile(r"actions/([a-z0-9][a-z0-9._-]{0,79})")
@@ -68,7 +68,7 @@ class Suite:
     """What problems call it: a folder or an archive."""
     files: Mapping[str, bytes] = field(repr=False)
     paths: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Where those lie that a folder has under another name."""
+    """The paths of files that have another name in the folder than in the archive."""
 
     @property
     def module(self) -> bytes:
@@ -89,12 +89,12 @@ class Suite:
 
     @property
     def sums(self) -> bytes:
-        """What `SHA256SUMS` has to say of the other files, as sha256sum prints it."""
+        """What `SHA256SUMS` must contain, in the format of sha256sum."""
         counted = sorted(set(self.files) - {SUMS_FILE, SIGNATURE_FILE})
         return "".join(f"{sha256_hex(self.files[name])}  {name}\n" for name in counted).encode()
 
     def place(self, name: str) -> str:
-        """Return what problems call one of its files."""
+        """Return the path of one of its files, for messages."""
         return self.paths.get(name, f"{self.origin}/{name}")
 
 
@@ -203,7 +203,7 @@ def listed_actions(suite: Suite) -> tuple[str, ...]:
         match = _LISTED.fullmatch(path)
         if match is None or match[1] in names or len(names) == MAX_ACTIONS:
             message = (
-                f"lists {escape(path[:80])}, which is no path of an action, stands there twice, or is "
+                f"lists {escape(path[:80])}, which is no path of an action, is listed twice, or is "
                 f"one of more than {MAX_ACTIONS}"
             )
             raise FileProblems([Problem(file=place, key="actions", message=message)])

@@ -32,13 +32,13 @@ class Published:
 
     suite: Suite
     source: str
-    """What the home's records call where it came from."""
+    """Where it came from, for messages and the home's records."""
     connector: Mapping[str, Any]
-    """What is printed of it with `--json`."""
+    """What `--json` prints about it."""
     actions: Mapping[str, bytes]
     """Their files by name."""
     problems: tuple[Problem, ...]
-    """Of its other action files."""
+    """Of the action files that cannot be used."""
 
     def say(self, context: CommandContext) -> None:
         """Print what was installed, and who signed it."""
@@ -49,7 +49,7 @@ class Published:
         context.say(f"    from {escape(self.source)}")
         key = said["key"]
         context.say(
-            f"    signed with {key}, whose it is was not checked" if key else "    not signed"
+            f"    signed with {key}; whose key it is was not checked" if key else "    not signed"
         )
 
 
@@ -132,7 +132,7 @@ def _fetch(
     named: str,
     routes: Sequence[str],
 ) -> Suite:
-    """Return what is at *source*, a repository or a URL; how much came is printed, as of *named*."""
+    """Fetch *source*, a repository or a URL, and print the progress under the name *named*."""
     read = 0
 
     def on_bytes(more: int) -> None:

@@ -50,9 +50,9 @@ def check_suite(context: CommandContext, path: str) -> int:
 def pack_suite(
     context: CommandContext, path: str, version: str, output: str, key: str, *, portable: bool
 ) -> int:
-    """Write the archive of the suite in *path*; what breaks a rule is not packed.
+    """Write the archive of the suite in *path*, unless it breaks a rule.
 
-    With *portable*, also those that the original project reads, into a folder beside it, signed with *key*.
+    With *portable*, also write those that the original project reads, signed with *key*, to a folder beside it.
     """
     if portable != bool(key):
         raise CliError(EXIT.USAGE, "Give --portable and --key FILE together: those archives are signed.")  # fmt: skip
@@ -76,7 +76,7 @@ def pack_suite(
 
 
 def sign_suite(context: CommandContext, path: str, key: str, signature: str) -> int:
-    """Put a signature of its sums into the archive *path*; what breaks a rule is not signed."""
+    """Add a signature of its sums to the archive *path*; a suite that breaks a rule is not signed."""
     if bool(key) == bool(signature):
         raise CliError(
             EXIT.USAGE, "Give either --key FILE, or --signature FILE that ssh-keygen made."
@@ -96,7 +96,7 @@ def sign_suite(context: CommandContext, path: str, key: str, signature: str) -> 
 
 
 def verify_suite(context: CommandContext, path: str, key: str) -> int:
-    """Print whose signature the archive *path* has; return 1 if it has none, a wrong one, or another key's than *key*."""
+    """Print which key signed the archive *path*; return 1 if none did, if the signature is wrong, or if it is not *key*."""
     suite = read_suite(Path(path))
     publisher = publisher_of(suite)
     if publisher is None:
@@ -155,7 +155,7 @@ def _read(path: Path) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write *data* in one step, for everybody: what was there stays until all of it is on disk."""
+    """Replace *path* with *data* in one step, readable as the umask allows."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, data, mode=0o666)

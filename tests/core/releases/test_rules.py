@@ -1,4 +1,4 @@
-"""A suite that breaks a rule is neither packed nor signed, whether it lies in a folder or in an archive."""
+"""A suite that breaks a rule is neither packed nor signed, from a folder or from an archive."""
 
 import os
 import shutil
@@ -158,7 +158,7 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
 
 @pytest.mark.parametrize("rule", BROKEN)
 def test_each_rule_is_checked_in_both_layouts(folder: Path, tmp_path: Path, rule: str) -> None:
-    """The sentence says the same, and names the file as it lies there."""
+    """With the same message, which gives the file's path there."""
     damage, sentence = BROKEN[rule]
     damage(folder)
     assert sentence in said_of_files(bound_for_check(read_suite(folder)))
