@@ -9,7 +9,7 @@ from aileron_core.connectors.http.call import OutgoingCall
 from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest, OutgoingResponse
 from aileron_core.connectors.http.target import parse_target
 from aileron_core.errors import FileProblems, Problem
-from aileron_core.releases.suite import MAX_ARCHIVE, Suite, connector_of_archive
+from aileron_core.releases.suite import MAX_ARCHIVE, Release, connector_of_archive
 
 _SECONDS: Final = 300.0
 """For all files together."""
@@ -86,7 +86,7 @@ class Downloads:
             self._open.discard(call)
 
 
-def read_url(downloads: Downloads, url: str) -> Suite:
+def read_url(downloads: Downloads, url: str) -> Release:
     """Return the suite, or the connector alone, in the archive at *url*; redirects stay at its host.
 
     Raises:

@@ -20,7 +20,7 @@ from aileron_core.releases.suite import (
     MAX_LIST,
     PLAIN_ARCHIVE,
     PLAIN_SIGNATURE_FILE,
-    Suite,
+    Release,
     limit_of,
     listed_actions,
     suite_of_archive,
@@ -89,7 +89,7 @@ class GitHub:
         self._mirror = mirror.rstrip("/")
         self._hosts = {https_place(mirror)} if mirror else _HOSTS
 
-    def read_suite(self, source: GitHubSource, *, accepted: str = "") -> Suite:
+    def read_suite(self, source: GitHubSource, *, accepted: str = "") -> Release:
         """Return the suite that *source* names: the newest release if it states no version.
 
         That is one archive or, in the older layout, one for the connector and one for each action that
@@ -144,7 +144,7 @@ class GitHub:
     def _get(self, url: str, limit: int) -> bytes | None:
         return self._downloads.get(url, limit, self._hosts)
 
-    def _read_single_archives(self, source: GitHubSource, version: str, shown: str) -> Suite:
+    def _read_single_archives(self, source: GitHubSource, version: str, shown: str) -> Release:
         def need(tag: str, name: str, limit: int) -> bytes:
             url = self._url(source, tag, name)
             data = self._get(url, limit)
@@ -167,7 +167,7 @@ class GitHub:
             return {f"actions/{name}.md": found[ACTION_FILE]}
 
         text = need(f"v{version}", LIST_FILE, MAX_LIST)
-        listed = Suite(origin=shown, files={LIST_FILE: text})
+        listed = Release(origin=shown, files={LIST_FILE: text})
         files = dict(listed.files)
         wanted = [source.action] if source.action else listed_actions(listed)
         if source.action:
@@ -179,7 +179,7 @@ class GitHub:
         for name in (MODULE_FILE, MANIFEST_FILE):
             if name not in files:
                 raise FileProblems([Problem(file=shown, message=f"has no {name}")])
-        return Suite(origin=shown, files=files)
+        return Release(origin=shown, files=files)
 
 
 def _of_action(name: str) -> int | None:

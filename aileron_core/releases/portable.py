@@ -14,11 +14,11 @@ from aileron_core.releases.suite import (
     LIST_FILE,
     PLAIN_ARCHIVE,
     PLAIN_SIGNATURE_FILE,
-    Suite,
+    Release,
 )
 
 
-def portable_archives(suite: Suite, version: str, key: Ed25519PrivateKey) -> dict[str, bytes]:
+def portable_archives(suite: Release, version: str, key: Ed25519PrivateKey) -> dict[str, bytes]:
     """Return the assets of its releases by `TAG/NAME`; each archive is signed with *key*."""
     connector = {
         MODULE_FILE: suite.module,
@@ -36,7 +36,7 @@ def portable_archives(suite: Suite, version: str, key: Ed25519PrivateKey) -> dic
     return found
 
 
-def portable_problems(suite: Suite) -> Iterator[Problem]:
+def portable_problems(suite: Release) -> Iterator[Problem]:
     """Yield what the original project would refuse in *suite*, which keeps every rule here."""
     place = suite.place(MANIFEST_FILE)
     manifest = parse_manifest(suite.manifest, place)

@@ -18,14 +18,14 @@ from aileron_core.connectors.dev_run import try_op
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.errors import FileProblems, Problem
-from aileron_core.releases.suite import LIST_FILE, Suite, listed_actions
+from aileron_core.releases.suite import LIST_FILE, Release, listed_actions
 
 _MADE_UP = "aileron_no_such_op"
 _WORD = r"(?<![0-9A-Za-z_-]){}(?![0-9A-Za-z_-])"
 _MOST_TRIED = 100
 
 
-def suite_problems(suite: Suite, *, tries_ops: bool) -> tuple[Problem, ...]:
+def suite_problems(suite: Release, *, tries_ops: bool) -> tuple[Problem, ...]:
     """Return what is wrong with *suite*, whose placeholders are bound; errors and warnings.
 
     Blocks while its module is compiled, in a process of its own.
@@ -46,7 +46,7 @@ def suite_problems(suite: Suite, *, tries_ops: bool) -> tuple[Problem, ...]:
 
 
 @contextmanager
-def _unpacked_connector(suite: Suite) -> Generator[Path]:
+def _unpacked_connector(suite: Release) -> Generator[Path]:
     """Write the connector of *suite* into a temporary folder, to try it."""
     with tempfile.TemporaryDirectory(prefix="aileron-suite-") as folder:
         for name in (MODULE_FILE, MANIFEST_FILE):
@@ -54,7 +54,7 @@ def _unpacked_connector(suite: Suite) -> Generator[Path]:
         yield Path(folder)
 
 
-def file_problems(suite: Suite, manifest: Manifest | None) -> Iterator[Problem]:
+def file_problems(suite: Release, manifest: Manifest | None) -> Iterator[Problem]:
     """Yield what is wrong with the actions of *suite* and its list, without running anything."""
     if LIST_FILE in suite.files:  # a connector alone has none
         yield from _list_problems(suite)
@@ -72,7 +72,7 @@ def file_problems(suite: Suite, manifest: Manifest | None) -> Iterator[Problem]:
         yield from _unknown_previews(actions.values(), manifest.ops)
 
 
-def _scans(suite: Suite) -> dict[str, ScannedFile]:
+def _scans(suite: Release) -> dict[str, ScannedFile]:
     return {name: _scan(suite, name, data) for name, data in suite.actions.items()}
 
 
@@ -80,7 +80,7 @@ def _actions(scans: Mapping[str, ScannedFile]) -> dict[str, Action]:
     return {name: each.action for name, each in scans.items() if each.action}
 
 
-def _scan(suite: Suite, name: str, data: bytes) -> ScannedFile:
+def _scan(suite: Release, name: str, data: bytes) -> ScannedFile:
     place = suite.place(name)
     reading = read_action(data, place)
     sha256 = reading.action.sha256 if reading.action else ""
@@ -94,7 +94,7 @@ def _scan(suite: Suite, name: str, data: bytes) -> ScannedFile:
     )
 
 
-def _list_problems(suite: Suite) -> Iterator[Problem]:
+def _list_problems(suite: Release) -> Iterator[Problem]:
     try:
         listed = set(listed_actions(suite))
     except FileProblems as error:

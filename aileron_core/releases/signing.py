@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from aileron_core.errors import FileProblems, Problem
-from aileron_core.releases.suite import SIGNATURE_FILE, SUMS_FILE, Suite
+from aileron_core.releases.suite import SIGNATURE_FILE, SUMS_FILE, Release
 from aileron_core.text import escape
 
 NAMESPACE: Final = b"aileron-suite"
@@ -129,7 +129,7 @@ def verify_sums(sums: bytes, signature: bytes, file: str) -> PublisherKey:
     return key
 
 
-def publisher_of(suite: Suite) -> PublisherKey | None:
+def publisher_of(suite: Release) -> PublisherKey | None:
     """Return the key that signed the sums of *suite*; None if it is not signed.
 
     Raises:

@@ -61,8 +61,8 @@ _FRONT_MATTER = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suite:
-    """The files of a suite by name, as they were read; nothing of them is checked."""
+class Release:
+    """A suite, or a connector alone, as it is published: its files by name, unchecked."""
 
     origin: str
     """What problems call it: a folder or an archive."""
@@ -98,7 +98,7 @@ class Suite:
         return self.paths.get(name, f"{self.origin}/{name}")
 
 
-def read_suite(path: Path) -> Suite:
+def read_suite(path: Path) -> Release:
     """Return the suite in *path*, an archive or a folder.
 
     Raises:
@@ -109,16 +109,16 @@ def read_suite(path: Path) -> Suite:
     return suite_of_archive(_read(path, MAX_ARCHIVE), str(path))
 
 
-def suite_of_archive(data: bytes, origin: str) -> Suite:
+def suite_of_archive(data: bytes, origin: str) -> Release:
     """Return the suite in an archive; *origin* is what problems call it.
 
     Raises:
         FileProblems: as `read_suite`.
     """
-    return _whole(Suite(origin=origin, files=read_archive(data, origin, limit_of)))
+    return _whole(Release(origin=origin, files=read_archive(data, origin, limit_of)))
 
 
-def _whole(suite: Suite) -> Suite:
+def _whole(suite: Release) -> Release:
     for name in (LIST_FILE, MODULE_FILE, MANIFEST_FILE, SUMS_FILE):
         if name not in suite.files:
             raise FileProblems([Problem(file=suite.origin, message=f"has no {name}")])
@@ -128,7 +128,7 @@ def _whole(suite: Suite) -> Suite:
     return suite
 
 
-def read_connector(path: Path) -> Suite:
+def read_connector(path: Path) -> Release:
     """Return what `connector_of_archive` does of the archive *path*.
 
     Raises:
@@ -137,7 +137,7 @@ def read_connector(path: Path) -> Suite:
     return connector_of_archive(_read(path, MAX_ARCHIVE), str(path))
 
 
-def connector_of_archive(data: bytes, origin: str) -> Suite:
+def connector_of_archive(data: bytes, origin: str) -> Release:
     """Return the suite in an archive, or the connector where it holds one alone.
 
     The latter has `connector.wasm`, `manifest.toml` and `signature.sig`, whose key nothing here knows.
@@ -145,12 +145,12 @@ def connector_of_archive(data: bytes, origin: str) -> Suite:
     Raises:
         FileProblems: as `read_suite`.
     """
-    suite = Suite(origin=origin, files=read_archive(data, origin, limit_of))
+    suite = Release(origin=origin, files=read_archive(data, origin, limit_of))
     alone = set(suite.files) == {MODULE_FILE, MANIFEST_FILE, PLAIN_SIGNATURE_FILE}
     return suite if alone else _whole(suite)
 
 
-def pack(suite: Suite, version: str) -> Suite:
+def pack(suite: Release, version: str) -> Release:
     """Return *suite* with *version* and the connector's hash in place of the placeholders, and its sums.
 
     Raises:
@@ -169,16 +169,16 @@ def pack(suite: Suite, version: str) -> Suite:
     return replace(bound, files={**bound.files, SUMS_FILE: bound.sums})
 
 
-def bound_for_check(suite: Suite) -> Suite:
+def bound_for_check(suite: Release) -> Release:
     """Return *suite* as it would be packed under the version that its manifest states."""
     return _bound(suite, UNBOUND_VERSION)
 
 
-def archive_of(suite: Suite) -> bytes:
+def archive_of(suite: Release) -> bytes:
     return write_archive(suite.files)
 
 
-def listed_actions(suite: Suite) -> tuple[str, ...]:
+def listed_actions(suite: Release) -> tuple[str, ...]:
     """Return the names of the actions that `suite.toml` lists.
 
     It has `actions = ["actions/NAME", ...]`, or `[[actions]]` whose `fqn` ends in `/actions/NAME`,
@@ -224,7 +224,7 @@ def limit_of(name: str) -> int | None:
     return MAX_FILE if _ACTION.fullmatch(name) else _LIMITS.get(name)
 
 
-def _read_folder(folder: Path) -> Suite:
+def _read_folder(folder: Path) -> Release:
     inner = folder / "connector"
     paths = {
         name: (inner if (inner / name).exists() else folder) / name
@@ -234,7 +234,7 @@ def _read_folder(folder: Path) -> Suite:
     if (folder / LIST_FILE).exists():
         paths[LIST_FILE] = folder / LIST_FILE
         files = {LIST_FILE: _read(folder / LIST_FILE, MAX_LIST)}
-        listed = set(listed_actions(Suite(origin=str(folder), files=files)))
+        listed = set(listed_actions(Release(origin=str(folder), files=files)))
     found = dict(_action_files(folder / "actions"))
     paths |= {
         f"actions/{name}.md": path for name, path in found.items() if not listed or name in listed
@@ -243,7 +243,7 @@ def _read_folder(folder: Path) -> Suite:
     if listed is None:
         lines = "".join(f'  "actions/{name}",\n' for name in found)
         files[LIST_FILE] = f"actions = [\n{lines}]\n".encode()
-    return Suite(
+    return Release(
         origin=str(folder), files=files, paths={name: str(path) for name, path in paths.items()}
     )
 
@@ -255,7 +255,7 @@ def _action_files(folder: Path) -> Iterator[tuple[str, Path]]:
             yield name, path
 
 
-def _bound(suite: Suite, version: str) -> Suite:
+def _bound(suite: Release, version: str) -> Release:
     def versioned(data: bytes) -> bytes:
         return _UNBOUND.sub(version.encode(), data)
 

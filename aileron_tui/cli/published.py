@@ -16,7 +16,7 @@ from aileron_core.releases.downloads import Downloads, read_url, shown_url
 from aileron_core.releases.github import SCHEME, GitHub, GitHubSource
 from aileron_core.releases.rules import suite_problems
 from aileron_core.releases.signing import publisher_of
-from aileron_core.releases.suite import Suite, read_connector
+from aileron_core.releases.suite import Release, read_connector
 from aileron_core.text import escape
 from aileron_tui.cli.accepted import accepted_mirror, accepted_version
 from aileron_tui.cli.arguments import route_argument
@@ -30,7 +30,7 @@ _URLS = ("https://", "http://")
 class Published:
     """A suite whose connector can be used, and those of its action files that can."""
 
-    suite: Suite
+    suite: Release
     source: str
     """Where it came from, for messages and the home's records."""
     connector: Mapping[str, Any]
@@ -131,7 +131,7 @@ def _fetch(
     mirror: str,
     named: str,
     routes: Sequence[str],
-) -> Suite:
+) -> Release:
     """Fetch *source*, a repository or a URL, and print the progress under the name *named*."""
     read = 0
 

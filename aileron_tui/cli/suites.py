@@ -18,7 +18,7 @@ from aileron_core.releases.signing import (
 from aileron_core.releases.suite import (
     SIGNATURE_FILE,
     SUMS_FILE,
-    Suite,
+    Release,
     archive_of,
     bound_for_check,
     pack,
@@ -112,7 +112,7 @@ def verify_suite(context: CommandContext, path: str, key: str) -> int:
     return EXIT.DONE
 
 
-def _require(suite: Suite) -> None:
+def _require(suite: Release) -> None:
     if errors := _errors(suite_problems(suite, tries_ops=True)):
         raise FileProblems(errors)
 
@@ -121,7 +121,7 @@ def _errors(problems: tuple[Problem, ...]) -> list[Problem]:
     return [each for each in problems if each.severity == "error"]
 
 
-def _body(suite: Suite) -> dict[str, Any]:
+def _body(suite: Release) -> dict[str, Any]:
     try:
         manifest = parse_manifest(suite.manifest, suite.place("manifest.toml"))
     except FileProblems:  # as the problems say
@@ -135,7 +135,7 @@ def _body(suite: Suite) -> dict[str, Any]:
     }
 
 
-def _counted(suite: Suite) -> str:
+def _counted(suite: Release) -> str:
     return f"{len(suite.actions)} action{'' if len(suite.actions) == 1 else 's'} of"
 
 

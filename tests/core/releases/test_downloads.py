@@ -14,7 +14,7 @@ from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.errors import AileronError, FileProblems
 from aileron_core.releases.archive import write_archive
 from aileron_core.releases.downloads import Downloads, read_url
-from aileron_core.releases.suite import Suite, archive_of, pack, read_suite
+from aileron_core.releases.suite import Release, archive_of, pack, read_suite
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.server_harness import CLI, aileron, aileron_json
 from tests.support.tls_service import Reply, TlsService, tls_service
@@ -23,16 +23,16 @@ URL = "https://files.example/suite.tar.gz"
 
 
 @pytest.fixture
-def packed(folder: Path) -> Suite:
+def packed(folder: Path) -> Release:
     return pack(read_suite(folder), "1.4.0")
 
 
-def read(service: TlsService, url: str) -> Suite:
+def read(service: TlsService, url: str) -> Release:
     with closing(service.client((), SystemClock())) as client:
         return read_url(Downloads(client, lambda _bytes: None), url)
 
 
-def test_an_archive_is_read_from_its_host_alone(packed: Suite, tmp_path: Path) -> None:
+def test_an_archive_is_read_from_its_host_alone(packed: Release, tmp_path: Path) -> None:
     """A redirect leads to another path, and to no other host."""
     parts = {MODULE_FILE: packed.module, MANIFEST_FILE: packed.manifest, "signature.sig": b"0"}
     there = {
@@ -80,7 +80,7 @@ def test_a_private_address_is_asked_for_a_mirror_alone(tmp_path: Path) -> None:
         assert "is a private address" not in refused
 
 
-def test_action_add_takes_a_url(packed: Suite, tmp_path: Path) -> None:
+def test_action_add_takes_a_url(packed: Release, tmp_path: Path) -> None:
     """What the home notes of it has no secret of its query."""
 
     def answer(asked: HttpRequest, _body: bytes) -> None:
@@ -100,7 +100,7 @@ def test_action_add_takes_a_url(packed: Suite, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", [URL, "github://aileron/mail-drafts@1.4.0"])
 def test_ctrl_c_in_the_middle_of_a_download_leaves_nothing(
-    packed: Suite, tmp_path: Path, source: str
+    packed: Release, tmp_path: Path, source: str
 ) -> None:
     """Of one archive, or of eight that come at once; the command ends at once."""
     archive, names = archive_of(packed), [f"actions/a{number}" for number in range(20)]

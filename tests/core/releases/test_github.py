@@ -16,7 +16,7 @@ from aileron_core.errors import AileronError, FileProblems
 from aileron_core.releases.archive import read_archive, write_archive
 from aileron_core.releases.downloads import Downloads
 from aileron_core.releases.github import GitHub, GitHubSource
-from aileron_core.releases.suite import LIST_FILE, Suite, archive_of, pack, read_suite
+from aileron_core.releases.suite import LIST_FILE, Release, archive_of, pack, read_suite
 from tests.core.releases.conftest import ACTIONS
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.server_harness import Console, aileron, aileron_json
@@ -30,7 +30,7 @@ SUITE = f"{BASE}/releases/download/v1.4.0/aileron-suite.tar.gz"
 
 
 @pytest.fixture
-def packed(folder: Path) -> Suite:
+def packed(folder: Path) -> Release:
     """The suite under the name that its repository has."""
     for file in [folder / "connector" / MANIFEST_FILE, *folder.glob("actions/*/action.md")]:
         file.write_text(file.read_text().replace("local://aileron/mail-drafts", NAME))
@@ -58,7 +58,7 @@ class FourHosts:
         self.send_on(SUITE, f"https://{ASSETS}/1?sig=x")
         self.put(ASSETS, "/1?sig=x", archive)
 
-    def read(self, source: str, mirror: str = "") -> Suite:
+    def read(self, source: str, mirror: str = "") -> Release:
         with closing(self.service.client((), SystemClock())) as client:
             downloads = Downloads(client, lambda _bytes: None)
             return GitHub(downloads, mirror).read_suite(GitHubSource.parse(source))
@@ -72,7 +72,7 @@ def hosts(tmp_path: Path) -> Iterator[FourHosts]:
         yield FourHosts(service)
 
 
-def test_the_newest_release_is_found_by_its_redirect(hosts: FourHosts, packed: Suite) -> None:
+def test_the_newest_release_is_found_by_its_redirect(hosts: FourHosts, packed: Release) -> None:
     """Without the API; a version that is named is asked for at once."""
     hosts.release(archive_of(packed))
     hosts.send_on(f"{BASE}/releases/latest", f"https://github.com{BASE}/releases/tag/v1.4.0")
@@ -84,7 +84,7 @@ def test_the_newest_release_is_found_by_its_redirect(hosts: FourHosts, packed: S
     assert len(hosts.service.seen) == 2
 
 
-def put_single_archives(hosts: FourHosts, packed: Suite) -> None:
+def put_single_archives(hosts: FourHosts, packed: Release) -> None:
     hosts.put(RAW, f"{BASE}/v1.4.0/suite.toml", packed.files[LIST_FILE])
     parts = {MODULE_FILE: packed.module, MANIFEST_FILE: packed.manifest, "signature.sig": b"0"}
     download = f"{BASE}/releases/download"
@@ -95,7 +95,7 @@ def put_single_archives(hosts: FourHosts, packed: Suite) -> None:
 
 
 def test_a_repository_with_an_archive_for_each_file_makes_a_suite(
-    hosts: FourHosts, packed: Suite
+    hosts: FourHosts, packed: Release
 ) -> None:
     put_single_archives(hosts, packed)
     found = hosts.read(f"{NAME}@1.4.0")
@@ -103,7 +103,7 @@ def test_a_repository_with_an_archive_for_each_file_makes_a_suite(
     assert found.connector_hash == packed.connector_hash
 
 
-def test_what_is_not_what_was_asked_for_is_refused(hosts: FourHosts, packed: Suite) -> None:
+def test_what_is_not_what_was_asked_for_is_refused(hosts: FourHosts, packed: Release) -> None:
     """Another host, a third hop, another repository or version in the archive, half of it, an action that is missing."""
     whole = archive_of(packed)
     hosts.send_on(SUITE, "https://evil.example/1")
@@ -135,7 +135,7 @@ def test_what_is_not_what_was_asked_for_is_refused(hosts: FourHosts, packed: Sui
         hosts.read(f"{NAME}@1.4.0")
 
 
-def test_a_mirror_has_the_same_releases_as_plain_files(hosts: FourHosts, packed: Suite) -> None:
+def test_a_mirror_has_the_same_releases_as_plain_files(hosts: FourHosts, packed: Release) -> None:
     """In either layout, and no other host is asked."""
     mirror, base = "https://files.example/aileron", f"/aileron{BASE}"
     hosts.put("files.example", f"{base}/latest", b"v1.4.0\n")
@@ -161,7 +161,7 @@ def test_a_mirror_has_the_same_releases_as_plain_files(hosts: FourHosts, packed:
 
 
 def test_the_archives_of_the_original_project_are_read_from_its_layout(
-    hosts: FourHosts, packed: Suite, folder: Path, tmp_path: Path
+    hosts: FourHosts, packed: Release, folder: Path, tmp_path: Path
 ) -> None:
     """As `suite pack --portable` writes them: three files for the connector, each signed; what it would refuse is not packed."""
     key = Ed25519PrivateKey.generate()
@@ -202,7 +202,7 @@ def test_a_source_of_another_form_is_refused(source: str) -> None:
 
 
 @pytest.mark.parametrize("mirror", ["", "https://files.example"])
-def test_action_add_takes_a_repository(packed: Suite, tmp_path: Path, mirror: str) -> None:
+def test_action_add_takes_a_repository(packed: Release, tmp_path: Path, mirror: str) -> None:
     """The connector and the one action that was named; nothing of them is accepted."""
     path = f"{BASE}/v1.4.0/aileron-suite.tar.gz" if mirror else SUITE
 
@@ -225,7 +225,7 @@ def test_action_add_takes_a_repository(packed: Suite, tmp_path: Path, mirror: st
 
 
 def test_a_version_older_than_the_accepted_one_is_taken_only_if_it_is_named(
-    packed: Suite, folder: Path, tmp_path: Path
+    packed: Release, folder: Path, tmp_path: Path
 ) -> None:
     """Whoever answers in GitHub's place cannot lead back to an older release by calling it the newest."""
     newer, newest = (pack(read_suite(folder), version) for version in ("1.9.0", "1.10.0"))

@@ -16,7 +16,7 @@ from aileron_core.errors import FileProblems
 from aileron_core.releases.rules import file_problems, suite_problems
 from aileron_core.releases.suite import (
     SUMS_FILE,
-    Suite,
+    Release,
     archive_of,
     bound_for_check,
     pack,
@@ -32,13 +32,13 @@ def without_ops(suite: Path) -> None:
     file.write_text(file.read_text().partition("# What agents read of an op")[0])
 
 
-def said(suite: Suite) -> str:
+def said(suite: Release) -> str:
     return "\n".join(
         str(each) for each in suite_problems(suite, tries_ops=True) if each.severity == "error"
     )
 
 
-def said_of_files(suite: Suite) -> str:
+def said_of_files(suite: Release) -> str:
     """Without compiling the module."""
     try:
         manifest = parse_manifest(suite.manifest, suite.place(MANIFEST_FILE))
