@@ -25,10 +25,12 @@ from aileron_core.errors import FileProblems, NotFound, Problem
 from aileron_core.home.layout import Home
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CommandContext
-from aileron_tui.cli.published import Published, is_published, read_published
-
-_PROGRESS_SECONDS = 1.0
-"""Seconds between two lines of progress."""
+from aileron_tui.cli.published import (
+    PROGRESS_SECONDS,
+    Published,
+    is_published,
+    read_published,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,7 @@ def _with_progress(sources: Sequence[Path]) -> Iterator[Path]:
     clock = SystemClock()
     printed_at = clock.monotonic()
     for number, source in enumerate(sources):
-        if clock.monotonic() - printed_at >= _PROGRESS_SECONDS:
+        if clock.monotonic() - printed_at >= PROGRESS_SECONDS:
             printed_at = clock.monotonic()
             click.echo(f"{number} of {len(sources)} files read …", err=True)
         yield source

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from aileron_core.clock import SystemClock
 from aileron_core.connectors.http.addresses import AddressGuard
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.manifest import Manifest, parse_manifest
@@ -24,6 +25,8 @@ from aileron_tui.cli.output import CommandContext, say_connector
 
 _ARCHIVES = (".tar.gz", ".tgz")
 _URLS = ("https://", "http://")
+PROGRESS_SECONDS = 1.0
+"""Seconds between two lines of progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,21 +136,30 @@ def _fetch(
     routes: Sequence[str],
 ) -> Release:
     """Fetch *source*, a repository or a URL, and print the progress under the name *named*."""
-    read = 0
+    clock, read = SystemClock(), 0
+    printed_at = clock.monotonic()
+
+    def print_bytes(end: str = "") -> None:
+        if not context.json:
+            click.echo(f"{read:,} bytes read from {escape(named)}{end}", err=True)
 
     def on_bytes(more: int) -> None:
-        nonlocal read
+        nonlocal read, printed_at
         read += more
-        if not context.json:
-            click.echo(f"{read:,} bytes read from {escape(named)} …", err=True)
+        if clock.monotonic() - printed_at >= PROGRESS_SECONDS:
+            printed_at = clock.monotonic()
+            print_bytes(" …")
 
     guard = AddressGuard(private=bool(mirror))  # a person accepted the settings that name it
     client = OutgoingClient(routes=[route_argument(route) for route in routes], guard=guard)
     downloads = Downloads(client, on_bytes)
     try:
         if isinstance(source, str):
-            return read_url(downloads, source)
-        accepted = accepted_version(Home(context.home), source.name)
-        return GitHub(downloads, mirror).read_suite(source, accepted=accepted)
+            found = read_url(downloads, source)
+        else:
+            accepted = accepted_version(Home(context.home), source.name)
+            found = GitHub(downloads, mirror).read_suite(source, accepted=accepted)
     finally:
         client.close()
+    print_bytes()
+    return found
