@@ -39,8 +39,12 @@ def suite_problems(suite: Release, *, tries_ops: bool) -> tuple[Problem, ...]:
     problems = [*checked.problems, *file_problems(suite, checked.manifest)]
     if tries_ops and checked.ok and checked.manifest and not checked.manifest.ops:
         actions = _actions(_scans(suite)).values()
+        ops = {op for _, op in _preview_ops(actions)}
+        if len(ops) > _MOST_TRIED:
+            message = f"is missing; list the ops there, as more than {_MOST_TRIED} previews' ops are not tried"
+            return (*problems, Problem(file=places[1], key="provides.ops", message=message))
         with _unpacked_connector(suite) as folder:
-            known = _known_ops(folder, {op for _, op in _preview_ops(actions)})
+            known = _known_ops(folder, ops)
         problems += _unknown_previews(actions, known)
     return tuple(problems)
 
@@ -173,9 +177,7 @@ def _known_ops(folder: Path, ops: set[str]) -> frozenset[str]:
 
     unknown = answer(_MADE_UP) if ops else ""
     return frozenset(
-        op
-        for op in sorted(ops)[:_MOST_TRIED]
-        if (said := answer(op)) != unknown and said != answer(_almost(op))
+        op for op in sorted(ops) if (said := answer(op)) != unknown and said != answer(_almost(op))
     )
 
 

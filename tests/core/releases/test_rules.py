@@ -13,6 +13,7 @@ import pytest
 from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.store import MANIFEST_FILE
 from aileron_core.errors import FileProblems
+from aileron_core.releases import rules
 from aileron_core.releases.rules import file_problems, suite_problems
 from aileron_core.releases.suite import (
     SUMS_FILE,
@@ -97,6 +98,17 @@ def test_an_op_is_missing_where_the_connector_guesses_what_was_meant(
     assert said(bound_for_check(read_suite(folder))) == ""
     _preview_op_missing(folder)
     assert "asks get_everything, which is no op" in said(bound_for_check(read_suite(folder)))
+
+
+def test_ops_that_are_too_many_to_try_have_to_be_listed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of them is called missing because it was not tried."""
+    without_ops(folder)
+    monkeypatch.setattr(rules, "_MOST_TRIED", 0)
+    assert "provides.ops: is missing; list the ops there" in said(
+        bound_for_check(read_suite(folder))
+    )
 
 
 def _action(name: str, before: str, after: str) -> Callable[[Path], None]:
