@@ -1,7 +1,8 @@
 """One row of the waiting list as a value: a call, a file to accept, a suite (and which of its files come first), a problem."""
 
 import hashlib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -12,6 +13,7 @@ from aileron_core.console_port.view_models import (
     WAITING_STATES,
     ApprovalView,
     NotAcceptedView,
+    PublisherView,
     SuiteView,
 )
 from aileron_core.errors import Problem
@@ -22,10 +24,16 @@ FileOutcome = Literal["", "accepted", "removed", "changed", "solved"]
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteFiles:
-    """The action files of one suite that are not accepted, by name."""
+    """The action files of one suite that are not accepted, by name, and connectors that came with them."""
 
     suite: SuiteView
     files: tuple[NotAcceptedView, ...]
+    new_connectors: tuple[NotAcceptedView, ...] = ()
+
+    @property
+    def all(self) -> tuple[NotAcceptedView, ...]:
+        """The connectors, then the files."""
+        return (*self.new_connectors, *self.files)
 
     @cached_property
     def ungated_effects(self) -> tuple[NotAcceptedView, ...]:
@@ -60,7 +68,7 @@ class SuiteFiles:
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
-        return tuple(sorted({host for each in self.files for host in each.hosts}))
+        return tuple(sorted({host for each in self.all for host in each.hosts}))
 
     @cached_property
     def run_seconds(self) -> tuple[tuple[str, int], ...]:
@@ -69,12 +77,26 @@ class SuiteFiles:
             (each.file, each.run_time.seconds) for each in self.files if each.run_time is not None
         )
 
+    @cached_property
+    def signed_with(self) -> tuple[tuple[str, str], ...]:
+        """By file, the fingerprint of the key that signed it."""
+        return tuple((each.file, each.signed_with) for each in self.all if each.signed_with)
+
+    @cached_property
+    def publishers(self) -> Mapping[PublisherView, int]:
+        """Whose the files are, and how many of them."""
+        return Counter(each.publisher for each in self.all if each.publisher is not None)
+
     def without_contents(self) -> "SuiteFiles":
-        return replace(self, files=tuple(replace(each, content=None) for each in self.files))
+        return replace(
+            self,
+            files=tuple(replace(each, content=None) for each in self.files),
+            new_connectors=tuple(replace(each, content=None) for each in self.new_connectors),
+        )
 
     @cached_property
     def contents(self) -> tuple[FileContentView, ...]:
-        return tuple(each.content for each in self.files if each.content is not None)
+        return tuple(each.content for each in self.all if each.content is not None)
 
     @cached_property
     def digest(self) -> str:
@@ -86,22 +108,24 @@ class SuiteFiles:
 def group_files(
     not_accepted: Iterable[NotAcceptedView],
 ) -> tuple[tuple[NotAcceptedView, ...], tuple[SuiteFiles, ...], tuple[NotAcceptedView, ...]]:
-    """Return the connectors of *not_accepted*, the suites in order of arrival, and the actions of no suite."""
+    """Return the connectors and keys of *not_accepted*, the suites in order of arrival, and the actions of no suite."""
     connectors: list[NotAcceptedView] = []
     alone: list[NotAcceptedView] = []
     together: dict[str, list[NotAcceptedView]] = {}
     for each in not_accepted:
-        if each.kind == "connector":
-            connectors.append(each)
-        elif each.suite is None:
-            alone.append(each)
+        if each.suite is None:
+            is_first = each.kind in ("connector", "publisher")
+            (connectors if is_first else alone).append(each)
         else:
             together.setdefault(each.suite.suite_id, []).append(each)
-    suites = [
-        SuiteFiles(suite=suite, files=tuple(sorted(files, key=lambda file: file.file)))
-        for _, files in sorted(together.items())
-        if (suite := files[0].suite) is not None
-    ]
+    suites: list[SuiteFiles] = []
+    for _, files in sorted(together.items()):
+        came = [each for each in files if each.kind == "connector"]
+        actions = sorted((each for each in files if each not in came), key=lambda file: file.file)
+        if actions and (suite := actions[0].suite) is not None:
+            suites.append(SuiteFiles(suite=suite, files=tuple(actions), new_connectors=tuple(came)))
+        else:
+            connectors += came
     return tuple(connectors), tuple(suites), tuple(alone)
 
 
@@ -141,7 +165,7 @@ class Item:
     def files(self) -> tuple[NotAcceptedView, ...]:
         """The files that wait to be accepted here."""
         if self.suite is not None:
-            return self.suite.files
+            return self.suite.all
         return (self.file,) if self.file is not None else ()
 
     @property
@@ -169,10 +193,15 @@ class Item:
             waits = () if need is None else (need.reason, *(each.name for each in need.candidates))
             return (self.key, str(view.version), view.preview.status, view.digest, *waits)
         if self.suite is not None:
-            return (self.key, self.suite.digest, str(self.suite.run_seconds))
+            more = (
+                *(each.digest for each in self.suite.new_connectors),
+                *map(str, self.suite.publishers),
+            )
+            return (self.key, self.suite.digest, str(self.suite.run_seconds), *more)
         if self.file is None:
             return (self.key, "")
         before = self.file.before
         named = self.file.run_time
         seconds = str(named.seconds) if named is not None else ""
-        return (self.key, self.file.digest, before.digest if before is not None else "", seconds)
+        old = before.digest if before is not None else ""
+        return (self.key, self.file.digest, old, seconds, str(self.file.publisher))

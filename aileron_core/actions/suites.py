@@ -29,7 +29,7 @@ class Suite:
     source: str
     """What was named to `action add`: text of its caller's."""
     files: Mapping[str, str]
-    """Lower-case hex SHA-256 by the name of the file in the folder."""
+    """Lower-case hex SHA-256 by the name of an action's file, or by a connector's folder in the home."""
 
     @property
     def added_at(self) -> float:
@@ -43,7 +43,7 @@ def write_suite(folder: Path, source: str, files: Mapping[str, str], *, now: flo
     Args:
         folder: where the lists lie; made if it is missing.
         source: what was named to `action add`.
-        files: lower-case hex SHA-256 by the name of the file.
+        files: as in `Suite`.
         now: epoch seconds.
 
     Raises:

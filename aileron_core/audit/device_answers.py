@@ -24,7 +24,7 @@ _ABOUT: Final[Mapping[object, Mapping[str, str]]] = {
     AuditEvent.DEVICE_ENDED: {"device": "device_id"},
 }
 """Members of the record of an event, each the same as the field of the intent, where its kind has that."""
-_FILES: Final = ("action", "connector", "preview", "settings", "policy")
+_FILES: Final = ("action", "connector", "preview", "settings", "policy", "publisher")
 _SIGNED: Final = ("signed", "device_key", "signature")
 
 

@@ -1,6 +1,7 @@
 """The connectors installed on this machine, stored by the hash of their bytes, which is their identity.
 
     <home>/store/connectors/sha256/<hex>/{connector.wasm, manifest.toml}     0600 in 0700
+    <home>/store/connectors/sha256/<hex>/signed.tar.gz                       its publisher's signatures
     <home>/store/connectors/tmp/install-*/                                   staging
 
 Everything here blocks on the disk; call it from a thread, not from the event loop.
@@ -26,10 +27,13 @@ from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.containment.safe_paths import read_small_file
 from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound, Problem
-from aileron_core.vault.atomic_file import sync_folder
+from aileron_core.vault.atomic_file import replace_file, sync_folder
 
 MODULE_FILE: Final = "connector.wasm"
 MANIFEST_FILE: Final = "manifest.toml"
+SIGNED_FILE: Final = "signed.tar.gz"
+"""The signatures of the release that it came with; `aileron_core.releases.kept` says what they prove."""
+_MAX_SIGNED: Final = 4 * 1024 * 1024
 _MAGIC = b"\0asm\x01\0\0\0"
 MAX_MODULE = 128 * 1024 * 1024
 MAX_MANIFEST = 1024 * 1024
@@ -106,9 +110,14 @@ class ConnectorStore:
         return self.install_bytes(module, manifest, origin=str(source))
 
     def install_bytes(
-        self, module: bytes, manifest: bytes, *, origin: str = ""
+        self, module: bytes, manifest: bytes, *, origin: str = "", signed: bytes = b""
     ) -> InstalledConnector:
-        """Install a module and its manifest, as `install` does; *origin* is for messages."""
+        """Install a module and its manifest, as `install` does.
+
+        Args:
+            origin: for messages.
+            signed: the signatures of the release that it came with, in place of those kept earlier.
+        """
         parsed = parse_manifest(manifest, _label(origin, MANIFEST_FILE))
         check_magic(module, _label(origin, MODULE_FILE))
         if parsed.wants_spawn:
@@ -117,7 +126,9 @@ class ConnectorStore:
         hash_ = identity_hash(module, manifest)
         with _writing(self._root):
             if not self._has_valid(hash_):
-                self._write_entry(hash_, module, manifest)
+                self._write_entry(hash_, module, manifest, signed)
+            if signed and self.signatures(hash_) != signed:
+                replace_file(self._folder(hash_) / SIGNED_FILE, signed)
         return InstalledConnector.of(parsed, hash_, module, manifest)
 
     def list(self) -> tuple[InstalledConnector, ...]:
@@ -189,6 +200,13 @@ class ConnectorStore:
             )
         return module, manifest
 
+    def signatures(self, hash_: str) -> bytes:
+        """Return what lies beside a connector as the signatures of its release; nothing where there are none."""
+        try:
+            return _read_regular(self._folder(hash_) / SIGNED_FILE, _MAX_SIGNED)
+        except OSError:
+            return b""
+
     def verify(self, hash_: str) -> None:
         """Verify that the bytes still match *hash_*; they are read only if the files changed.
 
@@ -236,13 +254,15 @@ class ConnectorStore:
             return False
         return True
 
-    def _write_entry(self, hash_: str, module: bytes, manifest: bytes) -> None:
+    def _write_entry(self, hash_: str, module: bytes, manifest: bytes, signed: bytes) -> None:
         for folder in (self._root.parent, self._root, self._by_hash, self._staging):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         staged = Path(tempfile.mkdtemp(prefix="install-", dir=self._staging))
         try:
             _write_new(staged / MODULE_FILE, module)
             _write_new(staged / MANIFEST_FILE, manifest)
+            if signed:
+                _write_new(staged / SIGNED_FILE, signed)
             sync_folder(staged)
             final = self._folder(hash_)
             self._rename_over(staged, final)

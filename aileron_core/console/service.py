@@ -345,6 +345,7 @@ class ConsoleService:
                     intent.files,
                     by="person",
                     run_seconds=dict(intent.run_seconds),
+                    signed_with=dict(intent.signed_with),
                     hand=hand,
                 )
             case WithdrawAcceptance():
@@ -352,9 +353,14 @@ class ConsoleService:
             case RemoveFile():
                 await self.library.remove(intent.kind, intent.file)
             case Accept(kind=kind, name=name):
-                seconds = intent.run_seconds
                 await self.library.accept(
-                    kind, name, intent.digest, by="person", run_seconds=seconds, hand=hand
+                    kind,
+                    name,
+                    intent.digest,
+                    by="person",
+                    run_seconds=intent.run_seconds,
+                    signed_with=intent.signed_with,
+                    hand=hand,
                 )
                 if kind == "settings":
                     await self.account_waits.sweep()

@@ -87,32 +87,36 @@ class MarkReadBackSeen:
 class Accept:
     """Accept the file as it is, by the digest that was shown."""
 
-    kind: Literal["action", "connector", "preview", "settings", "policy"]
+    kind: Literal["action", "connector", "preview", "settings", "policy", "publisher"]
     name: str
     digest: str
     run_seconds: int = 0
     """`RunTimeView.seconds` that was shown with it; 0 where none was."""
+    signed_with: str = ""
+    """The fingerprint of the key that was shown to have signed it; empty where none was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptSuite:
-    """Accept action files that were added together, each by the digest that was shown.
+    """Accept action files, and connectors, that were added together, each by the digest that was shown.
 
     The suite's other files stand alone from then on.
     """
 
     suite_id: str
     files: tuple[tuple[str, str], ...]
-    """Name in the folder of action files, and digest."""
+    """`NotAcceptedView.file` and `digest`."""
     run_seconds: tuple[tuple[str, int], ...] = ()
     """By name, `RunTimeView.seconds` that was shown with a file."""
+    signed_with: tuple[tuple[str, str], ...] = ()
+    """By name, the fingerprint of the key that was shown to have signed a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithdrawAcceptance:
     """Stop offering what was accepted; agents stop seeing it at once. It can be accepted again."""
 
-    kind: Literal["action", "connector", "preview", "settings", "policy"]
+    kind: Literal["action", "connector", "preview", "settings", "policy", "publisher"]
     name: str
     digest: str
 

@@ -346,6 +346,29 @@ class SuiteView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PublisherView:
+    """Whose a published file is, as its signatures said when the view was made."""
+
+    name: str
+    """The publisher's, as `github://OWNER/REPO`: the file's claim, unless a key signed it."""
+    key: str = ""
+    """The fingerprint of the key that signed the file; empty where none did."""
+    accepted: str = ""
+    """The fingerprint of the publisher's accepted key; empty without one."""
+    known_as: tuple[str, ...] = ()
+    """The accepted publishers of the same owner that have this key."""
+    resembles: str = ""
+    """The accepted publisher that its name may be taken for; empty without one."""
+    is_vouched_for: bool = False
+    """Of a key that is offered in place of the accepted one: that one signed it."""
+
+    @property
+    def is_new(self) -> bool:
+        """Accepting the file accepts the key."""
+        return bool(self.key) and not self.accepted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunTimeView:
     """The time that an action names for a run, where its file sets no limit. In seconds."""
 
@@ -363,10 +386,11 @@ class NotAcceptedView:
     """A file of the home that nobody has accepted, or not with these bytes.
 
     `settings` are those of `config.toml`, `policy` the rules of `policy.toml`. Of the kind `preview` it is what a connector's previews tried to read by POST: its name is the
-    connector's and, after a blank, what it would read (`posted_reads`); its digest the connector's.
+    connector's and, after a blank, what it would read (`posted_reads`); its digest the connector's. `publisher` is
+    the key of a publisher of whom another one is accepted: its digest is the fingerprint.
     """
 
-    kind: Literal["action", "connector", "preview", "settings", "policy"]
+    kind: Literal["action", "connector", "preview", "settings", "policy", "publisher"]
     name: str
     file: str
     digest: str
@@ -377,6 +401,10 @@ class NotAcceptedView:
     hosts: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     """Every step of an action as `connector.op`, in order."""
+    account: tuple[str, ...] = ()
+    """What a connector asks for: the kind of account, then each scope."""
+    preview: str = ""
+    """The op of an action's preview; empty without one."""
     cannot_run: str = ""
     """Why no call of it can run once it is accepted: our own sentence. Empty where one can."""
     is_read_only: bool = False
@@ -386,7 +414,24 @@ class NotAcceptedView:
     run_time: RunTimeView | None = None
     """What accepting an action gives it beyond the usual time."""
     content: FileContentView | None = None
-    """What there is to accept; None of the kind `preview`, whose name says all."""
+    """What there is to accept; None of the kinds `preview` and `publisher`."""
+    publisher: PublisherView | None = None
+    """Whose it is; None of what nobody published."""
+
+    @property
+    def is_refused(self) -> bool:
+        """It cannot be accepted: its publisher's accepted key did not sign it."""
+        whose = self.publisher
+        if whose is None or self.kind == "publisher" or whose.key == whose.accepted:
+            return False
+        return bool(whose.accepted) and (bool(whose.key) or self.kind == "connector")
+
+    @property
+    def signed_with(self) -> str:
+        """The fingerprint of the key that signed it; empty where none did."""
+        if self.publisher is None or self.kind == "publisher":
+            return ""
+        return self.publisher.key
 
     @property
     def before(self) -> AcceptedBeforeView | None:
@@ -519,9 +564,9 @@ class HourOfCalls:
 class LibraryItemView:
     """An action or connector of the home, whatever its state."""
 
-    kind: Literal["action", "connector", "preview"]
+    kind: Literal["action", "connector", "preview", "publisher"]
     name: str
-    """An action's name; a connector's fully qualified name and version."""
+    """An action's name; a connector's fully qualified name and version; a publisher's `github://OWNER/REPO`."""
     file: str
     digest: str
     """Of the file as it is now; hex."""
@@ -545,4 +590,6 @@ class LibraryItemView:
     run_time: RunTimeView | None = None
     """The time that an action names beyond the usual, and whether it has it."""
     content: FileContentView | None = None
-    """None of what holds no text that can be shown: a file in error, the kind `preview`."""
+    """None of what holds no text that can be shown: a file in error, the kinds `preview` and `publisher`."""
+    publisher: PublisherView | None = None
+    """Whose it is; None of what nobody published."""

@@ -40,6 +40,7 @@ KINDS: Final[Mapping[str, AcceptedKind]] = {
     "connector": AcceptedKind("connector"),
     "preview": AcceptedKind("preview POST requests of", of="connector"),
     "run_time": AcceptedKind("longer time of the action", of="action"),
+    "publisher": AcceptedKind("key of the publisher"),
     "project": AcceptedKind("settings of a project for", set="accepted projects"),
     "settings": AcceptedKind("settings of", set="settings"),
     "policy": AcceptedKind("rules of", set="policy"),
@@ -65,8 +66,10 @@ class AcceptanceRecord:
     """One of `KINDS`."""
     name: str
     """An action file's name in the folder; a connector's `fqn@version`, for `preview` with what its
-    previews may read by POST after it; `<agent> <folder>`; `config.toml` or `policy.toml`."""
+    previews may read by POST after it; a publisher's `github://OWNER/REPO`; `<agent> <folder>`;
+    `config.toml` or `policy.toml`."""
     digest: str
+    """Of bytes; of a publisher's key its fingerprint."""
     accepted_at: float
     """Epoch seconds."""
     accepted_by: str

@@ -1,4 +1,4 @@
-"""Reads the files of a home: action files, connectors, and the lists of what was added together."""
+"""Reads the files of a home: action files, connectors, their signatures, and the lists of what was added together."""
 
 import asyncio
 import logging
@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from aileron_core.actions.catalog import CatalogScan, scan
 from aileron_core.actions.suites import Suite, delete_suite, read_suites
 from aileron_core.connectors.registry import ConnectorRegistry
-from aileron_core.connectors.store import InstalledConnector
+from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import Problem
+from aileron_core.library.publishers import Publishers
 
 if TYPE_CHECKING:
     from aileron_core.connectors.wasm.connector import WasmConnector
+    from aileron_core.releases.kept import SignedRelease
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,16 +36,20 @@ class FileStamps:
     """Whether every later change will show: the newest one is older than the clock's tick."""
 
 
-def read_stamps(actions: Path, store: Path, suites: Path, *, now_ns: int) -> FileStamps:
+def read_stamps(
+    actions: Path, store: Path, suites: Path, publishers: Path, *, now_ns: int
+) -> FileStamps:
     """Return what the file system says of the action files and of the store's entries.
 
     Args:
         actions: the folder of action files, flat.
         store: the folder with one folder for each connector.
         suites: the folder of lists of what was added together, flat.
+        publishers: the folder of keys that are offered, flat.
         now_ns: the machine's wall clock, in nanoseconds.
     """
-    seen = (*_folder(actions, depth=1), *_folder(store, depth=2), *_folder(suites, depth=1))
+    flat = (each for folder in (actions, suites, publishers) for each in _folder(folder, depth=1))
+    seen = (*flat, *_folder(store, depth=2))
     stamps = tuple(sorted(seen))
     # One in the future, after the clock was set back, settles nothing either.
     settled = all(0 < stamp[-1] < now_ns - _SETTLED_NS for stamp in stamps)
@@ -82,7 +88,7 @@ class HomeFiles:
         actions: the folder of action files; the home is its parent.
     """
 
-    def __init__(self, actions: Path, registry: ConnectorRegistry) -> None:
+    def __init__(self, actions: Path, registry: ConnectorRegistry, store: ConnectorStore) -> None:
         self.actions = CatalogScan()
         self.suites: tuple[Suite, ...] = ()
         self.connectors: Mapping[str, WasmConnector] = {}
@@ -90,11 +96,16 @@ class HomeFiles:
         self.stored: Mapping[str, InstalledConnector] = {}
         """The same connectors, as the store has them."""
         self.store_problems: tuple[Problem, ...] = ()
+        self.publishers = Publishers({})
         self.stamps: FileStamps | None = None
         """Of the last reading; None before the first."""
         self._folder = actions
         self._suite_folder = actions.parent / "suites"
+        self._key_folder = actions.parent / "store" / "publishers"
         self._registry = registry
+        self._store = store
+        self._verified: dict[str, tuple[bytes, SignedRelease | None]] = {}
+        """By the hash of a connector: what lies beside it as signatures, and what exactly these bytes prove."""
 
     async def may_have_changed(self) -> bool:
         """Return whether something in the folders changed since the last reading, or may have."""
@@ -106,14 +117,36 @@ class HomeFiles:
         """Read everything again; return whether actions or connectors differ, true the first time."""
         first = self.stamps is None
         self.stamps = await asyncio.to_thread(self._read_stamps)
-        before = (self.actions, tuple(self.connectors), self.store_problems)
+        before = (self.actions, tuple(self.connectors), self.store_problems, self.publishers)
         self.actions = await asyncio.to_thread(scan, self._folder, self.actions)
         # After the files: a list is written before the files that it names.
         self.suites = await asyncio.to_thread(read_suites, self._suite_folder)
-        found, self.store_problems = await self._registry.scan()
-        self.connectors = {connector.identity.hash: connector for connector, _ in found}
-        self.stored = {entry.identity.hash: entry for _, entry in found}
-        return first or (self.actions, tuple(self.connectors), self.store_problems) != before
+        scanned, self.store_problems = await self._registry.scan()
+        self.connectors = {connector.identity.hash: connector for connector, _ in scanned}
+        self.stored = {entry.identity.hash: entry for _, entry in scanned}
+        self.publishers = await asyncio.to_thread(self._read_publishers)
+        found = (self.actions, tuple(self.connectors), self.store_problems, self.publishers)
+        return first or found != before
+
+    def _read_publishers(self) -> Publishers:
+        """Verify each signature that is not the very one, beside the very connector, that was verified before."""
+        kept = {hash_: self._store.signatures(hash_) for hash_ in self.stored}
+        if not any(kept.values()) and not self._key_folder.exists():
+            return Publishers({})
+        from aileron_core.releases.kept import (  # loads `cryptography`: the start is measured
+            read_offers,
+            verified_release,
+        )
+
+        found: dict[str, tuple[bytes, SignedRelease | None]] = {}
+        for hash_, signed in kept.items():
+            found[hash_] = self._verified.get(hash_, (b"", None))
+            if found[hash_][0] != signed:
+                release = verified_release(self._store, self.stored[hash_], signed)
+                found[hash_] = (signed, release)
+        self._verified = found
+        releases = {hash_: each for hash_, (_, each) in found.items() if each is not None}
+        return Publishers(releases, read_offers(self._folder.parent))
 
     async def delete_suite(self, suite_id: str) -> None:
         """Remove the list of a suite: what is left of its files is shown one by one."""
@@ -125,4 +158,6 @@ class HomeFiles:
 
     def _read_stamps(self) -> FileStamps:
         store = self._folder.parent / "store" / "connectors" / "sha256"
-        return read_stamps(self._folder, store, self._suite_folder, now_ns=time.time_ns())
+        return read_stamps(
+            self._folder, store, self._suite_folder, self._key_folder, now_ns=time.time_ns()
+        )

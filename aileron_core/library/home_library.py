@@ -33,7 +33,7 @@ from aileron_core.errors import (
     Problem,
     Unavailable,
 )
-from aileron_core.library import removal, run_time
+from aileron_core.library import publishers, removal, run_time
 from aileron_core.library.acceptance import (
     READS_KIND,
     AcceptanceRecord,
@@ -103,7 +103,7 @@ class HomeLibrary:
         self._settings = settings
         self._settings_files = {each.file.kind: each for each in (settings, policy)}
         self._registry = registry
-        self._files = HomeFiles(actions, registry)
+        self._files = HomeFiles(actions, registry, store)
         self._copies = AcceptedContents(actions.parent)
         self._contents = FileContents(self._copies)
         self._warmed: set[str] = set()
@@ -294,6 +294,7 @@ class HomeLibrary:
             withdrawn=self._accepted.withdrawn,
             offers=self._accepted.offers,
             suites=self._files.suites,
+            publishers=self._files.publishers,
         )
 
     # Reading the folders
@@ -441,6 +442,7 @@ class HomeLibrary:
         *,
         by: str,
         run_seconds: int = 0,
+        signed_with: str = "",
         hand: Hand = CONSOLE,
     ) -> None:
         """Record that exactly the bytes of *digest* are accepted from now on.
@@ -451,10 +453,13 @@ class HomeLibrary:
             digest: of the bytes that were shown.
             by: who accepts.
             run_seconds: the time that was shown with it, which an action gets; 0 where none was.
+            signed_with: the fingerprint of the key that was shown to have signed it, if any: where it is the
+                publisher's first, it is accepted as well.
             hand: with which a person does.
 
         Raises:
-            Conflict: the bytes are no longer those that were shown.
+            Conflict: the bytes, or who signed them, are no longer those that were shown, or the publisher's
+                accepted key did not sign them.
         """
         if kind == "settings" or kind == "policy":
             await self._settings_files[kind].accept(digest, hand)
@@ -466,8 +471,10 @@ class HomeLibrary:
             if not named:
                 raise Conflict(f"{name} is no longer waiting to be accepted. Nothing changed.")
             for view in named:
-                if view.digest == digest and _shows(view, run_seconds):
-                    await self._accept(_keys_of(view), by, hand)
+                if view.digest == digest and _shows(view, run_seconds, signed_with):
+                    if view.is_refused:
+                        raise Conflict(_not_signed(view))
+                    await self._accept(_keys_of([view]), by, hand)
                     return
         raise Conflict(
             f"{name} changed while you were reviewing it. Nothing was accepted; review it again."
@@ -480,15 +487,17 @@ class HomeLibrary:
         *,
         by: str,
         run_seconds: Mapping[str, int] | None = None,
+        signed_with: Mapping[str, str] | None = None,
         hand: Hand = CONSOLE,
     ) -> None:
-        """Record that these action files are accepted, each in exactly the bytes that were shown.
+        """Record that these action files and connectors are accepted, each in exactly the bytes that were shown.
 
         Args:
             suite_id: of the suite.
-            files: name and digest of each.
+            files: `NotAcceptedView.file` and `digest` of each.
             by: who accepts.
             run_seconds: by file, the time that was shown with it.
+            signed_with: by file, the fingerprint of the key that was shown to have signed it.
             hand: with which a person does.
 
         Raises:
@@ -499,9 +508,15 @@ class HomeLibrary:
             waiting = {
                 (view.file, view.digest): view
                 for view in self.not_accepted()
-                if view.kind == "action" and _shows(view, (run_seconds or {}).get(view.file, 0))
+                if view.kind in ("action", "connector")
+                and not view.is_refused
+                and _shows(
+                    view,
+                    (run_seconds or {}).get(view.file, 0),
+                    (signed_with or {}).get(view.file, ""),
+                )
             }
-            found = [key for each in files if each in waiting for key in _keys_of(waiting[each])]
+            found = _keys_of([waiting[each] for each in files if each in waiting])
             if found:
                 await self._accept(found, by, hand)
         await self._files.delete_suite(suite_id)
@@ -523,7 +538,11 @@ class HomeLibrary:
         if self._accepted.waits_for_vault:
             return 0
         async with self._reading:  # not what is being removed
-            found = [key for view in not_accepted_views(self._state()) for key in _keys_of(view)]
+            views = not_accepted_views(self._state())
+            # Another key in place of an accepted one is for a person to look at, as is what it signed.
+            found = _keys_of(
+                [each for each in views if each.kind != "publisher" and not each.is_refused]
+            )
             if found:
                 await self._accept(found, "--accept-installed")
         return len(found)
@@ -543,8 +562,9 @@ class HomeLibrary:
         """Record that *name* is no longer accepted; agents stop seeing it at once.
 
         Args:
-            kind: `action`, `connector` or `preview`.
-            name: the action's name, the connector's `fqn@version`, or what a preview's read is accepted by.
+            kind: `action`, `connector`, `preview` or `publisher`.
+            name: the action's name, the connector's `fqn@version`, what a preview's read is accepted by, or the
+                publisher's name.
             digest: of the bytes that the person was shown.
 
         Raises:
@@ -571,16 +591,40 @@ class HomeLibrary:
         ]
 
 
-def _keys_of(view: NotAcceptedView) -> list[tuple[str, str, str]]:
-    """Return the keys of its acceptance: an action's is its file's name, a connector's its reference."""
-    if view.kind != "action":
-        return [(view.kind, view.name, view.digest)]
-    keys = [(view.kind, view.file, view.digest)]
-    if view.run_time is not None:
-        keys.append((run_time.KIND, view.file, run_time.digest(view.digest, view.run_time)))
-    return keys
+def _keys_of(views: Sequence[NotAcceptedView]) -> list[tuple[str, str, str]]:
+    """Return the keys of the acceptance of *views*: an action's is its file's name, a connector's its reference.
+
+    And a publisher's first key, with what it signed. What another key signed of the same publisher is left out.
+    """
+    keys: dict[tuple[str, str, str], None] = {}
+    first: dict[str, str] = {}
+    for view in views:
+        whose = view.publisher
+        if whose is not None and whose.is_new:
+            if first.setdefault(whose.name, whose.key) != whose.key:
+                continue
+            keys[publishers.KIND, whose.name, whose.key] = None
+        name = view.file if view.kind == "action" else view.name
+        keys[view.kind, name, view.digest] = None
+        if view.run_time is not None:
+            keys[run_time.KIND, name, run_time.digest(view.digest, view.run_time)] = None
+    return [*keys]
 
 
-def _shows(view: NotAcceptedView, run_seconds: int) -> bool:
-    """Return whether *view* names exactly the time that was shown."""
-    return run_seconds == (view.run_time.seconds if view.run_time is not None else 0)
+def _shows(view: NotAcceptedView, run_seconds: int, signed_with: str) -> bool:
+    """Return whether *view* names exactly the time and the key that were shown."""
+    seconds = view.run_time.seconds if view.run_time is not None else 0
+    return (seconds, view.signed_with) == (run_seconds, signed_with)
+
+
+def _not_signed(view: NotAcceptedView) -> str:
+    assert view.publisher is not None
+    how = (
+        "is signed with another key than the one"
+        if view.signed_with
+        else "is not signed with the key"
+    )
+    return (
+        f"{view.name} {how} that you accepted for {view.publisher.name}. Nothing was accepted. Add a release that "
+        "this key signed. Another key can be accepted where it is offered, and this one withdrawn in view 4."
+    )

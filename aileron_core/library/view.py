@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run
@@ -19,6 +19,7 @@ from aileron_core.console_port.view_models import (
 from aileron_core.errors import Problem
 from aileron_core.library.acceptance import READS_KIND, AcceptanceRecord, reads_of, why_not_counted
 from aileron_core.library.file_contents import FileContents
+from aileron_core.library.publishers import KIND, Publishers, offered_keys
 from aileron_core.library.run_time import named_run_time
 
 ItemKey: TypeAlias = tuple[str, str]
@@ -46,6 +47,7 @@ class LibraryState:
     """What previews tried to read by POST: the name it would be accepted by, the connector's hash."""
     suites: Sequence[Suite] = ()
     """The newest first."""
+    publishers: Publishers = field(default_factory=lambda: Publishers({}))
 
     def why_not_counted(self, name: str, connector: InstalledConnector) -> str:
         """Return why the read that the acceptance *name* is about does not count; empty where it does."""
@@ -70,13 +72,11 @@ class LibraryState:
 def not_accepted_views(library: LibraryState) -> tuple[NotAcceptedView, ...]:
     """Return what is not accepted, or not with these bytes."""
     entries = library.catalog.not_accepted()
-    suites = _suites(library, entries)
-    actions = (_action_view(library, entry, suites.get(entry.file)) for entry in entries)
-    connectors = (
-        _connector_view(library, "connector", each.identity.ref, each)
-        for each in library.installed.values()
-        if not _is_accepted(library, each)
-    )
+    installed = [each for each in library.installed.values() if not _is_accepted(library, each)]
+    connectors = [
+        _connector_view(library, "connector", each.identity.ref, each) for each in installed
+    ]
+    actions = [_action_view(library, entry) for entry in entries]
     reads = (
         _connector_view(library, READS_KIND, name, connector)
         for name, digest in library.offers.items()
@@ -84,7 +84,8 @@ def not_accepted_views(library: LibraryState) -> tuple[NotAcceptedView, ...]:
         and _is_accepted(library, connector)
         and not library.why_not_counted(name, connector)
     )
-    return (*reads, *actions, *connectors)
+    keys = offered_keys(library.publishers, library.accepted)
+    return (*keys, *reads, *_in_suites(library, [*actions, *connectors]))
 
 
 def _connector_view(
@@ -102,44 +103,51 @@ def _connector_view(
         change="changed" if is_file and (kind, name) in library.accepted else "new",
         connector=connector.identity.fqn,
         hosts=connector.hosts,
+        account=_account(connector) if is_file else (),
         content=library.contents.of_connector(connector, library.accepted, library.installed)
         if is_file
         else None,
+        publisher=library.publishers.of_connector(connector, library.accepted) if is_file else None,
     )
 
 
-def _suites(library: LibraryState, entries: Sequence[CatalogEntry]) -> Mapping[str, SuiteView]:
-    """Return the suite that each of *entries* is shown with, by file; the last of a suite has none.
+def _account(connector: InstalledConnector) -> tuple[str, ...]:
+    needed = connector.credential_requirement
+    if needed is None:
+        return ()
+    return (needed.kind, *(needed.oauth2.scopes if needed.oauth2 is not None else ()))
 
-    Nor has a file with other bytes than were added, or one whose acceptance was withdrawn by itself.
+
+def _in_suites(
+    library: LibraryState, files: Sequence[NotAcceptedView]
+) -> Iterator[NotAcceptedView]:
+    """Yield *files*, each with the suite that it is shown with; the last of a suite has none.
+
+    Nor has a file with other bytes than were added, one whose acceptance was withdrawn by itself, or one that
+    cannot be accepted.
     """
     newest = {
         (file, digest): suite
         for suite in reversed(library.suites)
         for file, digest in suite.files.items()
     }
-    found = {
-        entry.file: newest[entry.file, entry.sha256]
-        for entry in entries
-        if (entry.file, entry.sha256) in newest
-        and ("action", entry.file, entry.sha256) not in library.withdrawn
-    }
-    counts = Counter(suite.suite_id for suite in found.values())
-    views = {
-        suite.suite_id: SuiteView(
-            suite_id=suite.suite_id, source=suite.source, added_at=suite.added_at
-        )
-        for suite in library.suites
-    }
-    return {
-        file: views[suite.suite_id] for file, suite in found.items() if counts[suite.suite_id] > 1
-    }
+    found = [newest.get((each.file, each.digest.removeprefix("sha256:"))) for each in files]
+    for number, each in enumerate(files):
+        name = each.file if each.kind == "action" else each.name
+        if each.is_refused or (each.kind, name, each.digest) in library.withdrawn:
+            found[number] = None
+    counts = Counter(suite.suite_id for suite in found if suite is not None)
+    for each, suite in zip(files, found, strict=True):
+        if suite is None or counts[suite.suite_id] == 1:
+            yield each
+            continue
+        view = SuiteView(suite_id=suite.suite_id, source=suite.source, added_at=suite.added_at)
+        yield replace(each, suite=view)
 
 
-def _action_view(
-    library: LibraryState, entry: CatalogEntry, suite: SuiteView | None
-) -> NotAcceptedView:
+def _action_view(library: LibraryState, entry: CatalogEntry) -> NotAcceptedView:
     assert entry.action is not None
+    preview = entry.action.approval.preview
     return NotAcceptedView(
         kind="action",
         name=entry.name,
@@ -150,11 +158,12 @@ def _action_view(
         connector=", ".join(requirement.fqn for requirement in entry.action.requires),
         hosts=library.hosts_of(entry.action),
         steps=_steps(entry.action),
+        preview=preview.op if preview else "",
         cannot_run=cannot_run(entry.action),
         is_read_only=entry.action.is_read_only,
-        suite=suite,
         run_time=_run_time(library, entry),
         content=library.contents.of_action(entry, library.accepted, library.installed),
+        publisher=library.publishers.of_action(entry, library.accepted),
     )
 
 
@@ -180,7 +189,10 @@ def library_items(library: LibraryState) -> tuple[LibraryItemView, ...]:
         for each in library.installed.values()
     ]
     connectors.sort(key=lambda item: (item.name, not item.is_update, item.digest))
-    return (*actions, *connectors, *_reads(library), *_broken_connectors(library))
+    keys = (
+        _publisher_item(each) for key, each in sorted(library.accepted.items()) if key[0] == KIND
+    )
+    return (*actions, *connectors, *_reads(library), *keys, *_broken_connectors(library))
 
 
 def _action_item(library: LibraryState, entry: CatalogEntry) -> LibraryItemView:
@@ -211,6 +223,20 @@ def _action_item(library: LibraryState, entry: CatalogEntry) -> LibraryItemView:
         accepted_by=accepted.accepted_by if accepted else "",
         run_time=_run_time(library, entry),
         content=library.contents.of_action(entry, library.accepted, library.installed),
+        publisher=library.publishers.of_action(entry, library.accepted) if action else None,
+    )
+
+
+def _publisher_item(record: AcceptanceRecord) -> LibraryItemView:
+    return LibraryItemView(
+        kind="publisher",
+        name=record.name,
+        file="",
+        digest=record.digest,
+        state="ready",
+        reason="",
+        accepted_at=record.accepted_at,
+        accepted_by=record.accepted_by,
     )
 
 
@@ -239,6 +265,9 @@ def _connector_item(
         accepted_at=accepted.accepted_at if accepted else None,
         accepted_by=accepted.accepted_by if accepted else "",
         content=library.contents.of_connector(connector, library.accepted, library.installed)
+        if kind == "connector"
+        else None,
+        publisher=library.publishers.of_connector(connector, library.accepted)
         if kind == "connector"
         else None,
     )

@@ -18,8 +18,11 @@ from aileron_core.releases.suite import (
     LIST_FILE,
     MAX_ARCHIVE,
     MAX_LIST,
+    NEW_KEY_SIGNATURE_FILE,
     PLAIN_ARCHIVE,
     PLAIN_SIGNATURE_FILE,
+    PUBLIC_KEY_FILE,
+    SIGNATURE_BYTES,
     Release,
     limit_of,
     listed_actions,
@@ -42,6 +45,8 @@ _SOURCE = re.compile(
 _LATEST = re.compile(r"/releases/tag/v([^/]+)\Z")
 _SUITE_ARCHIVE: Final = "aileron-suite.tar.gz"
 _MAX_LATEST: Final = 256
+_IN_REPOSITORY: Final = (LIST_FILE, PUBLIC_KEY_FILE, NEW_KEY_SIGNATURE_FILE)
+"""Files that are read from the repository, at the release's tag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +142,7 @@ class GitHub:
         """Return the URL of the file *name* in the release *tag*."""
         if self._mirror:
             return f"{self._mirror}/{source.place}/{tag}/{name}"
-        if name == LIST_FILE:
+        if name in _IN_REPOSITORY:
             return f"https://raw.githubusercontent.com/{source.place}/{tag}/{name}"
         return f"https://github.com/{source.place}/releases/download/{quote(tag, safe='')}/{name}"
 
@@ -156,7 +161,12 @@ class GitHub:
         def connector() -> dict[str, bytes]:
             packed = need(f"v{version}", PLAIN_ARCHIVE, MAX_ARCHIVE)
             found = read_archive(packed, shown, limit_of)
-            return {name: found[name] for name in (MODULE_FILE, MANIFEST_FILE) if name in found}
+            names = (MODULE_FILE, MANIFEST_FILE, PLAIN_SIGNATURE_FILE)
+            return {name: found[name] for name in names if name in found}
+
+        def public_key(name: str) -> dict[str, bytes]:
+            found = self._get(self._url(source, f"v{version}", name), limit_of(name) or 0)
+            return {} if found is None else {name: found}
 
         def action(name: str) -> dict[str, bytes]:
             packed = need(f"actions/{name}/v{version}", PLAIN_ARCHIVE, 2 * MAX_FILE)
@@ -164,7 +174,9 @@ class GitHub:
             if ACTION_FILE not in found:
                 message = f"has no {ACTION_FILE}"
                 raise FileProblems([Problem(file=f"{shown} {name}", message=message)])
-            return {f"actions/{name}.md": found[ACTION_FILE]}
+            signature = found.get(PLAIN_SIGNATURE_FILE)
+            signed = {} if signature is None else {f"actions/{name}.sig": signature}
+            return {f"actions/{name}.md": found[ACTION_FILE], **signed}
 
         text = need(f"v{version}", LIST_FILE, MAX_LIST)
         listed = Release(origin=shown, files={LIST_FILE: text})
@@ -172,8 +184,9 @@ class GitHub:
         wanted = [source.action] if source.action else listed_actions(listed)
         if source.action:
             files[LIST_FILE] = f'actions = ["actions/{source.action}"]\n'.encode()
+        keys = (partial(public_key, name) for name in (PUBLIC_KEY_FILE, NEW_KEY_SIGNATURE_FILE))
         for found in self._downloads.at_once(
-            [connector, *(partial(action, name) for name in wanted)]
+            [connector, *keys, *(partial(action, name) for name in wanted)]
         ):
             files.update(found)
         for name in (MODULE_FILE, MANIFEST_FILE):
@@ -183,4 +196,4 @@ class GitHub:
 
 
 def _of_action(name: str) -> int | None:
-    return {ACTION_FILE: MAX_FILE, PLAIN_SIGNATURE_FILE: 64 * 1024}.get(name)
+    return {ACTION_FILE: MAX_FILE, PLAIN_SIGNATURE_FILE: SIGNATURE_BYTES}.get(name)

@@ -1,6 +1,7 @@
 """A suite as it is published: one connector, its actions, the list of both, and their sums.
 
     suite.toml  connector.wasm  manifest.toml  actions/NAME.md  SHA256SUMS  [SHA256SUMS.sig]
+    [publisher.pub  [publisher.pub.sig]]
 
 A folder that it is made from may have `actions/NAME/action.md`, the connector under `connector/`, and
 `0.0.0-dev` and `sha256:bound-at-release` where packing puts the version and the connector's hash.
@@ -36,6 +37,9 @@ PLAIN_SIGNATURE_FILE: Final = "signature.sig"
 PLAIN_ARCHIVE: Final = "aileron.tar.gz"
 """Of a single connector or action, as the original project publishes them."""
 ACTION_FILE: Final = "action.md"
+PUBLIC_KEY_FILE: Final = "publisher.pub"
+NEW_KEY_SIGNATURE_FILE: Final = "publisher.pub.sig"
+"""By which the publisher's old key signs the new one in `publisher.pub`."""
 UNBOUND_VERSION: Final = "0.0.0-dev"
 MAX_ARCHIVE: Final = 192 * 1024 * 1024
 _MAX_SMALL: Final = 1024 * 1024
@@ -49,11 +53,16 @@ _LIMITS: Final = {
     SIGNATURE_FILE: 64 * 1024,
     PLAIN_SIGNATURE_FILE: 64 * 1024,
     ACTION_FILE: MAX_FILE,
+    PUBLIC_KEY_FILE: 4096,
+    NEW_KEY_SIGNATURE_FILE: 4096,
 }
+SIGNATURE_BYTES: Final = 64
+"""Of a plain ed25519 signature."""
 _ALONE: Final = frozenset({PLAIN_SIGNATURE_FILE, ACTION_FILE})
 """Files that only an archive of a single connector or action contains."""
 _UNBOUND = re.compile(rb"(?<![0-9A-Za-z.-])" + re.escape(UNBOUND_VERSION.encode()))
 _ACTION = re.compile(r"actions/([a-z0-9][a-z0-9._-]{0,79})\.md")
+_ACTION_SIGNATURE = re.compile(r"actions/([a-z0-9][a-z0-9._-]{0,79})\.sig")
 _LISTED = re.compile(r"actions/([a-z0-9][a-z0-9._-]{0,79})")
 _FRONT_MATTER = re.compile(
     rb"(?:\xef\xbb\xbf)?\+\+\+[ \t]*\r?\n.*?^\+\+\+", re.DOTALL | re.MULTILINE
@@ -122,7 +131,8 @@ def _whole(suite: Release) -> Release:
     for name in (LIST_FILE, MODULE_FILE, MANIFEST_FILE, SUMS_FILE):
         if name not in suite.files:
             raise FileProblems([Problem(file=suite.origin, message=f"has no {name}")])
-    if suite.files.keys() & _ALONE or suite.files[SUMS_FILE] != suite.sums:
+    alone = any(name in _ALONE or is_action_signature(name) for name in suite.files)
+    if alone or suite.files[SUMS_FILE] != suite.sums:
         message = "does not list each file with its sum, in the order of their names"
         raise FileProblems([Problem(file=suite.place(SUMS_FILE), message=message)])
     return suite
@@ -140,13 +150,14 @@ def read_connector(path: Path) -> Release:
 def connector_of_archive(data: bytes, origin: str) -> Release:
     """Return the suite in an archive, or the connector where it holds one alone.
 
-    The latter has `connector.wasm`, `manifest.toml` and `signature.sig`, whose key nothing here knows.
+    The latter has `connector.wasm`, `manifest.toml` and `signature.sig`, and may have `publisher.pub`.
 
     Raises:
         FileProblems: as `read_suite`.
     """
     suite = Release(origin=origin, files=read_archive(data, origin, limit_of))
-    alone = set(suite.files) == {MODULE_FILE, MANIFEST_FILE, PLAIN_SIGNATURE_FILE}
+    named = set(suite.files) - {PUBLIC_KEY_FILE, NEW_KEY_SIGNATURE_FILE}
+    alone = named == {MODULE_FILE, MANIFEST_FILE, PLAIN_SIGNATURE_FILE}
     return suite if alone else _whole(suite)
 
 
@@ -221,7 +232,14 @@ def _read(path: Path, limit: int) -> bytes:
 
 def limit_of(name: str) -> int | None:
     """Return how many bytes the file of a release may have; None for a name that no release has."""
+    if is_action_signature(name):
+        return SIGNATURE_BYTES
     return MAX_FILE if _ACTION.fullmatch(name) else _LIMITS.get(name)
+
+
+def is_action_signature(name: str) -> bool:
+    """Return whether *name* is that of an action's own signature, which `actions/NAME/action.md` had beside it."""
+    return _ACTION_SIGNATURE.fullmatch(name) is not None
 
 
 def _read_folder(folder: Path) -> Release:
@@ -235,6 +253,9 @@ def _read_folder(folder: Path) -> Release:
         paths[LIST_FILE] = folder / LIST_FILE
         files = {LIST_FILE: _read(folder / LIST_FILE, MAX_LIST)}
         listed = set(listed_actions(Release(origin=str(folder), files=files)))
+    for name in (PUBLIC_KEY_FILE, NEW_KEY_SIGNATURE_FILE):
+        if (folder / name).exists():
+            paths[name] = folder / name
     found = dict(_action_files(folder / "actions"))
     paths |= {
         f"actions/{name}.md": path for name, path in found.items() if not listed or name in listed

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -103,14 +104,17 @@ def add_actions(
         if there := _anothers(home.actions / each.file, each):
             valid.pop(each.name, None)
             problems.append(there)
-    for each in suites:
-        store.install_bytes(each.suite.module, each.suite.manifest, origin=each.suite.origin)
+    installed_now = [each.install(store).identity.hash for each in suites]
+    connectors = {
+        f"store/connectors/{each.replace(':', '/', 1)}": each.removeprefix("sha256:")
+        for each in installed_now
+    }
     named = ", ".join(
         published[path].source if path in published else str(Path(path).resolve()) for path in files
     )
     if routes:
         named += " (through --route, from this machine)"
-    added, failed = _place(home, list(valid.values()), named)
+    added, failed = _place(home, list(valid.values()), named, connectors)
     problems += failed
     _report(context, suites, added, problems)
     return EXIT.FAILED if problems else EXIT.DONE
@@ -220,9 +224,12 @@ def _read(source: Path, installed: Callable[[], tuple[InstalledConnector, ...]])
 
 
 def _place(
-    home: Home, valid: Sequence[_ValidFile], named: str
+    home: Home,
+    valid: Sequence[_ValidFile],
+    named: str,
+    connectors: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[list[dict[str, Any]], list[Problem]]:
-    """Put *valid* into the home, and record that they came together, under the name *named*.
+    """Put *valid* into the home, and record that they, and *connectors*, came together, under the name *named*.
 
     All are written first and then moved: a console that looks meanwhile sees hardly a part of them.
     """
@@ -239,9 +246,10 @@ def _place(
             added.append({**each.to_json(), "did": did})
         digests = {each.file: sha256_hex(each.data) for each in valid}
         files = {each["file"]: digests[each["file"]] for each in added}
-        if len(files) > 1:
+        if len(files) + len(connectors) > 1:
             # First, so that a console knows it when it sees the files.
-            write_suite(home.suites, named, files, now=SystemClock().now())
+            together = {**connectors, **files}
+            write_suite(home.suites, named, together, now=SystemClock().now())
         for file in files:
             with suppress(FileNotFoundError):  # it was there already, unchanged
                 staged[file].replace(home.actions / file)

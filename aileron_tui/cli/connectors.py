@@ -72,8 +72,7 @@ def install_connector(
     store = ConnectorStore(home.path)
     if is_published(path):
         published = read_published(context, path, routes, unsigned=unsigned)
-        suite, printed = published.suite, published.connector
-        installed = store.install_bytes(suite.module, suite.manifest, origin=suite.origin)
+        installed, printed = published.install(store), published.connector
         published.say(context)
     else:
         installed = install_checked(store, Path(path))

@@ -11,15 +11,27 @@ from aileron_core.clock import SystemClock
 from aileron_core.connectors.http.addresses import AddressGuard
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.manifest import Manifest, parse_manifest
+from aileron_core.connectors.store import ConnectorStore, InstalledConnector
+from aileron_core.console_port.view_models import PublisherView
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.home.layout import Home
+from aileron_core.library.publishers import publisher_name, publisher_view
 from aileron_core.releases.downloads import Downloads, read_url, shown_url
 from aileron_core.releases.github import SCHEME, GitHub, GitHubSource
+from aileron_core.releases.kept import (
+    UNSIGNED,
+    offer_of,
+    offer_path,
+    signatures_of,
+    unsigned_actions,
+    verified_release,
+)
 from aileron_core.releases.rules import suite_problems
-from aileron_core.releases.signing import publisher_of
+from aileron_core.releases.signing import PublisherKey, publisher_of
 from aileron_core.releases.suite import Release, read_connector
 from aileron_core.text import escape
-from aileron_tui.cli.accepted import accepted_mirror, accepted_version
+from aileron_core.vault.atomic_file import replace_file
+from aileron_tui.cli.accepted import accepted_mirror, accepted_version, load_acceptances
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.output import CommandContext, say_connector
 
@@ -41,7 +53,36 @@ class Published:
     actions: Mapping[str, bytes]
     """Their files by name."""
     problems: tuple[Problem, ...]
-    """Of the action files that cannot be used."""
+    """Of its other action files."""
+    publisher: PublisherView | None
+    """None: nobody published it."""
+
+    def install(self, store: ConnectorStore) -> InstalledConnector:
+        """Put its connector into *store*, with its signatures beside it; errors as of `ConnectorStore.install`."""
+        given = self.suite
+        signed = signatures_of(given, store.signatures(given.connector_hash))
+        return store.install_bytes(given.module, given.manifest, origin=given.origin, signed=signed)
+
+    def say_publisher(self, context: CommandContext) -> None:
+        """Print who signed it, as far as that is known."""
+        whose = self.publisher
+        if whose is None or not whose.key:
+            context.say("    not signed: nobody vouches for it")
+        elif whose.accepted:
+            context.say(f"    signed with {whose.key}, which you accepted for {whose.name}")
+        elif whose.known_as:
+            names = escape(", ".join(whose.known_as))
+            context.say(f"    signed with {whose.key}, which you accepted for {names}")
+        else:
+            context.say(
+                f"    signed with {whose.key}, seen for the first time: compare it with the one that "
+                "its publisher shows"
+            )
+        if whose is not None and whose.resembles:
+            context.say(
+                f"    ! the name {escape(whose.name)} resembles {escape(whose.resembles)}, which you accepted",
+                fg="yellow",
+            )
 
     def say(self, context: CommandContext) -> None:
         """Print what was installed, and who signed it."""
@@ -50,10 +91,7 @@ class Published:
         scopes = f": {escape(', '.join(said['scopes']))}" if said["scopes"] else ""
         context.say(f"    asks for {said['credential'] or 'no'} credential{scopes}")
         context.say(f"    from {escape(self.source)}")
-        key = said["key"]
-        context.say(
-            f"    signed with {key}; whose key it is was not checked" if key else "    not signed"
-        )
+        self.say_publisher(context)
 
 
 def is_published(path: str) -> bool:
@@ -66,13 +104,15 @@ def read_published(
 ) -> Published:
     """Read the suite, or the connector alone, that *path* names; nothing is installed.
 
+    A key that is not the accepted one of its publisher is offered in the console.
+
     Args:
         routes: hosts that lead to a service of this machine instead.
-        unsigned: take it without a signature.
+        unsigned: take it without a signature, unless its publisher has signed before.
 
     Raises:
-        FileProblems: it is damaged, changed since it was signed, or not signed; or its connector cannot
-            be used.
+        FileProblems: it is damaged, changed since it was signed, not signed, or signed with another key;
+            or its connector cannot be used.
     """
     source = GitHubSource.parse(path) if path.startswith(SCHEME) else None
     only = source.action if source else None
@@ -84,10 +124,7 @@ def read_published(
         named, suite = str(Path(path).resolve()), read_connector(Path(path))
     publisher = publisher_of(suite)
     if publisher is None and not unsigned:
-        message = "is not signed, so nobody vouches for it; add --unsigned to take it"
-        raise FileProblems(
-            [Problem(file=suite.origin, message=message, class_="signature_failure")]
-        )
+        raise _refused(path, f"{UNSIGNED}; add --unsigned to take it")
     errors = tuple(
         each for each in suite_problems(suite, tries_ops=False) if each.severity == "error"
     )
@@ -98,6 +135,12 @@ def read_published(
     if only is not None and only not in places.values():
         raise FileProblems([Problem(file=path, message=f"has no action {only}")])
     manifest = parse_manifest(suite.manifest, suite.origin)
+    whose = _known_publisher(context, path, suite, publisher_name(manifest.name), publisher)
+    for name, message in (unsigned_actions(suite, publisher) if publisher else {}).items():
+        is_taken = message == UNSIGNED and unsigned and not (whose and whose.accepted)
+        if not is_taken and only in (None, Path(name).stem):
+            bad.add(suite.place(name))
+            errors += (_problem(suite.place(name), message),)
     return Published(
         suite=suite,
         source=named,
@@ -110,7 +153,10 @@ def read_published(
             "scopes": _scopes(manifest),
             "source": named,
             "key": publisher.fingerprint if publisher else None,
+            "key_accepted": bool(whose and whose.key and whose.key == whose.accepted),
+            "resembles": (whose and whose.resembles) or None,
         },
+        publisher=whose,
         actions={
             name: suite.files[f"actions/{name}.md"]
             for place, name in places.items()
@@ -126,6 +172,58 @@ def _scopes(manifest: Manifest) -> list[str]:
         return []
     stated = credential.oauth2.scopes if credential.oauth2 else (credential.scope,)
     return [each for each in stated if each]
+
+
+def _known_publisher(
+    context: CommandContext, path: str, suite: Release, name: str, key: PublisherKey | None
+) -> PublisherView | None:
+    """Return what is known of the publisher *name*; another key than the accepted one is offered.
+
+    Raises:
+        FileProblems: it is not signed with the key that was accepted, or not signed where others are.
+    """
+    home = Home(context.home)
+    accepted = {each.key: each for each in load_acceptances(home)}
+    whose = publisher_view(name, key.fingerprint if key else "", accepted)
+    known = whose.accepted if whose is not None else ""
+    offer = offer_path(home.path, name)
+    if key is None:
+        if known or (known := _signed_with(home, name)):
+            message = (
+                f"is not signed, and other releases of {name} are signed with {known}; --unsigned does not "
+                "put it in the place of these"
+            )
+            raise _refused(path, message)
+    elif known and known != key.fingerprint:
+        offer.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(offer, offer_of(name, suite, key))
+        message = (
+            f"is signed with {key.fingerprint}, not with {known}, which you accepted for {name}. Nothing was "
+            "installed. Look at both keys in the console; once you accepted the new one there, add it again"
+        )
+        raise _refused(path, message)
+    elif known:
+        offer.unlink(missing_ok=True)
+    return whose
+
+
+def _signed_with(home: Home, name: str) -> str:
+    """Return the key of an installed connector of *name* that has one; empty where none has."""
+    store = ConnectorStore(home.path)
+    for each in store.list():
+        if publisher_name(each.identity.fqn) == name:
+            release = verified_release(store, each, store.signatures(each.identity.hash))
+            if release is not None:
+                return release.key.fingerprint
+    return ""
+
+
+def _refused(path: str, message: str) -> FileProblems:
+    return FileProblems([_problem(path, message)])
+
+
+def _problem(path: str, message: str) -> Problem:
+    return Problem(file=path, message=message, class_="signature_failure")
 
 
 def _fetch(

@@ -8,7 +8,7 @@ from aileron_core.console_port.file_views import (
     AcceptedBeforeView,
     FileContentView,
 )
-from aileron_core.console_port.view_models import NotAcceptedView
+from aileron_core.console_port.view_models import NotAcceptedView, PublisherView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.foreign_text import brief, foreign_text, render_foreign, rendered_lines
@@ -141,6 +141,26 @@ def content_warnings(content: FileContentView | None, *, gated: bool | None) -> 
     said = before is not None and any(each.kind == "asks_no_more" for each in before.wider)
     if gated is False and not said:
         lines.append((Piece(words.files.WARN_FREE, "attn"),))
+    return lines
+
+
+def publisher_warnings(whose: PublisherView | None, kind: str) -> list[Line]:
+    """Return the warnings on whose a file is, or a key that is offered, most dangerous first."""
+    if whose is None:
+        return []
+    lines: list[Line] = []
+    other = bool(whose.accepted) and whose.key != whose.accepted
+    if kind == "publisher":
+        lines += [] if whose.is_vouched_for else [(Piece(words.files.WARN_KEY, "attn"),)]
+    elif other and (whose.key or kind == "connector"):
+        text = words.files.warn_refused(whose.name, signed=bool(whose.key))
+        lines.append(foreign_text(text, "attn"))
+    elif other:
+        lines.append(foreign_text(words.files.warn_not_accepted_key(whose.name), "attn"))
+    elif not whose.key:
+        lines.append((Piece(words.files.WARN_UNSIGNED, "attn"),))
+    if whose.resembles:
+        lines.append(foreign_text(words.files.warn_resembles(whose.name, whose.resembles), "attn"))
     return lines
 
 

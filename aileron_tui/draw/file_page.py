@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from aileron_core.connectors.read_names import AWS_PREFIX, unchecked_op
 from aileron_core.console_port.file_views import FileContentView
-from aileron_core.console_port.view_models import NotAcceptedView, RunTimeView
+from aileron_core.console_port.view_models import NotAcceptedView, PublisherView, RunTimeView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.acceptance import (
     content_blocks,
     difference_blocks,
+    publisher_warnings,
     suite_content_blocks,
     suite_difference_blocks,
 )
@@ -29,6 +30,8 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
     """Return the document of a file that is not accepted: what differs, what it allows, all of it."""
     if file.kind == "preview":
         return tuple(_read_offer(file))
+    if file.kind == "publisher":
+        return tuple(_key_offer(file))
     why = words.files.why_not_accepted(file.kind, file.change)
     then = consequence_line(file.kind, file.name, file.gated)
     # What it allows comes first, so that it is on the screen when the key is pressed.
@@ -49,7 +52,9 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
     ]
     if file.connector:
         blocks.append(value("Connector", foreign_text(file.connector)))
+    blocks += _account(file)
     blocks.append(value("Digest", foreign_text(file.digest)))
+    blocks += publisher_blocks(file.publisher)
     return with_content(blocks, file.content, unfold=unfold)
 
 
@@ -100,6 +105,38 @@ def _read_offer(file: NotAcceptedView) -> Iterator[Block]:
     yield from host_blocks(file.hosts, "strong", "fact")
 
 
+def _key_offer(file: NotAcceptedView) -> Iterator[Block]:
+    """Yield the document of a key that is offered in place of an accepted one."""
+    whose = file.publisher
+    if whose is None:
+        return
+    yield heading(words.files.KEY_SECTION, _remark(words.files.KEY_WHY))
+    yield value("Then", consequence_line(file.kind, file.name, file.gated))
+    yield value("Publisher", foreign_text(whose.name, "strong"))
+    yield value("Key", foreign_text(whose.key, "strong"))
+    yield value("Accepted", foreign_text(whose.accepted, "strong"))
+    if whose.is_vouched_for:
+        yield value("", (Piece(words.files.KEY_VOUCHED, "ok"),))
+    else:
+        yield value("", (Piece(words.files.WARN_KEY, "attn"),))
+
+
+def publisher_blocks(whose: PublisherView | None) -> Iterator[Block]:
+    """Yield whose a file is, with which key it is signed, and what is known of that."""
+    if whose is None:
+        return
+    yield value("Publisher", foreign_text(whose.name, "strong"))
+    yield value("Key", foreign_text(whose.key or words.files.NO_KEY, "strong"))
+    if whose.is_new:
+        known = ", ".join(whose.known_as)
+        said = words.files.known_key(known) if known else words.files.FIRST_KEY
+        yield value("", foreign_text(said, "fact" if known else "attn"))
+    elif whose.key == whose.accepted and whose.key:
+        yield value("", (Piece(words.files.ACCEPTED_KEY, "muted"),))
+    elif whose.accepted:
+        yield value("Accepted", foreign_text(whose.accepted, "attn"))
+
+
 def run_time_line(named: RunTimeView) -> Line:
     """Return how long an action may run, where accepting its file gives or gave it more than the usual time."""
     argument = "" if named.named_by == "connector" else named.named_by
@@ -120,6 +157,8 @@ def consequence_line(kind: str, name: str, gated: bool | None) -> Line:
         return (Piece(words.files.THEN_SETTINGS, "attn"),)
     if kind == "policy":
         return (Piece(words.files.THEN_POLICY, "attn"),)
+    if kind == "publisher":
+        return (Piece(words.files.THEN_PUBLISHER),)
     if kind == "connector":
         return (Piece(words.files.THEN_CONNECTOR),)
     return (Piece(words.files.THEN_GATED) if gated else Piece(words.files.THEN_FREE, "attn"),)
@@ -161,9 +200,15 @@ def suite_remark(suite: SuiteFiles) -> Line:
 def suite_head(suite: SuiteFiles, width: int) -> tuple[Line, ...]:
     """Return the head: the question, where the files came from, and what to beware of."""
     chip = Piece(f" {words.files.FILE_EFFECT} ", "chip")
-    title = Piece(words.files.suite_question(len(suite.files)), "strong")
+    title = Piece(words.files.suite_question(len(suite.files), len(suite.new_connectors)), "strong")
     source = truncate_start(brief(suite.suite.source), width - 8)
     rows = [line(" ", chip, "  ", title), line(" ", Piece("from ", "muted"), *source)]
+    for whose, count in suite.publishers.items():
+        of = words.files.of_all(count, len(suite.all))
+        rows += [
+            line(" ", Piece(f"▲ {of} ", "attn"), *each)
+            for each in publisher_warnings(whose, "action")
+        ]
     if suite.ungated_effects:
         rows.append(
             line(" ", Piece(f"▲ {words.files.suite_warning(len(suite.ungated_effects))}", "attn"))
@@ -173,7 +218,9 @@ def suite_head(suite: SuiteFiles, width: int) -> tuple[Line, ...]:
 
 def suite_blocks(suite: SuiteFiles, *, unfold: bool = False) -> tuple[Block, ...]:
     """Return the document: what to look at first, what holds for all, every other file, all contents."""
-    made: list[Block] = [*suite_difference_blocks(suite.files)]
+    made: list[Block] = [*suite_difference_blocks(suite.all)]
+    for each in suite.new_connectors:
+        made += [*_connector_of_suite(each), blank()]
     if suite.ungated_effects:
         made += [*_section(suite, words.files.LOOK_FIRST, suite.ungated_effects, "attn"), blank()]
     made += _common_facts(suite)
@@ -183,8 +230,26 @@ def suite_blocks(suite: SuiteFiles, *, unfold: bool = False) -> tuple[Block, ...
     ):
         if files:
             made += [blank(), *_section(suite, name, files)]
-    made += suite_content_blocks([*suite.ungated_effects, *suite.other_files], unfold=unfold)
+    contents = [*suite.new_connectors, *suite.ungated_effects, *suite.other_files]
+    made += suite_content_blocks(contents, unfold=unfold)
     return tuple(made)
+
+
+def _connector_of_suite(file: NotAcceptedView) -> Iterator[Block]:
+    """Yield what a connector that came with a suite may do."""
+    yield heading(words.files.CONNECTOR_SECTION)
+    yield value("Then", consequence_line(file.kind, file.name, file.gated))
+    yield from host_blocks(file.hosts, "strong", "fact")
+    yield value("Name", foreign_text(file.name, "strong"))
+    yield from _account(file)
+    if file.content is not None:
+        yield value("Module", line(file.content.module))
+    yield value("Digest", foreign_text(file.digest))
+
+
+def _account(file: NotAcceptedView) -> Iterator[Block]:
+    """Yield what account a connector asks for, and each of its scopes."""
+    yield from _listed("Account", [foreign_text(each) for each in file.account])
 
 
 def _common_facts(suite: SuiteFiles) -> Iterator[Block]:
@@ -199,6 +264,8 @@ def _common_facts(suite: SuiteFiles) -> Iterator[Block]:
         refused = line(count, *foreign_text(f"{blocked[0].name}: {blocked[0].cannot_run}", "attn"))
         yield value("Refused", refused)
     yield from _listed("Connector", [foreign_text(each) for each in suite.connectors])
+    for whose in suite.publishers:
+        yield from publisher_blocks(whose)
     yield value("From", foreign_text(suite.suite.source))
     yield value("Added", added)
     yield value("Digest", line(suite.digest, "  ", Piece(words.files.DIGEST_REMARK, "muted")))
@@ -220,6 +287,8 @@ def _section(
         row = line(
             *foreign_text(each.name, "strong"), Piece("  runs ", "muted"), *foreign_text(runs)
         )
+        if each.preview:
+            row = line(*row, Piece("  previews ", "muted"), *foreign_text(each.preview))
         if each.run_time is not None:
             row = line(
                 *row, Piece(f"  {words.files.suite_run_time(each.run_time.seconds)}", "attn")

@@ -12,7 +12,7 @@ from aileron_core.console_port.view_models import (
 )
 from aileron_core.errors import Problem
 from aileron_tui import words
-from aileron_tui.draw.acceptance import content_warnings
+from aileron_tui.draw.acceptance import content_warnings, publisher_warnings
 from aileron_tui.draw.accounts import as_whom
 from aileron_tui.draw.document import agent_name
 from aileron_tui.draw.file_page import suite_head
@@ -111,7 +111,8 @@ def file_head(
 def file_warnings(file: NotAcceptedView, findings: HiddenCharacters) -> list[Line]:
     """Return Aileron's warnings about a file that is not accepted, most dangerous first."""
     gated = bool(file.gated) if file.kind == "action" else None
-    lines = content_warnings(file.content, gated=gated)
+    lines = publisher_warnings(file.publisher, file.kind)
+    lines += content_warnings(file.content, gated=gated)
     lines.extend((Piece(text, "attn"),) for text in findings.warnings())
     return lines
 
@@ -121,6 +122,8 @@ def _question(file: NotAcceptedView) -> str:
         return words.files.ACCEPT_SETTINGS
     if file.kind == "policy":
         return words.files.ACCEPT_POLICY
+    if file.kind == "publisher":
+        return words.files.KEY_QUESTION
     return words.files.ACCEPT_READ if file.kind == "preview" else f"Accept this {file.kind}?"
 
 

@@ -179,7 +179,8 @@ def _decidable(now: Situation) -> Line:
 def _about_a_suite(now: Situation, suite: SuiteFiles) -> Line:
     left_out = len(suite.ungated_effects) if suite.other_files else 0
     every, rest = now.registry.key_label("accept"), now.registry.key_label("accept_rest")
-    text = words.files.accept_suite(every, rest, len(suite.files), left_out)
+    connectors = len(suite.new_connectors)
+    text = words.files.accept_suite(every, rest, len(suite.files), left_out, connectors)
     return line(Piece(words.status.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
 
 

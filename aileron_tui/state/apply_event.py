@@ -392,7 +392,9 @@ def read_back_differs(view: ApprovalView) -> Line:
 def acceptance_changed(intent: Accept | AcceptSuite | WithdrawAcceptance) -> Line:
     """Return the report of a file that counts now, or does not any more; or of several."""
     if isinstance(intent, AcceptSuite):
-        return (Piece(words.files.suite_accepted(len(intent.files)), "ok"),)
+        of_actions = sum(file.endswith(".md") for file, _ in intent.files)
+        counts = (of_actions, len(intent.files) - of_actions)
+        return (Piece(words.files.suite_accepted(*counts), "ok"),)
     name = escape(intent.name)
     text = (
         words.files.accepted(name)

@@ -21,7 +21,7 @@ class Part(IntEnum):
     """Calls of unknown outcome that no person has acknowledged."""
     CALLS = 0
     CONNECTORS = 1
-    """They stand before the actions that use them."""
+    """And publishers' keys: they stand before the actions that use them."""
     SUITES = 2
     FILES = 3
     PROBLEMS = 4
@@ -34,7 +34,8 @@ def part_of(item: Item) -> Part:
     if item.approval is not None:
         return Part.UNACKNOWLEDGED if item.is_unacknowledged else Part.CALLS
     if item.file is not None:
-        return Part.CONNECTORS if item.file.kind == "connector" else Part.FILES
+        is_first = item.file.kind in ("connector", "publisher")
+        return Part.CONNECTORS if is_first else Part.FILES
     return Part.SUITES if item.suite is not None else Part.PROBLEMS
 
 

@@ -86,7 +86,8 @@ class PendingIntents:
                 done = key not in waiting and (item is None or item.state in ACCEPTED_STATES)
                 over = waiting.get(key) != intent.digest
             else:
-                done = item is not None and item.state == "held_back"
+                # A key that was withdrawn is no row any more: no file is the key.
+                done = item.state == "held_back" if item else intent.kind == "publisher"
                 over = item is None or item.state not in ACCEPTED_STATES
             if done:
                 yield intent

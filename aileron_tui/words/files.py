@@ -28,7 +28,25 @@ ACCEPT_SETTINGS: Final = "Accept these settings?"
 THEN_POLICY: Final = "▲ calls of the built-in tools that these rules allow run without asking you"
 ACCEPT_POLICY: Final = "Accept these rules?"
 THEN_CONNECTOR: Final = "your actions can use it; it can reach only these hosts"
+THEN_PUBLISHER: Final = (
+    "what this key signed can be added and accepted, and nothing that another key signed"
+)
+KEY_SECTION: Final = "THE KEY"
+KEY_WHY: Final = (
+    "a release was signed with it, and not with the accepted one: nothing of that was installed"
+)
+KEY_QUESTION: Final = "Accept another key of this publisher?"
+FIRST_KEY: Final = "seen for the first time: compare it with the one that the publisher shows"
+ACCEPTED_KEY: Final = "the key that you accepted"
+NO_KEY: Final = "none"
+KEY_VOUCHED: Final = "the accepted key signed the new one"
+WARN_KEY: Final = (
+    "the accepted key did not sign the new one: ask the publisher before you accept it"
+)
+WARN_UNSIGNED: Final = "is not signed: nobody vouches for it"
 WARN_FREE: Final = "runs without asking you"
+CONNECTOR_SECTION: Final = "THE CONNECTOR"
+NO_ACCOUNT: Final = "none"
 ADDED_TOGETHER: Final = "added together"
 BY_ONE_ADD: Final = " with one `aileron action add`"
 CANNOT_RUN: Final = "cannot run as it is"
@@ -79,6 +97,25 @@ def suite_run_time(seconds: int) -> str:
     return f"may run up to {seconds} s"
 
 
+def known_key(names: str) -> str:
+    """Return that a key seen for the first time is known of other publishers."""
+    return f"the key that you accepted for {names}"
+
+
+def warn_resembles(name: str, accepted: str) -> str:
+    return f"the name {name} resembles {accepted}, which you accepted"
+
+
+def warn_refused(name: str, *, signed: bool) -> str:
+    """Return why a file of the publisher *name* cannot be accepted."""
+    how = "is signed with another key than the one" if signed else "is not signed with the key"
+    return f"cannot be accepted: it {how} that you accepted for {name}"
+
+
+def warn_not_accepted_key(name: str) -> str:
+    return f"is not signed, though you accepted a key for {name}"
+
+
 def accepted(name: str) -> str:
     return f"✓ Accepted: {name}."
 
@@ -87,6 +124,10 @@ def accept(key: str, kind: str, name: str, calls: int = 0) -> str:
     """Return what the accept key would do; *calls* wait for an answer to what is accepted now."""
     if kind == "preview":
         return f"{key} lets previews send this POST: {name}."
+    if kind == "publisher":
+        return (
+            f"{key} accepts this key of {name} in place of the other. Then add the release again."
+        )
     what = f"the rules of {name}" if kind == "policy" else f"the {kind} {name}"
     accepts = f"{key} accepts {what}, exactly as {'they are' if kind == 'policy' else 'it is'}."
     if not calls:
@@ -123,8 +164,17 @@ def actions(count: int) -> str:
     return f"{count} actions"
 
 
-def suite_question(count: int) -> str:
-    return f"Accept these {count} actions?"
+def suite_question(count: int, connectors: int = 0) -> str:
+    return f"Accept {_with_connectors(count, connectors)}?"
+
+
+def _with_connectors(count: int, connectors: int) -> str:
+    these = f"these {count} actions" if count > 1 else "this action"
+    if not connectors:
+        return these
+    return (
+        f"{'this connector' if connectors == 1 else f'these {connectors} connectors'} and {these}"
+    )
 
 
 def of_all(count: int, total: int) -> str:
@@ -144,26 +194,38 @@ def suite_warning(count: int) -> str:
     return f"{count} {runs} without asking you and {are}"
 
 
-def accept_suite(all_key: str, rest_key: str, total: int, left_out: int) -> str:
+def accept_suite(
+    all_key: str, rest_key: str, total: int, left_out: int, connectors: int = 0
+) -> str:
     """Return what the keys would do; *left_out*: how many *rest_key* leaves out."""
-    text = f"{all_key} accepts all {total}, exactly as they are"
+    every = _with_connectors(total, connectors) if connectors else f"all {total}"
+    text = f"{all_key} accepts {every}, exactly as they are"
     if not left_out:
         return f"{text}."
     these = "the 1 listed first" if left_out == 1 else f"the {left_out} listed first"
     return f"{text}; {rest_key} accepts all but {these}."
 
 
-def suite_accepted(count: int) -> str:
-    return f"✓ Accepted: {count} {'action' if count == 1 else 'actions'}."
+def suite_accepted(count: int, connectors: int = 0) -> str:
+    of_connectors = ["1 connector" if connectors == 1 else f"{connectors} connectors"]
+    counts = [
+        *of_connectors[: bool(connectors)],
+        f"{count} {'action' if count == 1 else 'actions'}",
+    ]
+    return f"✓ Accepted: {' and '.join(counts)}."
 
 
 def acceptance_withdrawn(kind: str, name: str) -> str:
     if kind == "preview":
         return f"✓ Acceptance withdrawn: {name}. Previews can no longer send this POST."
+    if kind == "publisher":
+        return f"✓ Acceptance withdrawn: {name}. Its next key counts as seen for the first time."
     return f"✓ Acceptance withdrawn: {name}. Agents can no longer see it."
 
 
 def withdraws_acceptance(key: str, kind: str, name: str) -> str:
     if kind == "preview":
         return f"{key} withdraws it: previews can no longer send this POST: {name}."
+    if kind == "publisher":
+        return f"{key} withdraws it: the next key of {name} counts as seen for the first time."
     return f"{key} withdraws acceptance: agents can no longer see {name}."

@@ -141,15 +141,26 @@ def _accepted(now: Situation) -> Iterable[Accept | AcceptSuite]:
     file = now.item.file if now.item is not None else now.library_item
     if file is not None:
         seconds = file.run_time.seconds if file.run_time is not None else 0
-        yield Accept(kind=file.kind, name=file.name, digest=file.digest, run_seconds=seconds)
+        yield Accept(
+            kind=file.kind,
+            name=file.name,
+            digest=file.digest,
+            run_seconds=seconds,
+            signed_with=file.publisher.key if file.publisher and file.kind != "publisher" else "",
+        )
 
 
 def _suite(now: Situation, *, rest: bool) -> Iterable[AcceptSuite]:
     if (suite := now.suite) is not None:
         files = suite.other_files if rest else suite.files
-        shown = tuple((each.file, each.digest) for each in files)
+        shown = tuple((each.file, each.digest) for each in (*suite.new_connectors, *files))
         id_ = suite.suite.suite_id
-        yield AcceptSuite(suite_id=id_, files=shown, run_seconds=suite.run_seconds)
+        yield AcceptSuite(
+            suite_id=id_,
+            files=shown,
+            run_seconds=suite.run_seconds,
+            signed_with=suite.signed_with,
+        )
 
 
 def _withdrawn(now: Situation) -> Iterable[WithdrawAcceptance]:

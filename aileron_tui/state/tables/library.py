@@ -7,10 +7,10 @@ from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.view_models import LibraryItemView
 from aileron_core.errors import Problem
 from aileron_tui import words
-from aileron_tui.draw.acceptance import content_warnings
+from aileron_tui.draw.acceptance import content_warnings, publisher_warnings
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import Column
-from aileron_tui.draw.file_page import consequence_line, run_time_line
+from aileron_tui.draw.file_page import consequence_line, publisher_blocks, run_time_line
 from aileron_tui.draw.foreign_text import foreign_text, host_names, render_foreign, rendered_lines
 from aileron_tui.draw.header import draw_warnings
 from aileron_tui.draw.rows import EFFECTS
@@ -78,7 +78,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         item = self.current
         if item is None:
             return ()
-        return (self.key, item.digest, item.state, item.reason, item.run_time)
+        return (self.key, item.digest, item.state, item.reason, item.run_time, item.publisher)
 
     # Drawing
 
@@ -98,18 +98,20 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         text = line(Piece(words.views.ACCEPTED, "muted"), *_since(item))
         if item.reason or item.accepted_at is None:
             text = foreign_text(item.reason, _ROLES[item.state]) if item.reason else _since(item)
-        return line(*text, Piece(" · ", "muted"), *foreign_text(item.file, "muted"))
+        return line(*text, Piece(" · ", "muted"), *foreign_text(item.file or item.digest, "muted"))
 
     def head_of(self, item: LibraryItemView, width: int, now: float) -> tuple[Line, ...]:
         """Return what it is, its file, what to beware of."""
         chip = Piece(f" {words.files.FILE_EFFECT} ", "chip")
         first = line(" ", chip, "  ", *foreign_text(item.name, "strong"), "  ", *_state(item))
-        second = line(" ", Piece(f"{item.kind} · file ", "muted"), *foreign_text(item.file))
+        file = line(Piece(" · file ", "muted"), *foreign_text(item.file)) if item.file else ()
+        second = line(" ", Piece(item.kind, "muted"), *file)
         rows = [truncate(first, width - 1), truncate(second, width - 1)]
         if item.reason:
             reason = foreign_text(item.reason, "attn")
             rows += draw_warnings((reason,), width, compact=False)
-        if warned := content_warnings(item.content, gated=item.gated):
+        warned = publisher_warnings(item.publisher, item.kind)
+        if warned := [*warned, *content_warnings(item.content, gated=item.gated)]:
             rows += draw_warnings(warned, width, compact=False)
         return tuple(rows)
 
@@ -128,7 +130,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             value("Version", foreign_text(item.version) if item.version else _none()),
             value("File", foreign_text(item.file)),
         ]
-        made.append(value("Digest", foreign_text(item.digest)))
+        made += [value("Digest", foreign_text(item.digest)), *publisher_blocks(item.publisher)]
         if item.reason:
             for number, pieces in enumerate(
                 rendered_lines(render_foreign(item.reason, unfold=unfold), "attn")

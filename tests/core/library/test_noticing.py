@@ -19,7 +19,9 @@ LATER = 2**62
 
 def stamps_of(home: Path, now_ns: int = LATER) -> FileStamps:
     store = home / "store" / "connectors" / "sha256"
-    return read_stamps(home / "actions", store, home / "suites", now_ns=now_ns)
+    return read_stamps(
+        home / "actions", store, home / "suites", home / "store/publishers", now_ns=now_ns
+    )
 
 
 def rewrite_with_its_old_times(path: Path) -> None:

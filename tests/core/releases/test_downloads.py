@@ -107,7 +107,7 @@ def test_ctrl_c_in_the_middle_of_a_download_leaves_nothing(
     asked_for: list[str] = []
 
     def answer(asked: HttpRequest, _body: bytes) -> None:
-        if asked.path.endswith("aileron-suite.tar.gz"):
+        if asked.path.endswith("aileron-suite.tar.gz") or "publisher.pub" in asked.path:
             reply(asked, 404, b"", {})
         elif asked.path.endswith("suite.toml"):
             reply(asked, 200, f"actions = {names}".encode(), {})

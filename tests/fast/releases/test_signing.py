@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -20,6 +20,7 @@ from aileron_core.errors import FileProblems
 from aileron_core.releases.signing import (
     PublisherKey,
     read_private_key,
+    read_public_key,
     sign_sums,
     verify_sums,
 )
@@ -127,3 +128,53 @@ def test_another_private_key_is_refused_by_its_kind(name: str) -> None:
     data, said = BAD_KEYS[name]
     with pytest.raises(FileProblems, match=said):
         read_private_key(data, "key")
+
+
+PUBLIC_RSA = RSA.public_key()
+ID = b"AAAAGnNrLXNzaC1lZDI1NTE5QG9wZW5zc2guY29t"
+BAD_PUBLIC_KEYS: dict[str, tuple[bytes, str]] = {
+    "RSA": (PUBLIC_RSA.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), "an RSA key"),
+    "RSA of OpenSSH": (
+        PUBLIC_RSA.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH),
+        "of the kind ssh-rsa",
+    ),
+    "in hardware": (b"sk-ssh-ed25519@openssh.com " + ID, "of the kind sk-ssh-ed25519@openssh.com"),
+    "of small order": (PublisherKey((1).to_bytes(32, "little")).line, "any signature can be made"),
+    "no key": (b"hello", "is no ed25519 key"),
+    "nothing": (b"", "is no ed25519 key"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PUBLIC_KEYS)
+def test_another_public_key_is_refused_by_its_kind(name: str) -> None:
+    data, said = BAD_PUBLIC_KEYS[name]
+    with pytest.raises(FileProblems, match=said):
+        read_public_key(data, "publisher.pub")
+
+
+@needs_ssh
+def test_a_public_key_is_read_in_either_format(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(private(KEY, PrivateFormat.OpenSSH))
+    (tmp_path / "key").chmod(0o600)
+    command = ("ssh-keygen", "-y", "-f", "key")
+    theirs = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout
+    pem = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    assert {read_public_key(each, "k") for each in (theirs, pem, PUBLIC.line)} == {PUBLIC}
+
+
+SMALL_Y = (0, 1, 2**255 - 20, 2**255 - 19, 2**255 - 18)
+OF_ORDER_8 = (
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+)
+
+
+def test_a_key_of_small_order_signs_nothing() -> None:
+    """Though OpenSSL takes a signature that anybody can make for any message: R is the point 1, S is 0."""
+    points = [(y | sign << 255).to_bytes(32, "little") for y in SMALL_Y for sign in (0, 1)]
+    points += [bytes.fromhex(each) for each in OF_ORDER_8]
+    made = (1).to_bytes(32, "little") + bytes(32)
+    Ed25519PublicKey.from_public_bytes(points[2]).verify(made, b"anything")
+    assert all(PublisherKey(each).has_small_order for each in points)
+    assert not any(PublisherKey(each).signed(made, b"anything") for each in points)
+    assert not PUBLIC.has_small_order

@@ -1,0 +1,123 @@
+"""Whose signature a file of a home has, and whether that is the publisher's accepted key. Pure.
+
+A key is accepted with the first file that it signed of a publisher, or by itself where another one was accepted
+before. From then on nothing of that publisher is accepted that another key signed, and no connector that none did.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+from aileron_core.actions.catalog import CatalogEntry
+from aileron_core.connectors.store import InstalledConnector
+from aileron_core.console_port.view_models import NotAcceptedView, PublisherView
+from aileron_core.library.acceptance import AcceptanceRecord, RecordKey
+
+if TYPE_CHECKING:
+    from aileron_core.releases.kept import OfferedKey, SignedRelease
+
+KIND: Final = "publisher"
+"""The kind of such an acceptance: its name is the publisher's, its digest the key's fingerprint."""
+_ALIKE: Final = 0.8
+"""How like two owners' names are, from 0 to 1, of which one may be meant to be taken for the other."""
+_DRAWN_ALIKE: Final = str.maketrans("01", "ol")
+_UNPUBLISHED: Final = "local://"
+
+
+@dataclass(frozen=True, slots=True)
+class Publishers:
+    """What signatures prove of the files of a home, and the keys that are offered in place of accepted ones."""
+
+    releases: "Mapping[str, SignedRelease]"
+    """By the hash of a connector that each is of."""
+    offers: "tuple[OfferedKey, ...]" = ()
+
+    def of_connector(
+        self, connector: InstalledConnector, accepted: Mapping[RecordKey, AcceptanceRecord]
+    ) -> PublisherView | None:
+        """Return whose the connector is; None where nobody published it."""
+        release = self.releases.get(connector.identity.hash)
+        key = release.key.fingerprint if release is not None else ""
+        return publisher_view(publisher_name(connector.identity.fqn), key, accepted)
+
+    def of_action(
+        self, entry: CatalogEntry, accepted: Mapping[RecordKey, AcceptanceRecord]
+    ) -> PublisherView | None:
+        """Return whose the action file is, as the release of one of its connectors proves it."""
+        action = entry.action
+        assert action is not None
+        for each in action.requires:
+            release = self.releases.get(each.hash)
+            scanned = entry.scanned
+            if release is not None and release.has_action(entry.file, entry.sha256, scanned.data):
+                return publisher_view(publisher_name(each.fqn), release.key.fingerprint, accepted)
+        return publisher_view(publisher_name(action.source.rpartition("@")[0]), "", accepted)
+
+
+def publisher_name(fqn: str) -> str:
+    """Return whose the connector *fqn* is: `github://OWNER/REPO`."""
+    return "/".join(fqn.split("/")[:4])
+
+
+def publisher_view(
+    name: str, key: str, accepted: Mapping[RecordKey, AcceptanceRecord]
+) -> PublisherView | None:
+    """Return what is known of the publisher *name* of a file.
+
+    None where nobody published it: its name is one that a person gives it on this machine.
+
+    Args:
+        key: the fingerprint of the key that signed it; empty where none did.
+        accepted: what is accepted.
+    """
+    keys = {each: record.digest for (kind, each), record in accepted.items() if kind == KIND}
+    own = keys.get(name, "")
+    if not key and not own and name.startswith(_UNPUBLISHED):
+        return None
+    owner = name.rpartition("/")[0]
+    same = (each for each, of in keys.items() if of == key and each.rpartition("/")[0] == owner)
+    return PublisherView(
+        name=name,
+        key=key,
+        accepted=own,
+        known_as=tuple(sorted(each for each in same if each != name)),
+        resembles="" if own else resembled(name, keys),
+    )
+
+
+def resembled(name: str, accepted: Mapping[str, str]) -> str:
+    """Return the accepted publisher of another owner whose name the owner of *name* may be taken for."""
+
+    def drawn(each: str) -> str:
+        owner = each.partition("://")[2].partition("/")[0]
+        return owner.lower().translate(_DRAWN_ALIKE).replace("rn", "m")
+
+    owner = name.rpartition("/")[0]
+    others = {drawn(each): each for each in accepted if each.rpartition("/")[0] != owner}
+    close = get_close_matches(drawn(name), [*others], n=1, cutoff=_ALIKE)
+    return others[close[0]] if close else ""
+
+
+def offered_keys(
+    publishers: Publishers, accepted: Mapping[RecordKey, AcceptanceRecord]
+) -> Iterator[NotAcceptedView]:
+    """Yield the keys that are offered in place of accepted ones."""
+    for each in publishers.offers:
+        record, digest = accepted.get((KIND, each.name)), each.key.fingerprint
+        if record is None or record.digest == digest:
+            continue
+        view = PublisherView(
+            name=each.name,
+            key=digest,
+            accepted=record.digest,
+            is_vouched_for=each.vouched_by == record.digest,
+        )
+        yield NotAcceptedView(
+            kind="publisher",
+            name=each.name,
+            file=each.file,
+            digest=digest,
+            change="changed",
+            publisher=view,
+        )

@@ -1,0 +1,421 @@
+"""A publisher's key: accepted with the first file that it signed, and from then on nothing that another key signed is."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE, SIGNED_FILE, ConnectorStore
+from aileron_core.console_port.intents import Accept, AcceptSuite, WithdrawAcceptance
+from aileron_core.console_port.view_models import NotAcceptedView, PublisherView
+from aileron_core.errors import Conflict
+from aileron_core.releases.archive import write_archive
+from aileron_core.releases.kept import signatures_of
+from aileron_core.releases.suite import (
+    SIGNATURE_FILE,
+    SUMS_FILE,
+    Release,
+    archive_of,
+    pack,
+    read_suite,
+)
+from aileron_core.vault.secret import Secret
+from tests.core.releases.conftest import ACTIONS
+from tests.support.core_harness import PASSPHRASE, Core, change_rows, unlock
+from tests.support.http_service import HttpRequest, http_server, reply
+from tests.support.server_harness import aileron, aileron_json
+
+NAME = "github://aileron/mail-drafts"
+pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs OpenSSH")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+class Repository:
+    """A publisher's repository, with keys that ssh-keygen made."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._keys = folder.parent / "keys"
+        self._keys.mkdir()
+        for file in [folder / "connector" / MANIFEST_FILE, *folder.glob("actions/*/action.md")]:
+            file.write_text(file.read_text().replace("local://aileron/mail-drafts", NAME))
+
+    def make_key(self, name: str) -> str:
+        """Make the key *name*; return its fingerprint."""
+        self._ssh("-q", "-t", "ed25519", "-N", "", "-C", "", "-f", name)
+        return self._ssh("-lf", name).split()[1]
+
+    def release(self, version: str, key: str = "", vouched_by: str = "") -> Release:
+        """Return a release, signed with *key*, which the key *vouched_by* names the new one."""
+        if vouched_by:
+            shutil.copy(self._keys / f"{key}.pub", self.folder / "publisher.pub")
+            signature = self._signed("aileron-publisher", vouched_by, self.folder / "publisher.pub")
+            (self.folder / "publisher.pub.sig").write_bytes(signature)
+        suite = pack(read_suite(self.folder), version)
+        if not key:
+            return suite
+        (self._keys / SUMS_FILE).write_bytes(suite.files[SUMS_FILE])
+        signature = self._signed("aileron-suite", key, self._keys / SUMS_FILE)
+        return replace(suite, files={**suite.files, SIGNATURE_FILE: signature})
+
+    def add(self, suite: Release, home: Path, *words: str, code: int = 0) -> str:
+        """Run `action add` on *suite*; return what it prints."""
+        archive = self._keys / "suite.tar.gz"
+        archive.write_bytes(archive_of(suite))
+        done = aileron("action", "add", str(archive), *words, home=home, code=code)
+        return done.stdout + done.stderr
+
+    def _signed(self, namespace: str, key: str, file: Path) -> bytes:
+        self._ssh("-q", "-Y", "sign", "-n", namespace, "-f", key, str(file))
+        signature = file.with_name(f"{file.name}.sig")
+        data = signature.read_bytes()
+        signature.unlink()
+        return data
+
+    def _ssh(self, *words: str) -> str:
+        return subprocess.run(
+            ("ssh-keygen", *words), cwd=self._keys, check=True, capture_output=True, text=True
+        ).stdout
+
+
+@pytest.fixture
+def repository(folder: Path) -> Repository:
+    return Repository(folder)
+
+
+def offered(core: Core, kind: str) -> NotAcceptedView:
+    """Return the item of that kind; of several the first."""
+    return next(each for each in core.app.library.not_accepted() if each.kind == kind)
+
+
+async def accept(core: Core, view: NotAcceptedView) -> None:
+    """Accept what is shown."""
+    key = view.signed_with
+    await core.do(Accept(kind=view.kind, name=view.name, digest=view.digest, signed_with=key))
+
+
+def whose(view: NotAcceptedView) -> PublisherView:
+    assert view.publisher is not None
+    return view.publisher
+
+
+def files_of(home: Path) -> dict[str, bytes]:
+    folders = (home / "actions", home / "store" / "connectors", home / "suites")
+    return {
+        str(path): path.read_bytes()
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+async def accepted_home(repository: Repository, home: Path, key: str) -> None:
+    """Make a home in which the connector of a release was accepted that *key* signed."""
+    repository.add(repository.release("1.4.0", key), home)
+    async with Core.open(home, accept=False) as core:
+        await accept(core, offered(core, "connector"))
+
+
+async def test_the_first_file_of_a_publisher_accepts_its_key(
+    repository: Repository, home: Path
+) -> None:
+    """With the fingerprint that was shown; the others then show it as accepted, until it is withdrawn."""
+    key = repository.make_key("key")
+    said = repository.add(repository.release("1.4.0", "key"), home)
+    assert f"signed with {key}, seen for the first time" in said
+    async with Core.open(home, accept=False) as core:
+        suite = [each for each in core.app.library.not_accepted() if each.kind == "action"]
+        assert [whose(each).is_new for each in suite] == [True] * len(ACTIONS)
+        assert suite[0].suite is not None
+        shown = AcceptSuite(
+            suite_id=suite[0].suite.suite_id,
+            files=tuple((each.file, each.digest) for each in suite),
+            signed_with=tuple((each.file, each.signed_with) for each in suite),
+        )
+        await core.do(shown)
+        records = await core.records("library.accepted")
+        publishers = [each for each in records if each["kind"] == "publisher"]
+        assert [(each["name"], each["digest"]) for each in publishers] == [(NAME, key)]
+        assert whose(offered(core, "connector")).accepted == key
+    assert f"signed with {key}, which you accepted" in repository.add(
+        repository.release("1.4.0", "key"), home
+    )
+    async with Core.open(home, accept=False) as core:
+        await core.do(WithdrawAcceptance(kind="publisher", name=NAME, digest=key))
+        assert whose(offered(core, "connector")).is_new
+
+
+async def test_a_suite_and_its_connector_are_one_item(repository: Repository, home: Path) -> None:
+    """Printed and in the item: what asks, what does not, the previews; one key press accepts what was shown of it."""
+    repository.make_key("key")
+    said = repository.add(repository.release("1.4.0", "key"), home)
+    assert (
+        "added send-draft: needs approval, shows To, Cc, Bcc, Subject, Body (by get_draft)" in said
+    )
+    assert "added list-drafts: runs at once" in said
+    async with Core.open(home, accept=False) as core:
+        shown = core.app.library.not_accepted()
+        (suite_id,) = {each.suite.suite_id for each in shown if each.suite}
+        assert sorted(each.kind for each in shown) == ["action"] * 3 + ["connector"]
+        files = [(each.file, each.digest) for each in shown]
+        keys = tuple((each.file, each.signed_with) for each in shown)
+        (module,) = (home / "store" / "connectors" / "sha256").glob("*/connector.wasm")
+        module.write_bytes(module.read_bytes() + b"\0\0")
+        yes = AcceptSuite(suite_id=suite_id, files=tuple(files), signed_with=keys)
+        with pytest.raises(Conflict, match="Accepted 0 of 4"):
+            await core.do(yes)
+        assert not core.app.library.accepted_connectors()
+        assert not core.app.library.ready()
+
+
+async def test_one_key_press_makes_a_suite_usable(repository: Repository, home: Path) -> None:
+    """Without an account that it may ask for: that is bound apart."""
+    repository.make_key("key")
+    repository.add(repository.release("1.4.0", "key"), home)
+    async with Core.open(home, accept=False) as core:
+        shown = core.app.library.not_accepted()
+        assert shown[0].suite is not None
+        await core.do(
+            AcceptSuite(
+                suite_id=shown[0].suite.suite_id,
+                files=tuple((each.file, each.digest) for each in shown),
+                signed_with=tuple((each.file, each.signed_with) for each in shown),
+            )
+        )
+        assert [each.name for each in core.app.library.ready()] == [*ACTIONS]
+        assert not core.app.library.not_accepted()
+
+
+async def test_an_accepted_key_is_under_the_vaults_key(repository: Repository, home: Path) -> None:
+    """Another program that writes a key of its own into the row ends all that was accepted, with an alarm."""
+    repository.make_key("key")
+    await accepted_home(repository, home, "key")
+    async with Core.open(home, accept=False) as core:
+        core.app.vault.create(Secret(PASSPHRASE))
+        await core.until_record("library.authenticated", 3)
+    change_rows(home, "UPDATE pins SET digest = 'SHA256:other' WHERE kind = 'publisher'")
+    async with Core.open(home, accept=False) as core:
+        await unlock(core)
+        assert not core.app.library.accepted_connectors()
+        assert any("cannot be relied upon" in each for each in core.app.alarms())
+
+
+@pytest.mark.parametrize("vouched_by", ["old", "new", ""])
+async def test_another_key_installs_nothing_and_is_shown_beside_the_accepted_one(
+    repository: Repository, home: Path, vouched_by: str
+) -> None:
+    """And whether that one signed it; once a person accepted it, the same release is added."""
+    old, new = (repository.make_key(name) for name in ("old", "new"))
+    await accepted_home(repository, home, "old")
+    before = files_of(home)
+    suite = repository.release("1.5.0", "new", vouched_by)
+    said = repository.add(suite, home, code=1)
+    assert f"is signed with {new}, not with {old}, which you accepted for {NAME}" in said
+    assert files_of(home) == before
+    async with Core.open(home, accept=False) as core:
+        view = offered(core, "publisher")
+        assert (view.name, view.digest, whose(view).accepted) == (NAME, new, old)
+        assert whose(view).is_vouched_for is (vouched_by == "old")
+        await accept(core, view)
+        assert not any(each.kind == "publisher" for each in core.app.library.not_accepted())
+    repository.add(suite, home)
+    async with Core.open(home, accept=False) as core:
+        added = offered(core, "connector")
+        assert (added.name, whose(added).accepted) == (f"{NAME}@1.5.0", new)
+        await accept(core, added)
+
+
+async def test_what_the_accepted_key_did_not_sign_is_not_accepted(
+    repository: Repository, home: Path
+) -> None:
+    """Though another program put it into the store: signed with another key, or not at all."""
+    repository.make_key("key")
+    repository.make_key("other")
+    await accepted_home(repository, home, "key")
+    for version, key in (("1.5.0", "other"), ("1.6.0", "")):
+        suite = repository.release(version, key)
+        ConnectorStore(home).install_bytes(
+            suite.module, suite.manifest, signed=signatures_of(suite)
+        )
+        if key:
+            (home / "actions" / "send-draft.md").write_bytes(suite.files["actions/send-draft.md"])
+    async with Core.open(home) as core:  # with --accept-installed
+        names = {each.identity.version for each in core.app.library.accepted_connectors()}
+        assert names == {"1.4.0"}
+        held = core.app.library.not_accepted()
+        assert [each.kind for each in held] == ["action", "connector", "connector"]
+        for view in held:
+            with pytest.raises(Conflict, match="that you accepted for github://aileron"):
+                await accept(core, view)
+
+
+async def test_nothing_unsigned_takes_the_place_of_what_is_signed(
+    repository: Repository, home: Path
+) -> None:
+    """With --unsigned either, whether the key is accepted yet or not. An action that was edited says it."""
+    key = repository.make_key("key")
+    repository.add(repository.release("1.4.0", "key"), home)
+    for _ in range(2):
+        before = files_of(home)
+        said = repository.add(repository.release("1.5.0"), home, "--unsigned", code=1)
+        assert f"other releases of {NAME} are signed with {key}" in said
+        assert files_of(home) == before
+        async with Core.open(home, accept=False) as core:
+            if not core.app.library.accepted_connectors():
+                await accept(core, offered(core, "connector"))
+    edited = home / "actions" / "send-draft.md"
+    edited.write_text(edited.read_text() + "\nMore.\n")
+    async with Core.open(home, accept=False) as core:
+        found = {each.file: each for each in core.app.library.not_accepted()}
+        assert whose(found["send-draft.md"]) == PublisherView(name=NAME, accepted=key)
+        assert whose(found["get-draft.md"]).key == key
+
+
+async def test_an_unsigned_release_says_so_on_each_item(repository: Repository, home: Path) -> None:
+    repository.add(repository.release("1.4.0"), home, "--unsigned")
+    async with Core.open(home, accept=False) as core:
+        found = [each.publisher for each in core.app.library.not_accepted()]
+        assert found == [PublisherView(name=NAME)] * (len(ACTIONS) + 1)
+
+
+def _gone(place: Path, _other: bytes) -> None:
+    place.unlink()
+
+
+def _claimed(place: Path, _other: bytes) -> None:
+    place.write_text('{"signed by": "github://aileron/mail-drafts"}')
+
+
+def _of_another_release(place: Path, other: bytes) -> None:
+    place.write_bytes(other)
+
+
+def _pipe(place: Path, _other: bytes) -> None:
+    place.unlink()
+    os.mkfifo(place)
+
+
+@pytest.mark.parametrize("change", [_gone, _claimed, _of_another_release, _pipe])
+async def test_an_item_shows_what_the_files_prove(
+    repository: Repository, home: Path, change: Callable[[Path, bytes], None]
+) -> None:
+    """Not what somebody wrote there; and a key that is not the one that was shown is not accepted."""
+    repository.make_key("key")
+    repository.add(repository.release("1.4.0", "key"), home)
+    other = signatures_of(repository.release("1.5.0", "key"))
+    async with Core.open(home, accept=False) as core:
+        shown = offered(core, "connector")
+        (folder,) = (home / "store" / "connectors" / "sha256").iterdir()
+        change(folder / SIGNED_FILE, other)
+        with pytest.raises(Conflict, match="changed while you were reviewing"):
+            await accept(core, shown)
+        assert whose(offered(core, "connector")) == PublisherView(name=NAME)
+        assert not await core.records("library.accepted")
+
+
+async def test_a_signature_with_another_key_is_not_the_one_that_was_shown(
+    repository: Repository, home: Path
+) -> None:
+    """The very same connector, signed by somebody else between the look and the key press."""
+    repository.make_key("key")
+    other = repository.make_key("other")
+    repository.add(repository.release("1.4.0", "key"), home)
+    async with Core.open(home, accept=False) as core:
+        shown = offered(core, "connector")
+        suite = repository.release("1.4.0", "other")
+        ConnectorStore(home).install_bytes(
+            suite.module, suite.manifest, signed=signatures_of(suite)
+        )
+        with pytest.raises(Conflict, match="changed while you were reviewing"):
+            await accept(core, shown)
+        assert whose(offered(core, "connector")).key == other
+
+
+async def test_each_action_of_the_older_layout_has_its_own_signature(
+    repository: Repository, home: Path
+) -> None:
+    """What is not signed is taken by `--unsigned` alone, what another key signed never; each says its own."""
+    suite = repository.release("1.4.0")
+    key, other = (Ed25519PrivateKey.from_private_bytes(each * 32) for each in (b"k", b"o"))
+    signers = {"get-draft": key, "list-drafts": None, "send-draft": other}
+    raw, assets = "/aileron/mail-drafts/v1.4.0", "/aileron/mail-drafts/releases/download"
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    there = {f"{raw}/suite.toml": suite.files["suite.toml"], f"{raw}/publisher.pub": public}
+    signature = key.sign(suite.module + suite.manifest)
+    connector = {MODULE_FILE: suite.module, MANIFEST_FILE: suite.manifest}
+    connector_archive = write_archive({**connector, "signature.sig": signature})
+    there[f"{assets}/v1.4.0/aileron.tar.gz"] = connector_archive
+    for name, signer in signers.items():
+        data = suite.files[f"actions/{name}.md"]
+        signed = {} if signer is None else {"signature.sig": signer.sign(data)}
+        archive = write_archive({"action.md": data, **signed})
+        there[f"{assets}/actions%2F{name}%2Fv1.4.0/aileron.tar.gz"] = archive
+
+    def answer(asked: HttpRequest, _body: bytes) -> None:
+        found = there.get(asked.path)
+        reply(asked, 404 if found is None else 200, found or b"", {})
+
+    with http_server(answer) as server:
+        port = server.server_address[1]
+        words = ["action", "add"]
+        for host in ("github.com", "raw.githubusercontent.com"):
+            words += ["--route", f"{host}:443=127.0.0.1:{port}"]
+        first = aileron(*words, f"{NAME}@1.4.0", home=home, code=1)
+        assert "list-drafts.md: is not signed" in first.stdout + first.stderr
+        second = aileron(*words, "--unsigned", f"{NAME}@1.4.0", home=home, code=1)
+        assert "send-draft.md: was changed after it was signed" in second.stdout + second.stderr
+        aileron(*words, "--unsigned", f"{NAME}/actions/list-drafts@1.4.0", home=home)
+    async with Core.open(home, accept=False) as core:
+        found = {each.name: whose(each) for each in core.app.library.not_accepted()}
+        assert found[f"{NAME}@1.4.0"].key == found["get-draft"].key != ""
+        assert found["list-drafts"] == PublisherView(name=NAME)
+        assert "send-draft" not in found
+
+
+async def test_a_connectors_own_signature_is_checked_with_the_key_beside_it(
+    repository: Repository, home: Path, tmp_path: Path
+) -> None:
+    """Of the older layout, by openssl: raw ed25519 over the module and the manifest."""
+    suite = repository.release("1.4.0")
+    (tmp_path / "signed").write_bytes(suite.module + suite.manifest)
+    for words in (
+        ("genpkey", "-algorithm", "ed25519", "-out", "key"),
+        ("pkey", "-in", "key", "-pubout", "-out", "publisher.pub"),
+        ("pkeyutl", "-sign", "-inkey", "key", "-rawin", "-in", "signed", "-out", "signature.sig"),
+    ):
+        subprocess.run(("openssl", *words), cwd=tmp_path, check=True, capture_output=True)
+    parts = {
+        MODULE_FILE: suite.module,
+        MANIFEST_FILE: suite.manifest,
+        **{each: (tmp_path / each).read_bytes() for each in ("publisher.pub", "signature.sig")},
+    }
+    archive = tmp_path / "aileron.tar.gz"
+    flipped = bytes([parts["signature.sig"][0] ^ 1]) + parts["signature.sig"][1:]
+    archive.write_bytes(write_archive({**parts, "signature.sig": flipped}))
+    said = aileron("connector", "install", "--unsigned", str(archive), home=home, code=1).stderr
+    assert "does not fit the connector and the key in publisher.pub" in said
+    archive.write_bytes(write_archive(parts))
+    key = aileron_json("connector", "install", str(archive), home=home)["key"]
+    (kept,) = (home / "store" / "connectors" / "sha256").glob(f"*/{SIGNED_FILE}")
+    true = kept.read_bytes()
+    kept.write_bytes(write_archive({**parts, "signature.sig": flipped}))
+    async with Core.open(home, accept=False) as core:
+        assert whose(offered(core, "connector")) == PublisherView(name=NAME)
+        kept.write_bytes(true)
+        await core.app.library.poll()
+        assert whose(offered(core, "connector")).key == key
+        await accept(core, offered(core, "connector"))
+        assert [each["kind"] for each in await core.records("library.accepted")] == [
+            "publisher",
+            "connector",
+        ]

@@ -1,0 +1,45 @@
+"""Names of publishers that may be taken for accepted ones."""
+
+import pytest
+
+from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.library.publishers import KIND, publisher_view
+
+ACCEPTED = ("github://google/drive", "github://aileron-hq/mail")
+
+
+def known(name: str, key: str = "SHA256:new") -> tuple[str, tuple[str, ...]]:
+    """Return what the publisher *name* resembles, and as whom its key is known."""
+    records = [
+        AcceptanceRecord(
+            kind=KIND, name=each, digest="SHA256:theirs", accepted_at=0, accepted_by="person"
+        )
+        for each in ACCEPTED
+    ]
+    view = publisher_view(name, key, {each.key: each for each in records})
+    assert view is not None
+    return view.resembles, view.known_as
+
+
+@pytest.mark.parametrize(
+    ("name", "resembles"),
+    [
+        ("github://goog1e/drive", "github://google/drive"),
+        ("github://Google/other", "github://google/drive"),
+        ("gitlab://google/drive", "github://google/drive"),
+        ("github://g00gle/x", "github://google/drive"),
+        ("github://googlee/drive", "github://google/drive"),
+        ("github://aileron_hq/mail", "github://aileron-hq/mail"),
+        ("github://google/gmail", ""),
+        ("github://google/drive", ""),
+        ("github://linear/drive", ""),
+    ],
+)
+def test_a_name_that_resembles_an_accepted_publisher_is_said(name: str, resembles: str) -> None:
+    """The owner's name is what counts: another repository of the same owner is no imitation."""
+    assert known(name)[0] == resembles
+
+
+def test_a_key_is_known_by_the_same_owners_repositories_alone() -> None:
+    assert known("github://google/gmail", "SHA256:theirs")[1] == ("github://google/drive",)
+    assert known("github://google/gmail")[1] == known("github://goggle/x", "SHA256:theirs")[1] == ()

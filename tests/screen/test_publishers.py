@@ -1,0 +1,151 @@
+"""Whose a file is stands on its item: the key, what is known of it, and what to beware of."""
+
+from dataclasses import replace
+
+import pytest
+
+from aileron_core.console_port.events import LibraryUpdated
+from aileron_core.console_port.intents import Accept, AcceptSuite, WithdrawAcceptance
+from aileron_core.console_port.view_models import LibraryItemView, NotAcceptedView, PublisherView
+from aileron_tui import words
+from aileron_tui.draw.blocks import lay_out
+from aileron_tui.draw.file_page import file_blocks, suite_blocks, suite_head
+from aileron_tui.draw.header import file_warnings
+from aileron_tui.draw.hidden_characters import HiddenCharacters
+from aileron_tui.draw.text import plain_text
+from aileron_tui.items import Item, SuiteFiles
+from tests.screen.driving import NOW, start
+from tests.screen.offered_files import connector, offered
+from tests.screen.suite_files import SUITE, held_file
+from tests.support.screens.play import Play
+
+NAME = "github://example/tracker"
+NEW = PublisherView(name=NAME, key="SHA256:new")
+KEY = NotAcceptedView(
+    kind="publisher",
+    name=NAME,
+    file="store/publishers",
+    digest="SHA256:new",
+    change="changed",
+    publisher=replace(NEW, accepted="SHA256:old"),
+)
+FILES = words.files
+
+
+def said(file: NotAcceptedView) -> tuple[list[str], str]:
+    """Return the warnings of an item's head, and the text of its document."""
+    warned = [plain_text(each) for each in file_warnings(file, HiddenCharacters())]
+    lines = lay_out(file_blocks(file), 160, 13).lines
+    return warned, "\n".join(plain_text(each) for each in lines)
+
+
+@pytest.mark.parametrize(
+    ("publisher", "warning", "text"),
+    [
+        (NEW, "", FILES.FIRST_KEY),
+        (replace(NEW, known_as=("github://example/b",)), "", FILES.known_key("github://example/b")),
+        (replace(NEW, accepted="SHA256:new"), "", FILES.ACCEPTED_KEY),
+        (replace(NEW, key=""), FILES.WARN_UNSIGNED, FILES.NO_KEY),
+        (replace(NEW, accepted="SHA256:old"), FILES.warn_refused(NAME, signed=True), "SHA256:old"),
+        (
+            replace(NEW, key="", accepted="SHA256:old"),
+            FILES.warn_refused(NAME, signed=False),
+            "SHA256:old",
+        ),
+        (
+            replace(NEW, resembles="github://examp1e/a"),
+            FILES.warn_resembles(NAME, "github://examp1e/a"),
+            FILES.FIRST_KEY,
+        ),
+    ],
+)
+def test_an_item_says_whose_it_is(publisher: PublisherView, warning: str, text: str) -> None:
+    warned, shown = said(replace(connector(), publisher=publisher))
+    assert warned == [*filter(None, [warning]), *said(connector())[0]]
+    assert text in shown
+    assert NAME in shown
+
+
+def test_an_edited_action_of_a_publisher_is_unsigned_and_can_be_accepted() -> None:
+    edited = replace(offered(), publisher=replace(NEW, key="", accepted="SHA256:old"))
+    assert FILES.warn_not_accepted_key(NAME) in said(edited)[0]
+    assert not edited.is_refused
+
+
+def test_both_keys_and_the_old_ones_word_stand_on_the_item_of_another_key() -> None:
+    warned, shown = said(KEY)
+    assert warned == [FILES.WARN_KEY]
+    assert "SHA256:new" in shown
+    assert "SHA256:old" in shown
+    assert KEY.publisher is not None
+    vouched = replace(KEY, publisher=replace(KEY.publisher, is_vouched_for=True))
+    assert FILES.KEY_VOUCHED in said(vouched)[1]
+    assert said(vouched)[0] == []
+
+
+def test_a_key_is_withdrawn_like_any_acceptance() -> None:
+    record = LibraryItemView(
+        kind="publisher", name=NAME, file="", digest="SHA256:new", state="ready", reason="",
+        accepted_at=NOW, accepted_by="person",
+    )  # fmt: skip
+    play = Play(start(library=(record,)))
+    play.go("4", NAME)
+    play.press_rested("x", "SHA256:new")
+    play.rest()
+    assert f"x withdraws it: the next key of {NAME} counts as" in play.status_line
+    play.press_alone("x")
+    play.asks(WithdrawAcceptance(kind="publisher", name=NAME, digest="SHA256:new"))
+    play.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=0))
+    play.shows(f"✓ Acceptance withdrawn: {NAME}.")
+
+
+def test_a_suite_counts_the_files_that_nobody_signed() -> None:
+    files = (replace(held_file("a"), publisher=NEW), held_file("b"))
+    unsigned = replace(files[1], publisher=replace(NEW, key=""))
+    suite = SuiteFiles(suite=SUITE, files=(files[0], unsigned))
+    head = [plain_text(each) for each in suite_head(suite, 120)]
+    assert f" ▲ 1 of 2 {FILES.WARN_UNSIGNED}" in head
+    shown = [plain_text(each) for each in lay_out(suite_blocks(suite), 160, 13).lines]
+    assert any(FILES.FIRST_KEY in each for each in shown)
+
+
+def test_a_suites_connector_stands_first_on_its_item() -> None:
+    """With hosts, account, scopes and manifest; the key names both, and another connector is another item."""
+    came = replace(connector(), suite=SUITE, account=("oauth2", "mail.read"))
+    files = (came, held_file("a", gated=True), held_file("b", gated=False))
+    play = Play(start(held=files), size=(160, 160), answers=True)
+    play.shows("Accept this connector and these 2 actions?")
+    lines = [each.strip() for each in play.lines]
+    section = next(n for n, each in enumerate(lines) if FILES.CONNECTOR_SECTION in each)
+    assert section < next(n for n, each in enumerate(lines) if FILES.LOOK_FIRST in each)
+    for part in (came.hosts[0], "oauth2", "mail.read", "[capabilities.network]"):
+        assert any(part in each for each in lines), part
+    play.press_rested("t")
+    digests = tuple((each.file, each.digest) for each in files)
+    play.asks(AcceptSuite(suite_id=SUITE.suite_id, files=digests))
+    suites = [
+        SuiteFiles(suite=SUITE, files=files[1:], new_connectors=(each,))
+        for each in (came, replace(came, digest="sha256:other"))
+    ]
+    assert len({Item(key="", suite=each).version for each in suites}) == 2
+
+
+def test_a_yes_names_the_key_that_was_shown() -> None:
+    """Of one file and of a suite; another key is another item to look at, and one key's item names none."""
+    file = replace(offered(), publisher=NEW)
+    together = tuple(replace(held_file(each), publisher=NEW) for each in ("a", "b"))
+    digests = tuple((each.file, each.digest) for each in together)
+    keys = tuple((each.file, "SHA256:new") for each in together)
+    for shown, sent in (
+        (
+            (file,),
+            Accept(kind="action", name=file.name, digest=file.digest, signed_with="SHA256:new"),
+        ),
+        ((KEY,), Accept(kind="publisher", name=NAME, digest="SHA256:new")),
+        (together, AcceptSuite(suite_id=SUITE.suite_id, files=digests, signed_with=keys)),
+    ):
+        play = Play(start(held=shown), size=(160, 120), answers=True)
+        play.press_rested("t")
+        play.asks(sent)
+    other = replace(file, publisher=replace(NEW, key="SHA256:other"))
+    assert Item(key="", file=file).version != Item(key="", file=other).version
