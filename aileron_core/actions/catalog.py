@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from aileron_core.actions.load import locate_key_problems, locate_problems, read_action
 from aileron_core.actions.model import UNBOUND_HASH, Action
@@ -138,6 +138,33 @@ def read_plain(path: Path, limit: int = MAX_FILE) -> bytes:
     return read_handle(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), limit)
 
 
+def open_plain(path: Path, limit: int) -> BinaryIO:
+    """Open a file that a person named, as `read_plain` does.
+
+    Raises:
+        OSError: as `read_plain`.
+    """
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    try:
+        _check_regular(os.fstat(file.fileno()), limit)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def _check_regular(status: os.stat_result, limit: int) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(0, "is not a regular file")
+    if status.st_size > limit:
+        raise _too_large(limit)
+
+
+def _too_large(limit: int) -> OSError:
+    mib = limit // 1024 // 1024
+    return OSError(0, f"is larger than {mib} MiB" if mib else f"is larger than {limit} bytes")
+
+
 def read_handle(handle: int, limit: int = MAX_FILE) -> bytes:
     """Return the bytes of the regular file behind *handle*, which is closed in any case.
 
@@ -145,17 +172,12 @@ def read_handle(handle: int, limit: int = MAX_FILE) -> bytes:
         OSError: it is not a regular file, has more than *limit* bytes, or cannot be read.
     """
     try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(0, "is not a regular file")
+        _check_regular(os.fstat(handle), limit)
         data = BytesIO()  # grows in place, and is not copied at its end: a module is large
         while chunk := os.read(handle, min(_CHUNK, limit + 1)):
             data.write(chunk)
             if data.tell() > limit:
-                mib = limit // 1024 // 1024
-                raise OSError(
-                    0, f"is larger than {mib} MiB" if mib else f"is larger than {limit} bytes"
-                )
+                raise _too_large(limit)
     finally:
         os.close(handle)
     return data.getvalue()

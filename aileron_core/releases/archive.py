@@ -11,7 +11,7 @@ import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import BinaryIO, Final
 
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.text import escape
@@ -39,18 +39,21 @@ _KINDS: Final = {
 }
 
 
-def read_archive(data: bytes, file: str, limit_of: Callable[[str], int | None]) -> dict[str, bytes]:
+def read_archive(
+    archive: bytes | BinaryIO, file: str, limit_of: Callable[[str], int | None]
+) -> dict[str, bytes]:
     """Return the files of an archive by name.
 
     Args:
-        data: the archive.
+        archive: its bytes, or the file that contains them.
         file: what problems call it.
         limit_of: how many bytes the file of a name may have; None for a name that must not be there.
 
     Raises:
         FileProblems: it is damaged, or contains something that no release contains. The message names the member.
     """
-    unfolded = _Unfolded(data, file)
+    stream = io.BytesIO(archive) if isinstance(archive, bytes) else archive
+    unfolded = _Unfolded(stream, file)
     found: dict[str, bytes] = {}
     for name, size in _members(unfolded):
         limit = limit_of(name)
@@ -80,14 +83,13 @@ def write_archive(files: Mapping[str, bytes]) -> bytes:
 class _Unfolded:
     """The decompressed bytes, read in order; only as many are decompressed as are asked for."""
 
-    def __init__(self, data: bytes, file: str) -> None:
+    def __init__(self, stream: BinaryIO, file: str) -> None:
         self._file = file
-        if not data.startswith(b"\x1f\x8b"):
+        self._stream = stream
+        self._pending = stream.read(_CHUNK)
+        if not self._pending.startswith(b"\x1f\x8b"):
             raise self.problem("", "is not a gzip archive")
-        self._data = memoryview(data)
         self._inflate = zlib.decompressobj(wbits=31)
-        self._pending = b""
-        self._read = 0
         self._total = 0
         self.extended = 0
         """Bytes of extended headers so far."""
@@ -126,14 +128,13 @@ class _Unfolded:
                 raise self.problem("", "has something after its end")
         if not self._inflate.eof:
             raise self.problem("", "ends in the middle")
-        if self._inflate.unused_data or self._read < len(self._data):
+        if self._inflate.unused_data or self._stream.read(1):
             raise self.problem("", "has something after its end")
 
     def _some(self, size: int) -> bytes:
         while not self._inflate.eof:
             if not self._pending:
-                self._pending = bytes(self._data[self._read : self._read + _CHUNK])
-                self._read += len(self._pending)
+                self._pending = self._stream.read(_CHUNK)
             try:
                 more = self._inflate.decompress(self._pending, size)
             except zlib.error as error:

@@ -8,12 +8,13 @@ A folder that it is made from may have `actions/NAME/action.md`, the connector u
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, BinaryIO, Final, cast
 
-from aileron_core.actions.catalog import MAX_FILE, read_plain
+from aileron_core.actions.catalog import MAX_FILE, open_plain, read_plain
 from aileron_core.actions.model import UNBOUND_HASH
 from aileron_core.actions.names import is_semver
 from aileron_core.actions.positions import load_toml
@@ -115,7 +116,7 @@ def read_suite(path: Path) -> Release:
     """
     if path.is_dir():
         return _read_folder(path)
-    return suite_of_archive(_read(path, MAX_ARCHIVE), str(path))
+    return _whole(_read_archive(path))
 
 
 def suite_of_archive(data: bytes, origin: str) -> Release:
@@ -124,7 +125,7 @@ def suite_of_archive(data: bytes, origin: str) -> Release:
     Raises:
         FileProblems: as `read_suite`.
     """
-    return _whole(Release(origin=origin, files=read_archive(data, origin, limit_of)))
+    return _whole(_release(data, origin))
 
 
 def _whole(suite: Release) -> Release:
@@ -144,7 +145,7 @@ def read_connector(path: Path) -> Release:
     Raises:
         FileProblems: as `read_suite`.
     """
-    return connector_of_archive(_read(path, MAX_ARCHIVE), str(path))
+    return _connector(_read_archive(path))
 
 
 def connector_of_archive(data: bytes, origin: str) -> Release:
@@ -155,7 +156,10 @@ def connector_of_archive(data: bytes, origin: str) -> Release:
     Raises:
         FileProblems: as `read_suite`.
     """
-    suite = Release(origin=origin, files=read_archive(data, origin, limit_of))
+    return _connector(_release(data, origin))
+
+
+def _connector(suite: Release) -> Release:
     named = set(suite.files) - {PUBLIC_KEY_FILE, NEW_KEY_SIGNATURE_FILE}
     alone = named == {MODULE_FILE, MANIFEST_FILE, PLAIN_SIGNATURE_FILE}
     return suite if alone else _whole(suite)
@@ -222,9 +226,25 @@ def listed_actions(suite: Release) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _release(archive: bytes | BinaryIO, origin: str) -> Release:
+    return Release(origin=origin, files=read_archive(archive, origin, limit_of))
+
+
+def _read_archive(path: Path) -> Release:
+    with _named(path), open_plain(path, MAX_ARCHIVE) as archive:
+        return _release(archive, str(path))
+
+
 def _read(path: Path, limit: int) -> bytes:
-    try:
+    with _named(path):
         return read_plain(path, limit)
+
+
+@contextmanager
+def _named(path: Path) -> Generator[None]:
+    """Turn an OSError into a problem of *path*."""
+    try:
+        yield
     except OSError as error:
         reason = f"cannot be read: {error.strerror or error}"
         raise FileProblems([Problem(file=str(path), message=reason)]) from error
