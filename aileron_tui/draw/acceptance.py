@@ -1,5 +1,6 @@
 """What there is to accept: what a changed file allows more, how it differs, and its whole content."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from aileron_core.console_port.file_views import (
@@ -18,6 +19,9 @@ from aileron_tui.draw.text_diff import BoundedDiff, line_opcodes, signed_block, 
 from aileron_tui.draw.times import clock_seconds, day
 
 _CONTEXT_LINES = 3
+_RENUMBERED = {"version", "connector_bytes", "text"}
+_NUMBERED = re.compile(r"(version|source|hash)\s*=")
+"""A line of a file that a new version changes of itself."""
 
 
 def difference_blocks(before: AcceptedBeforeView, text: str, *, unfold: bool) -> Iterator[Block]:
@@ -40,17 +44,76 @@ def content_blocks(
 
 
 def suite_difference_blocks(files: Sequence[NotAcceptedView]) -> Iterator[Block]:
-    """Yield what changed files of a suite allow more, each with its name; nothing where none does."""
+    """Yield what changed files of a suite allow more, each with its name, then which files differ, and how."""
     wider = [(each, each.before.wider) for each in files if each.before and each.before.wider]
-    if not wider:
-        return
-    remark = Piece(words.acceptance.more_in_suite(len(wider)), "muted")
-    yield heading(words.acceptance.WIDER, (remark,), "attn")
+    if wider:
+        remark = Piece(words.acceptance.more_in_suite(len(wider)), "muted")
+        yield heading(words.acceptance.WIDER, (remark,), "attn")
     for file, changes in wider:
         for number, each in enumerate(changes):
             name = foreign_text(file.name, "strong") if number == 0 else ()
             yield value("", line(*name, "  " if name else "    ", *change_line(each, "attn")))
+    if wider:
+        yield blank()
+    changed = [each for each in files if each.before is not None]
+    if not changed:
+        return
+    yield heading(words.acceptance.CHANGED)
+    if not wider:
+        yield value("", (Piece(words.acceptance.NOTHING_WIDER),))
+    alone = [each for each in changed if _is_only_renumbered(each)]
+    for label, said in (
+        ("Version", words.acceptance.renumbered(_versions(changed), len(alone)) if alone else ""),
+        ("Code", _code(changed)),
+        ("Changed", ", ".join(each.name for each in changed if each not in alone)),
+        ("New", ", ".join(each.name for each in files if each.before is None)),
+    ):
+        if said:
+            yield value(label, foreign_text(said))
     yield blank()
+
+
+def _versions(files: Iterable[NotAcceptedView]) -> str:
+    """Return each change of a version among *files*, once."""
+    changes = (change for each in files if each.before for change in each.before.changes)
+    found = {f"{each.before} → {each.after}": None for each in changes if each.kind == "version"}
+    return ", ".join(found)
+
+
+def _code(files: Iterable[NotAcceptedView]) -> str:
+    """Return size and hash of the connector's code, and those that were accepted where they differ."""
+    for each in files:
+        if each.kind == "connector" and each.before is not None and each.content is not None:
+            changes = [change for change in each.before.changes if change.kind == "module"]
+            if not changes:
+                return words.acceptance.SAME_CODE
+            return f"{changes[0].before} → {changes[0].after}"
+    return ""
+
+
+def _is_only_renumbered(file: NotAcceptedView) -> bool:
+    before = file.before
+    return (
+        before is not None
+        and before.text is not None
+        and file.content is not None
+        and {each.kind for each in before.changes} <= _RENUMBERED
+        and _renumbered(before) == file.content.text
+    )
+
+
+def _renumbered(before: AcceptedBeforeView) -> str:
+    """Return what was accepted with the version, source and connector's hash of the file that is offered now."""
+    swaps: list[tuple[str, str]] = []
+    for each in before.changes:
+        if each.kind in ("version", "connector_bytes"):
+            swaps += zip(each.before.split(), each.after.split(), strict=False)
+    lines = (before.text or "").split("\n")
+    for number, each in enumerate(lines):
+        if _NUMBERED.match(each):
+            for old, new in swaps:
+                lines[number] = lines[number].replace(old, new)
+    return "\n".join(lines)
 
 
 def suite_content_blocks(files: Sequence[NotAcceptedView], *, unfold: bool) -> Iterator[Block]:
@@ -66,8 +129,10 @@ def suite_content_blocks(files: Sequence[NotAcceptedView], *, unfold: bool) -> I
         yield value("File", foreign_text(file.file, "strong"))
         before = content.before
         compared = before is not None and before.text is not None
-        if before is not None and before.text is not None:
-            yield from _lines_compared(before.text, content.text, unfold=unfold)
+        if _is_only_renumbered(file):
+            yield value("", (Piece(words.acceptance.ONLY_RENUMBERED, "muted"),))
+        elif before is not None and before.text is not None:
+            yield from _lines_compared(_renumbered(before), content.text, unfold=unfold)
         elif before is not None:
             yield value("", (Piece(words.acceptance.NOT_KEPT, "attn"),))
         yield from _text_lines(content.text, unfold=unfold, must_be_seen=not compared)

@@ -351,8 +351,9 @@ class Queue:
         self._problems = sum(item.problem is not None for item in items)
         states = {file_key(each.kind, each.name): each.state for each in library}
         for key in self._files.difference(item.key for item in items):
-            outcome = file_outcome(self._items[key], self._not_accepted, states)
-            self._put(replace(self._items[key], outcome=outcome))
+            item = self._items[key]  # once it is over, what comes later is another row
+            outcome = item.outcome or file_outcome(item, self._not_accepted, states)
+            self._put(replace(item, outcome=outcome))
             self._overdue.add(key)
         for item in items:
             before = self._items.get(item.key)

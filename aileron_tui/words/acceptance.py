@@ -11,6 +11,8 @@ OTHERWISE: Final = "ALSO DIFFERENT"
 DIFFERENCE: Final = "DIFFERENCE"
 CONTENT: Final = "CONTENT"
 NOTHING_WIDER: Final = "Aileron found nothing that allows more. Read the difference."
+ONLY_RENUMBERED: Final = "only its version, its source and its connector's hash differ"
+SAME_CODE: Final = "the same as before"
 NOT_KEPT: Final = (
     "The text accepted before was not kept, so no difference can be shown. Read the whole file."
 )
@@ -88,6 +90,12 @@ def since_accepted(day: str, time: str) -> str:
 def and_others(count: int) -> str:
     """Return how many more differences there are than the one that is named."""
     return f", and {count} more" if count else ""
+
+
+def renumbered(versions: str, files: int) -> str:
+    """Return that nothing else differs in so many *files*; *versions*: each change of one."""
+    which = "1 file" if files == 1 else f"{files} files"
+    return f"{versions}, with source and connector's hash: nothing else differs in {which}"
 
 
 def line_number(number: int) -> str:
