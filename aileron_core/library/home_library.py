@@ -295,6 +295,7 @@ class HomeLibrary:
             offers=self._accepted.offers,
             suites=self._files.suites,
             publishers=self._files.publishers,
+            keys=self._accepted.digests(publishers.KIND),
         )
 
     # Reading the folders

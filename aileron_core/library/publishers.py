@@ -7,12 +7,12 @@ before. From then on nothing of that publisher is accepted that another key sign
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from aileron_core.actions.catalog import CatalogEntry
 from aileron_core.connectors.store import InstalledConnector
 from aileron_core.console_port.view_models import NotAcceptedView, PublisherView
-from aileron_core.library.acceptance import AcceptanceRecord, RecordKey
 
 if TYPE_CHECKING:
     from aileron_core.releases.kept import OfferedKey, SignedRelease
@@ -34,25 +34,23 @@ class Publishers:
     offers: "tuple[OfferedKey, ...]" = ()
 
     def of_connector(
-        self, connector: InstalledConnector, accepted: Mapping[RecordKey, AcceptanceRecord]
+        self, connector: InstalledConnector, keys: Mapping[str, str]
     ) -> PublisherView | None:
-        """Return whose the connector is; None where nobody published it."""
+        """Return whose the connector is; *keys*: as of `publisher_view`."""
         release = self.releases.get(connector.identity.hash)
         key = release.key.fingerprint if release is not None else ""
-        return publisher_view(publisher_name(connector.identity.fqn), key, accepted)
+        return publisher_view(publisher_name(connector.identity.fqn), key, keys)
 
-    def of_action(
-        self, entry: CatalogEntry, accepted: Mapping[RecordKey, AcceptanceRecord]
-    ) -> PublisherView | None:
+    def of_action(self, entry: CatalogEntry, keys: Mapping[str, str]) -> PublisherView | None:
         """Return whose the action file is, as the release of one of its connectors proves it."""
         action = entry.action
         assert action is not None
         for each in action.requires:
             release = self.releases.get(each.hash)
-            scanned = entry.scanned
-            if release is not None and release.has_action(entry.file, entry.sha256, scanned.data):
-                return publisher_view(publisher_name(each.fqn), release.key.fingerprint, accepted)
-        return publisher_view(publisher_name(action.source.rpartition("@")[0]), "", accepted)
+            data = entry.scanned.data
+            if release is not None and release.has_action(entry.file, entry.sha256, data):
+                return publisher_view(publisher_name(each.fqn), release.key.fingerprint, keys)
+        return publisher_view(publisher_name(action.source.rpartition("@")[0]), "", keys)
 
 
 def publisher_name(fqn: str) -> str:
@@ -60,18 +58,15 @@ def publisher_name(fqn: str) -> str:
     return "/".join(fqn.split("/")[:4])
 
 
-def publisher_view(
-    name: str, key: str, accepted: Mapping[RecordKey, AcceptanceRecord]
-) -> PublisherView | None:
+def publisher_view(name: str, key: str, keys: Mapping[str, str]) -> PublisherView | None:
     """Return what is known of the publisher *name* of a file.
 
     None where nobody published it: its name is one that a person gives it on this machine.
 
     Args:
         key: the fingerprint of the key that signed it; empty where none did.
-        accepted: what is accepted.
+        keys: those that are accepted, by publisher.
     """
-    keys = {each: record.digest for (kind, each), record in accepted.items() if kind == KIND}
     own = keys.get(name, "")
     if not key and not own and name.startswith(_UNPUBLISHED):
         return None
@@ -82,11 +77,12 @@ def publisher_view(
         key=key,
         accepted=own,
         known_as=tuple(sorted(each for each in same if each != name)),
-        resembles="" if own else resembled(name, keys),
+        resembles="" if own else resembled(name, frozenset(keys)),
     )
 
 
-def resembled(name: str, accepted: Mapping[str, str]) -> str:
+@lru_cache(256)
+def resembled(name: str, accepted: frozenset[str]) -> str:
     """Return the accepted publisher of another owner whose name the owner of *name* may be taken for."""
 
     def drawn(each: str) -> str:
@@ -99,19 +95,17 @@ def resembled(name: str, accepted: Mapping[str, str]) -> str:
     return others[close[0]] if close else ""
 
 
-def offered_keys(
-    publishers: Publishers, accepted: Mapping[RecordKey, AcceptanceRecord]
-) -> Iterator[NotAcceptedView]:
+def offered_keys(publishers: Publishers, keys: Mapping[str, str]) -> Iterator[NotAcceptedView]:
     """Yield the keys that are offered in place of accepted ones."""
     for each in publishers.offers:
-        record, digest = accepted.get((KIND, each.name)), each.key.fingerprint
-        if record is None or record.digest == digest:
+        accepted, digest = keys.get(each.name), each.key.fingerprint
+        if accepted is None or accepted == digest:
             continue
         view = PublisherView(
             name=each.name,
             key=digest,
-            accepted=record.digest,
-            is_vouched_for=each.vouched_by == record.digest,
+            accepted=accepted,
+            is_vouched_for=each.vouched_by == accepted,
         )
         yield NotAcceptedView(
             kind="publisher",

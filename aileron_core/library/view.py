@@ -48,6 +48,8 @@ class LibraryState:
     suites: Sequence[Suite] = ()
     """The newest first."""
     publishers: Publishers = field(default_factory=lambda: Publishers({}))
+    keys: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The accepted keys' fingerprints, by publisher."""
 
     def why_not_counted(self, name: str, connector: InstalledConnector) -> str:
         """Return why the read that the acceptance *name* is about does not count; empty where it does."""
@@ -84,7 +86,7 @@ def not_accepted_views(library: LibraryState) -> tuple[NotAcceptedView, ...]:
         and _is_accepted(library, connector)
         and not library.why_not_counted(name, connector)
     )
-    keys = offered_keys(library.publishers, library.accepted)
+    keys = offered_keys(library.publishers, library.keys)
     return (*keys, *reads, *_in_suites(library, [*actions, *connectors]))
 
 
@@ -107,7 +109,7 @@ def _connector_view(
         content=library.contents.of_connector(connector, library.accepted, library.installed)
         if is_file
         else None,
-        publisher=library.publishers.of_connector(connector, library.accepted) if is_file else None,
+        publisher=library.publishers.of_connector(connector, library.keys) if is_file else None,
     )
 
 
@@ -163,7 +165,7 @@ def _action_view(library: LibraryState, entry: CatalogEntry) -> NotAcceptedView:
         is_read_only=entry.action.is_read_only,
         run_time=_run_time(library, entry),
         content=library.contents.of_action(entry, library.accepted, library.installed),
-        publisher=library.publishers.of_action(entry, library.accepted),
+        publisher=library.publishers.of_action(entry, library.keys),
     )
 
 
@@ -223,7 +225,7 @@ def _action_item(library: LibraryState, entry: CatalogEntry) -> LibraryItemView:
         accepted_by=accepted.accepted_by if accepted else "",
         run_time=_run_time(library, entry),
         content=library.contents.of_action(entry, library.accepted, library.installed),
-        publisher=library.publishers.of_action(entry, library.accepted) if action else None,
+        publisher=library.publishers.of_action(entry, library.keys) if action else None,
     )
 
 
@@ -267,7 +269,7 @@ def _connector_item(
         content=library.contents.of_connector(connector, library.accepted, library.installed)
         if kind == "connector"
         else None,
-        publisher=library.publishers.of_connector(connector, library.accepted)
+        publisher=library.publishers.of_connector(connector, library.keys)
         if kind == "connector"
         else None,
     )

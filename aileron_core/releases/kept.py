@@ -8,8 +8,7 @@ Neither says whose a file is: that follows from the signatures alone, whenever t
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -42,7 +41,11 @@ from aileron_core.releases.suite import (
 )
 
 UNSIGNED: Final = "is not signed, so nobody vouches for it"
+_KEPT: Final = frozenset(
+    {SUMS_FILE, SIGNATURE_FILE, PLAIN_SIGNATURE_FILE, PUBLIC_KEY_FILE, NEW_KEY_SIGNATURE_FILE}
+)
 _NAME_FILE: Final = "name"
+_OFFERS: Final = "store/publishers"
 _MAX_OFFER: Final = 64 * 1024
 
 
@@ -55,13 +58,20 @@ class SignedRelease:
     """What was signed: lower-case hex SHA-256 by the name of the file."""
     signatures: Mapping[str, bytes]
     """Of the older layout: by the name of the action's file, a signature of it alone."""
+    verified: dict[tuple[str, str], bool] = field(
+        default_factory=dict[tuple[str, str], bool], compare=False
+    )
+    """Whether such a signature fits a file with that SHA-256: asked with every change in the home."""
 
     def has_action(self, file: str, sha256: str, data: bytes) -> bool:
         """Return whether the key signed *data*, whose SHA-256 is *sha256*, as the action file *file*."""
         if self.sums:
             return self.sums.get(f"actions/{file}") == sha256
-        signature = self.signatures.get(file)
-        return signature is not None and _signed(self.key, signature, data)
+        if (signature := self.signatures.get(file)) is None:
+            return False
+        if (file, sha256) not in self.verified:
+            self.verified[file, sha256] = self.key.signed(signature, data)
+        return self.verified[file, sha256]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +85,6 @@ class OfferedKey:
     """In which it lies, from the home."""
     vouched_by: str
     """The fingerprint of the key that signed it as the publisher's new one; empty without one."""
-
-
-@lru_cache(2048)
-def _signed(key: PublisherKey, signature: bytes, data: bytes) -> bool:
-    """Verify what does not change: the views of a suite's files are made anew with every change in the home."""
-    return key.signed(signature, data)
 
 
 def unsigned_actions(suite: Release, key: PublisherKey) -> dict[str, str]:
@@ -108,20 +112,12 @@ def signatures_of(suite: Release, before: bytes = b"") -> bytes:
     """
     if publisher_of(suite) is None:
         return b""
-    names = {
-        *(SUMS_FILE, SIGNATURE_FILE, PLAIN_SIGNATURE_FILE),
-        *(PUBLIC_KEY_FILE, NEW_KEY_SIGNATURE_FILE),
-    }
     earlier: Mapping[str, bytes] = {}
     if before and SIGNATURE_FILE not in suite.files:
         with suppress(FileProblems):
-            earlier = read_archive(before, "", limit_of)
+            earlier = read_archive(before, "", _limit)
     kept = {name: data for name, data in earlier.items() if is_action_signature(name)}
-    kept |= {
-        name: data
-        for name, data in suite.files.items()
-        if name in names or is_action_signature(name)
-    }
+    kept |= {name: data for name, data in suite.files.items() if _limit(name) is not None}
     return write_archive(kept)
 
 
@@ -134,7 +130,7 @@ def verified_release(
         kept: as `signatures_of` made it; whatever lies there in its place proves nothing.
     """
     try:
-        files = read_archive(kept, "", limit_of)
+        files = read_archive(kept, "", _limit)
         if (signature := files.get(SIGNATURE_FILE)) is not None:
             sums = files[SUMS_FILE]
             key = verify_sums(sums, signature, "")
@@ -160,7 +156,7 @@ def verified_release(
 
 def offer_path(home: Path, name: str) -> Path:
     """Return where another key of the publisher *name* is kept until a person accepts it."""
-    return home / "store" / "publishers" / f"{sha256_hex(name.encode())}.tar.gz"
+    return home / _OFFERS / f"{sha256_hex(name.encode())}.tar.gz"
 
 
 def offer_of(name: str, suite: Release, key: PublisherKey) -> bytes:
@@ -176,26 +172,30 @@ def offer_of(name: str, suite: Release, key: PublisherKey) -> bytes:
 
 def read_offers(home: Path) -> tuple[OfferedKey, ...]:
     """Return the keys that are offered in *home*; what is none offers nothing."""
-    found = (_read_offer(path) for path in sorted((home / "store" / "publishers").glob("*.tar.gz")))
+    found = (_read_offer(home, path) for path in sorted((home / _OFFERS).glob("*.tar.gz")))
     return tuple(each for each in found if each is not None)
 
 
-def _read_offer(path: Path) -> OfferedKey | None:
+def _read_offer(home: Path, path: Path) -> OfferedKey | None:
     try:
         files = read_archive(read_plain(path, _MAX_OFFER), "", _limit_in_offer)
         name, public = files[_NAME_FILE].decode("ascii"), files[PUBLIC_KEY_FILE]
         key = read_public_key(public, "")
     except (OSError, FileProblems, KeyError, ValueError):
         return None
-    if path.name != offer_path(path, name).name:
+    if path != offer_path(home, name):
         return None
     try:
         signature = files[NEW_KEY_SIGNATURE_FILE]
         vouched_by = verify_sums(public, signature, "", NEW_KEY_NAMESPACE).fingerprint
     except (FileProblems, KeyError):
         vouched_by = ""
-    return OfferedKey(name, key, f"store/publishers/{path.name}", vouched_by)
+    return OfferedKey(name, key, f"{_OFFERS}/{path.name}", vouched_by)
+
+
+def _limit(name: str) -> int | None:
+    return limit_of(name) if name in _KEPT or is_action_signature(name) else None
 
 
 def _limit_in_offer(name: str) -> int | None:
-    return 512 if name == _NAME_FILE else limit_of(name)
+    return 512 if name == _NAME_FILE else _limit(name)

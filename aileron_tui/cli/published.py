@@ -15,7 +15,7 @@ from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.console_port.view_models import PublisherView
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.home.layout import Home
-from aileron_core.library.publishers import publisher_name, publisher_view
+from aileron_core.library.publishers import KIND, publisher_name, publisher_view
 from aileron_core.releases.downloads import Downloads, read_url, shown_url
 from aileron_core.releases.github import SCHEME, GitHub, GitHubSource
 from aileron_core.releases.kept import (
@@ -183,8 +183,8 @@ def _known_publisher(
         FileProblems: it is not signed with the key that was accepted, or not signed where others are.
     """
     home = Home(context.home)
-    accepted = {each.key: each for each in load_acceptances(home)}
-    whose = publisher_view(name, key.fingerprint if key else "", accepted)
+    keys = {each.name: each.digest for each in load_acceptances(home) if each.kind == KIND}
+    whose = publisher_view(name, key.fingerprint if key else "", keys)
     known = whose.accepted if whose is not None else ""
     offer = offer_path(home.path, name)
     if key is None:

@@ -2,21 +2,14 @@
 
 import pytest
 
-from aileron_core.library.acceptance import AcceptanceRecord
-from aileron_core.library.publishers import KIND, publisher_view
+from aileron_core.library.publishers import publisher_view
 
 ACCEPTED = ("github://google/drive", "github://aileron-hq/mail")
 
 
 def known(name: str, key: str = "SHA256:new") -> tuple[str, tuple[str, ...]]:
     """Return what the publisher *name* resembles, and as whom its key is known."""
-    records = [
-        AcceptanceRecord(
-            kind=KIND, name=each, digest="SHA256:theirs", accepted_at=0, accepted_by="person"
-        )
-        for each in ACCEPTED
-    ]
-    view = publisher_view(name, key, {each.key: each for each in records})
+    view = publisher_view(name, key, dict.fromkeys(ACCEPTED, "SHA256:theirs"))
     assert view is not None
     return view.resembles, view.known_as
 
