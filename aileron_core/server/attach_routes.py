@@ -122,8 +122,8 @@ class _Sent(NamedTuple):
     """Monotonic: since when it is sent in this version."""
 
 
-_File: TypeAlias = tuple[str, str, str]
-"""Kind, name and digest; of an action that may be accepted with others also `suite`, the file's name and digest."""
+_File: TypeAlias = tuple[str, str, str, str]
+"""Kind, name, digest and the key that signed it; of what may be accepted with others also `suite` and the file."""
 
 
 class _Line(NamedTuple):
@@ -193,8 +193,8 @@ class AttachedStream:
                 at = before.at
             self.sent[view.approval_id] = _Sent(shown, view.version, view.digest, at)
         if line.files is not None:
-            names = {(each.kind, each.name, each.digest) for each in line.files}
-            names |= {("suite", each.file, each.digest) for each in line.files}
+            names = {(f.kind, f.name, f.digest, f.signed_with) for f in line.files}
+            names |= {("suite", f.file, f.digest, f.signed_with) for f in line.files}
             self.files = {each: self.files.get(each, now) for each in names}
         if line.accounts is not None:
             hashes = {each.hash for each in line.accounts.users}
@@ -217,9 +217,10 @@ class AttachedStream:
             self._require_current(self.sent.get(given.approval_id), given.approval_id, app)
         files: list[_File] = []
         if isinstance(given, Accept):
-            files = [(given.kind, given.name, given.digest)]
+            files = [(given.kind, given.name, given.digest, given.signed_with)]
         elif isinstance(given, AcceptSuite):
-            files = [("suite", *each) for each in given.files]
+            keys = dict(given.signed_with)
+            files = [("suite", *each, keys.get(each[0], "")) for each in given.files]
         if any(each not in self.files for each in files):
             raise Conflict("This is not what the console was sent last. Nothing was accepted.")
         for each in files:

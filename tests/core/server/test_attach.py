@@ -496,9 +496,11 @@ async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(served_alon
         await served_alone.do(held)
         await console.hears(LibraryUpdated, lambda e: file.name in {f.name for f in e.not_accepted})
         accept = Accept(kind="connector", name=file.name, digest=file.digest)
-        assert "not what the console was sent" in await console.refused(
-            replace(accept, digest="0" * 64)
-        )
+        for other in (
+            replace(accept, digest="0" * 64),
+            replace(accept, signed_with="SHA256:other"),
+        ):
+            assert "not what the console was sent" in await console.refused(other)
         await console.ask(accept)
         await served_alone.until(
             lambda: not any(f.name == file.name for f in served_alone.app.library.not_accepted())
