@@ -1,7 +1,9 @@
 """What a person does with accounts, in the console and by commands."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from aileron_core.connectors.protocol import Connector
 from aileron_core.console_port.account_intents import (
     AccountIntent,
     BeginLogin,
@@ -71,6 +73,21 @@ class AccountCommands:
             accounts=tuple(account_view(each, users, accepted) for each in self._bindings.all()),
             users=tuple(user_view(each) for each in users),
         )
+
+    async def follow(self, before: Iterable[Connector]) -> None:
+        """Let accounts go with their connectors to the versions that were accepted since *before* was.
+
+        Only to one that is signed with the same publisher's accepted key; of others a person binds it again.
+        """
+        earlier = credential_users(before)
+        known = {each.identity.hash for each in earlier}
+        for new in credential_users(self._library.accepted_connectors()):
+            for old in earlier if new.identity.hash not in known else ():
+                fqn = new.identity.fqn
+                if old.identity.fqn == fqn and self._library.are_signed(
+                    fqn, old.identity.hash, new.identity.hash
+                ):
+                    await self._bindings.follow(old, new)
 
     async def carry_out(
         self, intent: AccountIntent, answers: EventBus[CoreEvent], hand: Hand

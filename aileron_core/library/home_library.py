@@ -258,6 +258,12 @@ class HomeLibrary:
         found = self._files.connectors.values()
         return tuple(each for each in found if (each.identity.ref, each.identity.hash) in accepted)
 
+    def are_signed(self, fqn: str, *hashes: str) -> bool:
+        """Whether all these connectors called *fqn* are signed with their publisher's accepted key."""
+        key = self._accepted.digest(publishers.KIND, publishers.publisher_name(fqn))
+        found = [self._files.publishers.releases.get(each) for each in hashes]
+        return key is not None and all(each and each.key.fingerprint == key for each in found)
+
     def entries(self) -> tuple[CatalogEntry, ...]:
         return self._catalog.entries
 

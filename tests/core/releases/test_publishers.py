@@ -1,5 +1,6 @@
 """A publisher's key: accepted with the first file that it signed, and from then on nothing that another key signed is."""
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -12,8 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE, SIGNED_FILE, ConnectorStore
+from aileron_core.console_port.account_intents import BindAccount
 from aileron_core.console_port.intents import Accept, AcceptSuite, WithdrawAcceptance
 from aileron_core.console_port.view_models import NotAcceptedView, PublisherView
+from aileron_core.credentials.accounts import credential_users
 from aileron_core.errors import Conflict
 from aileron_core.releases.archive import write_archive
 from aileron_core.releases.kept import signatures_of
@@ -27,7 +30,7 @@ from aileron_core.releases.suite import (
 )
 from aileron_core.vault.secret import Secret
 from tests.core.releases.conftest import ACTIONS
-from tests.support.core_harness import PASSPHRASE, Core, change_rows, unlock
+from tests.support.core_harness import PASSPHRASE, Core, audit_problems, change_rows, unlock
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.server_harness import aileron, aileron_json
 
@@ -419,3 +422,51 @@ async def test_a_connectors_own_signature_is_checked_with_the_key_beside_it(
             "publisher",
             "connector",
         ]
+
+
+CREDENTIAL = """
+[capabilities.credential]
+kind = "api_key"
+header = "Authorization"
+format = "Bearer {key}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "moves"),
+    [
+        ("Bearer {key}", "Bearer {key}", True),
+        ('hosts = ["gmail', 'hosts = ["other.example:443", "gmail', False),
+        ("Bearer {key}", "Token {key}", False),
+    ],
+    ids=["the same", "one host more", "sent in another way"],
+)
+async def test_an_account_goes_with_its_connector_to_the_next_version_of_the_same_key(
+    repository: Repository, home: Path, old: str, new: str, moves: bool
+) -> None:
+    """Where it asks for the same and reaches the same hosts; else a person binds it again."""
+    repository.make_key("key")
+    manifest = repository.folder / "connector" / MANIFEST_FILE
+    manifest.write_text(manifest.read_text() + CREDENTIAL)
+    repository.add(repository.release("1.4.0", "key"), home)
+    async with Core.open(home, accept=False) as core:
+        await accept(core, offered(core, "connector"))
+        core.app.vault.create(Secret(PASSPHRASE))
+        (user,) = credential_users(core.app.library.accepted_connectors())
+        given = {
+            "identity": "work",
+            "account": "ana@example.com",
+            "secret": Secret("the-secret-key"),
+        }
+        bind = BindAccount(connector_hash=user.identity.hash, **given)
+        bound = await core.app.bindings.bind(user, bind)
+        manifest.write_text(manifest.read_text().replace(old, new))
+        await asyncio.to_thread(repository.add, repository.release("1.5.0", "key"), home)
+        await core.app.library.poll()
+        later = offered(core, "connector")
+        assert core.app.bindings.get(bound.name).connector_hash == bound.connector_hash
+        await accept(core, later)
+        now = core.app.bindings.get(bound.name).connector_hash
+        assert (now == later.digest, now == bound.connector_hash) == (moves, not moves)
+        assert len(await core.records("binding.rebound")) == moves
+    assert audit_problems(home) == []
