@@ -160,13 +160,16 @@ def offer_path(home: Path, name: str) -> Path:
 
 
 def offer_of(name: str, suite: Release, key: PublisherKey) -> bytes:
-    """Return what is kept of *key*, with which *suite* of *name* is signed: the old key's word on it, if any."""
+    """Return what is kept of *key*, with which *suite* of *name* is signed: the old key's word on it, if any.
+
+    Raises:
+        FileProblems: the suite has a `publisher.pub` that is no key.
+    """
     files = {_NAME_FILE: name.encode(), PUBLIC_KEY_FILE: key.line}
-    public, signature = (
-        suite.files.get(each) for each in (PUBLIC_KEY_FILE, NEW_KEY_SIGNATURE_FILE)
-    )
-    if public is not None and signature is not None and read_public_key(public, "") == key:
-        files |= {PUBLIC_KEY_FILE: public, NEW_KEY_SIGNATURE_FILE: signature}
+    new = {each: suite.files.get(each, b"") for each in (PUBLIC_KEY_FILE, NEW_KEY_SIGNATURE_FILE)}
+    public = new[PUBLIC_KEY_FILE]
+    if all(new.values()) and read_public_key(public, suite.place(PUBLIC_KEY_FILE)) == key:
+        files |= new
     return write_archive(files)
 
 
