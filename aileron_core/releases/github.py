@@ -103,7 +103,7 @@ class GitHub:
         Args:
             accepted: the version that a person accepted, if any; an older one is read only if *source* states it.
         """
-        version = source.version or self._latest(source)
+        version = source.version or self.newest(source)
         if not source.version and accepted and semver_order(version) < semver_order(accepted):
             message = (
                 f"has {version} as its newest release, which is older than the accepted {accepted}; "
@@ -125,7 +125,8 @@ class GitHub:
             raise FileProblems([problem])
         return suite
 
-    def _latest(self, source: GitHubSource) -> str:
+    def newest(self, source: GitHubSource) -> str:
+        """Return the version of the newest release."""
         if self._mirror:
             text = self._get(f"{self._mirror}/{source.place}/latest", _MAX_LATEST) or b""
             version = text.decode("ascii", "replace").strip().removeprefix("v")

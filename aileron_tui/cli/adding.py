@@ -64,12 +64,42 @@ class _ValidFile:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """What was put into the home, and what could not be."""
+
+    suites: Sequence[Published] = ()
+    items: Sequence[Mapping[str, Any]] = ()
+    """What is printed of each action."""
+    problems: Sequence[Problem] = ()
+
+    def with_more(self, more: "Added") -> "Added":
+        return Added(
+            suites=(*self.suites, *more.suites),
+            items=(*self.items, *more.items),
+            problems=(*self.problems, *more.problems),
+        )
+
+
 def add_actions(
     context: CommandContext, files: Sequence[str], routes: Sequence[str], *, unsigned: bool
 ) -> int:
     """Copy valid action files into the home; a file with a problem is reported, and the others are copied.
 
     Of a published suite, the connector is installed too; one that cannot be used keeps all back.
+    """
+    added = add(context, files, routes, unsigned=unsigned)
+    report(context, added)
+    return EXIT.FAILED if added.problems else EXIT.DONE
+
+
+def add(
+    context: CommandContext, files: Sequence[str], routes: Sequence[str], *, unsigned: bool
+) -> Added:
+    """Do what `add_actions` does, and print nothing of it.
+
+    Raises:
+        FileProblems: a published suite cannot be used; nothing was added.
     """
     home = Home(context.home)
     home.prepare()
@@ -114,10 +144,8 @@ def add_actions(
     )
     if routes:
         named += " (through --route, from this machine)"
-    added, failed = _place(home, list(valid.values()), named, connectors)
-    problems += failed
-    _report(context, suites, added, problems)
-    return EXIT.FAILED if problems else EXIT.DONE
+    items, failed = _place(home, list(valid.values()), named, connectors)
+    return Added(suites=suites, items=items, problems=[*problems, *failed])
 
 
 def _anothers(target: Path, given: _ValidFile) -> Problem | None:
@@ -147,31 +175,30 @@ def _with_progress(sources: Sequence[Path]) -> Iterator[Path]:
         yield source
 
 
-def _report(
-    context: CommandContext,
-    suites: Sequence[Published],
-    added: list[dict[str, Any]],
-    problems: list[Problem],
+def report(
+    context: CommandContext, added: Added, looked: Sequence[Mapping[str, Any]] | None = None
 ) -> None:
+    """Print what was *added*; *looked*: what an update looked at, for `--json`."""
     context.show(
         {
-            "items": added,
-            "connectors": [each.connector for each in suites],
-            "problems": [problem.to_json() for problem in problems],
+            **({"looked": list(looked)} if looked is not None else {}),
+            "items": list(added.items),
+            "connectors": [each.connector for each in added.suites],
+            "problems": [problem.to_json() for problem in added.problems],
         }
     )
-    for each in suites:
+    for each in added.suites:
         each.say(context)
     printed: set[tuple[str, str]] = set()
-    for each in added:
+    for each in added.items:
         context.say(f"{each['did']} {escape(each['name'])}: {_consent(each)}")
         for fqn, digest in each["bound"].items():
             if (fqn, digest) not in printed:  # one note for all files of the same connector
                 context.say(f"    uses the installed {escape(fqn)}, {digest}")
             printed.add((fqn, digest))
-    for problem in problems:
+    for problem in added.problems:
         context.say(f"✗ {escape(str(problem))}", fg="red")
-    if any(each["did"] != "unchanged" for each in added):
+    if any(each["did"] != "unchanged" for each in added.items):
         context.say("Agents can't use them until you accept them in the console.")
 
 
@@ -211,6 +238,16 @@ def add_files(home: Home, sources: Iterable[Path], named: str) -> list[str]:
     if problems:
         raise FileProblems(problems)
     return [each["name"] for each in added]
+
+
+def add_again(home: Home, files: Mapping[str, bytes], named: str) -> Added:
+    """Put action files that were accepted once into *home*, by name, as a suite from *named*."""
+    valid = [
+        _ValidFile(action=load_action(data, file), source=file, data=data)
+        for file, data in files.items()
+    ]
+    items, problems = _place(home, valid, named)
+    return Added(items=items, problems=problems)
 
 
 def _read(source: Path, installed: Callable[[], tuple[InstalledConnector, ...]]) -> _ValidFile:

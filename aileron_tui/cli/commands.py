@@ -11,6 +11,7 @@ from click import argument, option
 from aileron_core import __version__
 from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.text import escape
+from aileron_tui.cli import completing
 from aileron_tui.cli.options import (
     LaunchCommand,
     OneOf,
@@ -22,6 +23,7 @@ from aileron_tui.cli.options import (
     limit_option,
     passphrase_options,
     paths,
+    published_options,
 )
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.cli.process import (
@@ -307,6 +309,19 @@ aileron.add(
         "aileron doctor --attack typed-ahead two-hosts",
     ),
     short_help="Check the installed agents and this machine's sandbox.",
+)
+aileron.add(
+    "update",
+    "updating.update",
+    """Add newer releases of the suites that you accepted.
+
+    They wait in the console beside what you accepted, which counts until you accept them. NAME is an action, or
+    OWNER/REPO; without it, every suite is looked up. With --back, the version that you accepted before is offered.
+    """,
+    argument("name", default="", required=False, shell_complete=completing.ready_actions),
+    *published_options,
+    flag("--back", "Offer the version of NAME that you accepted before, from this machine."),
+    examples=("aileron update", "aileron update owner/repo", "aileron update send-draft --back"),
 )
 aileron.add(
     "status",

@@ -132,6 +132,12 @@ def limit_option(of_what: str, *, least: int = 1) -> Callable[[_F], _F]:
     )
 
 
+published_options = (
+    click.option("--route", "routes", multiple=True, metavar="HOST:PORT=127.0.0.1:PORT", help="For tests: fetch a host's files from a service on this machine."),
+    flag("--unsigned", "Take a published suite that nobody signed."),
+)  # fmt: skip
+
+
 def passphrase_options(what: str) -> Callable[[_F], _F]:
     """Give a command the two ways of a passphrase that nobody types, as `passphrase`; *what* begins their help."""
     return _given_options("passphrase", f"{what} can be read from", f"{what} is in")

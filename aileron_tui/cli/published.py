@@ -1,5 +1,6 @@
 """Published suites that a command names: an archive here or at a URL, or `github://OWNER/REPO`; checked, not installed."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -226,6 +227,27 @@ def _problem(path: str, message: str) -> Problem:
     return Problem(file=path, message=message, class_="signature_failure")
 
 
+def newest_version(context: CommandContext, repository: str, routes: Sequence[str]) -> str:
+    """Return the version of the newest release of *repository*, `github://OWNER/REPO`.
+
+    Raises:
+        FileProblems: there is none, or it cannot be asked for.
+    """
+    mirror = accepted_mirror(context.home)
+    with _client(mirror, routes) as client:
+        github = GitHub(Downloads(client, lambda _: None), mirror)
+        return github.newest(GitHubSource.parse(repository))
+
+
+def _client(
+    mirror: str, routes: Sequence[str]
+) -> contextlib.AbstractContextManager[OutgoingClient]:
+    guard = AddressGuard(private=bool(mirror))  # a person accepted the settings that name it
+    return contextlib.closing(
+        OutgoingClient(routes=[route_argument(route) for route in routes], guard=guard)
+    )
+
+
 def _fetch(
     context: CommandContext,
     source: GitHubSource | str,
@@ -248,16 +270,12 @@ def _fetch(
             printed_at = clock.monotonic()
             print_bytes(" …")
 
-    guard = AddressGuard(private=bool(mirror))  # a person accepted the settings that name it
-    client = OutgoingClient(routes=[route_argument(route) for route in routes], guard=guard)
-    downloads = Downloads(client, on_bytes)
-    try:
+    with _client(mirror, routes) as client:
+        downloads = Downloads(client, on_bytes)
         if isinstance(source, str):
             found = read_url(downloads, source)
         else:
             accepted = accepted_version(Home(context.home), source.name)
             found = GitHub(downloads, mirror).read_suite(source, accepted=accepted)
-    finally:
-        client.close()
     print_bytes()
     return found

@@ -14,6 +14,7 @@ from aileron_tui.cli.options import (
     limit_option,
     passphrase_options,
     paths,
+    published_options,
 )
 
 OUTCOMES = (
@@ -25,11 +26,6 @@ _file = argument("name", shell_complete=completing.action_files)
 _files = argument("files", nargs=-1, required=True, metavar="PATH...", shell_complete=paths)
 _connector = argument("name", shell_complete=completing.connectors)
 _path = argument("path", shell_complete=folders)
-_published_options = (
-    option("--route", "routes", multiple=True, metavar="HOST:PORT=127.0.0.1:PORT", help="For tests: fetch a host's files from a service on this machine."),
-    flag("--unsigned", "Take a published suite that nobody signed."),
-)  # fmt: skip
-
 action = group(
     "action",
     "Manage actions: what agents can ask for.",
@@ -65,7 +61,7 @@ action.add(
     github://OWNER/REPO[/actions/NAME][@VERSION]. Of a suite, the connector is installed too.
     """,
     _files,
-    *_published_options,
+    *published_options,
     examples=("aileron action add ~/actions", "aileron action add github://owner/repo@1.4.0"),
 )
 action.add(
@@ -129,7 +125,7 @@ connector.add(
     https:// URL of one, or github://OWNER/REPO[@VERSION].
     """,
     argument("path", shell_complete=paths),
-    *_published_options,
+    *published_options,
     examples=("aileron connector install ./mail-drafts",),
 )
 connector.add(

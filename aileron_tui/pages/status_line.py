@@ -181,6 +181,7 @@ def _about_a_suite(now: Situation, suite: SuiteFiles) -> Line:
     every, rest = now.registry.key_label("accept"), now.registry.key_label("accept_rest")
     connectors = len(suite.new_connectors)
     text = words.files.accept_suite(every, rest, len(suite.files), left_out, connectors)
+    text += words.files.asked_again(sum(now.model.queue.calls_of(e.name) for e in suite.files))
     return line(Piece(words.status.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
 
 
@@ -191,7 +192,8 @@ def _about_a_file(now: Situation, kind: str, name: str) -> Line:
         return (Piece(text, "attn"),)
     if now.acceptable is not None:
         calls = now.model.queue.calls_of(name) if kind == "action" else 0
-        text = words.files.accept(now.registry.key_label("accept"), kind, escape(name), calls)
+        text = words.files.accept(now.registry.key_label("accept"), kind, escape(name))
+        text += words.files.asked_again(calls)
     else:
         text = words.files.withdraws_acceptance(
             now.registry.key_label("withdraw_acceptance"), kind, escape(name)

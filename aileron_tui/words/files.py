@@ -120,8 +120,15 @@ def accepted(name: str) -> str:
     return f"✓ Accepted: {name}."
 
 
-def accept(key: str, kind: str, name: str, calls: int = 0) -> str:
-    """Return what the accept key would do; *calls* wait for an answer to what is accepted now."""
+def asked_again(calls: int) -> str:
+    """Return, to stand behind what a key accepts, what becomes of *calls*, which wait under what counts now."""
+    if not calls:
+        return ""
+    return f" {calls} waiting {'call' if calls == 1 else 'calls'} then must be made again."
+
+
+def accept(key: str, kind: str, name: str) -> str:
+    """Return what the accept key would do."""
     if kind == "preview":
         return f"{key} lets previews send this POST: {name}."
     if kind == "publisher":
@@ -129,10 +136,7 @@ def accept(key: str, kind: str, name: str, calls: int = 0) -> str:
             f"{key} accepts this key of {name} in place of the other. Then add the release again."
         )
     what = f"the rules of {name}" if kind == "policy" else f"the {kind} {name}"
-    accepts = f"{key} accepts {what}, exactly as {'they are' if kind == 'policy' else 'it is'}."
-    if not calls:
-        return accepts
-    return f"{accepts} {calls} waiting {'call' if calls == 1 else 'calls'} then must be made again."
+    return f"{key} accepts {what}, exactly as {'they are' if kind == 'policy' else 'it is'}."
 
 
 def then_unchecked(op: str, place: str) -> str:

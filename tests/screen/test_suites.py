@@ -5,15 +5,21 @@ from dataclasses import replace
 import pytest
 
 from aileron_core.console_port.events import IntentRefused, LibraryUpdated
+from aileron_core.console_port.file_views import (
+    AcceptanceChangeView,
+    AcceptedBeforeView,
+    FileContentView,
+)
 from aileron_core.console_port.intents import AcceptSuite
 from aileron_core.console_port.view_models import NotAcceptedView
+from aileron_tui.draw.blocks import lay_out
 from aileron_tui.draw.file_page import suite_blocks
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import SuiteFiles
 from aileron_tui.state.queue import Queue
 from tests.screen.suite_files import SUITE, held_file, suite, suite_of_515
 from tests.support.screens.play import Play, rested
-from tests.support.screens.states import short, start
+from tests.support.screens.states import NOW, short, start
 
 FIRST = {"draft-create", "file-upload", "page-create", "page-update"}
 
@@ -163,7 +169,60 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
     both = "github://example/mail.draft, github://example/mail.mail_send"
     assert gated < text.index(f"|mail-send  runs {both}  cannot run as it is")
     assert "Refused|1 of 4. mail-send: This action cannot run: mail_send is not" in text
-    assert "old  runs github://example/connector-tracker.old  changed on disk after" in text
+    assert (
+        "old  runs github://example/connector-tracker.old  differs from what you accepted" in text
+    )
     assert text.index("RUN WITHOUT ASKING YOU, DECLARED READ-ONLY|1 of 4") < text.index(
         "|get  runs"
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "folds"),
+    [
+        ("", "", True),
+        ("# A comment", "# A comment on 1.0.0", False),
+        ("Reads 1.0.0.", "Reads 2.0.0.", False),
+        ("wall_seconds = 5", "wall_seconds = 9", False),
+        ('hash = "sha256:aa"', 'hash = "sha256:cc"', False),
+    ],
+)
+def test_what_a_new_version_changes_of_every_file_is_one_line(
+    old: str, new: str, folds: bool
+) -> None:
+    """Version, source, and the connector's version and hash; every other line that differs is there."""
+
+    def text(version: str, hash_: str) -> str:
+        return (
+            f'+++\nversion = "{version}"\nsource = "github://a/b/actions/x@{version}"\n'
+            f'version = "{version}"\nhash = "sha256:{hash_}"\nwall_seconds = 5\n# A comment\n+++\n'
+            "Reads 1.0.0.\n"
+        )
+
+    changes = (
+        AcceptanceChangeView(
+            kind="connector_bytes", direction="other", name="github://a/b",
+            before="1.0.0 sha256:aa", after="2.0.0 sha256:bb",
+        ),
+        AcceptanceChangeView(kind="version", direction="other", before="1.0.0", after="2.0.0"),
+        AcceptanceChangeView(kind="text", direction="other", name="source"),
+    )  # fmt: skip
+    before = AcceptedBeforeView(
+        name="x.md", digest="0", accepted_at=NOW, text=text("1.0.0", "aa"), changes=changes
+    )
+    offered = text("2.0.0", "cc" if "cc" in new else "bb").replace(old or "-", new or "-")
+    files = [
+        replace(
+            held_file(name, change="changed"),
+            content=FileContentView(text=offered, before=before),
+        )
+        for name in ("x", "y")
+    ]
+    shown = SuiteFiles(suite=SUITE, files=tuple(files))
+    lines = [plain_text(each) for each in lay_out(suite_blocks(shown), 160, 13).lines]
+    once = [each for each in lines if "1.0.0 → 2.0.0, with source and connector's hash" in each]
+    assert len(once) == folds
+    assert any("Changed" in each and "x, y" in each for each in lines) is not folds
+    signed = [each for each in lines if "┃ −" in each or "┃ +" in each.replace("+++", "")]
+    assert (len(signed) == 0) is folds
+    assert not [each for each in signed if "version =" in each]
