@@ -253,6 +253,7 @@ class Catalog:
                 is not installed for example; an error among them keeps it from being offered.
         """
         kept = {name: each for name, each in (kept or {}).items() if each.action}
+        self._kept = {name: each.sha256 for name, each in kept.items()}
         files = chain.from_iterable(
             (kept[now.file], now) if now.sha256 and now.file in kept else (now,)
             for now in found.files
@@ -269,6 +270,10 @@ class Catalog:
     def __contains__(self, file: tuple[str, str]) -> bool:
         """Whether *file*, a name and the SHA-256 of bytes (hex), is one of the entries."""
         return file in self._entries
+
+    def is_kept(self, entry: CatalogEntry) -> bool:
+        """Whether *entry* is what was accepted of a file that has other bytes now."""
+        return self._kept.get(entry.file) == entry.sha256
 
     @property
     def entries(self) -> tuple[CatalogEntry, ...]:

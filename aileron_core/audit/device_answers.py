@@ -128,6 +128,9 @@ class DeviceAnswers:
             return "the device signed another intent"
         if body.get("kind") in _FILES and f'"{body.get("digest")}"' not in text:
             return "the device signed another file"
+        if body["event"] == AuditEvent.BINDING_REBOUND and kind != "RebindAccount":
+            named = f'"{body.get("connector_hash")}"' in text
+            return "" if named else "the device signed another file"
         fields = json.loads(text)["intent"][kind]
         if kind == "SetPause" and fields["paused"] is not (
             body["event"] == AuditEvent.CONSOLE_PAUSED

@@ -18,6 +18,8 @@ class OwnersRequest(NamedTuple):
 
 
 DEVICE_ENDS: Final = (AuditEvent.DEVICE_ENDED, AuditEvent.DEVICE_REFUSED)
+_ACCEPTED: Final = (AuditEvent.LIBRARY_ACCEPTED, AuditEvent.BINDING_REBOUND)
+"""An account goes with its connector to a newer one."""
 OWNERS_REQUESTS: Final[Mapping[str, OwnersRequest]] = {
     "SetPause": OwnersRequest(
         "put all calls on hold, or let them go on",
@@ -36,10 +38,8 @@ OWNERS_REQUESTS: Final[Mapping[str, OwnersRequest]] = {
     ),
     "EndSession": OwnersRequest("end a session", (AuditEvent.SESSION_ENDED,)),
     "EndDevice": OwnersRequest("end a device's pairing", DEVICE_ENDS),
-    "Accept": OwnersRequest("accept a file", (AuditEvent.LIBRARY_ACCEPTED,)),
-    "AcceptSuite": OwnersRequest(
-        "accept files that were added together", (AuditEvent.LIBRARY_ACCEPTED,)
-    ),
+    "Accept": OwnersRequest("accept a file", _ACCEPTED),
+    "AcceptSuite": OwnersRequest("accept files that were added together", _ACCEPTED),
     "ChooseAccount": OwnersRequest(
         "pick the account of a call",
         (

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from aileron_core.connectors.protocol import Connector
+from aileron_core.connectors.store import InstalledConnector
 from aileron_core.console_port.account_intents import (
     AccountIntent,
     BeginLogin,
@@ -74,20 +74,21 @@ class AccountCommands:
             users=tuple(user_view(each) for each in users),
         )
 
-    async def follow(self, before: Iterable[Connector]) -> None:
-        """Let accounts go with their connectors to the versions that were accepted since *before* was.
-
-        Only to one that is signed with the same publisher's accepted key; of others a person binds it again.
-        """
-        earlier = credential_users(before)
-        known = {each.identity.hash for each in earlier}
-        for new in credential_users(self._library.accepted_connectors()):
-            for old in earlier if new.identity.hash not in known else ():
-                fqn = new.identity.fqn
-                if old.identity.fqn == fqn and self._library.are_signed(
-                    fqn, old.identity.hash, new.identity.hash
-                ):
-                    await self._bindings.follow(old, new)
+    async def follow(
+        self, successions: Iterable[tuple[InstalledConnector, InstalledConnector]], hand: Hand
+    ) -> None:
+        """Let accounts go with their connectors to the newer ones that were accepted since, by a person with *hand*."""
+        accepted = {each.identity.hash for each in self._library.accepted_connectors()}
+        for pair in successions:
+            old, new = credential_users(pair)
+            if new.identity.hash not in accepted:
+                continue
+            try:
+                await self._bindings.follow(old, new, hand)
+            except (AileronError, OSError) as error:  # the files are accepted all the same
+                reason = error.message if isinstance(error, AileronError) else error.strerror
+                message = f"An account of {old.identity.fqn} did not go along: {reason}"
+                self._events.publish(AccountRefused(message=message))
 
     async def carry_out(
         self, intent: AccountIntent, answers: EventBus[CoreEvent], hand: Hand

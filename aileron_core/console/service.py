@@ -242,11 +242,11 @@ class ConsoleService:
             case MarkReadBackSeen():
                 await self.outcomes.mark_seen(intent.run_id)
             case Accept() | AcceptSuite() | WithdrawAcceptance() | RemoveFile():
-                before = self.library.accepted_connectors()
+                successions = self.library.successions()
                 try:
                     await self._about_a_file(intent, hand)
                 finally:  # where some files of a suite were gone, the others are accepted
-                    await self.accounts.follow(before)
+                    await self.accounts.follow(successions, hand)
             case SetPause():
                 await self._set_pause(hand, on=intent.paused)
             case StopEverything():

@@ -100,3 +100,5 @@ class FileContentView:
     """Size and hash of a connector's module, our own sentence; empty for others."""
     before: AcceptedBeforeView | None = None
     """None: nothing was accepted under its name, or exactly these bytes are."""
+    is_kept: bool = False
+    """It is what was accepted, which counts; its file has other bytes now."""

@@ -395,6 +395,8 @@ class NotAcceptedView:
     file: str
     digest: str
     change: Literal["new", "changed"]
+    is_update: bool = False
+    """What was accepted of that name counts until this is accepted."""
     gated: bool | None = None
     """None of what is no action."""
     connector: str = ""
@@ -569,7 +571,7 @@ class LibraryItemView:
     """An action's name; a connector's fully qualified name and version; a publisher's `github://OWNER/REPO`."""
     file: str
     digest: str
-    """Of the file as it is now; hex."""
+    """Of its bytes; hex."""
     state: Literal["ready", "cannot_run", "held_back", "error"]
     """`cannot_run`: it is accepted, and every call of it is refused."""
     reason: str

@@ -220,24 +220,21 @@ class BindingService:
             await self._put(after, AuditEvent.BINDING_REBOUND, f"A person bound {name} again", hand)
         return after
 
-    async def follow(self, before: CredentialUser, user: CredentialUser) -> None:
+    async def follow(self, before: CredentialUser, user: CredentialUser, hand: Hand) -> None:
         """Let *user* use each account that counts for *before*, the version of it that was accepted until now.
 
-        Whoever calls this knows that both are of one publisher. Nothing moves to a connector that asks for
-        another credential, or reaches other hosts.
+        Whoever calls this knows that they are of one publisher, and that a person was told.
 
         Raises:
-            VaultLocked, StorageUnavailable, OSError: nothing changed.
+            VaultLocked, StorageUnavailable, OSError: this account, and those behind it, did not move.
         """
-        if (before.requirement, before.hosts) != (user.requirement, user.hosts):
-            return
         async with self._changing:
             for each in self.all():
                 if each.problem(before):
                     continue
                 after = replace(each, connector_hash=user.identity.hash, remembered_for=())
                 summary = f"{each.name} went with its connector to version {user.identity.version}"
-                await self._put(after, AuditEvent.BINDING_REBOUND, summary, None)
+                await self._put(after, AuditEvent.BINDING_REBOUND, summary, hand)
 
     async def remember(
         self, name: str, user: CredentialUser, action: ActionFile, hand: Hand = CONSOLE
@@ -443,7 +440,7 @@ class BindingService:
         binding: Binding,
         event: AuditEvent,
         summary: str,
-        hand: Hand | None,
+        hand: Hand,
         *,
         secret: Secret | None = None,
         about: JsonObject | None = None,
@@ -451,7 +448,6 @@ class BindingService:
         """Store *binding*, and put back what was there before where that cannot be recorded.
 
         Args:
-            hand: with which a person asked for it; None where it follows from something else.
             secret: what it has from now on; None: what it has.
             about: members of the record, in place of those of *binding*.
         """
@@ -459,11 +455,10 @@ class BindingService:
         old = None if before is None else await asyncio.to_thread(self._vault.get, name)
         stored = old if secret is None else secret
         assert stored is not None
-        if hand is not None:
-            hand.require()
+        hand.require()
         await asyncio.to_thread(self._vault.put, name, stored, binding.to_metadata())
         try:
-            said = {**(about or binding.to_record()), **(hand.mark() if hand is not None else {})}
+            said = {**(about or binding.to_record()), **hand.mark()}
             await self._record(event, summary, said)
         except AileronError:
             if before is None or old is None:

@@ -1,8 +1,8 @@
-"""Copies of what a person accepted, so that a later change can be shown beside it.
+"""Copies of what a person accepted, which count where a file changed, and beside which the change is shown.
 
     <home>/store/accepted/<SHA-256 of the bytes, hex>      0600 in 0700
 
-A copy accepts nothing, and is shown only if it still has the bytes that it is named by. Connectors
+A copy accepts nothing, and is used only if it still has the bytes that it is named by. Connectors
 need none: the store keeps their files. Those of a project's settings are found by a list of theirs,
 whose hash is the digest that was accepted (`aileron_core.launch.project`).
 
@@ -24,7 +24,7 @@ _HEX = re.compile(r"[0-9a-f]{64}")
 
 
 class AcceptedContents:
-    """The copies of one home, by digest. There are as many as accepted files, of 4 MiB at most each."""
+    """The copies of one home, by digest: two of each accepted file at most, of 4 MiB at most each."""
 
     def __init__(self, home: Path) -> None:
         self._folder = home / "store" / "accepted"

@@ -258,11 +258,12 @@ class HomeLibrary:
         found = self._files.connectors.values()
         return tuple(each for each in found if (each.identity.ref, each.identity.hash) in accepted)
 
-    def are_signed(self, fqn: str, *hashes: str) -> bool:
-        """Whether all these connectors called *fqn* are signed with their publisher's accepted key."""
-        key = self._accepted.digest(publishers.KIND, publishers.publisher_name(fqn))
-        found = [self._files.publishers.releases.get(each) for each in hashes]
-        return key is not None and all(each and each.key.fingerprint == key for each in found)
+    def successions(self) -> tuple[tuple[InstalledConnector, InstalledConnector], ...]:
+        """Return each accepted connector whose accounts go along with a newer one that waits, and that one."""
+        state = self._state()
+        return tuple(
+            (old, new) for new in state.installed.values() for old in state.predecessors(new)
+        )
 
     def entries(self) -> tuple[CatalogEntry, ...]:
         return self._catalog.entries
@@ -405,7 +406,7 @@ class HomeLibrary:
     async def _keep(self, digests: Collection[str]) -> None:
         """Keep a copy of each action file with one of these *digests*, which are accepted.
 
-        Where that fails, a later change is shown without a difference, and says so.
+        Where that fails, a later change takes the action away until it is accepted, and is shown without a difference.
         """
         contents = [each.data for each in self._files.actions.files if each.sha256 in digests]
         try:

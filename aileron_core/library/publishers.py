@@ -37,9 +37,13 @@ class Publishers:
         self, connector: InstalledConnector, keys: Mapping[str, str]
     ) -> PublisherView | None:
         """Return whose the connector is; *keys*: as of `publisher_view`."""
-        release = self.releases.get(connector.identity.hash)
-        key = release.key.fingerprint if release is not None else ""
+        key = self.signed_with(connector)
         return publisher_view(publisher_name(connector.identity.fqn), key, keys)
+
+    def signed_with(self, connector: InstalledConnector) -> str:
+        """Return the fingerprint of the key that signed it; empty where none did."""
+        release = self.releases.get(connector.identity.hash)
+        return release.key.fingerprint if release is not None else ""
 
     def of_action(self, entry: CatalogEntry, keys: Mapping[str, str]) -> PublisherView | None:
         """Return whose the action file is, as the release of one of its connectors proves it."""

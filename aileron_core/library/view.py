@@ -8,8 +8,10 @@ from typing import Literal, TypeAlias
 
 from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run
 from aileron_core.actions.model import Action
+from aileron_core.actions.names import semver_order
 from aileron_core.actions.suites import Suite
 from aileron_core.connectors.store import InstalledConnector
+from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.view_models import (
     LibraryItemView,
     NotAcceptedView,
@@ -19,7 +21,7 @@ from aileron_core.console_port.view_models import (
 from aileron_core.errors import Problem
 from aileron_core.library.acceptance import READS_KIND, AcceptanceRecord, reads_of, why_not_counted
 from aileron_core.library.file_contents import FileContents
-from aileron_core.library.publishers import KIND, Publishers, offered_keys
+from aileron_core.library.publishers import KIND, Publishers, offered_keys, publisher_name
 from aileron_core.library.run_time import named_run_time
 
 ItemKey: TypeAlias = tuple[str, str]
@@ -55,6 +57,27 @@ class LibraryState:
         """Return why the read that the acceptance *name* is about does not count; empty where it does."""
         read = name.removeprefix(f"{connector.identity.ref} ")
         return why_not_counted(read, connector.identity, self.catalog.ready().values())
+
+    def predecessors(self, connector: InstalledConnector) -> tuple[InstalledConnector, ...]:
+        """Return the accepted versions of *connector* whose accounts go along once it is accepted.
+
+        They are older, signed like it with the publisher's accepted key, ask for the same credential and reach the
+        same hosts.
+        """
+        of = connector.identity
+        key = self.keys.get(publisher_name(of.fqn))
+        if connector.credential_requirement is None or key is None:
+            return ()
+        asks = (connector.credential_requirement, connector.hosts)
+        return tuple(
+            each
+            for each in self.installed.values()
+            if each.identity.fqn == of.fqn
+            and _is_accepted(self, each)
+            and semver_order(each.identity.version) < semver_order(of.version)
+            and (each.credential_requirement, each.hosts) == asks
+            and self.publishers.signed_with(each) == self.publishers.signed_with(connector) == key
+        )
 
     def is_update(self, key: ItemKey, digest: str) -> bool:
         """Whether *digest* waits beside what was accepted of *key*, which is there."""
@@ -103,9 +126,10 @@ def _connector_view(
         file=_folder(connector),
         digest=connector.identity.hash,
         change="changed" if is_file and (kind, name) in library.accepted else "new",
+        is_update=is_file and library.is_update((kind, name), connector.identity.hash),
         connector=connector.identity.fqn,
         hosts=connector.hosts,
-        account=_account(connector) if is_file else (),
+        account=_account(library, connector) if is_file else (),
         content=library.contents.of_connector(connector, library.accepted, library.installed)
         if is_file
         else None,
@@ -113,11 +137,14 @@ def _connector_view(
     )
 
 
-def _account(connector: InstalledConnector) -> tuple[str, ...]:
+def _account(library: LibraryState, connector: InstalledConnector) -> tuple[str, ...]:
     needed = connector.credential_requirement
     if needed is None:
         return ()
-    return (needed.kind, *(needed.oauth2.scopes if needed.oauth2 is not None else ()))
+    before = [each.identity.version for each in library.predecessors(connector)]
+    moves = f"the accounts of version {', '.join(before)} go along" if before else ""
+    scopes = needed.oauth2.scopes if needed.oauth2 is not None else ()
+    return tuple(filter(None, (needed.kind, moves, *scopes)))
 
 
 def _in_suites(
@@ -156,6 +183,7 @@ def _action_view(library: LibraryState, entry: CatalogEntry) -> NotAcceptedView:
         file=entry.file,
         digest=entry.sha256,
         change="changed" if ("action", entry.file) in library.accepted else "new",
+        is_update=library.is_update(("action", entry.file), entry.sha256),
         gated=entry.action.gated,
         connector=", ".join(requirement.fqn for requirement in entry.action.requires),
         hosts=library.hosts_of(entry.action),
@@ -164,9 +192,14 @@ def _action_view(library: LibraryState, entry: CatalogEntry) -> NotAcceptedView:
         cannot_run=cannot_run(entry.action),
         is_read_only=entry.action.is_read_only,
         run_time=_run_time(library, entry),
-        content=library.contents.of_action(entry, library.accepted, library.installed),
+        content=_content(library, entry),
         publisher=library.publishers.of_action(entry, library.keys),
     )
+
+
+def _content(library: LibraryState, entry: CatalogEntry) -> FileContentView | None:
+    found = library.contents.of_action(entry, library.accepted, library.installed)
+    return found and replace(found, is_kept=library.catalog.is_kept(entry))
 
 
 def _run_time(library: LibraryState, entry: CatalogEntry) -> RunTimeView | None:
@@ -224,7 +257,7 @@ def _action_item(library: LibraryState, entry: CatalogEntry) -> LibraryItemView:
         accepted_at=accepted.accepted_at if accepted else None,
         accepted_by=accepted.accepted_by if accepted else "",
         run_time=_run_time(library, entry),
-        content=library.contents.of_action(entry, library.accepted, library.installed),
+        content=_content(library, entry),
         publisher=library.publishers.of_action(entry, library.keys) if action else None,
     )
 

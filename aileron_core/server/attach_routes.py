@@ -520,15 +520,16 @@ async def _for_the_owner(
         app.storage.report_failure(error.message)
         if not stops:
             own.refuse(given, error.message)
-            return _wipe(given)
+            _wipe(given)
+            return
     if device.ended.is_set():
-        return _wipe(given)
+        _wipe(given)
+        return
     if not stops:  # a stop ends this device itself
         hand = replace(hand, require=partial(app.devices.pairings.require_confirmed, device))
     await own.submit(given, hand)
     if stream.is_over:
         stream.end_logins(app)
-    return None
 
 
 def _wipe(refused: OwnersIntent) -> None:

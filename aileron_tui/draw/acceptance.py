@@ -64,12 +64,14 @@ def suite_difference_blocks(files: Sequence[NotAcceptedView]) -> Iterator[Block]
     alone = [each for each in changed if _is_only_renumbered(each)]
     for label, said in (
         ("Version", words.acceptance.renumbered(_versions(changed), len(alone)) if alone else ""),
-        ("Code", _code(changed)),
         ("Changed", ", ".join(each.name for each in changed if each not in alone)),
         ("New", ", ".join(each.name for each in files if each.before is None)),
     ):
         if said:
             yield value(label, foreign_text(said))
+    for each in changed:
+        if each.kind == "connector" and each.before is not None:
+            yield value("Code", foreign_text(f"{_code(each.before)}  ({each.name})"))
     yield blank()
 
 
@@ -80,15 +82,12 @@ def _versions(files: Iterable[NotAcceptedView]) -> str:
     return ", ".join(found)
 
 
-def _code(files: Iterable[NotAcceptedView]) -> str:
-    """Return size and hash of the connector's code, and those that were accepted where they differ."""
-    for each in files:
-        if each.kind == "connector" and each.before is not None and each.content is not None:
-            changes = [change for change in each.before.changes if change.kind == "module"]
-            if not changes:
-                return words.acceptance.SAME_CODE
-            return f"{changes[0].before} → {changes[0].after}"
-    return ""
+def _code(before: AcceptedBeforeView) -> str:
+    """Return size and hash of a connector's code before and now, or that it is the same."""
+    if before.text is None:
+        return words.acceptance.NOT_KEPT
+    changes = [each for each in before.changes if each.kind == "module"]
+    return f"{changes[0].before} → {changes[0].after}" if changes else words.acceptance.SAME_CODE
 
 
 def _is_only_renumbered(file: NotAcceptedView) -> bool:
@@ -109,7 +108,10 @@ def _renumbered(before: AcceptedBeforeView) -> str:
         if each.kind in ("version", "connector_bytes"):
             swaps += zip(each.before.split(), each.after.split(), strict=False)
     lines = (before.text or "").split("\n")
+    fenced = lines[0].rstrip() == "+++"
     for number, each in enumerate(lines):
+        if fenced and number and each.rstrip() == "+++":
+            break  # the text behind is the author's
         if _NUMBERED.match(each):
             for old, new in swaps:
                 lines[number] = lines[number].replace(old, new)

@@ -32,7 +32,7 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
         return tuple(_read_offer(file))
     if file.kind == "publisher":
         return tuple(_key_offer(file))
-    why = words.files.why_not_accepted(file.kind, file.change)
+    why = words.files.why_not_accepted(file.kind, file.change, is_update=file.is_update)
     then = consequence_line(file.kind, file.name, file.gated)
     # What it allows comes first, so that it is on the screen when the key is pressed.
     blocks = [
@@ -75,7 +75,9 @@ def with_content(
     if content.module:
         made.append(value("Module", line(content.module)))
     made.append(blank())
-    remark = words.acceptance.WHOLE_MANIFEST if content.module else words.acceptance.WHOLE_FILE
+    remark = words.acceptance.WHOLE_KEPT if content.is_kept else words.acceptance.WHOLE_FILE
+    if content.module:
+        remark = words.acceptance.WHOLE_MANIFEST
     compared = before is not None and before.text is not None
     made += content_blocks(content.text, remark, unfold=unfold, must_be_seen=not compared)
     return tuple(made)

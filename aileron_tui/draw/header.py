@@ -137,7 +137,7 @@ def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
 def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_changed: bool) -> list[Line]:
     """Return Aileron's warnings about the call, most dangerous first.
 
-    *file_changed*: the action file has changed since the request, and the change is not accepted.
+    *file_changed*: the action file, as it was when the call came, is not accepted any more.
     """
     lines: list[Line] = []
     if view.state == "failed" and view.outcome:  # an unknown outcome begins the document

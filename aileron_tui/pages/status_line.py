@@ -181,7 +181,8 @@ def _about_a_suite(now: Situation, suite: SuiteFiles) -> Line:
     every, rest = now.registry.key_label("accept"), now.registry.key_label("accept_rest")
     connectors = len(suite.new_connectors)
     text = words.files.accept_suite(every, rest, len(suite.files), left_out, connectors)
-    text += words.files.asked_again(sum(now.model.queue.calls_of(e.name) for e in suite.files))
+    calls = now.model.queue.calls_under(each.before for each in suite.files)
+    text += words.files.asked_again(calls)
     return line(Piece(words.status.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
 
 
@@ -191,7 +192,11 @@ def _about_a_file(now: Situation, kind: str, name: str) -> Line:
         text = words.status.found(now.findings[0], key, command.phrase)
         return (Piece(text, "attn"),)
     if now.acceptable is not None:
-        calls = now.model.queue.calls_of(name) if kind == "action" else 0
+        item = now.item.file if now.item is not None else None
+        before = item.before if item is not None else None
+        if now.library_item is not None and now.library_item.content is not None:
+            before = now.library_item.content.before
+        calls = now.model.queue.calls_under((before,))
         text = words.files.accept(now.registry.key_label("accept"), kind, escape(name))
         text += words.files.asked_again(calls)
     else:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import overload
 
+from aileron_core.console_port.file_views import AcceptedBeforeView
 from aileron_core.console_port.view_models import (
     FINAL_STATES,
     WAITING_STATES,
@@ -85,8 +86,12 @@ class Queue:
         """Those whose content changed since the last key."""
         self._not_accepted: frozenset[str] = frozenset()
         """Keys of every file that is not accepted, whether it stands alone or not."""
-        self._accepted: dict[str, str | None] = {}
-        """By name, the SHA-256 of the file that counts of each action of the home; None where none does."""
+        self._accepted: frozenset[str] = frozenset()
+        """SHA-256 of the files of the actions that count."""
+        self._accepted_once: set[str] = set()
+        """Of those that ever did, while this console was open."""
+        self._actions: frozenset[str] = frozenset()
+        """The names of the home's actions, whether they count or not."""
         self._problems = 0
         self._decided: list[ApprovalView] = []
         self._decided_here: set[str] = set()
@@ -203,15 +208,16 @@ class Queue:
     def file_changed(self, item: Item | None) -> bool:
         """Return whether the file of the call's action, as it was when the call came, is not accepted any more."""
         view = item.approval if item is not None else None
-        if view is None or not view.action_sha256 or view.action not in self._accepted:
+        if view is None or not view.action_sha256 or view.action_sha256 in self._accepted:
             return False
-        return self._accepted[view.action] != view.action_sha256
+        return view.action_sha256 in self._accepted_once or view.action in self._actions
 
-    def calls_of(self, action: str) -> int:
-        """How many calls of *action* wait for an answer, of those that were read."""
-        rows = range(len(self._waiting))
+    def calls_under(self, replaced: Iterable[AcceptedBeforeView | None]) -> int:
+        """How many calls wait for an answer, of those that were read, under files that are to be *replaced*."""
+        digests = {each.digest for each in replaced if each is not None}
+        rows = range(len(self._waiting)) if digests else ()
         found = (self._items[self._waiting.key(row)].approval for row in rows)
-        return sum(view is not None and view.action == action for view in found)
+        return sum(view is not None and view.action_sha256 in digests for view in found)
 
     def index(self, key: str | None) -> int:
         """Return the row of *key*; 0 where there is none."""
@@ -344,8 +350,9 @@ class Queue:
         """
         not_accepted, library = tuple(not_accepted), tuple(library)
         actions = [each for each in library if each.kind == "action"]
-        self._accepted = dict.fromkeys((each.name for each in actions), None)
-        self._accepted |= {e.name: e.digest for e in actions if e.state in ACCEPTED_STATES}
+        self._actions = frozenset(each.name for each in actions)
+        self._accepted = frozenset(e.digest for e in actions if e.state in ACCEPTED_STATES)
+        self._accepted_once |= self._accepted
         self._not_accepted = frozenset(file_key(each.kind, each.name) for each in not_accepted)
         items = file_rows(not_accepted, problems)
         self._problems = sum(item.problem is not None for item in items)

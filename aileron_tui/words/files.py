@@ -147,17 +147,19 @@ def then_unchecked(op: str, place: str) -> str:
 def problem_why(severity: str) -> str:
     if severity == "warning":
         return "it works, but read this warning"
-    return "it cannot be used until this is fixed"
+    return "this file cannot be used until it is fixed"
 
 
-def why_not_accepted(kind: str, why: str) -> str:
-    """Return why a file does not count."""
+def why_not_accepted(kind: str, why: str, *, is_update: bool = False) -> str:
+    """Return why a file does not count; *is_update*: what was accepted of that name does."""
     if kind == "preview":
         return "A preview tried to send this POST request. It was refused, because you have not accepted it."
     if kind == "settings":
         return "It is not what you accepted. Until you accept it, or put it back and restart, every call waits."
     if kind == "policy":
         return "Until you accept it, it only restricts: what it denies is denied, and nothing that it allows counts."
+    if is_update:
+        return f"Another version of this {kind}. What you accepted before counts until you accept this."
     rule = "Agents can't use it until you accept it"
     if why == "changed":
         return f"This {kind} changed on disk after it was accepted. {rule} again."

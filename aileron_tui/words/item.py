@@ -104,7 +104,7 @@ WARN_CHANGED: Final = "Changed after you looked"
 WARN_NO_PREVIEW: Final = "No preview"
 WARN_GONE: Final = "The agent's session has ended"
 WARN_SELF_OPENED: Final = "Unverified agent: it connected by itself and chose this name."
-WARN_FILE_CHANGED: Final = "Its action file has changed; approving would run nothing"
+WARN_FILE_CHANGED: Final = "Its action no longer counts as it was; approving would run nothing"
 CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
     {
         "verified": "contained",

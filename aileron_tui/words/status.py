@@ -104,8 +104,8 @@ def changed(key: str, effect: str) -> str:
 
 
 def runs_nothing(key: str) -> str:
-    """Return what the approve key stands for, where the action file changed."""
-    return f"▲ Its action file has changed: {key} would run nothing. The agent has to ask again."
+    """Return what the approve key stands for, where the action file, as it was when the call came, is not accepted."""
+    return f"▲ Its action no longer counts: {key} would run nothing. The agent has to ask again."
 
 
 def ready(key: str, effect: str) -> str:

@@ -226,3 +226,27 @@ def test_what_a_new_version_changes_of_every_file_is_one_line(
     signed = [each for each in lines if "┃ −" in each or "┃ +" in each.replace("+++", "")]
     assert (len(signed) == 0) is folds
     assert not [each for each in signed if "version =" in each]
+
+
+def test_of_each_changed_connector_the_item_says_whether_its_code_did() -> None:
+    """One that stayed the same does not speak for another."""
+    module = AcceptanceChangeView(
+        kind="module", direction="other", before="10 bytes", after="99 bytes"
+    )
+    files = [
+        replace(
+            held_file(name, change="changed"),
+            kind="connector",
+            content=FileContentView(
+                text="",
+                before=AcceptedBeforeView(
+                    name=name, digest="0", accepted_at=NOW, text="", changes=changes
+                ),
+            ),
+        )
+        for name, changes in (("a@1", ()), ("b@1", (module,)))
+    ]
+    shown = SuiteFiles(suite=SUITE, files=(held_file("x"),), new_connectors=tuple(files))
+    lines = [plain_text(each) for each in lay_out(suite_blocks(shown), 160, 13).lines]
+    code = [each.partition("┃ ")[2].strip() for each in lines if each.startswith(" Code")]
+    assert code == ["the same as before  (a@1)", "10 bytes → 99 bytes  (b@1)"]

@@ -118,7 +118,15 @@ class LibraryTable(KeyedTable[LibraryItemView]):
     def blocks_of(self, item: LibraryItemView, *, unfold: bool) -> Iterable[Block]:
         """Return the facts of its file."""
         made = [
-            heading(words.files.FILE_SECTION, (Piece(words.views.FILE_REMARK, "muted"),)),
+            heading(
+                words.files.FILE_SECTION,
+                (
+                    Piece(
+                        words.acceptance.WHOLE_KEPT if _is_kept(item) else words.views.FILE_REMARK,
+                        "muted",
+                    ),
+                ),
+            ),
             value("Then", _then(item)),
         ]
         if item.kind == "action":
@@ -145,7 +153,8 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         return self.current.content if self.current is not None else None
 
     def _problem_blocks(self, item: LibraryItemView, *, unfold: bool) -> Iterable[Block]:
-        problems = [each for each in self._problems if each.file == item.file]
+        here = () if _is_kept(item) else self._problems  # those are of its file's other bytes
+        problems = [each for each in here if each.file == item.file]
         if problems:
             yield blank()
             yield heading(
@@ -164,6 +173,10 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         return (
             Piece(words.views.LIBRARY_STATUS if self._items else words.views.NO_LIBRARY, "muted"),
         )
+
+
+def _is_kept(item: LibraryItemView) -> bool:
+    return item.content is not None and item.content.is_kept
 
 
 def _state(item: LibraryItemView) -> Line:

@@ -27,6 +27,9 @@ async def test_what_was_accepted_counts_until_the_changed_file_is_accepted(
     async with start(accept=False) as core:
         (waits,) = core.app.library.not_accepted()
         assert (waits.name, waits.change) == ("send-draft", "changed")
+        assert waits.is_update
+        kept = [i for i in core.app.library.items() if i.content is not None and i.content.is_kept]
+        assert [(each.name, each.version) for each in kept] == [("send-draft", "0.1.0")]
         found = core.app.library.find("send-draft").action
         assert (found.version, found.sha256 == waits.digest) == ("0.1.0", False)
         await core.app.library.accept("action", "send-draft", waits.digest, by="person")

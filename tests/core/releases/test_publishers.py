@@ -433,18 +433,19 @@ format = "Bearer {key}"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "moves"),
+    ("version", "old", "new", "moves"),
     [
-        ("Bearer {key}", "Bearer {key}", True),
-        ('hosts = ["gmail', 'hosts = ["other.example:443", "gmail', False),
-        ("Bearer {key}", "Token {key}", False),
+        ("1.5.0", "Bearer {key}", "Bearer {key}", True),
+        ("1.3.0", "Bearer {key}", "Bearer {key}", False),
+        ("1.5.0", 'hosts = ["gmail', 'hosts = ["other.example:443", "gmail', False),
+        ("1.5.0", "Bearer {key}", "Token {key}", False),
     ],
-    ids=["the same", "one host more", "sent in another way"],
+    ids=["the same", "older", "one host more", "sent in another way"],
 )
 async def test_an_account_goes_with_its_connector_to_the_next_version_of_the_same_key(
-    repository: Repository, home: Path, old: str, new: str, moves: bool
+    repository: Repository, home: Path, version: str, old: str, new: str, moves: bool
 ) -> None:
-    """Where it asks for the same and reaches the same hosts; else a person binds it again."""
+    """Where it asks for the same and reaches the same hosts, and its item says so; else a person binds it again."""
     repository.make_key("key")
     manifest = repository.folder / "connector" / MANIFEST_FILE
     manifest.write_text(manifest.read_text() + CREDENTIAL)
@@ -461,9 +462,10 @@ async def test_an_account_goes_with_its_connector_to_the_next_version_of_the_sam
         bind = BindAccount(connector_hash=user.identity.hash, **given)
         bound = await core.app.bindings.bind(user, bind)
         manifest.write_text(manifest.read_text().replace(old, new))
-        await asyncio.to_thread(repository.add, repository.release("1.5.0", "key"), home)
+        await asyncio.to_thread(repository.add, repository.release(version, "key"), home)
         await core.app.library.poll()
         later = offered(core, "connector")
+        assert ("the accounts of version 1.4.0 go along" in later.account) is moves
         assert core.app.bindings.get(bound.name).connector_hash == bound.connector_hash
         await accept(core, later)
         now = core.app.bindings.get(bound.name).connector_hash

@@ -7,6 +7,7 @@ import pytest
 
 from aileron_core.console_port.events import ApprovalUpdated, LibraryUpdated, VaultStatus
 from aileron_core.console_port.field_views import FieldView, PreviewView
+from aileron_core.console_port.file_views import AcceptedBeforeView, FileContentView
 from aileron_core.console_port.intents import Accept
 from aileron_core.console_port.view_models import (
     ApprovalView,
@@ -278,7 +279,7 @@ def test_an_item_whose_preview_sends_what_nobody_can_check_is_marked(by: str) ->
 
 def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
     """As soon as its bytes count no more; an update that waits changes nothing, and says whom it would concern."""
-    warning = "▲ Its action file has changed; approving would run nothing"
+    warning = "▲ Its action no longer counts as it was; approving would run nothing"
     other = replace(not_accepted(), kind="connector", name="send-draft")
     call = short(1, action_sha256="accepted")
     drawn = Drawn(start(call))
@@ -299,9 +300,21 @@ def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
         )
         assert (drawn.model.screen_version == before) is (was is warned), "it rests anew"
         assert (warning in drawn.words) is warned
-        says = "Its action file has changed: a would run nothing."
+        says = "Its action no longer counts: a would run nothing."
         assert (says in drawn.status) is warned
         assert ("Press a to send" in drawn.status) is not warned
+
+
+def test_the_yes_to_an_update_says_how_many_waiting_calls_have_to_be_made_again() -> None:
+    """Of those that came under the very file that it replaces, whatever the new one is called."""
+    before = AcceptedBeforeView(name="x.md", digest="old", accepted_at=NOW, text="+")
+    content = FileContentView(text="+", before=before)
+    update = replace(SEND_DRAFT, name="renamed", content=content, is_update=True)
+    calls = [short(number, action_sha256="old" if number else "new") for number in range(3)]
+    drawn = Drawn(replace(start(*calls), not_accepted=(update,)))
+    drawn.model.queue.selected = "held:action:renamed"
+    assert "2 waiting calls then must be made again" in drawn.status
+    assert "What you accepted before counts until you accept this" in drawn.words
 
 
 @LAYOUTS
