@@ -81,7 +81,9 @@ async def test_a_page_is_paired_and_its_answers_count(review: Review, mailbox: M
     await expect(page.locator("#rows li")).to_have_count(1)
     await page.keyboard.press("j")
     await expect(page.locator("[aria-current]")).to_have_count(1)
+    await page.wait_for_timeout(200)  # a hand's pause: keys in one burst decide nothing
     await page.keyboard.press("d")
+    await expect(page.locator("#reason")).to_be_focused()
     await page.locator("#reason").press_sequentially("wrong list", delay=30)
     await page.wait_for_timeout(500)
     await page.keyboard.press("Enter")
