@@ -63,6 +63,11 @@ class InstalledConnector:
         """What it wants added to its requests; None for nothing."""
         return self.manifest.credential
 
+    @property
+    def folder(self) -> str:
+        """Where it is, relative to the home."""
+        return f"store/connectors/{self.identity.hash.replace(':', '/', 1)}"
+
     @classmethod
     def of(cls, manifest: Manifest, hash_: str, module: bytes, text: bytes) -> Self:
         """Return the connector with these bytes; *manifest* is what *text* states."""

@@ -411,6 +411,8 @@ class NotAcceptedView:
     """Why no call of it can run once it is accepted: our own sentence. Empty where one can."""
     is_read_only: bool = False
     """The file marks the action as one that only reads."""
+    source: str = ""
+    """What was named to the command that added it, as a list in the home says; empty without one."""
     suite: SuiteView | None = None
     """With what it came, where more than one file of that is not accepted yet."""
     run_time: RunTimeView | None = None

@@ -123,7 +123,7 @@ def _connector_view(
     return NotAcceptedView(
         kind=kind,
         name=name,
-        file=_folder(connector),
+        file=connector.folder,
         digest=connector.identity.hash,
         change="changed" if is_file and (kind, name) in library.accepted else "new",
         is_update=is_file and library.is_update((kind, name), connector.identity.hash),
@@ -150,28 +150,31 @@ def _account(library: LibraryState, connector: InstalledConnector) -> tuple[str,
 def _in_suites(
     library: LibraryState, files: Sequence[NotAcceptedView]
 ) -> Iterator[NotAcceptedView]:
-    """Yield *files*, each with the suite that it is shown with; the last of a suite has none.
+    """Yield *files*, each with where it was added from, and the suite that it is shown with.
 
-    Nor has a file with other bytes than were added, one whose acceptance was withdrawn by itself, or one that
-    cannot be accepted.
+    The last of a suite has none. Nor has a file with other bytes than were added, one whose acceptance was withdrawn
+    by itself, or one that cannot be accepted.
     """
-    newest = {
-        (file, digest): suite
-        for suite in reversed(library.suites)
-        for file, digest in suite.files.items()
-    }
-    found = [newest.get((each.file, each.digest.removeprefix("sha256:"))) for each in files]
+
+    def newest(least: int) -> dict[tuple[str, str], Suite]:
+        lists = [each for each in reversed(library.suites) if len(each.files) >= least]
+        return {each: suite for suite in lists for each in suite.files.items()}
+
+    added, together = newest(1), newest(2)
+    keys = [(each.file, each.digest.removeprefix("sha256:")) for each in files]
+    found = [together.get(each) for each in keys]
     for number, each in enumerate(files):
         name = each.file if each.kind == "action" else each.name
         if each.is_refused or (each.kind, name, each.digest) in library.withdrawn:
             found[number] = None
     counts = Counter(suite.suite_id for suite in found if suite is not None)
-    for each, suite in zip(files, found, strict=True):
+    for each, key, suite in zip(files, keys, found, strict=True):
+        source = added[key].source if key in added else ""
         if suite is None or counts[suite.suite_id] == 1:
-            yield each
+            yield replace(each, source=source)
             continue
         view = SuiteView(suite_id=suite.suite_id, source=suite.source, added_at=suite.added_at)
-        yield replace(each, suite=view)
+        yield replace(each, suite=view, source=source)
 
 
 def _action_view(library: LibraryState, entry: CatalogEntry) -> NotAcceptedView:
@@ -289,7 +292,7 @@ def _connector_item(
     return LibraryItemView(
         kind=kind,
         name=name,
-        file=_folder(connector),
+        file=connector.folder,
         digest=identity.hash,
         state="held_back" if not counts else "cannot_run" if why else "ready",
         reason=why or _why(library, (kind, name), identity.hash),
@@ -338,11 +341,6 @@ def _broken_connectors(library: LibraryState) -> tuple[LibraryItemView, ...]:
         )
         for place, problems in sorted(by_place.items())
     )
-
-
-def _folder(connector: InstalledConnector) -> str:
-    """Return the folder of the connector's manifest, relative to the home."""
-    return f"store/connectors/{connector.identity.hash.replace(':', '/', 1)}"
 
 
 def _is_accepted(library: LibraryState, connector: InstalledConnector) -> bool:

@@ -134,16 +134,11 @@ def add(
         if there := _anothers(home.actions / each.file, each):
             valid.pop(each.name, None)
             problems.append(there)
-    installed_now = [each.install(store).identity.hash for each in suites]
-    connectors = {
-        f"store/connectors/{each.replace(':', '/', 1)}": each.removeprefix("sha256:")
-        for each in installed_now
-    }
+    came = [each.install(store) for each in suites]
+    connectors = {each.folder: each.identity.hash.removeprefix("sha256:") for each in came}
     named = ", ".join(
         published[path].source if path in published else str(Path(path).resolve()) for path in files
     )
-    if routes:
-        named += " (through --route, from this machine)"
     items, failed = _place(home, list(valid.values()), named, connectors)
     return Added(suites=suites, items=items, problems=[*problems, *failed])
 
@@ -283,7 +278,7 @@ def _place(
             added.append({**each.to_json(), "did": did})
         digests = {each.file: sha256_hex(each.data) for each in valid}
         files = {each["file"]: digests[each["file"]] for each in added}
-        if len(files) + len(connectors) > 1:
+        if connectors or len(files) > 1:
             # First, so that a console knows it when it sees the files.
             together = {**connectors, **files}
             write_suite(home.suites, named, together, now=SystemClock().now())

@@ -11,6 +11,8 @@ from typing import Final
 import click
 
 from aileron_core.actions.catalog import scan
+from aileron_core.actions.suites import write_suite
+from aileron_core.clock import SystemClock
 from aileron_core.connectors.check import check_connector, install_checked
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import Conflict, InvalidArguments, NotFound
@@ -73,6 +75,8 @@ def install_connector(
     if is_published(path):
         published = read_published(context, path, routes, unsigned=unsigned)
         installed, printed = published.install(store), published.connector
+        added = {installed.folder: installed.identity.hash.removeprefix("sha256:")}
+        write_suite(home.suites, published.source, added, now=SystemClock().now())
         published.say(context)
     else:
         installed = install_checked(store, Path(path))

@@ -123,6 +123,8 @@ def read_published(
         suite = _fetch(context, source or path, mirror, named, routes)
     else:
         named, suite = str(Path(path).resolve()), read_connector(Path(path))
+    if routes:
+        named += " (through --route, from this machine)"
     publisher = publisher_of(suite)
     if publisher is None and not unsigned:
         raise _refused(path, f"{UNSIGNED}; add --unsigned to take it")

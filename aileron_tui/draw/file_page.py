@@ -50,6 +50,8 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
         value("Kind", line(file.kind)),
         value("File", foreign_text(file.file)),
     ]
+    if file.source:
+        blocks.append(value("From", foreign_text(file.source)))
     if file.connector:
         blocks.append(value("Connector", foreign_text(file.connector)))
     blocks += _account(file)

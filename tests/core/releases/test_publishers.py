@@ -29,6 +29,9 @@ from aileron_core.releases.suite import (
     read_suite,
 )
 from aileron_core.vault.secret import Secret
+from aileron_tui.draw.blocks import lay_out
+from aileron_tui.draw.file_page import file_blocks
+from aileron_tui.draw.text import plain_text
 from tests.core.releases.conftest import ACTIONS
 from tests.support.core_harness import PASSPHRASE, Core, audit_problems, change_rows, unlock
 from tests.support.http_service import HttpRequest, http_server, reply
@@ -472,3 +475,19 @@ async def test_an_account_goes_with_its_connector_to_the_next_version_of_the_sam
         assert (now == later.digest, now == bound.connector_hash) == (moves, not moves)
         assert len(await core.records("binding.rebound")) == moves
     assert audit_problems(home) == []
+
+
+async def test_where_a_connector_was_taken_from_stands_on_its_item(
+    repository: Repository, home: Path, tmp_path: Path
+) -> None:
+    """Though it came alone, and through a route of this machine."""
+    repository.make_key("key")
+    archive = tmp_path / "mail.tar.gz"
+    archive.write_bytes(archive_of(repository.release("1.4.0", "key")))
+    routed = ("--route", "github.com:443=127.0.0.1:9")
+    aileron("connector", "install", str(archive), *routed, home=home)
+    async with Core.open(home, accept=False) as core:
+        shown = offered(core, "connector")
+        assert shown.source == f"{archive} (through --route, from this machine)"
+        lines = lay_out(file_blocks(shown), 160, 13).lines
+        assert any(str(archive) in plain_text(each) for each in lines)
