@@ -11,12 +11,14 @@ _SEMVER = re.compile(
     r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
     re.ASCII,
 )
+_MOST_CHARACTERS = 256
+"""Of a version; int() of one with thousands of digits fails."""
 _URI_CHARACTERS = re.compile(r"[A-Za-z0-9._~/+-]*")
 
 
 def is_semver(text: str) -> bool:
-    """Return whether *text* is a strict Semantic Version, without a leading v."""
-    return _SEMVER.fullmatch(text) is not None
+    """Return whether *text* is a strict Semantic Version of at most 256 characters, without a leading v."""
+    return len(text) <= _MOST_CHARACTERS and _SEMVER.fullmatch(text) is not None
 
 
 def semver_order(version: str) -> tuple[object, ...]:

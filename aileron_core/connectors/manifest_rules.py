@@ -133,7 +133,7 @@ def _name(value: Any) -> str | None:
 
 
 def _version(value: Any) -> str | None:
-    good = isinstance(value, str) and len(value) <= _LONGEST_NAME and is_semver(value)
+    good = isinstance(value, str) and is_semver(value)
     return None if good else "must be strict SemVer, such as 1.2.3"
 
 

@@ -210,6 +210,7 @@ def test_what_is_no_name_is_refused(text: str) -> None:
         ("v1.0.0", False),
         ("1.0.0-01", False),
         ("1.0.0\n", False),
+        (f"{'9' * 253}.0.0", False),
         ("١.0.0", False),
     ],
 )
