@@ -117,7 +117,6 @@ def https_place(url: str) -> str:
 
 def shown_url(url: str) -> str:
     """Return *url* for messages and records: without user, query and fragment, which may be secret."""
-    scheme, _, rest = url.partition("://")
+    scheme, _, rest = url.partition("?")[0].partition("#")[0].partition("://")
     place, slash, path = rest.partition("/")
-    path = path.partition("?")[0].partition("#")[0]
     return f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"

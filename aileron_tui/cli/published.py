@@ -127,7 +127,7 @@ def read_published(
         named += " (through --route, from this machine)"
     publisher = publisher_of(suite)
     if publisher is None and not unsigned:
-        raise _refused(path, f"{UNSIGNED}; add --unsigned to take it")
+        raise _refused(named, f"{UNSIGNED}; add --unsigned to take it")
     errors = tuple(
         each for each in suite_problems(suite, tries_ops=False) if each.severity == "error"
     )
@@ -136,9 +136,9 @@ def read_published(
         raise FileProblems(of_all)
     bad = {each.file for each in errors}
     if only is not None and only not in places.values():
-        raise FileProblems([Problem(file=path, message=f"has no action {only}")])
+        raise FileProblems([Problem(file=named, message=f"has no action {only}")])
     manifest = parse_manifest(suite.manifest, suite.origin)
-    whose = _known_publisher(context, path, suite, publisher_name(manifest.name), publisher)
+    whose = _known_publisher(context, named, suite, publisher_name(manifest.name), publisher)
     for name, message in (unsigned_actions(suite, publisher) if publisher else {}).items():
         is_taken = message == UNSIGNED and unsigned and not (whose and whose.accepted)
         if not is_taken and only in (None, Path(name).stem):
@@ -178,7 +178,7 @@ def _scopes(manifest: Manifest) -> list[str]:
 
 
 def _known_publisher(
-    context: CommandContext, path: str, suite: Release, name: str, key: PublisherKey | None
+    context: CommandContext, named: str, suite: Release, name: str, key: PublisherKey | None
 ) -> PublisherView | None:
     """Return what is known of the publisher *name*; another key than the accepted one is offered.
 
@@ -196,7 +196,7 @@ def _known_publisher(
                 f"is not signed, and other releases of {name} are signed with {known}; --unsigned does not "
                 "put it in the place of these"
             )
-            raise _refused(path, message)
+            raise _refused(named, message)
     elif known and known != key.fingerprint:
         offer.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(offer, offer_of(name, suite, key))
@@ -204,7 +204,7 @@ def _known_publisher(
             f"is signed with {key.fingerprint}, not with {known}, which you accepted for {name}. Nothing was "
             "installed. Look at both keys in the console; once you accepted the new one there, add it again"
         )
-        raise _refused(path, message)
+        raise _refused(named, message)
     elif known:
         offer.unlink(missing_ok=True)
     return whose
@@ -221,12 +221,12 @@ def _signed_with(home: Home, name: str) -> str:
     return ""
 
 
-def _refused(path: str, message: str) -> FileProblems:
-    return FileProblems([_problem(path, message)])
+def _refused(named: str, message: str) -> FileProblems:
+    return FileProblems([_problem(named, message)])
 
 
-def _problem(path: str, message: str) -> Problem:
-    return Problem(file=path, message=message, class_="signature_failure")
+def _problem(file: str, message: str) -> Problem:
+    return Problem(file=file, message=message, class_="signature_failure")
 
 
 def newest_version(context: CommandContext, repository: str, routes: Sequence[str]) -> str:

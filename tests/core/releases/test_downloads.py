@@ -81,7 +81,7 @@ def test_a_private_address_is_asked_for_a_mirror_alone(tmp_path: Path) -> None:
 
 
 def test_action_add_takes_a_url(packed: Release, tmp_path: Path) -> None:
-    """What the home notes of it has no secret of its query."""
+    """What is printed and what the home notes of it has no secret of its query, with or without a path before that."""
 
     def answer(asked: HttpRequest, _body: bytes) -> None:
         reply(asked, 200, archive_of(packed), {})
@@ -89,6 +89,10 @@ def test_action_add_takes_a_url(packed: Release, tmp_path: Path) -> None:
     home = tmp_path / "home"
     with http_server(answer) as server:
         route = f"files.example:443=127.0.0.1:{server.server_address[1]}"
+        unsigned = ("action", "add", "--route", route, "https://files.example?secret=1")
+        refused = aileron(*unsigned, home=home, code=1).stderr
+        assert "https://files.example: is not signed" in refused
+        assert "secret" not in refused
         words = ("--unsigned", "--route", route, f"{URL}?secret=1")
         body = aileron_json("action", "add", *words, home=home)
     assert body["connectors"][0]["hash"] == packed.connector_hash
