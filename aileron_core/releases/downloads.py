@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from aileron_core.connectors.http.call import OutgoingCall
 from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest, OutgoingResponse
 from aileron_core.connectors.http.target import parse_target
-from aileron_core.errors import FileProblems, Problem
+from aileron_core.errors import FileProblems, Problem, ResourceLimitExceeded
 from aileron_core.releases.suite import MAX_ARCHIVE, Release, connector_of_archive
 
 _SECONDS: Final = 300.0
@@ -41,7 +41,13 @@ class Downloads:
         Args:
             hosts: the only ones that are asked, as `host:port`, also after a redirect.
         """
-        answer = self._send("GET", url, limit, hosts)
+        most = max(0, min(limit, self._left))
+        try:
+            answer = self._send("GET", url, most, hosts)
+        except ResourceLimitExceeded:
+            if most == limit:
+                raise
+            raise _too_much(url) from None
         if answer.status == 404:
             return None
         if answer.status != 200:
@@ -52,6 +58,8 @@ class Downloads:
         with self._lock:
             self._left -= len(answer.body)
             self._on_bytes(len(answer.body))
+            if self._left < 0:  # several came at once
+                raise _too_much(url)
         return answer.body
 
     def final_path(self, url: str, hosts: Collection[str]) -> str:
@@ -74,7 +82,6 @@ class Downloads:
     def _send(self, method: str, url: str, limit: int, hosts: Collection[str]) -> OutgoingResponse:
         call = OutgoingCall(self._client.clock, self._until, lambda _method, _place: None)
         request = OutgoingRequest(method=method, url=url, headers={"accept-encoding": "identity"})
-        limit = max(0, min(limit, self._left))
         self._open.add(call)
         if self._ended:  # between the two lines above, or before them
             call.stop()
@@ -84,6 +91,11 @@ class Downloads:
             )
         finally:
             self._open.discard(call)
+
+
+def _too_much(url: str) -> FileProblems:
+    message = f"is more than what is left of {MAX_ARCHIVE} bytes, which all files of a release may have together"
+    return FileProblems([Problem(file=shown_url(url), message=message, class_="fetch_failed")])
 
 
 def read_url(downloads: Downloads, url: str) -> Release:

@@ -3,8 +3,10 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,12 +14,13 @@ import pytest
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.errors import AileronError, FileProblems
+from aileron_core.releases import downloads as module
 from aileron_core.releases.archive import write_archive
 from aileron_core.releases.downloads import Downloads, read_url
 from aileron_core.releases.suite import Release, archive_of, pack, read_suite
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.server_harness import CLI, aileron, aileron_json
-from tests.support.tls_service import Reply, TlsService, tls_service
+from tests.support.tls_service import Reply, Request, TlsService, tls_service
 
 URL = "https://files.example/suite.tar.gz"
 
@@ -52,6 +55,30 @@ def test_an_archive_is_read_from_its_host_alone(packed: Release, tmp_path: Path)
         with pytest.raises(FileProblems, match=r"files\.example/gone: is not there"):
             read(service, "https://files.example/gone?token=1")
         assert {each.headers["host"] for each in service.seen} == {"files.example"}
+
+
+def test_files_that_come_at_once_have_one_limit_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None is kept beyond it, and what is asked for later is refused with the same sentence."""
+    monkeypatch.setattr(module, "MAX_ARCHIVE", 1000)
+    both = threading.Barrier(2)
+
+    def answer(request: Request) -> Reply:
+        if request.path != "/later":
+            both.wait(20)
+        return Reply(body=b"x" * 600)
+
+    with tls_service(tmp_path, "files.example") as service:
+        service.answer = answer
+        with closing(service.client((), SystemClock())) as client:
+            downloads = Downloads(client, lambda _bytes: None)
+            get = partial(downloads.get, limit=1000, hosts={"files.example:443"})
+            names = [f"https://files.example/{name}" for name in ("a", "b")]
+            with pytest.raises(FileProblems, match="1000 bytes, which all files"):
+                downloads.at_once([partial(get, each) for each in names])
+            with pytest.raises(FileProblems, match="1000 bytes, which all files"):
+                get("https://files.example/later")
 
 
 @pytest.mark.parametrize(
