@@ -411,7 +411,7 @@ def _own_errors(target: RequestTarget, call: OutgoingCall) -> Generator[None]:
         yield
     except RefusedAddress as error:
         raise CapabilityDenied(
-            f"{error}; no connector may reach it", details={"requested": f"network:{place}"}
+            f"{error}; no request may go there", details={"requested": f"network:{place}"}
         ) from error
     except httpcore.TimeoutException as error:
         what = "was stopped" if call.is_stopped else "did not answer in time"

@@ -309,5 +309,5 @@ def test_the_sandbox_alone_refuses_an_address_inside(guest: Guest, make_client: 
     text = requesting(json.dumps({"url": f"http://{place}/x"}))
     result = call(guest(text, (place,), on=engine))
     assert failed(result).class_ == "capability_denied"
-    assert "no connector may reach it" in failed(result).message
+    assert "no request may go there" in failed(result).message
     assert service.seen == []

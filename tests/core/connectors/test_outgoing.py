@@ -145,7 +145,7 @@ def test_a_name_that_leads_inside_is_denied(
 ) -> None:
     """One inner address among them is enough, and no byte is sent."""
     resolver.table["api.example"] = addresses
-    with pytest.raises(CapabilityDenied, match="no connector may reach"):
+    with pytest.raises(CapabilityDenied, match="no request may go there"):
         sender.send(make_client(resolver=resolver), f"http://{service_place}/", [service_place])
     assert (sender.sent, service.seen) == (0, [])
 
