@@ -79,7 +79,7 @@ class SuiteFiles:
 
     @cached_property
     def signed_with(self) -> tuple[tuple[str, str], ...]:
-        """By file, the fingerprint of the key that signed it."""
+        """By file, whose key signed it, and which."""
         return tuple((each.file, each.signed_with) for each in self.all if each.signed_with)
 
     @cached_property

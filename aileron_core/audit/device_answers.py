@@ -126,12 +126,12 @@ class DeviceAnswers:
             return "no intent that a device signed is on record before it"
         if body["event"] not in OWNERS_REQUESTS[kind].leads_to:
             return "the device signed another intent"
-        if body.get("kind") in _FILES and f'"{body.get("digest")}"' not in text:
+        fields = json.loads(text)["intent"][kind]
+        if not _is_about_file(body, fields, text):
             return "the device signed another file"
         if body["event"] == AuditEvent.BINDING_REBOUND and kind != "RebindAccount":
             named = f'"{body.get("connector_hash")}"' in text
             return "" if named else "the device signed another file"
-        fields = json.loads(text)["intent"][kind]
         if kind == "SetPause" and fields["paused"] is not (
             body["event"] == AuditEvent.CONSOLE_PAUSED
         ):
@@ -172,3 +172,15 @@ class DeviceAnswers:
         if decision.verdict == "approve" and decision.unseen != body.get("unseen_lines"):
             return "the device signed another number of unseen lines"
         return ""
+
+
+def _is_about_file(body: Mapping[str, Any], fields: Mapping[str, Any], text: str) -> bool:
+    """Return whether *text*, the intent with *fields*, names the file or key that is accepted in the record *body*."""
+    kind, name, digest = (body.get(member) for member in ("kind", "name", "digest"))
+    if kind not in _FILES:
+        return True
+    if kind != "publisher":
+        return f'"{digest}"' in text
+    # By itself, or with a file of which it is the publisher's first key.
+    alone = (fields.get("kind"), fields.get("name"), fields.get("digest"))
+    return alone == (kind, name, digest) or f'"{name} {digest}"' in text

@@ -93,7 +93,7 @@ class Accept:
     run_seconds: int = 0
     """`RunTimeView.seconds` that was shown with it; 0 where none was."""
     signed_with: str = ""
-    """The fingerprint of the key that was shown to have signed it; empty where none was."""
+    """`PublisherView.name_and_key` that was shown with it; empty where no key was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class AcceptSuite:
     run_seconds: tuple[tuple[str, int], ...] = ()
     """By name, `RunTimeView.seconds` that was shown with a file."""
     signed_with: tuple[tuple[str, str], ...] = ()
-    """By name, the fingerprint of the key that was shown to have signed a file."""
+    """By name, `PublisherView.name_and_key` that was shown with a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

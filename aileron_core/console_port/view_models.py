@@ -367,6 +367,11 @@ class PublisherView:
         """Accepting the file accepts the key."""
         return bool(self.key) and not self.accepted
 
+    @property
+    def name_and_key(self) -> str:
+        """Whose key signed the file, and which, a blank between them; empty where none did."""
+        return f"{self.name} {self.key}" if self.key else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTimeView:
@@ -432,10 +437,10 @@ class NotAcceptedView:
 
     @property
     def signed_with(self) -> str:
-        """The fingerprint of the key that signed it; empty where none did."""
+        """`PublisherView.name_and_key` of its publisher; empty where it has none."""
         if self.publisher is None or self.kind == "publisher":
             return ""
-        return self.publisher.key
+        return self.publisher.name_and_key
 
     @property
     def before(self) -> AcceptedBeforeView | None:

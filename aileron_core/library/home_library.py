@@ -461,8 +461,8 @@ class HomeLibrary:
             digest: of the bytes that were shown.
             by: who accepts.
             run_seconds: the time that was shown with it, which an action gets; 0 where none was.
-            signed_with: the fingerprint of the key that was shown to have signed it, if any: where it is the
-                publisher's first, it is accepted as well.
+            signed_with: `PublisherView.name_and_key` that was shown with it: where it is the publisher's
+                first key, it is accepted as well.
             hand: with which a person does.
 
         Raises:
@@ -505,7 +505,7 @@ class HomeLibrary:
             files: `NotAcceptedView.file` and `digest` of each.
             by: who accepts.
             run_seconds: by file, the time that was shown with it.
-            signed_with: by file, the fingerprint of the key that was shown to have signed it.
+            signed_with: by file, `PublisherView.name_and_key` that was shown with it.
             hand: with which a person does.
 
         Raises:
@@ -620,7 +620,7 @@ def _keys_of(views: Sequence[NotAcceptedView]) -> list[tuple[str, str, str]]:
 
 
 def _shows(view: NotAcceptedView, run_seconds: int, signed_with: str) -> bool:
-    """Return whether *view* names exactly the time and the key that were shown."""
+    """Return whether *view* names exactly the time, the publisher and the key that were shown."""
     seconds = view.run_time.seconds if view.run_time is not None else 0
     return (seconds, view.signed_with) == (run_seconds, signed_with)
 

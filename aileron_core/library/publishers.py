@@ -46,14 +46,19 @@ class Publishers:
         return release.key.fingerprint if release is not None else ""
 
     def of_action(self, entry: CatalogEntry, keys: Mapping[str, str]) -> PublisherView | None:
-        """Return whose the action file is, as the release of one of its connectors proves it."""
+        """Return whose the action file is, as the release of one of its connectors proves it.
+
+        A connector that the file calls by another name than its own proves nothing.
+        """
         action = entry.action
         assert action is not None
         for each in action.requires:
             release = self.releases.get(each.hash)
             data = entry.scanned.data
-            if release is not None and release.has_action(entry.file, entry.sha256, data):
-                return publisher_view(publisher_name(each.fqn), release.key.fingerprint, keys)
+            if release is None or release.fqn != each.fqn:
+                continue
+            if release.has_action(entry.file, entry.sha256, data):
+                return publisher_view(publisher_name(release.fqn), release.key.fingerprint, keys)
         return publisher_view(publisher_name(action.source.rpartition("@")[0]), "", keys)
 
 

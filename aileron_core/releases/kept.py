@@ -20,7 +20,7 @@ from aileron_core.connectors.store import (
     ConnectorStore,
     InstalledConnector,
 )
-from aileron_core.errors import AileronError, FileProblems
+from aileron_core.errors import AileronError, FileProblems, HomeError
 from aileron_core.releases.archive import read_archive, write_archive
 from aileron_core.releases.signing import (
     NEW_KEY_NAMESPACE,
@@ -39,6 +39,7 @@ from aileron_core.releases.suite import (
     is_action_signature,
     limit_of,
 )
+from aileron_core.vault.atomic_file import replace_file
 
 UNSIGNED: Final = "is not signed, so nobody vouches for it"
 _KEPT: Final = frozenset(
@@ -53,6 +54,8 @@ _MAX_OFFER: Final = 64 * 1024
 class SignedRelease:
     """A release of which a signature fits a connector."""
 
+    fqn: str
+    """The connector's own name, in the manifest that was signed."""
     key: PublisherKey
     sums: Mapping[str, str]
     """What was signed: lower-case hex SHA-256 by the name of the file."""
@@ -129,6 +132,7 @@ def verified_release(
     Args:
         kept: as `signatures_of` made it; whatever lies there in its place proves nothing.
     """
+    fqn = connector.identity.fqn
     try:
         files = read_archive(kept, "", _limit)
         if (signature := files.get(SIGNATURE_FILE)) is not None:
@@ -139,7 +143,7 @@ def verified_release(
             manifest = sha256_hex(connector.manifest_text.encode())
             stated = (listed.get(MODULE_FILE), listed.get(MANIFEST_FILE))
             fits = stated == (connector.module_sha256, manifest)
-            return SignedRelease(key, listed, {}) if fits else None
+            return SignedRelease(fqn, key, listed, {}) if fits else None
         key = read_public_key(files[PUBLIC_KEY_FILE], "")
         content = b"".join(store.read(connector.identity.hash))
         if not key.signed(files[PLAIN_SIGNATURE_FILE], content):
@@ -149,7 +153,7 @@ def verified_release(
             for name, data in files.items()
             if is_action_signature(name)
         }
-        return SignedRelease(key, {}, of_actions)
+        return SignedRelease(fqn, key, {}, of_actions)
     except (AileronError, FileProblems, KeyError, ValueError):
         return None
 
@@ -171,6 +175,26 @@ def offer_of(name: str, suite: Release, key: PublisherKey) -> bytes:
     if all(new.values()) and read_public_key(public, suite.place(PUBLIC_KEY_FILE)) == key:
         files |= new
     return write_archive(files)
+
+
+def put_offer(home: Path, name: str, data: bytes | None) -> None:
+    """Keep *data*, as `offer_of` made it, as the offered key of the publisher *name*; None: none any more.
+
+    Raises:
+        HomeError: it cannot be written or removed.
+    """
+    path = offer_path(home, name)
+    try:
+        if data is None:
+            path.unlink(missing_ok=True)
+            return
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(path, data)
+    except OSError as error:
+        raise HomeError(
+            f"The file {path}, of an offered key, cannot be replaced or removed: {error.strerror}. "
+            "Move away what is there, then try again."
+        ) from error
 
 
 def read_offers(home: Path) -> tuple[OfferedKey, ...]:

@@ -22,7 +22,7 @@ from aileron_core.releases.github import SCHEME, GitHub, GitHubSource
 from aileron_core.releases.kept import (
     UNSIGNED,
     offer_of,
-    offer_path,
+    put_offer,
     signatures_of,
     unsigned_actions,
     verified_release,
@@ -31,7 +31,6 @@ from aileron_core.releases.rules import suite_problems
 from aileron_core.releases.signing import PublisherKey, publisher_of
 from aileron_core.releases.suite import Release, read_connector
 from aileron_core.text import escape
-from aileron_core.vault.atomic_file import replace_file
 from aileron_tui.cli.accepted import accepted_mirror, accepted_version, load_acceptances
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.output import CommandContext, say_connector
@@ -189,7 +188,6 @@ def _known_publisher(
     keys = {each.name: each.digest for each in load_acceptances(home) if each.kind == KIND}
     whose = publisher_view(name, key.fingerprint if key else "", keys)
     known = whose.accepted if whose is not None else ""
-    offer = offer_path(home.path, name)
     if key is None:
         if known or (known := _signed_with(home, name)):
             message = (
@@ -198,15 +196,14 @@ def _known_publisher(
             )
             raise _refused(named, message)
     elif known and known != key.fingerprint:
-        offer.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace_file(offer, offer_of(name, suite, key))
+        put_offer(home.path, name, offer_of(name, suite, key))
         message = (
             f"is signed with {key.fingerprint}, not with {known}, which you accepted for {name}. Nothing was "
             "installed. Look at both keys in the console; once you accepted the new one there, add it again"
         )
         raise _refused(named, message)
     elif known:
-        offer.unlink(missing_ok=True)
+        put_offer(home.path, name, None)
     return whose
 
 

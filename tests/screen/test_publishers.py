@@ -131,15 +131,20 @@ def test_a_suites_connector_stands_first_on_its_item() -> None:
 
 
 def test_a_yes_names_the_key_that_was_shown() -> None:
-    """Of one file and of a suite; another key is another item to look at, and one key's item names none."""
+    """And whose it is. Of one file and of a suite; another key is another item to look at, and one key's item names none."""
     file = replace(offered(), publisher=NEW)
     together = tuple(replace(held_file(each), publisher=NEW) for each in ("a", "b"))
     digests = tuple((each.file, each.digest) for each in together)
-    keys = tuple((each.file, "SHA256:new") for each in together)
+    keys = tuple((each.file, f"{NAME} SHA256:new") for each in together)
     for shown, sent in (
         (
             (file,),
-            Accept(kind="action", name=file.name, digest=file.digest, signed_with="SHA256:new"),
+            Accept(
+                kind="action",
+                name=file.name,
+                digest=file.digest,
+                signed_with=f"{NAME} SHA256:new",
+            ),
         ),
         ((KEY,), Accept(kind="publisher", name=NAME, digest="SHA256:new")),
         (together, AcceptSuite(suite_id=SUITE.suite_id, files=digests, signed_with=keys)),

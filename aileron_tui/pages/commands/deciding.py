@@ -146,7 +146,9 @@ def _accepted(now: Situation) -> Iterable[Accept | AcceptSuite]:
             name=file.name,
             digest=file.digest,
             run_seconds=seconds,
-            signed_with=file.publisher.key if file.publisher and file.kind != "publisher" else "",
+            signed_with=file.publisher.name_and_key
+            if file.publisher and file.kind != "publisher"
+            else "",
         )
 
 

@@ -12,7 +12,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE, SIGNED_FILE, ConnectorStore
+from aileron_core.connectors.store import (
+    MANIFEST_FILE,
+    MODULE_FILE,
+    SIGNED_FILE,
+    ConnectorStore,
+    identity_hash,
+)
 from aileron_core.console_port.account_intents import BindAccount
 from aileron_core.console_port.intents import Accept, AcceptSuite, WithdrawAcceptance
 from aileron_core.console_port.view_models import NotAcceptedView, PublisherView
@@ -35,6 +41,7 @@ from aileron_tui.draw.text import plain_text
 from tests.core.releases.conftest import ACTIONS
 from tests.support.core_harness import PASSPHRASE, Core, audit_problems, change_rows, unlock
 from tests.support.http_service import HttpRequest, http_server, reply
+from tests.support.published import signed
 from tests.support.server_harness import aileron, aileron_json
 
 NAME = "github://aileron/mail-drafts"
@@ -345,6 +352,44 @@ async def test_a_signature_with_another_key_is_not_the_one_that_was_shown(
         with pytest.raises(Conflict, match="changed while you were reviewing"):
             await accept(core, shown)
         assert whose(offered(core, "connector")).key == other
+
+
+async def test_a_key_is_accepted_for_the_publisher_that_was_shown(
+    repository: Repository, home: Path
+) -> None:
+    """An action names several connectors, by names of its own: only what a connector is called itself counts."""
+    suite, key = repository.release("1.4.0"), Ed25519PrivateKey.from_private_bytes(b"k" * 32)
+    friends = suite.manifest.replace(NAME.encode(), b"github://friend/mail-drafts")
+    hashes = {each: identity_hash(suite.module, each) for each in (suite.manifest, friends)}
+    text = suite.files["actions/get-draft.md"].decode()
+    start, end = text.index("[[requires.connectors]]"), text.index("[match]")
+    need = text[start:end]
+    other = need.replace(hashes[suite.manifest], hashes[friends])
+    store, file = ConnectorStore(home), home / "actions" / "get-draft.md"
+    file.parent.mkdir(parents=True)
+
+    def sign(manifest: bytes, action: bytes) -> None:
+        kept = signed(key, suite.module, manifest, **{"get-draft": action})
+        store.install_bytes(suite.module, manifest, signed=kept)
+
+    lying = text.replace(need, other).encode()
+    file.write_bytes(lying)
+    sign(friends, lying)
+    async with Core.open(home, accept=False) as core:
+        assert whose(offered(core, "action")) == PublisherView(name=NAME)
+        both = text.replace(
+            need, need + other.replace(NAME, "github://friend/mail-drafts")
+        ).encode()
+        file.write_bytes(both)
+        sign(friends, both)
+        store.install_bytes(suite.module, suite.manifest)
+        await core.app.library.poll()
+        shown = offered(core, "action")
+        assert whose(shown).name == "github://friend/mail-drafts"
+        sign(suite.manifest, both)
+        with pytest.raises(Conflict, match="changed while you were reviewing"):
+            await accept(core, shown)
+        assert whose(offered(core, "action")).name == NAME
 
 
 async def test_each_action_of_the_older_layout_has_its_own_signature(

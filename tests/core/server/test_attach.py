@@ -11,9 +11,11 @@ from functools import partial
 from typing import Any, TypeVar, get_args
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from aileron_core.audit.device_answers import DeviceAnswers
 from aileron_core.audit.owners import OWNERS_REQUESTS
+from aileron_core.connectors.store import SIGNED_FILE
 from aileron_core.console.device_service import DeviceService
 from aileron_core.console_port.codec import to_bytes, to_frame
 from aileron_core.console_port.devices import ConfirmDevice, EndDevice, LinkMade, MakeLink
@@ -70,6 +72,7 @@ from tests.support.core_harness import (
 )
 from tests.support.frozen_clock import FrozenClock
 from tests.support.paired_devices import new_key, sign
+from tests.support.published import signed
 from tests.support.review_harness import Review, serving
 
 QUICK = Settings(console=ConsoleSettings(arm_ms=0))
@@ -485,20 +488,30 @@ def test_what_each_intent_of_an_owner_can_lead_to_is_in_one_table() -> None:
 
 
 async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(served_alone: Core) -> None:
-    """The digest has to be one that it was sent last; confirmed by the passphrase, it is the owner's."""
+    """The digest has to be one that it was sent last; confirmed by the passphrase, it is the owner's.
+
+    With it the key that signed it, under the publisher's name that was shown.
+    """
     async with serving(served_alone):
         console = Console(served_alone)
         await console.pair()
         await asyncio.to_thread(console.port.confirm, console.words, PASSPHRASE)
         await console.opened()
         file = next(f for f in served_alone.app.library.items() if f.kind == "connector")
+        folder = served_alone.app.home.path / file.file
+        parts = ((folder / each).read_bytes() for each in ("connector.wasm", "manifest.toml"))
+        key = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
+        (folder / SIGNED_FILE).write_bytes(signed(key, *parts))
+        await served_alone.app.library.poll()
         held = WithdrawAcceptance(kind="connector", name=file.name, digest=file.digest)
         await served_alone.do(held)
+        shown = served_alone.app.library.not_accepted()[0].signed_with
         await console.hears(LibraryUpdated, lambda e: file.name in {f.name for f in e.not_accepted})
-        accept = Accept(kind="connector", name=file.name, digest=file.digest)
+        accept = Accept(kind="connector", name=file.name, digest=file.digest, signed_with=shown)
         for other in (
             replace(accept, digest="0" * 64),
             replace(accept, signed_with="SHA256:other"),
+            replace(accept, signed_with=shown.replace("aileron", "other")),
         ):
             assert "not what the console was sent" in await console.refused(other)
         await console.ask(accept)
@@ -510,6 +523,12 @@ async def test_an_owners_console_accepts_a_file_as_it_was_sent_to_it(served_alon
         await console.hears(LibraryUpdated, lambda e: not e.not_accepted)
         assert "not what the console was sent" in await console.refused(accept)
         assert audit_problems(served_alone.app.home.path) == []
+        bodies = await served_alone.records()
+        for each in bodies:
+            if each.get("kind") == "publisher":
+                each["name"] = "github://other/mail-drafts"
+        answers = DeviceAnswers()
+        assert "another file" in "".join(answers.problem(each) for each in bodies)
         console.port.close()
 
 

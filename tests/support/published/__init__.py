@@ -10,10 +10,16 @@ import os
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from aileron_core.canonical import sha256_hex
+from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
+from aileron_core.releases.archive import write_archive
+from aileron_core.releases.signing import sign_sums
+from aileron_core.releases.suite import SIGNATURE_FILE, SUMS_FILE
 from examples.connectors.build import compile_module
 
-__all__ = ["CORPUS", "SUITES", "needs_corpus", "unpack"]
+__all__ = ["CORPUS", "SUITES", "needs_corpus", "signed", "unpack"]
 
 CORPUS = Path(os.environ.get("AILERON_CORPUS", Path(__file__).parents[4] / "shared" / "corpus"))
 SUITES = {"api_key": "linear-sample", "oauth2": "google", "aws_sigv4": "athena"}
@@ -29,6 +35,14 @@ needs_corpus = [
 @functools.cache
 def _guest() -> bytes:
     return compile_module(str(Path(__file__).with_name("guest.zig")))
+
+
+def signed(key: Ed25519PrivateKey, module: bytes, manifest: bytes, **actions: bytes) -> bytes:
+    """Return what is kept beside a connector of a release that *key* signed; *actions*: files by name."""
+    files = {MODULE_FILE: module, MANIFEST_FILE: manifest}
+    files |= {f"actions/{name}.md": data for name, data in actions.items()}
+    sums = "".join(f"{sha256_hex(data)}  {name}\n" for name, data in files.items()).encode()
+    return write_archive({SUMS_FILE: sums, SIGNATURE_FILE: sign_sums(sums, key)})
 
 
 def unpack(suite: str, folder: Path) -> Path:
