@@ -8,7 +8,7 @@ connectors in advance, the most used first.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -524,16 +524,20 @@ class HomeLibrary:
                     (signed_with or {}).get(view.file, ""),
                 )
             }
-            found = _keys_of([waiting[each] for each in files if each in waiting])
-            if found:
-                await self._accept(found, by, hand)
+            found = [waiting[each] for each in files if each in waiting]
+            taken = _signed_alike(found)
+            if taken:
+                await self._accept(_keys_of(taken), by, hand)
         await self._files.delete_suite(suite_id)
         self._changed()
-        if gone := [file for file, digest in files if (file, digest) not in waiting]:
-            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        gone = [file for file, digest in files if (file, digest) not in waiting]
+        others = [each.file for each in found if each not in taken]
+        if gone or others:
             raise Conflict(
-                f"Accepted {len(files) - len(gone)} of {len(files)}. {gone[0]}{more} changed or was removed while you "
-                "were reviewing: check the list again."
+                f"Accepted {len(taken)} of {len(files)}."
+                + _left_out(gone, "changed or removed while you were reviewing")
+                + _left_out(others, "not signed with the key that was accepted with the rest")
+                + " Check the list again."
             )
 
     async def accept_all(self) -> int:
@@ -547,9 +551,16 @@ class HomeLibrary:
             return 0
         async with self._reading:  # not what is being removed
             views = not_accepted_views(self._state())
-            # Another key in place of an accepted one is for a person to look at, as is what it signed.
+            withdrawn = {name for kind, name, _ in self._accepted.withdrawn if kind == "publisher"}
+            # Another key in place of an accepted or withdrawn one is for a person to look at, as is what it signed.
             found = _keys_of(
-                [each for each in views if each.kind != "publisher" and not each.is_refused]
+                _signed_alike(
+                    each
+                    for each in views
+                    if each.kind != "publisher"
+                    and not each.is_refused
+                    and not _needs_key(each, withdrawn)
+                )
             )
             if found:
                 await self._accept(found, "--accept-installed")
@@ -602,21 +613,48 @@ class HomeLibrary:
 def _keys_of(views: Sequence[NotAcceptedView]) -> list[tuple[str, str, str]]:
     """Return the keys of the acceptance of *views*: an action's is its file's name, a connector's its reference.
 
-    And a publisher's first key, with what it signed. What another key signed of the same publisher is left out.
+    And a publisher's first key, with what it signed.
     """
     keys: dict[tuple[str, str, str], None] = {}
-    first: dict[str, str] = {}
     for view in views:
         whose = view.publisher
         if whose is not None and whose.is_new:
-            if first.setdefault(whose.name, whose.key) != whose.key:
-                continue
             keys[publishers.KIND, whose.name, whose.key] = None
         name = view.file if view.kind == "action" else view.name
         keys[view.kind, name, view.digest] = None
         if view.run_time is not None:
             keys[run_time.KIND, name, run_time.digest(view.digest, view.run_time)] = None
     return [*keys]
+
+
+def _signed_alike(views: Iterable[NotAcceptedView]) -> list[NotAcceptedView]:
+    """Return *views* without what could not be accepted once the first key among them is its publisher's."""
+    found = [*views]
+    first: dict[str, str] = {}
+    for each in found:
+        if (whose := each.publisher) is not None and whose.is_new:
+            first.setdefault(whose.name, whose.key)
+    return [
+        each
+        for each in found
+        if each.publisher is None
+        or each.publisher.key == first.get(each.publisher.name)
+        or not _needs_key(each, first)
+    ]
+
+
+def _needs_key(view: NotAcceptedView, names: Container[str]) -> bool:
+    """Return whether *view* is of one of the publishers *names* and has no accepted key, though it is to have one."""
+    whose = view.publisher
+    if whose is None or whose.accepted or whose.name not in names:
+        return False
+    return whose.is_new or view.kind == "connector"
+
+
+def _left_out(files: Sequence[str], why: str) -> str:
+    """Return a sentence on *files* that were not accepted, after a blank; empty without any."""
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return f" Left out: {files[0]}{more}, {why}." if files else ""
 
 
 def _shows(view: NotAcceptedView, run_seconds: int, signed_with: str) -> bool:

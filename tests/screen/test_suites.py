@@ -125,7 +125,9 @@ def test_what_was_not_accepted_after_all_is_said() -> None:
     play.press_rested("t")
     play.asks()
     play.port.tell(library_with(held_file(held[0].name, suite=None, text="2")))
-    sentence = f"Accepted 2 of 3. {held[0].file} changed or was removed while you were reviewing"
+    sentence = (
+        f"Accepted 2 of 3. Left out: {held[0].file}, changed or removed while you were reviewing"
+    )
     play.port.tell(IntentRefused(call_id="", message=sentence))
     play.shows(sentence)
     assert play.selected == f"held:action:{held[0].name}"

@@ -1,6 +1,7 @@
 """A publisher's key: accepted with the first file that it signed, and from then on nothing that another key signed is."""
 
 import asyncio
+import json
 import os
 import shutil
 import subprocess
@@ -270,6 +271,61 @@ async def test_what_the_accepted_key_did_not_sign_is_not_accepted(
         for view in held:
             with pytest.raises(Conflict, match="that you accepted for github://aileron"):
                 await accept(core, view)
+
+
+async def test_a_suite_takes_in_nothing_that_its_first_key_did_not_sign(
+    repository: Repository, home: Path
+) -> None:
+    """Another key or none, which comes with it: it is left out, and the person is told."""
+    repository.make_key("key")
+    repository.make_key("other")
+    repository.add(repository.release("1.4.0", "key"), home)
+    (listed,) = (home / "suites").glob("*.json")
+    shown_together = json.loads(listed.read_text())
+    for version, key in (("1.5.0", "other"), ("1.6.0", "")):
+        suite = repository.release(version, key)
+        ConnectorStore(home).install_bytes(
+            suite.module, suite.manifest, signed=signatures_of(suite)
+        )
+        digest = suite.connector_hash.removeprefix("sha256:")
+        shown_together["files"][f"store/connectors/sha256/{digest}"] = digest
+    listed.write_text(json.dumps(shown_together))
+    async with Core.open(home, accept=False) as core:
+        # The one that is accepted first comes last: nothing follows from its place.
+        shown = sorted(core.app.library.not_accepted(), key=lambda each: each.kind == "connector")
+        assert shown[0].suite is not None
+        yes = AcceptSuite(
+            suite_id=shown[0].suite.suite_id,
+            files=tuple((each.file, each.digest) for each in shown),
+            signed_with=tuple((each.file, each.signed_with) for each in shown),
+        )
+        with pytest.raises(
+            Conflict, match=r"Accepted 4 of 6\. Left out: .* and 1 more, not signed"
+        ):
+            await core.do(yes)
+        names = {each.identity.version for each in core.app.library.accepted_connectors()}
+        assert names == {"1.4.0"}
+        assert [each.is_refused for each in core.app.library.not_accepted()] == [True, True]
+
+
+async def test_a_withdrawn_key_is_followed_by_none_without_a_person(
+    repository: Repository, home: Path
+) -> None:
+    """`--accept-installed` does not take in what another key signed, or none, once a person withdrew one."""
+    repository.make_key("other")
+    key = repository.make_key("key")
+    await accepted_home(repository, home, "key")
+    async with Core.open(home, accept=False) as core:
+        await core.do(WithdrawAcceptance(kind="publisher", name=NAME, digest=key))
+    for version, signer in (("1.5.0", "other"), ("1.6.0", "")):
+        suite = repository.release(version, signer)
+        ConnectorStore(home).install_bytes(
+            suite.module, suite.manifest, signed=signatures_of(suite)
+        )
+    async with Core.open(home) as core:
+        names = {each.identity.version for each in core.app.library.accepted_connectors()}
+        assert names == {"1.4.0"}
+        assert [each["by"] for each in await core.records("library.accepted")] == ["person"] * 2
 
 
 async def test_nothing_unsigned_takes_the_place_of_what_is_signed(
