@@ -359,6 +359,8 @@ class PublisherView:
     """The accepted publishers of the same owner that have this key."""
     resembles: str = ""
     """The accepted publisher that its name may be taken for; empty without one."""
+    other_key_of: str = ""
+    """Of a key that is new: an accepted publisher of the same owner with another one; empty without one."""
     is_vouched_for: bool = False
     """Of a key that is offered in place of the accepted one: that one signed it."""
 

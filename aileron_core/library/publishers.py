@@ -80,13 +80,16 @@ def publisher_view(name: str, key: str, keys: Mapping[str, str]) -> PublisherVie
     if not key and not own and name.startswith(_UNPUBLISHED):
         return None
     owner = name.rpartition("/")[0]
-    same = (each for each, of in keys.items() if of == key and each.rpartition("/")[0] == owner)
+    others = sorted(each for each in keys if each != name and each.rpartition("/")[0] == owner)
+    known_as = tuple(each for each in others if keys[each] == key)
+    is_another = bool(key and others and not own and not known_as)
     return PublisherView(
         name=name,
         key=key,
         accepted=own,
-        known_as=tuple(sorted(each for each in same if each != name)),
+        known_as=known_as,
         resembles="" if own else resembled(name, frozenset(keys)),
+        other_key_of=others[0] if is_another else "",
     )
 
 

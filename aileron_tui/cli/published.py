@@ -31,6 +31,7 @@ from aileron_core.releases.rules import suite_problems
 from aileron_core.releases.signing import PublisherKey, publisher_of
 from aileron_core.releases.suite import Release, read_connector
 from aileron_core.text import escape
+from aileron_tui import words
 from aileron_tui.cli.accepted import accepted_mirror, accepted_version, load_acceptances
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.output import CommandContext, say_connector
@@ -78,11 +79,13 @@ class Published:
                 f"    signed with {whose.key}, seen for the first time: compare it with the one that "
                 "its publisher shows"
             )
+        said: list[str] = []
         if whose is not None and whose.resembles:
-            context.say(
-                f"    ! the name {escape(whose.name)} resembles {escape(whose.resembles)}, which you accepted",
-                fg="yellow",
-            )
+            said.append(words.files.warn_resembles(whose.name, whose.resembles))
+        if whose is not None and whose.other_key_of:
+            said.append(words.files.warn_other_key(whose.other_key_of))
+        for each in said:
+            context.say(f"    ! {escape(each)}", fg="yellow")
 
     def say(self, context: CommandContext) -> None:
         """Print what was installed, and who signed it."""

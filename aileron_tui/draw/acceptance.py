@@ -211,24 +211,32 @@ def content_warnings(content: FileContentView | None, *, gated: bool | None) -> 
     return lines
 
 
-def publisher_warnings(whose: PublisherView | None, kind: str) -> list[Line]:
-    """Return the warnings on whose a file is, or a key that is offered, most dangerous first."""
+def publisher_warnings(
+    whose: PublisherView | None, kind: str, *, counts: bool = False, of: tuple[int, int] = (1, 0)
+) -> list[Line]:
+    """Return the warnings on whose a file is, or a key that is offered, most dangerous first.
+
+    Args:
+        counts: the file is accepted as it is.
+        of: of a suite, how many of its files they are about, and how many it has.
+    """
     if whose is None:
         return []
-    lines: list[Line] = []
+    said: list[str] = []
     other = bool(whose.accepted) and whose.key != whose.accepted
     if kind == "publisher":
-        lines += [] if whose.is_vouched_for else [(Piece(words.files.WARN_KEY, "attn"),)]
-    elif other and (whose.key or kind == "connector"):
-        text = words.files.warn_refused(whose.name, signed=bool(whose.key))
-        lines.append(foreign_text(text, "attn"))
-    elif other:
-        lines.append(foreign_text(words.files.warn_not_accepted_key(whose.name), "attn"))
+        said += [] if whose.is_vouched_for else [words.files.WARN_KEY]
+    elif other and counts and whose.key:
+        said.append(words.files.warn_earlier_key(whose.name))
+    elif other and not counts and (whose.key or kind == "connector"):
+        said.append(words.files.warn_refused(whose.name, signed=bool(whose.key)))
     elif not whose.key:
-        lines.append((Piece(words.files.WARN_UNSIGNED, "attn"),))
+        said.append(words.files.warn_unsigned(whose.name if other else "", *of))
     if whose.resembles:
-        lines.append(foreign_text(words.files.warn_resembles(whose.name, whose.resembles), "attn"))
-    return lines
+        said.append(words.files.warn_resembles(whose.name, whose.resembles))
+    if whose.other_key_of:
+        said.append(words.files.warn_other_key(whose.other_key_of))
+    return [foreign_text(each, "attn") for each in said]
 
 
 def _lines_compared(old: str, new: str, *, unfold: bool) -> Iterator[Block]:

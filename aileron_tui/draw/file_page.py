@@ -118,7 +118,7 @@ def _key_offer(file: NotAcceptedView) -> Iterator[Block]:
     yield value("Then", consequence_line(file.kind, file.name, file.gated))
     yield value("Publisher", foreign_text(whose.name, "strong"))
     yield value("Key", foreign_text(whose.key, "strong"))
-    yield value("Accepted", foreign_text(whose.accepted, "strong"))
+    yield value(words.files.KEY_BEFORE, foreign_text(whose.accepted, "strong"))
     if whose.is_vouched_for:
         yield value("", (Piece(words.files.KEY_VOUCHED, "ok"),))
     else:
@@ -138,7 +138,7 @@ def publisher_blocks(whose: PublisherView | None) -> Iterator[Block]:
     elif whose.key == whose.accepted and whose.key:
         yield value("", (Piece(words.files.ACCEPTED_KEY, "muted"),))
     elif whose.accepted:
-        yield value("Accepted", foreign_text(whose.accepted, "attn"))
+        yield value(words.files.KEY_BEFORE, foreign_text(whose.accepted, "attn"))
 
 
 def run_time_line(named: RunTimeView) -> Line:
@@ -207,12 +207,12 @@ def suite_head(suite: SuiteFiles, width: int) -> tuple[Line, ...]:
     title = Piece(words.files.suite_question(len(suite.files), len(suite.new_connectors)), "strong")
     source = truncate_start(brief(suite.suite.source), width - 8)
     rows = [line(" ", chip, "  ", title), line(" ", Piece("from ", "muted"), *source)]
-    for whose, count in suite.publishers.items():
-        of = words.files.of_all(count, len(suite.all))
-        rows += [
-            line(" ", Piece(f"▲ {of} ", "attn"), *each)
-            for each in publisher_warnings(whose, "action")
-        ]
+    warned = [
+        each
+        for whose, count in suite.publishers.items()
+        for each in publisher_warnings(whose, "action", of=(count, len(suite.all)))
+    ]
+    rows += [line(" ", Piece("▲ ", "attn"), *each) for each in dict.fromkeys(warned)]
     if suite.ungated_effects:
         rows.append(
             line(" ", Piece(f"▲ {words.files.suite_warning(len(suite.ungated_effects))}", "attn"))

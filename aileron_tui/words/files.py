@@ -38,12 +38,13 @@ KEY_WHY: Final = (
 KEY_QUESTION: Final = "Accept another key of this publisher?"
 FIRST_KEY: Final = "seen for the first time: compare it with the one that the publisher shows"
 ACCEPTED_KEY: Final = "the key that you accepted"
+KEY_BEFORE: Final = "Accepted key"
+"""The label of the key that counts, beside another one."""
 NO_KEY: Final = "none"
 KEY_VOUCHED: Final = "the accepted key signed the new one"
 WARN_KEY: Final = (
     "the accepted key did not sign the new one: ask the publisher before you accept it"
 )
-WARN_UNSIGNED: Final = "is not signed: nobody vouches for it"
 WARN_FREE: Final = "runs without asking you"
 CONNECTOR_SECTION: Final = "THE CONNECTOR"
 NO_ACCOUNT: Final = "none"
@@ -112,8 +113,22 @@ def warn_refused(name: str, *, signed: bool) -> str:
     return f"cannot be accepted: it {how} that you accepted for {name}"
 
 
-def warn_not_accepted_key(name: str) -> str:
-    return f"is not signed, though you accepted a key for {name}"
+def warn_unsigned(name: str = "", count: int = 1, total: int = 0) -> str:
+    """Return that a file, or *count* of *total*, is not signed; *name*: its publisher, if a key of that is accepted."""
+    is_, it = ("is", "it") if count == 1 else ("are", "them")
+    of = f"{of_all(count, total)} " if total else ""
+    said = f", though you accepted a key for {name}" if name else f": nobody vouches for {it}"
+    return f"{of}{is_} not signed{said}"
+
+
+def warn_earlier_key(name: str) -> str:
+    """Return what is to be known of an accepted file that another key than the accepted one of *name* signed."""
+    return f"signed with an earlier key of {name}"
+
+
+def warn_other_key(name: str) -> str:
+    """Return what is to be known of a first key whose owner has *name*, too, with another key."""
+    return f"you accepted another key for {name}"
 
 
 def accepted(name: str) -> str:

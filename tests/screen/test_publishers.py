@@ -14,6 +14,8 @@ from aileron_tui.draw.header import file_warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import plain_text
 from aileron_tui.items import Item, SuiteFiles
+from aileron_tui.state.printed_pages import row_page
+from aileron_tui.state.tables.library import LibraryTable
 from tests.screen.driving import NOW, start
 from tests.screen.offered_files import connector, offered
 from tests.screen.suite_files import SUITE, held_file
@@ -45,7 +47,7 @@ def said(file: NotAcceptedView) -> tuple[list[str], str]:
         (NEW, "", FILES.FIRST_KEY),
         (replace(NEW, known_as=("github://example/b",)), "", FILES.known_key("github://example/b")),
         (replace(NEW, accepted="SHA256:new"), "", FILES.ACCEPTED_KEY),
-        (replace(NEW, key=""), FILES.WARN_UNSIGNED, FILES.NO_KEY),
+        (replace(NEW, key=""), FILES.warn_unsigned(), FILES.NO_KEY),
         (replace(NEW, accepted="SHA256:old"), FILES.warn_refused(NAME, signed=True), "SHA256:old"),
         (
             replace(NEW, key="", accepted="SHA256:old"),
@@ -55,6 +57,11 @@ def said(file: NotAcceptedView) -> tuple[list[str], str]:
         (
             replace(NEW, resembles="github://examp1e/a"),
             FILES.warn_resembles(NAME, "github://examp1e/a"),
+            FILES.FIRST_KEY,
+        ),
+        (
+            replace(NEW, other_key_of="github://example/b"),
+            FILES.warn_other_key("github://example/b"),
             FILES.FIRST_KEY,
         ),
     ],
@@ -68,7 +75,7 @@ def test_an_item_says_whose_it_is(publisher: PublisherView, warning: str, text: 
 
 def test_an_edited_action_of_a_publisher_is_unsigned_and_can_be_accepted() -> None:
     edited = replace(offered(), publisher=replace(NEW, key="", accepted="SHA256:old"))
-    assert FILES.warn_not_accepted_key(NAME) in said(edited)[0]
+    assert FILES.warn_unsigned(NAME) in said(edited)[0]
     assert not edited.is_refused
 
 
@@ -99,12 +106,46 @@ def test_a_key_is_withdrawn_like_any_acceptance() -> None:
     play.shows(f"✓ Acceptance withdrawn: {NAME}.")
 
 
+def test_what_counts_is_said_to_have_an_earlier_key() -> None:
+    """Once another one is accepted; it was accepted, and counts. As a file to accept it would be refused."""
+    item = LibraryItemView(
+        kind="connector",
+        name=f"{NAME}@1.0.0",
+        file="store",
+        digest="sha256:0",
+        state="ready",
+        reason="",
+        accepted_at=NOW,
+        accepted_by="person",
+        publisher=replace(NEW, accepted="SHA256:other"),
+    )
+    tables = [
+        LibraryTable((replace(item, state=each),), (), NOW) for each in ("ready", "held_back")
+    ]
+    for table, warning in zip(
+        tables,
+        (FILES.warn_earlier_key(NAME), FILES.warn_refused(NAME, signed=True)),
+        strict=True,
+    ):
+        shown = " ".join(plain_text(each) for each in row_page(table, NOW, 120)).split()
+        assert f"▲ {warning}" in " ".join(shown)
+        assert "Accepted key ┃ SHA256:other" in " ".join(shown)
+
+
 def test_a_suite_counts_the_files_that_nobody_signed() -> None:
-    files = (replace(held_file("a"), publisher=NEW), held_file("b"))
-    unsigned = replace(files[1], publisher=replace(NEW, key=""))
-    suite = SuiteFiles(suite=SUITE, files=(files[0], unsigned))
-    head = [plain_text(each) for each in suite_head(suite, 120)]
-    assert f" ▲ 1 of 2 {FILES.WARN_UNSIGNED}" in head
+    new = replace(NEW, resembles="github://examp1e/a")
+    files = [replace(held_file(each), publisher=new) for each in "abcd"]
+
+    def head(unsigned: int) -> list[str]:
+        nobodys = [replace(each, publisher=replace(new, key="")) for each in files[:unsigned]]
+        suite = SuiteFiles(suite=SUITE, files=(*nobodys, *files[unsigned:]))
+        return [plain_text(each) for each in suite_head(suite, 120)]
+
+    assert " ▲ 1 of 4 is not signed: nobody vouches for it" in head(1)
+    assert " ▲ 3 of 4 are not signed: nobody vouches for them" in head(3)
+    resembles = f" ▲ {FILES.warn_resembles(NAME, 'github://examp1e/a')}"
+    assert head(3).count(resembles) == 1
+    suite = SuiteFiles(suite=SUITE, files=tuple(files))
     shown = [plain_text(each) for each in lay_out(suite_blocks(suite), 160, 13).lines]
     assert any(FILES.FIRST_KEY in each for each in shown)
 

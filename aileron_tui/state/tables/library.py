@@ -19,6 +19,7 @@ from aileron_tui.draw.text import Line, Piece, Role, line, truncate
 from aileron_tui.draw.times import clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields
+from aileron_tui.state.pending_intents import ACCEPTED_STATES
 from aileron_tui.state.tables.table import KeyedTable
 
 _ROLES: Mapping[str, Role] = {
@@ -110,7 +111,8 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         if item.reason:
             reason = foreign_text(item.reason, "attn")
             rows += draw_warnings((reason,), width, compact=False)
-        warned = publisher_warnings(item.publisher, item.kind)
+        counts = item.state in ACCEPTED_STATES
+        warned = publisher_warnings(item.publisher, item.kind, counts=counts)
         if warned := [*warned, *content_warnings(item.content, gated=item.gated)]:
             rows += draw_warnings(warned, width, compact=False)
         return tuple(rows)

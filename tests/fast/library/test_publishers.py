@@ -36,3 +36,18 @@ def test_a_name_that_resembles_an_accepted_publisher_is_said(name: str, resemble
 def test_a_key_is_known_by_the_same_owners_repositories_alone() -> None:
     assert known("github://google/gmail", "SHA256:theirs")[1] == ("github://google/drive",)
     assert known("github://google/gmail")[1] == known("github://goggle/x", "SHA256:theirs")[1] == ()
+
+
+def test_another_key_of_the_same_owner_is_said() -> None:
+    """Of a key that is new: of no file that nobody signed, and not where one of the owner's has this key."""
+    keys = {"github://google/drive": "SHA256:theirs", "github://aileron-hq/mail": "SHA256:new"}
+    for name, key, other in (
+        ("github://google/gmail", "SHA256:new", "github://google/drive"),
+        ("github://google/gmail", "SHA256:theirs", ""),
+        ("github://google/gmail", "", ""),
+        ("github://google/drive", "SHA256:new", ""),
+        ("github://linear/drive", "SHA256:new", ""),
+    ):
+        view = publisher_view(name, key, keys)
+        assert view is not None
+        assert view.other_key_of == other, (name, key)
