@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from aileron_core.actions.catalog import CatalogScan, scan
 from aileron_core.actions.suites import Suite, delete_suite, read_suites
@@ -81,6 +81,41 @@ def _stamp(path: str, found: os.stat_result) -> _Stamp:
     )
 
 
+Verified: TypeAlias = "dict[str, tuple[bytes, SignedRelease | None]]"
+"""By the hash of a connector: what lies beside it as signatures, and what exactly these bytes prove."""
+
+
+def read_publishers(
+    home: Path,
+    store: ConnectorStore,
+    stored: Mapping[str, InstalledConnector],
+    verified: Verified,
+) -> Publishers:
+    """Return what the signatures in *home* prove of its connectors *stored*, by hash.
+
+    *verified*: what was verified before, which is not again, and has all of them then.
+    """
+    kept = {hash_: store.signatures(hash_) for hash_ in stored}
+    if not any(kept.values()) and not _key_folder(home).exists():
+        return Publishers({})
+    from aileron_core.releases.kept import (  # loads `cryptography`: the start is measured
+        read_offers,
+        verified_release,
+    )
+
+    for gone in verified.keys() - kept.keys():
+        del verified[gone]
+    for hash_, signed in kept.items():
+        if verified.get(hash_, (b"", None))[0] != signed:
+            verified[hash_] = (signed, verified_release(store, stored[hash_], signed))
+    releases = {hash_: each for hash_, (_, each) in verified.items() if each is not None}
+    return Publishers(releases, read_offers(home))
+
+
+def _key_folder(home: Path) -> Path:
+    return home / "store" / "publishers"
+
+
 class HomeFiles:
     """The files of a home as they were last read, whether accepted or not.
 
@@ -101,11 +136,10 @@ class HomeFiles:
         """Of the last reading; None before the first."""
         self._folder = actions
         self._suite_folder = actions.parent / "suites"
-        self._key_folder = actions.parent / "store" / "publishers"
+        self._key_folder = _key_folder(actions.parent)
         self._registry = registry
         self._store = store
-        self._verified: dict[str, tuple[bytes, SignedRelease | None]] = {}
-        """By the hash of a connector: what lies beside it as signatures, and what exactly these bytes prove."""
+        self._verified: Verified = {}
 
     async def may_have_changed(self) -> bool:
         """Return whether something in the folders changed since the last reading, or may have."""
@@ -124,29 +158,12 @@ class HomeFiles:
         scanned, self.store_problems = await self._registry.scan()
         self.connectors = {connector.identity.hash: connector for connector, _ in scanned}
         self.stored = {entry.identity.hash: entry for _, entry in scanned}
-        self.publishers = await asyncio.to_thread(self._read_publishers)
+        home = self._folder.parent
+        self.publishers = await asyncio.to_thread(
+            read_publishers, home, self._store, self.stored, self._verified
+        )
         found = (self.actions, tuple(self.connectors), self.store_problems, self.publishers)
         return first or found != before
-
-    def _read_publishers(self) -> Publishers:
-        """Verify each signature that is not the very one, beside the very connector, that was verified before."""
-        kept = {hash_: self._store.signatures(hash_) for hash_ in self.stored}
-        if not any(kept.values()) and not self._key_folder.exists():
-            return Publishers({})
-        from aileron_core.releases.kept import (  # loads `cryptography`: the start is measured
-            read_offers,
-            verified_release,
-        )
-
-        found: dict[str, tuple[bytes, SignedRelease | None]] = {}
-        for hash_, signed in kept.items():
-            found[hash_] = self._verified.get(hash_, (b"", None))
-            if found[hash_][0] != signed:
-                release = verified_release(self._store, self.stored[hash_], signed)
-                found[hash_] = (signed, release)
-        self._verified = found
-        releases = {hash_: each for hash_, (_, each) in found.items() if each is not None}
-        return Publishers(releases, read_offers(self._folder.parent))
 
     async def delete_suite(self, suite_id: str) -> None:
         """Remove the list of a suite: what is left of its files is shown one by one."""

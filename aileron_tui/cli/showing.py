@@ -8,12 +8,14 @@ from typing import Any
 from aileron_core.clock import SystemClock, rfc3339
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port.file_views import FileContentView
-from aileron_core.console_port.view_models import LibraryItemView
+from aileron_core.console_port.view_models import LibraryItemView, PublisherView
 from aileron_core.errors import Conflict, NotFound, Problem
 from aileron_core.home.layout import Home
 from aileron_core.library.acceptance import load_withdrawn
 from aileron_core.library.accepted_contents import AcceptedContents
 from aileron_core.library.file_contents import FileContents
+from aileron_core.library.home_files import read_publishers
+from aileron_core.library.publishers import KIND
 from aileron_core.library.view import LibraryState, library_items
 from aileron_core.storage.open import open_reader
 from aileron_tui.cli.accepted import home_catalog, load_acceptances
@@ -68,7 +70,8 @@ def _names(item: LibraryItemView) -> tuple[str, ...]:
 def _read_library(home: Home) -> tuple[tuple[LibraryItemView, ...], tuple[Problem, ...]]:
     """Return everything in *home* as a console would show it, and what is wrong with it."""
     accepted = {(each.kind, each.name): each for each in load_acceptances(home)}
-    stored, problems = ConnectorStore(home.path).scan()
+    store = ConnectorStore(home.path)
+    stored, problems = store.scan()
     installed = {each.identity.hash: each for each in stored}
     catalog = home_catalog(home, installed)
     contents = FileContents(AcceptedContents(home.path))
@@ -81,6 +84,8 @@ def _read_library(home: Home) -> tuple[tuple[LibraryItemView, ...], tuple[Proble
         store_problems=problems,
         accepted=accepted,
         withdrawn=_load_withdrawn(home),
+        publishers=read_publishers(home.path, store, installed, {}),
+        keys={name: each.digest for (kind, name), each in accepted.items() if kind == KIND},
     )
     return library_items(state), (*catalog.problems(), *problems)
 
@@ -112,10 +117,18 @@ def _body(item: LibraryItemView) -> dict[str, Any]:
         "digest": item.digest,
         "state": item.state,
         "reason": item.reason or None,
+        "is_update": item.is_update,
+        "publisher": _publisher(item.publisher),
         "text": content.text if content is not None else None,
         "module": (content.module or None) if content is not None else None,
         "before": _before(content) if content is not None else None,
     }
+
+
+def _publisher(whose: PublisherView | None) -> dict[str, Any] | None:
+    if whose is None:
+        return None
+    return {"name": whose.name, "key": whose.key or None, "accepted_key": whose.accepted or None}
 
 
 def _before(content: FileContentView) -> dict[str, Any] | None:

@@ -194,7 +194,7 @@ def test_a_changed_action_is_printed_with_what_it_allows_more(changed_home: Path
 
 def test_programs_get_the_texts_and_the_changes(changed_home: Path) -> None:
     body = json.loads(printed_page(changed_home, "action", "show", "send-draft", "--json"))
-    assert (body["state"], body["module"]) == ("held_back", None)
+    assert (body["state"], body["is_update"], body["module"]) == ("held_back", True, None)
     assert "\x1b[2JSends" in body["text"]
     assert "required = true" in body["before"]["text"]
     assert body["before"]["changes"][0] == {

@@ -210,6 +210,14 @@ async def test_one_key_press_makes_a_suite_usable(repository: Repository, home: 
         assert not core.app.library.not_accepted()
 
 
+async def test_a_command_shows_whose_a_file_is(repository: Repository, home: Path) -> None:
+    key = repository.make_key("key")
+    await accepted_home(repository, home, "key")
+    for words in (("action", "show", "get-draft"), ("connector", "show", "mail-drafts")):
+        body = aileron_json(*words, home=home)
+        assert body["publisher"] == {"name": NAME, "key": key, "accepted_key": key}
+
+
 async def test_an_accepted_key_is_under_the_vaults_key(repository: Repository, home: Path) -> None:
     """Another program that writes a key of its own into the row ends all that was accepted, with an alarm."""
     repository.make_key("key")
