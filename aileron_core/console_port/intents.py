@@ -255,11 +255,14 @@ class UnlockVaultWithKeyring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveFile:
-    """Remove an action file or a connector from the home; its acceptance ends, however soon it is back."""
+    """Remove an action file or a connector from the home; its acceptance ends, however soon it is back.
 
-    kind: Literal["action", "connector"]
+    Or an offered key of a publisher: what is accepted of that publisher stays.
+    """
+
+    kind: Literal["action", "connector", "publisher"]
     file: str
-    """The action's file in the folder; the connector's hash."""
+    """The action's file, or the key's, in its folder; the connector's hash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

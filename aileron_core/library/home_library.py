@@ -352,7 +352,7 @@ class HomeLibrary:
         """End the acceptance of a file, then remove it: it does not count, however soon it is back.
 
         Args:
-            name: of the action's file, or the connector's hash.
+            name: of the action's or the offered key's file, or the connector's hash.
 
         Raises:
             StorageUnavailable: it could not be recorded; nothing was removed.

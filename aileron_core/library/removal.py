@@ -7,28 +7,34 @@ the console remove it, or does so itself where none runs. Its acceptance ends fi
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import HomeError, NotFound
 from aileron_core.library.acceptance import AcceptanceRecord
 
-FileKind: TypeAlias = Literal["action", "connector"]
+FileKind: TypeAlias = Literal["action", "connector", "publisher"]
+_FOLDERS: Final = {"action": ("actions", ".md"), "publisher": ("store/publishers", ".tar.gz")}
+"""Where files lie that are found by their names, and how these end."""
 _AGAIN_SECONDS = 0.25
 """An editor may just have taken the old file away and be about to put the new one in its place."""
 
 
 def remove(home: Path, kind: FileKind, name: str) -> None:
-    """Remove the action's file *name*, or the connector with that hash; errors as of `HomeLibrary.remove`."""
+    """Remove an action's or an offered key's file *name*, or the connector with that hash.
+
+    Errors as of `HomeLibrary.remove`.
+    """
     if kind == "connector":
         if not ConnectorStore(home).remove(name):
             raise NotFound(f"No connector {name} is installed in {home}.")
         return
-    folder = home / "actions"
+    place, ending = _FOLDERS[kind]
+    folder = home / place
     missing = NotFound(f"There is no file {name[:200]!r} in {folder}.")
     try:
         # Found by its name in the folder, so that a name leads nowhere else.
-        if not name.endswith(".md") or name not in {each.name for each in folder.iterdir()}:
+        if not name.endswith(ending) or name not in {each.name for each in folder.iterdir()}:
             raise missing
         (folder / name).unlink(missing_ok=True)
     except FileNotFoundError:

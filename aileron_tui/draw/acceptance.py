@@ -239,6 +239,12 @@ def publisher_warnings(
     return [foreign_text(each, "attn") for each in said]
 
 
+def unvouched_key(file: NotAcceptedView | None) -> tuple[str, ...]:
+    """Return, if *file* is an offered key that the accepted one did not sign, that finding: a sentence without its stop."""
+    whose = file.publisher if file is not None and file.kind == "publisher" else None
+    return (words.files.WARN_KEY,) if whose is not None and not whose.is_vouched_for else ()
+
+
 def _lines_compared(old: str, new: str, *, unfold: bool) -> Iterator[Block]:
     """Yield the lines that differ, with some around them; each group begins with its line's number."""
     before, after = old.split("\n"), new.split("\n")

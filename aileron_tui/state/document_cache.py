@@ -8,6 +8,7 @@ from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui import words
+from aileron_tui.draw.acceptance import unvouched_key
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Block, Layout, blank, lay_out, value
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.document import (
@@ -142,7 +143,9 @@ class DocumentCache:
 
     def findings_in(self, item: Item | None) -> tuple[str, ...]:
         """Return what makes a yes to *item* more than a plain one, most dangerous first."""
-        return findings_of(item.approval, self.findings(item)) if item is not None else ()
+        if item is None:
+            return ()
+        return (*unvouched_key(item.file), *findings_of(item.approval, self.findings(item)))
 
     def warnings(self, item: Item, *, file_changed: bool) -> list[Line]:
         """Return the warnings of the item's head; *file_changed*: `Queue.file_changed`."""

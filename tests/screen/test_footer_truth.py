@@ -80,10 +80,10 @@ def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
     """One key decides one thing, and leaving never decides."""
     for context in (*VIEWS, "deny", "help"):
         keys = [key for each in COMMANDS if context in each.contexts for key in each.keys]
-        # A pause and its end share a key, filter and search, and what is done to a session and to a
-        # device: never is each of them there.
+        # A pause and its end share a key, filter and search, what is done to a session and to a device, and
+        # what is done to an offered key and to a preview: never is each of them there.
         shared = [key for key in ("P", "slash") if key in keys]
-        shared += ["t", "x"] if context == "sessions" else []
+        shared += {"sessions": ["t", "x"], "waiting": ["x"]}.get(context, [])
         assert sorted(keys) == sorted([*set(keys), *shared]), context
     deciding = [key for each in COMMANDS if each.decides for key in each.keys]
     # Where a reason is typed no character alone can decide: there the spec has `ctrl+s`.

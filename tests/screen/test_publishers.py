@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from aileron_core.console_port.events import LibraryUpdated
-from aileron_core.console_port.intents import Accept, AcceptSuite, WithdrawAcceptance
+from aileron_core.console_port.intents import Accept, AcceptSuite, RemoveFile, WithdrawAcceptance
 from aileron_core.console_port.view_models import LibraryItemView, NotAcceptedView, PublisherView
 from aileron_tui import words
 from aileron_tui.draw.blocks import lay_out
@@ -26,11 +26,12 @@ NEW = PublisherView(name=NAME, key="SHA256:new")
 KEY = NotAcceptedView(
     kind="publisher",
     name=NAME,
-    file="store/publishers",
+    file="store/publishers/offer.tar.gz",
     digest="SHA256:new",
     change="changed",
     publisher=replace(NEW, accepted="SHA256:old"),
 )
+VOUCHED = replace(KEY, publisher=replace(NEW, accepted="SHA256:old", is_vouched_for=True))
 FILES = words.files
 
 
@@ -84,10 +85,25 @@ def test_both_keys_and_the_old_ones_word_stand_on_the_item_of_another_key() -> N
     assert warned == [FILES.WARN_KEY]
     assert "SHA256:new" in shown
     assert "SHA256:old" in shown
-    assert KEY.publisher is not None
-    vouched = replace(KEY, publisher=replace(KEY.publisher, is_vouched_for=True))
-    assert FILES.KEY_VOUCHED in said(vouched)[1]
-    assert said(vouched)[0] == []
+    assert FILES.KEY_VOUCHED in said(VOUCHED)[1]
+    assert said(VOUCHED)[0] == []
+
+
+def test_a_key_that_the_accepted_one_did_not_sign_takes_two_presses() -> None:
+    play = Play(start(held=(KEY,)), size=(160, 120), answers=True)
+    play.press_rested("t")
+    assert play.port.intents == []
+    play.shows(f"▲ {FILES.WARN_KEY}. Press t again to accept it.")
+    play.press_rested("t")
+    play.asks(Accept(kind="publisher", name=NAME, digest="SHA256:new"))
+
+
+def test_an_offered_key_is_declined() -> None:
+    play = Play(start(held=(KEY,)), size=(160, 120))
+    play.press_rested("x")
+    play.asks(RemoveFile(kind="publisher", file="offer.tar.gz"))
+    play.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=0))
+    play.shows("removed")
 
 
 def test_a_key_is_withdrawn_like_any_acceptance() -> None:
@@ -187,7 +203,7 @@ def test_a_yes_names_the_key_that_was_shown() -> None:
                 signed_with=f"{NAME} SHA256:new",
             ),
         ),
-        ((KEY,), Accept(kind="publisher", name=NAME, digest="SHA256:new")),
+        ((VOUCHED,), Accept(kind="publisher", name=NAME, digest="SHA256:new")),
         (together, AcceptSuite(suite_id=SUITE.suite_id, files=digests, signed_with=keys)),
     ):
         play = Play(start(held=shown), size=(160, 120), answers=True)

@@ -10,10 +10,12 @@ from aileron_core.console_port.intents import (
     Approve,
     RefetchPreview,
     RefreshPreview,
+    RemoveFile,
     SetPause,
     UndoRun,
     WithdrawAcceptance,
 )
+from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_tui import words
 from aileron_tui.input.commands import VIEWS, Command
 from aileron_tui.pages.command import blocked, call_blocked, unless
@@ -165,6 +167,16 @@ def _suite(now: Situation, *, rest: bool) -> Iterable[AcceptSuite]:
         )
 
 
+def _offered_key(now: Situation) -> NotAcceptedView | None:
+    file = now.item.file if now.item is not None and now.item.is_waiting else None
+    return file if file is not None and file.kind == "publisher" else None
+
+
+def _declined(now: Situation) -> Iterable[RemoveFile]:
+    if (file := _offered_key(now)) is not None:
+        yield RemoveFile(kind="publisher", file=file.file.rpartition("/")[2])
+
+
 def _withdrawn(now: Situation) -> Iterable[WithdrawAcceptance]:
     if (file := now.library_item) is not None:
         yield WithdrawAcceptance(kind=file.kind, name=file.name, digest=file.digest)
@@ -220,6 +232,12 @@ DECIDING = (
         "accept_rest", ("T",), "accept the rest", ("waiting",),
         "accept what was added together, except what to review first", decides=True,
         footer_rank=20, after="read", needs="owner", why_not=_no_rest, intents=lambda now: _suite(now, rest=True),
+    ),
+    _Key(
+        "decline_key", ("x",), "decline", ("waiting",),
+        "decline an offered key of a publisher: the accepted one stays", decides=True, footer_rank=21,
+        needs="core", never_with="whole",
+        why_not=unless(lambda now: _offered_key(now) and _free(now), "no key is offered here"), intents=_declined,
     ),
     _Key(
         "withdraw_acceptance", ("x",), "withdraw", ("library",),

@@ -21,12 +21,12 @@ from aileron_core.connectors.store import (
     identity_hash,
 )
 from aileron_core.console_port.account_intents import BindAccount
-from aileron_core.console_port.intents import Accept, AcceptSuite, WithdrawAcceptance
+from aileron_core.console_port.intents import Accept, AcceptSuite, RemoveFile, WithdrawAcceptance
 from aileron_core.console_port.view_models import NotAcceptedView, PublisherView
 from aileron_core.credentials.accounts import credential_users
 from aileron_core.errors import Conflict
 from aileron_core.releases.archive import write_archive
-from aileron_core.releases.kept import signatures_of
+from aileron_core.releases.kept import offer_path, signatures_of
 from aileron_core.releases.suite import (
     SIGNATURE_FILE,
     SUMS_FILE,
@@ -255,6 +255,22 @@ async def test_another_key_installs_nothing_and_is_shown_beside_the_accepted_one
         added = offered(core, "connector")
         assert (added.name, whose(added).accepted) == (f"{NAME}@1.5.0", new)
         await accept(core, added)
+
+
+async def test_an_offered_key_is_declined(repository: Repository, home: Path) -> None:
+    """It is offered no more, and the accepted one stays; what cannot be kept as an offer says what to do."""
+    old = repository.make_key("old")
+    repository.make_key("new")
+    await accepted_home(repository, home, "old")
+    suite = repository.release("1.5.0", "new")
+    repository.add(suite, home, code=1)
+    async with Core.open(home, accept=False) as core:
+        await core.do(RemoveFile(kind="publisher", file=Path(offered(core, "publisher").file).name))
+        assert {each.kind for each in core.app.library.not_accepted()} == {"action"}
+        assert {whose(each).accepted for each in core.app.library.not_accepted()} == {old}
+    offer_path(home, NAME).mkdir()
+    said = repository.add(suite, home, code=1)
+    assert "cannot be replaced or removed: Is a directory. Move away what is there" in said
 
 
 async def test_what_the_accepted_key_did_not_sign_is_not_accepted(
