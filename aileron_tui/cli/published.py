@@ -125,8 +125,6 @@ def read_published(
         suite = _fetch(context, source or path, mirror, named, routes)
     else:
         named, suite = str(Path(path).resolve()), read_connector(Path(path))
-    if routes:
-        named += " (through --route, from this machine)"
     publisher = publisher_of(suite)
     if publisher is None and not unsigned:
         raise _refused(named, f"{UNSIGNED}; add --unsigned to take it")
@@ -146,9 +144,10 @@ def read_published(
         if not is_taken and only in (None, Path(name).stem):
             bad.add(suite.place(name))
             errors += (_problem(suite.place(name), message),)
+    taken = f"{named} (through --route, from this machine)" if routes else named
     return Published(
         suite=suite,
-        source=named,
+        source=taken,
         connector={
             "name": manifest.name,
             "version": manifest.version,
@@ -156,7 +155,7 @@ def read_published(
             "hosts": list(manifest.hosts),
             "credential": manifest.credential_kind,
             "scopes": _scopes(manifest),
-            "source": named,
+            "source": taken,
             "key": publisher.fingerprint if publisher else None,
             "key_accepted": bool(whose and whose.key and whose.key == whose.accepted),
             "resembles": (whose and whose.resembles) or None,
