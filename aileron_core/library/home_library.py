@@ -509,7 +509,8 @@ class HomeLibrary:
             hand: with which a person does.
 
         Raises:
-            Conflict: some of them have changed or are gone; the others were accepted.
+            Conflict: some of them have changed or are gone, or the first key that was accepted with them did not
+                sign them; the others were accepted.
         """
         async with self._reading:  # not what is being removed
             await self._read_again()
@@ -531,7 +532,7 @@ class HomeLibrary:
         await self._files.delete_suite(suite_id)
         self._changed()
         gone = [file for file, digest in files if (file, digest) not in waiting]
-        others = [each.file for each in found if each not in taken]
+        others = [each.name for each in found if each not in taken]
         if gone or others:
             raise Conflict(
                 f"Accepted {len(taken)} of {len(files)}."

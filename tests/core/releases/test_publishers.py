@@ -324,7 +324,8 @@ async def test_a_suite_takes_in_nothing_that_its_first_key_did_not_sign(
             signed_with=tuple((each.file, each.signed_with) for each in shown),
         )
         with pytest.raises(
-            Conflict, match=r"Accepted 4 of 6\. Left out: .* and 1 more, not signed"
+            Conflict,
+            match=r"Accepted 4 of 6\. Left out: github://aileron/.* and 1 more, not signed",
         ):
             await core.do(yes)
         names = {each.identity.version for each in core.app.library.accepted_connectors()}
