@@ -181,7 +181,7 @@ async def test_a_call_that_is_given_up_leaves_the_compiling_to_the_next(
 def test_what_a_compiler_does_not_do_is_reported(store: ConnectorStore, apart: WasmEngine) -> None:
     """Too long, and no module: the connector cannot run, and the next call tries again."""
     with pytest.raises(ConnectorRuntimeError, match=r"takes longer than 0.05 s to compile"):
-        Compiler(seconds=0.05).compile(LARGE)
+        Compiler(seconds=0.05).compile(bomb(30_000, 1_000))
     with pytest.raises(ConnectorRuntimeError, match="is not a module that can run here"):
         Compiler().compile(LARGE[:-100] + b"\xff" * 100)
     closed = Compiler()
