@@ -40,7 +40,7 @@ test-all: node  ## the whole suite with many more examples and kills (about an h
 	$(PYTEST) --timeout 1800 -m "not real"
 	$(REAL) --timeout 1800 $(REAL_TESTS)
 
-fuzz: setup  ## 2,000 examples each: files, guests, templates, previews, text, HTTP, MCP (under 10 minutes)
+fuzz: setup  ## 2,000 examples each: files, guests, templates, previews, text, HTTP, MCP; 100,000 archives (under 10 minutes)
 	HYPOTHESIS_PROFILE=deep $(PYTEST) -q --timeout 1800 tests/fast/property tests/core/property tests/fast/connectors/test_compiled_modules.py \
 		tests/fast/connectors/test_target.py tests/fast/mcp/test_relay_parsing.py tests/fast/server/test_requests.py
 

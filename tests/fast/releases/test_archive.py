@@ -188,18 +188,3 @@ def _pax(files: dict[str, bytes]) -> bytes:
 @pytest.mark.parametrize("pack", [write_archive, _pax])
 def test_an_archive_reads_as_it_was_packed(pack: Callable[[dict[str, bytes]], bytes]) -> None:
     assert read_archive(pack(GOOD), "a.tar.gz", limit_of) == GOOD
-
-
-def test_changed_archives_are_read_whole_or_refused() -> None:
-    """Nothing else comes of 3,000 of them: no other error, no name that is not known."""
-    chance = random.Random(7)
-    inside = gzip.decompress(PACKED)
-    for _ in range(3000):
-        changed = bytearray(inside)
-        for _ in range(chance.choice((1, 1, 2, 8))):
-            changed[chance.randrange(len(changed))] = chance.randrange(256)
-        try:
-            found = read_archive(gzip.compress(bytes(changed), 1), "a.tar.gz", limit_of)
-        except FileProblems:
-            continue
-        assert found.keys() <= GOOD.keys()
