@@ -45,7 +45,7 @@ def suite_problems(suite: Release, *, tries_ops: bool) -> tuple[Problem, ...]:
             return (*problems, Problem(file=places[1], key="provides.ops", message=message))
         with _unpacked_connector(suite) as folder:
             known = _known_ops(folder, ops)
-        problems += _unknown_previews(actions, known)
+        problems += unknown_previews(actions, known)
     return tuple(problems)
 
 
@@ -73,7 +73,7 @@ def file_problems(suite: Release, manifest: Manifest | None) -> Iterator[Problem
     for name, action in actions.items():
         yield from _agreement(name, action, manifest, hash_)
     if manifest.ops:
-        yield from _unknown_previews(actions.values(), manifest.ops)
+        yield from unknown_previews(actions.values(), manifest.ops)
 
 
 def _scans(suite: Release) -> dict[str, ScannedFile]:
@@ -154,7 +154,8 @@ def _preview_ops(actions: Iterable[Action]) -> Iterator[tuple[Action, str]]:
             yield action, preview.op
 
 
-def _unknown_previews(actions: Iterable[Action], known: Container[str]) -> Iterator[Problem]:
+def unknown_previews(actions: Iterable[Action], known: Container[str]) -> Iterator[Problem]:
+    """Yield which previews of *actions* ask an op that is not among *known*."""
     for action, op in _preview_ops(actions):
         if op not in known:
             message = f"asks {op}, which is no op of the connector"

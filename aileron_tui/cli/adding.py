@@ -5,7 +5,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ import click
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from aileron_core.actions.catalog import read_plain
+from aileron_core.actions.catalog import preview_problems, read_plain, scan
 from aileron_core.actions.load import load_action, locate_problems
 from aileron_core.actions.model import UNBOUND_HASH, Action, ConnectorRequirement
 from aileron_core.actions.suites import write_suite
@@ -24,6 +24,7 @@ from aileron_core.clock import SystemClock
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import FileProblems, NotFound, Problem
 from aileron_core.home.layout import Home
+from aileron_core.releases.rules import unknown_previews
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CommandContext
 from aileron_tui.cli.published import (
@@ -86,7 +87,7 @@ def add_actions(
 ) -> int:
     """Copy valid action files into the home; a file with a problem is reported, and the others are copied.
 
-    Of a published suite, the connector is installed too; one that cannot be used keeps all back.
+    Those of a folder are checked with each other, and with those of the home. Of a published suite, the connector is installed too; one that cannot be used keeps all back.
     """
     added = add(context, files, routes, unsigned=unsigned)
     report(context, added)
@@ -124,6 +125,11 @@ def add(
             found.append(_read(source, installed))
         except (FileProblems, OSError) as error:
             problems += _problems(source, error)
+    folders = {str(file) for path in files if Path(path).is_dir() for file in _files(Path(path))}
+    broken = _preview_problems(home, [each for each in found if each.source in folders], installed)
+    problems += broken
+    refused = {each.file for each in broken}
+    found = [each for each in found if each.source not in refused]
     valid: dict[str, _ValidFile] = {}
     for each in found:
         first = valid.setdefault(each.name, each)
@@ -141,6 +147,29 @@ def add(
     )
     items, failed = _place(home, list(valid.values()), named, connectors)
     return Added(suites=suites, items=items, problems=[*problems, *failed])
+
+
+def _preview_problems(
+    home: Home,
+    given: Sequence[_ValidFile],
+    installed: Callable[[], tuple[InstalledConnector, ...]],
+) -> list[Problem]:
+    """Return why a preview of *given*, the files of folders, can never be asked, with those of the home beside them."""
+    asking = [each for each in given if each.action.approval.preview]
+    if not asking:
+        return []
+    manifests = {each.identity.hash: each.manifest for each in installed()}
+    found: list[Problem] = []
+    for each in asking:
+        hashes = {need.fqn: each.bound.get(need.fqn, need.hash) for need in each.action.requires}
+        manifest = manifests.get(hashes.get(each.action.steps[0].connector, ""))
+        if manifest is not None and manifest.ops:
+            found += unknown_previews([each.action], manifest.ops)
+    replaced = {each.file for each in given}
+    there = {each.file: each.data for each in scan(home.actions).files if each.file not in replaced}
+    between = preview_problems(there | {each.source: each.data for each in given})
+    found += [replace(each, severity="error") for each in between if each.file not in there]
+    return found
 
 
 def _anothers(target: Path, given: _ValidFile) -> Problem | None:

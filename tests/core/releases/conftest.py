@@ -9,6 +9,7 @@ import pytest
 from aileron_core.connectors.store import MANIFEST_FILE
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
+NAME = "github://aileron/mail-drafts"
 ACTIONS = ("get-draft", "list-drafts", "send-draft")
 
 
@@ -34,3 +35,9 @@ def rewrite(file: Path, before: str, after: str) -> None:
     text = file.read_text()
     assert before in text
     file.write_text(text.replace(before, after))
+
+
+def published_as(folder: Path, name: str = NAME) -> None:
+    """Let the suite in *folder* be that of the repository *name*."""
+    for file in [folder / "connector" / MANIFEST_FILE, *folder.glob("actions/*/action.md")]:
+        file.write_text(file.read_text().replace("local://aileron/mail-drafts", name))

@@ -17,12 +17,11 @@ from aileron_core.releases.archive import read_archive, write_archive
 from aileron_core.releases.downloads import Downloads
 from aileron_core.releases.github import GitHub, GitHubSource
 from aileron_core.releases.suite import LIST_FILE, Release, archive_of, pack, read_suite
-from tests.core.releases.conftest import ACTIONS
+from tests.core.releases.conftest import ACTIONS, NAME, published_as
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.server_harness import Console, aileron, aileron_json
 from tests.support.tls_service import Reply, Request, TlsService, tls_service
 
-NAME = "github://aileron/mail-drafts"
 BASE = "/aileron/mail-drafts"
 ASSETS = "release-assets.githubusercontent.com"
 RAW = "raw.githubusercontent.com"
@@ -32,8 +31,7 @@ SUITE = f"{BASE}/releases/download/v1.4.0/aileron-suite.tar.gz"
 @pytest.fixture
 def packed(folder: Path) -> Release:
     """The suite under the name that its repository has."""
-    for file in [folder / "connector" / MANIFEST_FILE, *folder.glob("actions/*/action.md")]:
-        file.write_text(file.read_text().replace("local://aileron/mail-drafts", NAME))
+    published_as(folder)
     return pack(read_suite(folder), "1.4.0")
 
 

@@ -39,13 +39,12 @@ from aileron_core.vault.secret import Secret
 from aileron_tui.draw.blocks import lay_out
 from aileron_tui.draw.file_page import file_blocks
 from aileron_tui.draw.text import plain_text
-from tests.core.releases.conftest import ACTIONS
+from tests.core.releases.conftest import ACTIONS, NAME, published_as
 from tests.support.core_harness import PASSPHRASE, Core, audit_problems, change_rows, unlock
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.published import signed
 from tests.support.server_harness import aileron, aileron_json
 
-NAME = "github://aileron/mail-drafts"
 pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs OpenSSH")
 
 
@@ -61,8 +60,7 @@ class Repository:
         self.folder = folder
         self._keys = folder.parent / "keys"
         self._keys.mkdir()
-        for file in [folder / "connector" / MANIFEST_FILE, *folder.glob("actions/*/action.md")]:
-            file.write_text(file.read_text().replace("local://aileron/mail-drafts", NAME))
+        published_as(folder)
 
     def make_key(self, name: str) -> str:
         """Make the key *name*; return its fingerprint."""

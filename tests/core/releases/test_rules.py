@@ -166,6 +166,8 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
         MANIFEST_FILE,
     ),
 }  # fmt: skip
+PREVIEW_RULES = tuple(BROKEN)[:6]
+"""The rules about previews, which keep a person from being shown something else than is done."""
 
 
 @pytest.mark.parametrize("rule", BROKEN)

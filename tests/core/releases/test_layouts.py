@@ -1,0 +1,94 @@
+"""A suite with a broken rule, as a folder, as one archive and as many: not passed, not signed, not installed."""
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from aileron_core.releases.portable import portable_archives
+from aileron_core.releases.suite import archive_of, pack, read_suite
+from tests.core.releases.conftest import NAME, published_as
+from tests.core.releases.test_rules import BROKEN, PREVIEW_RULES
+from tests.support.http_service import HttpRequest, http_server, reply
+from tests.support.server_harness import aileron, aileron_json
+
+KEY = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
+PEM = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _as_folder(folder: Path, home: Path) -> Iterator[tuple[str, ...]]:
+    aileron("connector", "install", str(folder / "connector"), home=home, code=None)
+    yield (str(folder),)
+
+
+def _as_one_archive(folder: Path, home: Path) -> Iterator[tuple[str, ...]]:
+    archive = folder.with_name("a.tar.gz")
+    archive.write_bytes(archive_of(pack(read_suite(folder), "1.4.0")))
+    yield ("--unsigned", str(archive))
+
+
+def _as_single_archives(folder: Path, home: Path) -> Iterator[tuple[str, ...]]:
+    files = portable_archives(pack(read_suite(folder), "1.4.0"), "1.4.0", KEY)
+    there = {"/aileron/mail-drafts/v1.4.0/suite.toml": files["v1.4.0/suite.toml"]}
+    for name, data in files.items():
+        tag, _, file = name.rpartition("/")
+        there[f"/aileron/mail-drafts/releases/download/{quote(tag, safe='')}/{file}"] = data
+
+    def answer(asked: HttpRequest, _body: bytes) -> None:
+        found = there.get(asked.path)
+        reply(asked, 404 if found is None else 200, found or b"", {})
+
+    with http_server(answer) as server:
+        place = f":443=127.0.0.1:{server.server_address[1]}"
+        hosts = ("github.com", "raw.githubusercontent.com")
+        routes = [word for host in hosts for word in ("--route", host + place)]
+        yield ("--unsigned", *routes, f"{NAME}@1.4.0")
+
+
+def _no_module(folder: Path) -> None:
+    (folder / "connector" / "connector.wasm").write_bytes(b"\0asm\1\0\0\0\xff")
+
+
+ARCHIVES = (_as_one_archive, _as_single_archives)
+
+
+@pytest.mark.parametrize(
+    ("rule", "layout"),
+    [*product(PREVIEW_RULES, (_as_folder, *ARCHIVES)), *product(["connector"], ARCHIVES)],
+)
+def test_what_breaks_a_rule_is_not_installed(
+    folder: Path,
+    home: Path,
+    rule: str,
+    layout: Callable[[Path, Path], Iterator[tuple[str, ...]]],
+) -> None:
+    """Of the actions that one alone, with what it needs; of a suite whose connector cannot run, nothing."""
+    published_as(folder)
+    damage, sentence = BROKEN.get(rule, (_no_module, "connector.wasm"))
+    damage(folder)
+    for words in layout(folder, home):
+        done = aileron("action", "add", *words, home=home, code=1)
+    assert sentence in done.stdout + done.stderr
+    names = {each["name"] for each in aileron_json("action", "list", home=home)["items"]}
+    whole = rule in PREVIEW_RULES
+    assert len(aileron_json("connector", "list", home=home)["items"]) == whole
+    assert ("list-drafts" in names, "send-draft" in names) == (whole, False)
+
+
+@pytest.mark.parametrize("rule", PREVIEW_RULES)
+def test_what_breaks_a_rule_is_not_signed(folder: Path, home: Path, rule: str) -> None:
+    """A check says why, of the folder and of the archive."""
+    damage, sentence = BROKEN[rule]
+    damage(folder)
+    bad = pack(read_suite(folder), "1.4.0")
+    archive, key = folder.with_name("a.tar.gz"), folder.with_name("key")
+    archive.write_bytes(archive_of(bad))
+    key.write_bytes(PEM)
+    for words in (("check", folder), ("check", archive), ("sign", archive, "--key", key)):
+        done = aileron("suite", *map(str, words), home=home, code=1)
+        assert sentence in done.stdout + done.stderr
+    assert archive.read_bytes() == archive_of(bad)
