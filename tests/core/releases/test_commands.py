@@ -1,6 +1,7 @@
 """From a publisher's folder to a home: check, pack, sign, verify, and what `action add` takes of an archive."""
 
 import json
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -9,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
+from aileron_core.home.layout import Home
 from aileron_core.releases.archive import write_archive
 from aileron_core.releases.suite import SUMS_FILE, archive_of, pack, read_suite
 from tests.core.releases.conftest import rewrite
+from tests.fast.releases.test_archive import DAMAGED, REFUSED, packed
 from tests.support.server_harness import aileron, aileron_json
 
 OAUTH2 = """[capabilities.credential]
@@ -156,6 +159,22 @@ def test_what_is_added_is_printed(folder: Path, archive: Path, home: Path) -> No
     }
     assert body["connectors"][0]["scopes"] == ["drafts.read", "drafts.send"]
     assert [Path(each["file"]).stem for each in body["problems"]] == ["list-drafts"] * 2
+
+
+def test_no_hostile_archive_leaves_a_file(home: Path, tmp_path: Path) -> None:
+    """Each of sixty is refused by a sentence about what is in it."""
+    hostile = {name: (packed(name), said) for name, (_, said) in REFUSED.items()} | DAMAGED
+    assert len(hostile) >= 60
+    archive, temporary = tmp_path / "a.tar.gz", tmp_path / "temporary"
+    temporary.mkdir()
+    Home(home).prepare()
+    before = {*home.rglob("*")}
+    for name, (data, said) in hostile.items():
+        archive.write_bytes(data)
+        words = ("action", "add", "--unsigned", str(archive))
+        refused = aileron(*words, home=home, code=1, env={"TMPDIR": str(temporary)}).stderr
+        assert re.search(f"{archive}: .*({said})", refused), name
+        assert {*home.rglob("*"), *temporary.rglob("*")} == before, name
 
 
 def test_a_connector_is_installed_from_either_archive(archive: Path, home: Path) -> None:
