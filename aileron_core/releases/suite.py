@@ -11,6 +11,7 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from os.path import lexists
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -265,18 +266,18 @@ def is_action_signature(name: str) -> bool:
 def _read_folder(folder: Path) -> Release:
     inner = folder / "connector"
     paths = {
-        name: (inner if (inner / name).exists() else folder) / name
+        name: (inner if lexists(inner / name) else folder) / name
         for name in (MODULE_FILE, MANIFEST_FILE)
     }
     listed: set[str] | None = None
-    if (folder / LIST_FILE).exists():
+    if lexists(folder / LIST_FILE):
         paths[LIST_FILE] = folder / LIST_FILE
         files = {LIST_FILE: _read(folder / LIST_FILE, MAX_LIST)}
         listed = set(listed_actions(Release(origin=str(folder), files=files)))
     for name in (PUBLIC_KEY_FILE, NEW_KEY_SIGNATURE_FILE):
-        if (folder / name).exists():
+        if lexists(folder / name):
             paths[name] = folder / name
-    found = dict(_action_files(folder / "actions"))
+    found = dict(action_files(folder / "actions"))
     paths |= {
         f"actions/{name}.md": path for name, path in found.items() if not listed or name in listed
     }
@@ -289,9 +290,11 @@ def _read_folder(folder: Path) -> Release:
     )
 
 
-def _action_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    for path in sorted([*folder.glob("*.md"), *folder.glob("*/action.md")]):
-        name = path.parent.name if path.name == "action.md" else path.stem
+def action_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the action files of *folder* with their names: `NAME.md`, `NAME/action.md`, also where a link leads nowhere."""
+    inside = (each / ACTION_FILE for each in folder.glob("*"))
+    for path in sorted([*folder.glob("*.md"), *(each for each in inside if lexists(each))]):
+        name = path.parent.name if path.name == ACTION_FILE else path.stem
         if path.name != "README.md":
             yield name, path
 

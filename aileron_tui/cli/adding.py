@@ -25,6 +25,7 @@ from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import FileProblems, NotFound, Problem
 from aileron_core.home.layout import Home
 from aileron_core.releases.rules import unknown_previews
+from aileron_core.releases.suite import action_files
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CommandContext
 from aileron_tui.cli.published import (
@@ -243,8 +244,7 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         raise NotFound(f"There is no file or folder {path}.")
     root = path / "actions" if (path / "actions").is_dir() else path
-    files = sorted([*root.glob("*.md"), *root.glob("*/action.md")])
-    files = [file for file in files if file.name != "README.md"]
+    files = [file for _, file in action_files(root)]
     if not files:
         raise NotFound(f"{path} contains no action files (*.md or NAME/action.md).")
     return files

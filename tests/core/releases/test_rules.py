@@ -1,6 +1,7 @@
 """A suite that breaks a rule is neither packed nor signed, from a folder or from an archive."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from aileron_core.releases.suite import (
 )
 from aileron_tui.cli.scaffold import connector_templates
 from tests.core.releases.conftest import rewrite
+from tests.support.server_harness import aileron
 
 
 def without_ops(suite: Path) -> None:
@@ -200,15 +202,38 @@ def test_an_archive_says_what_it_holds(folder: Path, tmp_path: Path) -> None:
             read_suite(tmp_path / "a.tar.gz")
 
 
-def test_a_pipe_in_a_folder_is_not_waited_for(folder: Path) -> None:
-    (folder / "suite.toml").unlink()
-    os.mkfifo(folder / "suite.toml")
-    with pytest.raises(FileProblems, match="is not a regular file"):
+def _loop(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def _endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, _endless, _loop, Path.mkdir])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "suite.toml",
+        "publisher.pub",
+        "actions/get-draft/action.md",
+        "connector/connector.wasm",
+        "connector/manifest.toml",
+    ],
+)
+def test_what_is_no_file_in_a_folder_is_neither_read_nor_left_out(
+    folder: Path, home: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    """A pipe, a device, a link that leads nowhere; nor by the commands that read one of them alone."""
+    (folder / name).unlink(missing_ok=True)
+    make(folder / name)
+    said = "is not a regular file|Too many levels of symbolic links"
+    with pytest.raises(FileProblems, match=rf"{name}: cannot be read: ({said})"):
         read_suite(folder)
-    (folder / "suite.toml").unlink()
-    (folder / "suite.toml").symlink_to("/dev/zero")
-    with pytest.raises(FileProblems, match="is not a regular file"):
-        read_suite(folder)
+    if "/" in name:
+        words = ("connector", "install") if name.startswith("connector") else ("action", "add")
+        done = aileron(*words, str(folder / name.partition("/")[0]), home=home, code=1)
+        assert re.search(f"{name}: .*({said})", done.stdout + done.stderr)
 
 
 @pytest.mark.parametrize("version", ["1.5.0", "0.0.0-dev", "v1", ""])
