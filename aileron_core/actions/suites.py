@@ -8,13 +8,17 @@ import json
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from aileron_core.actions.catalog import read_handle
 
+WRITTEN = ".added-"
+"""Begins the name of a folder, among the action files, of those that one `action add` has written, all of them."""
 MAX_SUITES = 100
 """Lists that are kept; the oldest go first."""
 _NAME = re.compile(r"[0-9]{10}-[0-9a-f]{8}")
@@ -65,6 +69,21 @@ def write_suite(folder: Path, source: str, files: Mapping[str, str], *, now: flo
     for place, each in enumerate(older):
         if place >= MAX_SUITES - 1 or each.files.keys() <= files.keys():
             delete_suite(folder, each.suite_id)
+
+
+def finish_adding(actions: Path) -> None:
+    """Move the files of each `action add` that had written all of them into *actions*, where it could not itself.
+
+    Together they arrive, however often that command, or this, is killed. A file that was changed since stays.
+    """
+    for folder in sorted(actions.glob(f"{WRITTEN}*")):
+        for staged in sorted(folder.iterdir()) if not folder.is_symlink() else ():
+            target = actions / staged.name
+            with suppress(OSError):  # moved by another process meanwhile
+                if not target.exists() or target.stat().st_mtime_ns <= staged.stat().st_mtime_ns:
+                    staged.replace(target)
+        with suppress(OSError):
+            shutil.rmtree(folder)
 
 
 def read_suites(folder: Path) -> tuple[Suite, ...]:

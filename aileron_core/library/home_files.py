@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from aileron_core.actions.catalog import CatalogScan, scan
-from aileron_core.actions.suites import Suite, delete_suite, read_suites
+from aileron_core.actions.suites import Suite, delete_suite, finish_adding, read_suites
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import Problem
@@ -150,6 +150,7 @@ class HomeFiles:
     async def read(self) -> bool:
         """Read everything again; return whether actions or connectors differ, true the first time."""
         first = self.stamps is None
+        await asyncio.to_thread(finish_adding, self._folder)
         self.stamps = await asyncio.to_thread(self._read_stamps)
         before = (self.actions, tuple(self.connectors), self.store_problems, self.publishers)
         self.actions = await asyncio.to_thread(scan, self._folder, self.actions)

@@ -1,11 +1,13 @@
 """`aileron action add`: copies valid action files, folders of them, or a published suite into the home, all in one pass."""
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +17,7 @@ import click
 from aileron_core.actions.catalog import preview_problems, read_plain, scan
 from aileron_core.actions.load import load_action
 from aileron_core.actions.model import UNBOUND_HASH, Action
-from aileron_core.actions.suites import write_suite
+from aileron_core.actions.suites import WRITTEN, finish_adding, write_suite
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
@@ -32,6 +34,10 @@ from aileron_tui.cli.published import (
     is_published,
     read_published,
 )
+
+_WRITING = ".add-"
+"""Begins the name of the folder in which the files are written, among the action files."""
+_LONGEST = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,11 +297,13 @@ def _place(
 ) -> tuple[list[dict[str, Any]], list[Problem]]:
     """Put *valid* into the home, and record that they, and *connectors*, came together, under the name *named*.
 
-    All are written first and then moved: a console that looks meanwhile sees hardly a part of them.
+    All are written first and then moved, by a console that looks meanwhile too, so that it sees all of them.
     """
     added: list[dict[str, Any]] = []
     problems: list[Problem] = []
-    with tempfile.TemporaryDirectory(dir=home.actions, prefix=".add-") as staging:
+    finish_adding(home.actions)
+    _remove_left(home)
+    with tempfile.TemporaryDirectory(dir=home.actions, prefix=_WRITING) as staging:
         staged = {each.file: Path(staging) / each.file for each in valid}
         for each in valid:
             try:
@@ -310,10 +318,24 @@ def _place(
             # First, so that a console knows it when it sees the files.
             together = {**connectors, **files}
             write_suite(home.suites, named, together, now=SystemClock().now())
-        for file in files:
-            with suppress(FileNotFoundError):  # it was there already, unchanged
-                staged[file].replace(home.actions / file)
+        written = Path(staging).with_name(Path(staging).name.replace(_WRITING, WRITTEN))
+        Path(staging).rename(written)
+    finish_adding(home.actions)
     return added, problems
+
+
+def _remove_left(home: Home) -> None:
+    """Remove what a killed command left behind an hour ago or earlier; none takes as long."""
+    until = SystemClock().now() - _LONGEST
+    left = (
+        home.actions.glob(f"{_WRITING}*"),
+        home.suites.glob(".*"),
+        (home.path / "store" / "connectors" / "tmp").glob("*"),
+    )
+    for each in chain.from_iterable(left):
+        with suppress(OSError):
+            if each.lstat().st_mtime < until:
+                shutil.rmtree(each) if each.is_dir() else each.unlink()
 
 
 def _write(target: Path, staged: Path, data: bytes) -> str:
@@ -325,6 +347,9 @@ def _write(target: Path, staged: Path, data: bytes) -> str:
         descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as opened:
             opened.write(data)
+    if did == "replaced":  # newer than what it replaces, whatever the clock said then
+        newest = max(target.stat().st_mtime_ns, staged.stat().st_mtime_ns)
+        os.utime(staged, ns=(newest, newest))
     return did
 
 

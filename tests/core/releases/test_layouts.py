@@ -72,7 +72,7 @@ def test_what_breaks_a_rule_is_not_installed(
     damage(folder)
     for words in layout(folder, home):
         done = aileron("action", "add", *words, home=home, code=1)
-    assert sentence in done.stdout + done.stderr
+        assert sentence in done.stdout + done.stderr
     names = {each["name"] for each in aileron_json("action", "list", home=home)["items"]}
     whole = rule in PREVIEW_RULES
     assert len(aileron_json("connector", "list", home=home)["items"]) == whole
