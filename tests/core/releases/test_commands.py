@@ -8,11 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_ssh_public_key,
+)
 
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.home.layout import Home
-from aileron_core.releases.archive import write_archive
-from aileron_core.releases.suite import SUMS_FILE, archive_of, pack, read_suite
+from aileron_core.releases.archive import read_archive, write_archive
+from aileron_core.releases.portable import portable_archives
+from aileron_core.releases.signing import read_private_key, read_public_key
+from aileron_core.releases.suite import SUMS_FILE, archive_of, limit_of, pack, read_suite
 from tests.core.releases.conftest import rewrite
 from tests.fast.releases.test_archive import DAMAGED, REFUSED, packed
 from tests.support.server_harness import aileron, aileron_json
@@ -73,6 +80,65 @@ def test_a_signed_suite_reaches_a_home(archive: Path, home: Path, tmp_path: Path
     assert (connector["version"], connector["key"]) == ("1.4.0", by_us["key"])
     items = aileron_json("action", "list", home=home)["items"]
     assert [each["state"] for each in items] == ["held_back"] * 3
+
+
+def agrees(folder: Path, *words: str, given: bytes = b"") -> bool:
+    """Return whether another program finds that what lies in *folder* is whole."""
+    return subprocess.run(words, cwd=folder, input=given, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("openssl", "sha256sum", "ssh-keygen", "tar"))), reason="needs them"
+)
+@pytest.mark.parametrize("change", ["", MODULE_FILE, MANIFEST_FILE, SUMS_FILE, "other key"])
+def test_other_programs_verify_what_is_signed_here(
+    archive: Path, home: Path, tmp_path: Path, change: str
+) -> None:
+    """sha256sum and ssh-keygen of a suite, openssl of the original project's archives; nor what was changed."""
+    for name in ("key", "other"):
+        keygen(tmp_path, "-t", "ed25519", "-N", "", "-f", name)
+    public = (tmp_path / ("other.pub" if change == "other key" else "key.pub")).read_bytes()
+    aileron_json("suite", "sign", str(archive), "--key", str(tmp_path / "key"), home=home)
+    unpacked = tmp_path / "unpacked"
+    unpacked.mkdir()
+    subprocess.run(("tar", "-xzf", archive, "-C", unpacked), check=True)
+    if change in read_suite(archive).files:
+        (unpacked / change).write_bytes((unpacked / change).read_bytes() + b"x")
+    (tmp_path / "signers").write_bytes(b"me " + public)
+    verify = ("ssh-keygen", "-Y", "verify", "-f", str(tmp_path / "signers"), "-I", "me")
+    named = ("-n", "aileron-suite", "-s", "SHA256SUMS.sig")
+    sums = (unpacked / SUMS_FILE).read_bytes()
+    signed = agrees(unpacked, *verify, *named, given=sums)
+    assert signed == (change not in (SUMS_FILE, "other key"))
+    whole = agrees(unpacked, "sha256sum", "-c", "--strict", SUMS_FILE)
+    assert whole == (change in ("", "other key"))
+    files = {name: (unpacked / name).read_bytes() for name in read_suite(archive).files}
+    changed = tmp_path / "changed.tar.gz"
+    changed.write_bytes(write_archive(files))
+    words = ("--key", read_public_key(public, "").fingerprint)
+    ours = aileron("suite", "verify", str(changed), *words, home=home, code=None)
+    assert (ours.returncode == 0) == (signed and whole)
+    key = read_private_key((tmp_path / "key").read_bytes(), "key")
+    alone = portable_archives(read_suite(archive), "1.4.0", key)["v1.4.0/aileron.tar.gz"]
+    plain = read_archive(alone, "", limit_of)["signature.sig"]
+    (tmp_path / "signature.sig").write_bytes(plain)
+    (tmp_path / "public").write_bytes(
+        load_ssh_public_key(public).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    )
+    parts = [(unpacked / name).read_bytes() for name in (MODULE_FILE, MANIFEST_FILE)]
+    (tmp_path / "signed").write_bytes(b"".join(parts))
+    check = (
+        "openssl",
+        "pkeyutl",
+        "-verify",
+        "-pubin",
+        "-inkey",
+        "public",
+        "-rawin",
+        "-in",
+        "signed",
+    )
+    assert agrees(tmp_path, *check, "-sigfile", "signature.sig") == (change in ("", SUMS_FILE))
 
 
 @pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs OpenSSH")
