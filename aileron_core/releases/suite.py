@@ -21,6 +21,7 @@ from aileron_core.actions.names import is_semver
 from aileron_core.actions.positions import load_toml
 from aileron_core.canonical import sha256_hex
 from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.connectors.protocol import MIB
 from aileron_core.connectors.store import (
     MANIFEST_FILE,
     MAX_MANIFEST,
@@ -47,6 +48,8 @@ MAX_ARCHIVE: Final = 192 * 1024 * 1024
 _MAX_SMALL: Final = 1024 * 1024
 MAX_LIST: Final = 128 * 1024
 MAX_ACTIONS: Final = 2000
+MAX_ACTION_BYTES: Final = 4 * MIB
+"""Of all action files, which take some seconds to read. 516 published ones have a fourth of it."""
 _LIMITS: Final = {
     LIST_FILE: MAX_LIST,
     MODULE_FILE: MAX_MODULE,
@@ -80,6 +83,16 @@ class Release:
     files: Mapping[str, bytes] = field(repr=False)
     paths: Mapping[str, str] = field(default_factory=dict[str, str])
     """The paths of files that have another name in the folder than in the archive."""
+
+    def __post_init__(self) -> None:
+        """Check what would take long to read.
+
+        Raises:
+            FileProblems: its action files are too large together.
+        """
+        if sum(map(len, self.actions.values())) > MAX_ACTION_BYTES:
+            message = f"have more than {MAX_ACTION_BYTES // MIB} MiB together"
+            raise FileProblems([Problem(file=self.place("actions"), message=message)])
 
     @property
     def module(self) -> bytes:

@@ -25,7 +25,7 @@ from aileron_core.releases.suite import (
     read_suite,
 )
 from aileron_tui.cli.scaffold import connector_templates
-from tests.core.releases.conftest import rewrite
+from tests.core.releases.conftest import ACTIONS, rewrite
 from tests.support.server_harness import aileron
 
 
@@ -253,3 +253,15 @@ def test_a_list_that_costs_memory_is_refused_before_it_is_read(folder: Path) -> 
         (folder / "suite.toml").write_text(text)
         with pytest.raises(FileProblems, match=r"dotted key|nested too deeply|more than 2000"):
             read_suite(folder)
+
+
+def test_action_files_that_take_long_to_read_are_refused_before(folder: Path) -> None:
+    """Each is as small as it has to be; in an archive of a few kilobytes they would take minutes."""
+    packed = pack(read_suite(folder), "1.4.0")
+    large = b"+++\n" + b'[[a]]\nb = "c"\n' * 100_000 + b"+++\n"
+    with pytest.raises(FileProblems, match="actions: have more than 4 MiB together"):
+        replace(packed, files={**packed.files, **{f"actions/{n}.md": large for n in "abc"}})
+    for name in ACTIONS:
+        (folder / "actions" / name / "action.md").write_bytes(large)
+    with pytest.raises(FileProblems, match="actions: have more than 4 MiB together"):
+        read_suite(folder)
