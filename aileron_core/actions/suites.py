@@ -8,7 +8,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -76,14 +75,16 @@ def finish_adding(actions: Path) -> None:
 
     Together they arrive, however often that command, or this, is killed. A file that was changed since stays.
     """
-    for folder in sorted(actions.glob(f"{WRITTEN}*")):
-        for staged in sorted(folder.iterdir()) if not folder.is_symlink() else ():
-            target = actions / staged.name
-            with suppress(OSError):  # moved by another process meanwhile
-                if not target.exists() or target.stat().st_mtime_ns <= staged.stat().st_mtime_ns:
-                    staged.replace(target)
-        with suppress(OSError):
-            shutil.rmtree(folder)
+    for folder in sorted(each for each in actions.glob(f"{WRITTEN}*") if not each.is_symlink()):
+        with suppress(OSError):  # another process moves them too
+            for staged in sorted(folder.iterdir()):
+                target = actions / staged.name
+                with suppress(OSError):
+                    if target.exists() and target.stat().st_mtime_ns > staged.stat().st_mtime_ns:
+                        staged.unlink()
+                    else:
+                        staged.replace(target)
+            folder.rmdir()
 
 
 def read_suites(folder: Path) -> tuple[Suite, ...]:

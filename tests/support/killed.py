@@ -1,4 +1,4 @@
-"""`python -I killed.py STEP HOME add ARCHIVE` or `... accept`: killed before its change number STEP in the folder HOME.
+"""`python -I killed.py STEP HOME WORDS`: `aileron WORDS`, or `accept` at a console, killed before its change number STEP in the folder HOME.
 
 A change is a file that is opened to be written, moved, made or removed, and a commit of the database,
 before which and after which it can be. It exits with 0 where it came to its end before that.
@@ -68,7 +68,7 @@ def _main() -> None:
     step, home, *words = sys.argv[1:]
     if words == ["accept"]:
         asyncio.run(_accept(int(step), home))
-    sys.argv = ["aileron", "action", *words, "--home", home]
+    sys.argv = ["aileron", *words, "--home", home]
     _count_steps(int(step), home)
     aileron()
 

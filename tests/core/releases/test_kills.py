@@ -86,20 +86,28 @@ async def waiting_home(archives: dict[str, str], home: Path, *, update: bool, va
             await core.until_record("library.authenticated", 3)
 
 
-@pytest.mark.parametrize("update", variants([True, False]))
+@pytest.mark.parametrize("what", variants(["update", "back", "new"], 2))
 async def test_a_kill_at_any_step_of_an_add(
-    archives: dict[str, str], tmp_path: Path, update: bool
+    archives: dict[str, str], tmp_path: Path, what: str
 ) -> None:
     """What was accepted counts as before, and of the new files all or none wait: a console moves the rest."""
     template, home = tmp_path / "template", tmp_path / "home"
-    await waiting_home(archives, template, update=update, vault=False)
+    await waiting_home(archives, template, update=what != "new", vault=False)
+    words, waiting = ("action", "add", archives["1.5.0"]), {(0, 0), (0, 1), (len(ACTIONS), 1)}
+    if what == "back":
+        aileron(*words, home=template)
+        async with Core.open(template):
+            words, waiting = (
+                ("update", "aileron/mail-drafts", "--back"),
+                {(0, 0), (len(ACTIONS), 0)},
+            )
     before, _ = await seen(template)
     found: set[tuple[int, int]] = set()
-    for _ in steps(template, home, "add", archives["1.5.0"]):
+    for _ in steps(template, home, *words):
         after, waits = await seen(home)
         assert after == before
         found.add((len(waits[0]), len(waits[1])))
-    assert found == {(0, 0), (0, 1), (len(ACTIONS), 1)}
+    assert found == waiting
 
 
 def test_what_a_killed_add_left_goes_with_a_later_one(archives: dict[str, str], home: Path) -> None:
