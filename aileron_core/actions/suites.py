@@ -5,6 +5,7 @@ only in the very bytes that were added. What counts is what a person accepts of 
 """
 
 import json
+import logging
 import os
 import re
 import secrets
@@ -18,6 +19,7 @@ from aileron_core.actions.catalog import read_handle
 
 WRITTEN = ".added-"
 """Begins the name of a folder, among the action files, of those that one `action add` has written, all of them."""
+_log = logging.getLogger(__name__)
 MAX_SUITES = 100
 """Lists that are kept; the oldest go first."""
 _NAME = re.compile(r"[0-9]{10}-[0-9a-f]{8}")
@@ -81,6 +83,7 @@ def finish_adding(actions: Path) -> None:
                 target = actions / staged.name
                 with suppress(OSError):
                     if target.exists() and target.stat().st_mtime_ns > staged.stat().st_mtime_ns:
+                        _log.warning("%s was changed since it was added, and stays", target.name)
                         staged.unlink()
                     else:
                         staged.replace(target)

@@ -412,6 +412,8 @@ class NotAcceptedView:
     """Every step of an action as `connector.op`, in order."""
     account: tuple[str, ...] = ()
     """What a connector asks for: the kind of account, then each scope."""
+    accounts_of: tuple[str, ...] = ()
+    """The versions of it whose accounts go along once it is accepted."""
     preview: str = ""
     """The op of an action's preview; empty without one."""
     cannot_run: str = ""
@@ -580,7 +582,7 @@ class LibraryItemView:
     """An action's name; a connector's fully qualified name and version; a publisher's `github://OWNER/REPO`."""
     file: str
     digest: str
-    """Of its bytes; hex."""
+    """Of its bytes, hex; of a publisher's key its fingerprint."""
     state: Literal["ready", "cannot_run", "held_back", "error"]
     """`cannot_run`: it is accepted, and every call of it is refused."""
     reason: str

@@ -672,6 +672,6 @@ def _not_signed(view: NotAcceptedView) -> str:
         else "is not signed with the key"
     )
     return (
-        f"{view.name} {how} that you accepted for {view.publisher.name}. Nothing was accepted. Add a release that "
-        "this key signed. Another key can be accepted where it is offered, and this one withdrawn in view 4."
+        f"{view.name} {how} that you accepted for {view.publisher.name}. Nothing was accepted. Add a release that is "
+        "signed with the accepted key, or withdraw that key in the console."
     )

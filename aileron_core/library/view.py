@@ -129,7 +129,10 @@ def _connector_view(
         is_update=is_file and library.is_update((kind, name), connector.identity.hash),
         connector=connector.identity.fqn,
         hosts=connector.hosts,
-        account=_account(library, connector) if is_file else (),
+        account=_account(connector) if is_file else (),
+        accounts_of=tuple(
+            each.identity.version for each in (library.predecessors(connector) if is_file else ())
+        ),
         content=library.contents.of_connector(connector, library.accepted, library.installed)
         if is_file
         else None,
@@ -137,14 +140,11 @@ def _connector_view(
     )
 
 
-def _account(library: LibraryState, connector: InstalledConnector) -> tuple[str, ...]:
+def _account(connector: InstalledConnector) -> tuple[str, ...]:
     needed = connector.credential_requirement
     if needed is None:
         return ()
-    before = [each.identity.version for each in library.predecessors(connector)]
-    moves = f"the accounts of version {', '.join(before)} go along" if before else ""
-    scopes = needed.oauth2.scopes if needed.oauth2 is not None else ()
-    return tuple(filter(None, (needed.kind, moves, *scopes)))
+    return (needed.kind, *(needed.oauth2.scopes if needed.oauth2 is not None else ()))
 
 
 def _in_suites(

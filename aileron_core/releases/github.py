@@ -101,15 +101,9 @@ class GitHub:
         `suite.toml` lists. The connector's name and version must be those that were asked for.
 
         Args:
-            accepted: the version that a person accepted, if any; an older one is read only if *source* states it.
+            accepted: as of `newest`, where *source* states no version.
         """
-        version = source.version or self.newest(source)
-        if not source.version and accepted and semver_order(version) < semver_order(accepted):
-            message = (
-                f"has {version} as its newest release, which is older than the accepted {accepted}; "
-                f"add @{version} to the name if you want it"
-            )
-            raise FileProblems([Problem(file=source.name, message=message, class_="fetch_failed")])
+        version = source.version or self.newest(source, accepted)
         shown = f"{source.name}@{version}"
         packed = self._get(self._url(source, f"v{version}", _SUITE_ARCHIVE), MAX_ARCHIVE)
         if packed is not None:
@@ -125,8 +119,8 @@ class GitHub:
             raise FileProblems([problem])
         return suite
 
-    def newest(self, source: GitHubSource) -> str:
-        """Return the version of the newest release."""
+    def newest(self, source: GitHubSource, accepted: str = "") -> str:
+        """Return the version of the newest release, which must not be older than the *accepted* one, if any."""
         if self._mirror:
             text = self._get(f"{self._mirror}/{source.place}/latest", _MAX_LATEST) or b""
             version = text.decode("ascii", "replace").strip().removeprefix("v")
@@ -136,6 +130,12 @@ class GitHub:
             version = match[1] if match else ""
         if not is_semver(version):
             message = "has no release that is named v and a version"
+            raise FileProblems([Problem(file=source.name, message=message, class_="fetch_failed")])
+        if accepted and semver_order(version) < semver_order(accepted):
+            message = (
+                f"has {version} as its newest release, which is older than the accepted {accepted}; run "
+                f"`aileron action add {source.name}@{version}` if you want it"
+            )
             raise FileProblems([Problem(file=source.name, message=message, class_="fetch_failed")])
         return version
 

@@ -229,7 +229,9 @@ def report(
     for problem in added.problems:
         context.say(f"✗ {escape(str(problem))}", fg="red")
     if any(each["did"] != "unchanged" for each in added.items):
-        context.say("Agents can't use them until you accept them in the console.")
+        context.say(
+            "They wait in the console until you accept them; what you accepted before counts until then."
+        )
 
 
 def _consent(item: Mapping[str, Any]) -> str:

@@ -88,7 +88,9 @@ def install_connector(
         }
         say_connector(context, "installed", printed)
     context.show(printed)
-    context.say("Agents can't use it until you accept it in the console.")
+    context.say(
+        "It waits in the console until you accept it; a version that you accepted before counts."
+    )
     if installed.credential_requirement is not None:
         name = escape(installed.identity.fqn.rpartition("/")[2])
         context.say(f"It asks for an account: `aileron binding setup {name}` binds one.")

@@ -228,16 +228,19 @@ def _problem(file: str, message: str) -> Problem:
     return Problem(file=file, message=message, class_="signature_failure")
 
 
-def newest_version(context: CommandContext, repository: str, routes: Sequence[str]) -> str:
+def newest_version(
+    context: CommandContext, repository: str, accepted: str, routes: Sequence[str]
+) -> str:
     """Return the version of the newest release of *repository*, `github://OWNER/REPO`.
 
     Raises:
-        FileProblems: there is none, or it cannot be asked for.
+        FileProblems: there is none, or one that is older than the *accepted* version.
+        AileronError: it cannot be asked for.
     """
     mirror = accepted_mirror(context.home)
     with _client(mirror, routes) as client:
         github = GitHub(Downloads(client, lambda _: None), mirror)
-        return github.newest(GitHubSource.parse(repository))
+        return github.newest(GitHubSource.parse(repository), accepted)
 
 
 def _client(

@@ -52,9 +52,9 @@ def update(
     added = Added()
     for owner in sorted(each for each in owners if each.startswith(SCHEME)):
         now = accepted_version(home, owner)
-        looked.append({"name": owner, "accepted": now, "newest": None})
+        looked.append({"name": owner, "accepted": now or None, "newest": None, "gone": []})
         try:
-            looked[-1]["newest"] = newest = newest_version(context, owner, routes)
+            looked[-1]["newest"] = newest = newest_version(context, owner, now, routes)
             if newest == now:
                 context.say(f"{escape(owner)}: {now} is the newest release")
                 continue
@@ -62,12 +62,22 @@ def update(
         except FileProblems as error:
             more = Added(problems=error.problems)
         except AileronError as error:  # of one repository: the others are looked up
-            more = Added(problems=[Problem(file=owner, message=error.message)])
+            problem = Problem(file=owner, message=error.message, class_=error.class_)
+            more = Added(problems=[problem])
         for each in more.suites:
-            _say_gone(context, each, [each for each in actions if _owner(each) == owner])
+            gone = _gone(each, [action for action in actions if _owner(action) == owner])
+            looked[-1]["gone"] += gone
+            for action in gone:
+                context.say(
+                    f"! {escape(action)} is not in this release any more; it stays as it is until you run "
+                    f"`aileron action remove {escape(action)}`",
+                    fg="yellow",
+                )
         added = added.with_more(more)
     if not looked:
-        context.say("Nothing that you accepted was published: a name that begins github:// is.")
+        context.say(
+            "Nothing to look up: no accepted connector or action has a name that begins with github://."
+        )
     report(context, added, looked)
     return EXIT.FAILED if added.problems else EXIT.DONE
 
@@ -81,16 +91,10 @@ def _spellings(owner: str) -> tuple[str, ...]:
     return owner, owner.removeprefix(SCHEME)
 
 
-def _say_gone(context: CommandContext, suite: Published, accepted: Sequence[Action]) -> None:
-    """Print which accepted actions the new release has no more."""
+def _gone(suite: Published, accepted: Sequence[Action]) -> list[str]:
+    """Return the accepted actions that a new release has no more."""
     there = {each.removeprefix("actions/").removesuffix(".md") for each in suite.suite.actions}
-    for each in accepted:
-        if each.name not in there:
-            context.say(
-                f"! {escape(each.name)} is not in this release any more; it stays as it is until you run "
-                f"`aileron action remove {escape(each.name)}`",
-                fg="yellow",
-            )
+    return [each.name for each in accepted if each.name not in there]
 
 
 def _take_back(home: Home, name: str, actions: Sequence[Action]) -> Added:

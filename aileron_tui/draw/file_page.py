@@ -254,6 +254,9 @@ def _connector_of_suite(file: NotAcceptedView) -> Iterator[Block]:
 def _account(file: NotAcceptedView) -> Iterator[Block]:
     """Yield what account a connector asks for, and each of its scopes."""
     yield from _listed("Account", [foreign_text(each) for each in file.account])
+    if file.accounts_of:
+        moves = words.files.accounts_go_along(", ".join(file.accounts_of))
+        yield value("Moves", foreign_text(moves, "attn"))
 
 
 def _common_facts(suite: SuiteFiles) -> Iterator[Block]:

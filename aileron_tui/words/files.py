@@ -182,7 +182,11 @@ def why_not_accepted(kind: str, why: str, *, is_update: bool = False) -> str:
 
 
 def actions(count: int) -> str:
-    return f"{count} actions"
+    return "1 action" if count == 1 else f"{count} actions"
+
+
+def accounts_go_along(versions: str) -> str:
+    return f"the accounts of version {versions} go along"
 
 
 def suite_question(count: int, connectors: int = 0) -> str:

@@ -58,7 +58,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         self.set_items(items, now)
 
     def key_of(self, item: LibraryItemView) -> str:
-        return f"{item.kind}:{item.name}" + (":update" if item.is_update else "")
+        return f"{item.kind}:{item.name}" + (f":{item.digest}" if item.is_update else "")
 
     def fields_of(self, item: LibraryItemView) -> FilterFields:
         state = f"{item.state} {words.views.LIBRARY_STATES[item.state]}"
@@ -118,7 +118,15 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         return tuple(rows)
 
     def blocks_of(self, item: LibraryItemView, *, unfold: bool) -> Iterable[Block]:
-        """Return the facts of its file."""
+        """Return the facts of its file, or of a publisher's key."""
+        if item.kind == "publisher":
+            return (
+                heading(words.files.KEY_SECTION),
+                value("Then", _then(item)),
+                value("Publisher", foreign_text(item.name, "strong")),
+                value("Key", foreign_text(item.digest, "strong")),
+                value("Accepted", _since(item)),
+            )
         made = [
             heading(
                 words.files.FILE_SECTION,

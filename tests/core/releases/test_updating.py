@@ -21,20 +21,20 @@ pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs Op
 
 
 class GitHub:
-    """Its newest release is 1.5.0."""
+    """Its newest release is 1.5.0, until another one is."""
 
     def __init__(self) -> None:
-        self.archive = b""
+        self.archive, self.newest = b"", "1.5.0"
         self.asked: list[str] = []
 
     def answer(self, asked: HttpRequest, _body: bytes) -> None:
         self.asked.append(asked.path)
         if asked.path == f"{PLACE}/latest":
-            reply(asked, 302, b"", {"Location": f"https://github.com{PLACE}/tag/v1.5.0"})
+            reply(asked, 302, b"", {"Location": f"https://github.com{PLACE}/tag/v{self.newest}"})
         elif asked.path.endswith("/v1.5.0/aileron-suite.tar.gz"):
             reply(asked, 200, self.archive, {})
         else:
-            reply(asked, 200 if asked.path.endswith("/tag/v1.5.0") else 404, b"", {})
+            reply(asked, 200 if "/tag/" in asked.path else 404, b"", {})
 
 
 @pytest.fixture
@@ -75,6 +75,7 @@ async def test_a_newer_release_waits_until_it_is_accepted_and_the_one_before_is_
     service.archive = archive_of(repository.release("1.5.0", "key"))
     said = aileron("update", *led, home=home).stdout
     assert "list-drafts is not in this release any more" in said
+    assert "what you accepted before counts until then" in said
     assert "installed github://aileron/mail-drafts@1.5.0" in said
     async with Core.open(home, accept=False) as core:
         assert set(versions(core).values()) == {"1.4.0"}
@@ -86,7 +87,10 @@ async def test_a_newer_release_waits_until_it_is_accepted_and_the_one_before_is_
         }
     service.asked.clear()
     body = aileron_json("update", "aileron/mail-drafts", *led, home=home)
-    assert body["looked"] == [{"name": NAME, "accepted": "1.5.0", "newest": "1.5.0"}]
+    assert body["looked"] == [{"name": NAME, "accepted": "1.5.0", "newest": "1.5.0", "gone": []}]
+    service.newest = "1.4.0"
+    said = aileron("update", *led, home=home, code=1).stdout
+    assert "older than the accepted 1.5.0" in said
     assert not [each for each in service.asked if each.endswith(".gz")]
 
     for offered, other in (("1.4.0", "1.5.0"), ("1.5.0", "1.4.0")):
@@ -106,7 +110,7 @@ def test_what_was_not_accepted_is_not_looked_up(
     home: Path, github: tuple[GitHub, tuple[str, ...]]
 ) -> None:
     service, led = github
-    assert "begins github://" in aileron("update", *led, home=home).stdout
+    assert "Nothing to look up" in aileron("update", *led, home=home).stdout
     assert service.asked == []
     said = aileron("update", "nothing", *led, home=home, code=1).stderr
     assert "Nothing called nothing is accepted" in said
