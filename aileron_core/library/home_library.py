@@ -8,7 +8,7 @@ connectors in advance, the most used first.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -50,6 +50,14 @@ from aileron_core.library.accepted_settings import AcceptedSettings
 from aileron_core.library.authenticated_records import AuthenticatedRecords
 from aileron_core.library.file_contents import FileContents
 from aileron_core.library.home_files import HomeFiles
+from aileron_core.library.offers import (
+    keys_of,
+    left_out,
+    needs_key,
+    not_signed,
+    shows,
+    signed_alike,
+)
 from aileron_core.library.plugin_tools import accepted_plugin, op_action, plugin_tool_problems
 from aileron_core.library.removal import FileKind
 from aileron_core.library.view import LibraryState, library_items, not_accepted_views
@@ -479,10 +487,10 @@ class HomeLibrary:
             if not named:
                 raise Conflict(f"{name} is no longer waiting to be accepted. Nothing changed.")
             for view in named:
-                if view.digest == digest and _shows(view, run_seconds, signed_with):
+                if view.digest == digest and shows(view, run_seconds, signed_with):
                     if view.is_refused:
-                        raise Conflict(_not_signed(view))
-                    await self._accept(_keys_of([view]), by, hand)
+                        raise Conflict(not_signed(view))
+                    await self._accept(keys_of([view]), by, hand)
                     return
         raise Conflict(
             f"{name} changed while you were reviewing it. Nothing was accepted; review it again."
@@ -519,16 +527,16 @@ class HomeLibrary:
                 for view in self.not_accepted()
                 if view.kind in ("action", "connector")
                 and not view.is_refused
-                and _shows(
+                and shows(
                     view,
                     (run_seconds or {}).get(view.file, 0),
                     (signed_with or {}).get(view.file, ""),
                 )
             }
             found = [waiting[each] for each in files if each in waiting]
-            taken = _signed_alike(found)
+            taken = signed_alike(found)
             if taken:
-                await self._accept(_keys_of(taken), by, hand)
+                await self._accept(keys_of(taken), by, hand)
         await self._files.delete_suite(suite_id)
         self._changed()
         gone = [file for file, digest in files if (file, digest) not in waiting]
@@ -536,8 +544,8 @@ class HomeLibrary:
         if gone or others:
             raise Conflict(
                 f"Accepted {len(taken)} of {len(files)}."
-                + _left_out(gone, "changed or removed while you were reviewing")
-                + _left_out(others, "not signed with the key that was accepted with the rest")
+                + left_out(gone, "changed or removed while you were reviewing")
+                + left_out(others, "not signed with the key that was accepted with the rest")
                 + " Check the list again."
             )
 
@@ -554,13 +562,13 @@ class HomeLibrary:
             views = not_accepted_views(self._state())
             withdrawn = {name for kind, name, _ in self._accepted.withdrawn if kind == "publisher"}
             # Another key in place of an accepted or withdrawn one is for a person to look at, as is what it signed.
-            found = _keys_of(
-                _signed_alike(
+            found = keys_of(
+                signed_alike(
                     each
                     for each in views
                     if each.kind != "publisher"
                     and not each.is_refused
-                    and not _needs_key(each, withdrawn)
+                    and not needs_key(each, withdrawn)
                 )
             )
             if found:
@@ -609,69 +617,3 @@ class HomeLibrary:
             {"fqn": each.fqn, "version": each.version, "hash": each.hash}
             for each in (action.requires if action else ())
         ]
-
-
-def _keys_of(views: Sequence[NotAcceptedView]) -> list[tuple[str, str, str]]:
-    """Return the keys of the acceptance of *views*: an action's is its file's name, a connector's its reference.
-
-    And a publisher's first key, with what it signed.
-    """
-    keys: dict[tuple[str, str, str], None] = {}
-    for view in views:
-        whose = view.publisher
-        if whose is not None and whose.is_new:
-            keys[publishers.KIND, whose.name, whose.key] = None
-        name = view.file if view.kind == "action" else view.name
-        keys[view.kind, name, view.digest] = None
-        if view.run_time is not None:
-            keys[run_time.KIND, name, run_time.digest(view.digest, view.run_time)] = None
-    return [*keys]
-
-
-def _signed_alike(views: Iterable[NotAcceptedView]) -> list[NotAcceptedView]:
-    """Return *views* without what could not be accepted once the first key among them is its publisher's."""
-    found = [*views]
-    first: dict[str, str] = {}
-    for each in found:
-        if (whose := each.publisher) is not None and whose.is_new:
-            first.setdefault(whose.name, whose.key)
-    return [
-        each
-        for each in found
-        if each.publisher is None
-        or each.publisher.key == first.get(each.publisher.name)
-        or not _needs_key(each, first)
-    ]
-
-
-def _needs_key(view: NotAcceptedView, names: Container[str]) -> bool:
-    """Return whether *view* is of one of the publishers *names* and has no accepted key, though it is to have one."""
-    whose = view.publisher
-    if whose is None or whose.accepted or whose.name not in names:
-        return False
-    return whose.is_new or view.kind == "connector"
-
-
-def _left_out(files: Sequence[str], why: str) -> str:
-    """Return a sentence on *files* that were not accepted, after a blank; empty without any."""
-    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-    return f" Left out: {files[0]}{more}, {why}." if files else ""
-
-
-def _shows(view: NotAcceptedView, run_seconds: int, signed_with: str) -> bool:
-    """Return whether *view* names exactly the time, the publisher and the key that were shown."""
-    seconds = view.run_time.seconds if view.run_time is not None else 0
-    return (seconds, view.signed_with) == (run_seconds, signed_with)
-
-
-def _not_signed(view: NotAcceptedView) -> str:
-    assert view.publisher is not None
-    how = (
-        "is signed with another key than the one"
-        if view.signed_with
-        else "is not signed with the key"
-    )
-    return (
-        f"{view.name} {how} that you accepted for {view.publisher.name}. Nothing was accepted. Add a release that is "
-        "signed with the accepted key, or withdraw that key in the console."
-    )
