@@ -78,7 +78,7 @@ def _item(
         "preview": action.approval.preview is not None if action else None,
         "connector": action.requires[0].fqn if action and action.requires else None,
         "state": entry.state,
-        "update": entry.state == "held_back" and entry.file in replaced,
+        "is_update": entry.state == "held_back" and entry.file in replaced,
         "needs_account": next((each for each in needed if each), None)
         if entry.state == "ready"
         else None,
@@ -117,7 +117,7 @@ def _print(context: CommandContext, entry: CatalogEntry, item: dict[str, Any]) -
         state, mark = "cannot run", _MARKS["error"]
     elif item["needs_account"]:
         state = "no account"
-    elif item["update"]:
+    elif item["is_update"]:
         state = "update, not accepted"
     if item["offered"] is False:
         state = f"{state}, no tool" if state else "no tool"

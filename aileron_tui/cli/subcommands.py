@@ -179,8 +179,8 @@ suite.add(
     _path,
     option("--version", required=True, metavar="VERSION", help="The suite's version, like 1.4.0."),
     option("--output", default="aileron-suite.tar.gz", metavar="FILE", show_default=True, help="Where to write it."),
-    flag("--portable", "Also write the archives that upstream Aileron, the original project, reads, into portable/ beside it."),
-    option("--key", default="", metavar="FILE", help="With --portable: your ed25519 key without a passphrase, which signs those archives."),
+    flag("--portable", "Also write archives that the original Aileron reads."),
+    option("--key", default="", metavar="FILE", help="With --portable: your ed25519 key, to sign those."),
     examples=("aileron suite pack . --version 1.4.0",),
 )  # fmt: skip
 suite.add(

@@ -169,7 +169,7 @@ def test_adding_listing_and_removing_actions(tmp_path: Path) -> None:
     for item in items:
         assert set(item) == {
             "name", "tool", "version", "gated", "preview", "connector", "state", "problems",
-            "offered", "tool_bytes", "cannot_run", "needs_account", "update",
+            "offered", "tool_bytes", "cannot_run", "needs_account", "is_update",
         }  # fmt: skip
         assert item["state"] == "held_back"
     assert [(item["gated"], item["preview"]) for item in items] == [(False, False)] * 2 + [(True, True)]  # fmt: skip
