@@ -33,6 +33,8 @@ MODULE_FILE: Final = "connector.wasm"
 MANIFEST_FILE: Final = "manifest.toml"
 SIGNED_FILE: Final = "signed.tar.gz"
 """The signatures of the release that it came with; `aileron_core.releases.kept` says what they prove."""
+OFFERED_KEYS: Final = "store/publishers"
+"""The folder of a home with the keys of publishers that wait for a person to accept them."""
 _MAX_SIGNED: Final = 4 * 1024 * 1024
 _MAGIC = b"\0asm\x01\0\0\0"
 MAX_MODULE = 128 * 1024 * 1024

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from aileron_core.actions.catalog import CatalogScan, scan
 from aileron_core.actions.suites import Suite, delete_suite, finish_adding, read_suites
 from aileron_core.connectors.registry import ConnectorRegistry
-from aileron_core.connectors.store import ConnectorStore, InstalledConnector
+from aileron_core.connectors.store import OFFERED_KEYS, ConnectorStore, InstalledConnector
 from aileron_core.errors import Problem
 from aileron_core.library.publishers import Publishers
 
@@ -96,7 +96,7 @@ def read_publishers(
     *verified*: what was verified before, which is not again, and has all of them then.
     """
     kept = {hash_: store.signatures(hash_) for hash_ in stored}
-    if not any(kept.values()) and not _key_folder(home).exists():
+    if not any(kept.values()) and not (home / OFFERED_KEYS).exists():
         return Publishers({})
     from aileron_core.releases.kept import (  # loads `cryptography`: the start is measured
         read_offers,
@@ -110,10 +110,6 @@ def read_publishers(
             verified[hash_] = (signed, verified_release(store, stored[hash_], signed))
     releases = {hash_: each for hash_, (_, each) in verified.items() if each is not None}
     return Publishers(releases, read_offers(home))
-
-
-def _key_folder(home: Path) -> Path:
-    return home / "store" / "publishers"
 
 
 class HomeFiles:
@@ -136,7 +132,7 @@ class HomeFiles:
         """Of the last reading; None before the first."""
         self._folder = actions
         self._suite_folder = actions.parent / "suites"
-        self._key_folder = _key_folder(actions.parent)
+        self._key_folder = actions.parent / OFFERED_KEYS
         self._registry = registry
         self._store = store
         self._verified: Verified = {}

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.store import OFFERED_KEYS, ConnectorStore
 from aileron_core.errors import HomeError, NotFound
 from aileron_core.library.acceptance import AcceptanceRecord
 
 FileKind: TypeAlias = Literal["action", "connector", "publisher"]
-_FOLDERS: Final = {"action": ("actions", ".md"), "publisher": ("store/publishers", ".tar.gz")}
+_FOLDERS: Final = {"action": ("actions", ".md"), "publisher": (OFFERED_KEYS, ".tar.gz")}
 """Where files lie that are found by their names, and how these end."""
 _AGAIN_SECONDS = 0.25
 """An editor may just have taken the old file away and be about to put the new one in its place."""

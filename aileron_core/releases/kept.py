@@ -17,6 +17,7 @@ from aileron_core.canonical import sha256_hex
 from aileron_core.connectors.store import (
     MANIFEST_FILE,
     MODULE_FILE,
+    OFFERED_KEYS,
     ConnectorStore,
     InstalledConnector,
 )
@@ -46,7 +47,6 @@ _KEPT: Final = frozenset(
     {SUMS_FILE, SIGNATURE_FILE, PLAIN_SIGNATURE_FILE, PUBLIC_KEY_FILE, NEW_KEY_SIGNATURE_FILE}
 )
 _NAME_FILE: Final = "name"
-_OFFERS: Final = "store/publishers"
 _MAX_OFFER: Final = 64 * 1024
 
 
@@ -160,7 +160,7 @@ def verified_release(
 
 def offer_path(home: Path, name: str) -> Path:
     """Return where another key of the publisher *name* is kept until a person accepts it."""
-    return home / _OFFERS / f"{sha256_hex(name.encode())}.tar.gz"
+    return home / OFFERED_KEYS / f"{sha256_hex(name.encode())}.tar.gz"
 
 
 def offer_of(name: str, suite: Release, key: PublisherKey) -> bytes:
@@ -199,7 +199,7 @@ def put_offer(home: Path, name: str, data: bytes | None) -> None:
 
 def read_offers(home: Path) -> tuple[OfferedKey, ...]:
     """Return the keys that are offered in *home*; what is none offers nothing."""
-    found = (_read_offer(home, path) for path in sorted((home / _OFFERS).glob("*.tar.gz")))
+    found = (_read_offer(home, path) for path in sorted((home / OFFERED_KEYS).glob("*.tar.gz")))
     return tuple(each for each in found if each is not None)
 
 
@@ -217,7 +217,7 @@ def _read_offer(home: Path, path: Path) -> OfferedKey | None:
         vouched_by = verify_sums(public, signature, "", NEW_KEY_NAMESPACE).fingerprint
     except (FileProblems, KeyError):
         vouched_by = ""
-    return OfferedKey(name, key, f"{_OFFERS}/{path.name}", vouched_by)
+    return OfferedKey(name, key, f"{OFFERED_KEYS}/{path.name}", vouched_by)
 
 
 def _limit(name: str) -> int | None:
