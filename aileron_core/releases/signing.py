@@ -41,6 +41,7 @@ _BEGIN: Final = "-----BEGIN SSH SIGNATURE-----"
 _END: Final = "-----END SSH SIGNATURE-----"
 _ARMOR = re.compile(f"\\s*{_BEGIN}\\s([A-Za-z0-9+/=\\s]+){_END}\\s*")
 _HASHES: Final = {b"sha512": hashlib.sha512, b"sha256": hashlib.sha256}
+_SMALL_ORDER: Final = "has a key of small order, for which anybody can sign; make a new ed25519 key"
 _P: Final = 2**255 - 19
 _D: Final = -121665 * pow(121666, -1, _P)
 """The field and the constant of edwards25519 (RFC 8032)."""
@@ -132,9 +133,7 @@ def verify_sums(
         raise refuse("is a damaged SSH signature")
     key = PublisherKey(raw)
     if key.has_small_order:
-        raise refuse(
-            "is of a key of small order, for which anybody can sign; make a new ed25519 key"
-        )
+        raise refuse(_SMALL_ORDER)
     if not key.signed(bare, _to_sign(sums, hash_name, namespace)):
         raise refuse("does not fit these sums: they were changed after they were signed")
     return key
@@ -185,7 +184,7 @@ def read_public_key(data: bytes, file: str) -> PublisherKey:
         raise refuse(f"is {shown}; use an ed25519 key")
     found = PublisherKey(key.public_bytes(Encoding.Raw, PublicFormat.Raw))
     if found.has_small_order:
-        raise refuse("is a key that any signature can be made for; use another one")
+        raise refuse(_SMALL_ORDER)
     return found
 
 

@@ -79,26 +79,35 @@ def test_other_signatures_of_ssh_keygen_are_refused(
         verify_sums(SUMS, (tmp_path / "SHA256SUMS.sig").read_bytes(), "s")
 
 
-@pytest.mark.parametrize("sign", [0, 0x80])
-@pytest.mark.parametrize("start", ["01" + "00" * 31, "00" * 32, "ec" + "ff" * 30 + "7f", "ed" + "ff" * 30 + "7f",
-    "ee" + "ff" * 30 + "7f", "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
-    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"])  # fmt: skip
-def test_a_key_for_which_anybody_can_sign_is_refused(start: str, sign: int) -> None:
+OF_ORDER_8 = (
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+)
+SMALL_Y = (
+    *(0, 1, 2**255 - 20, 2**255 - 19, 2**255 - 18),
+    *(int.from_bytes(bytes.fromhex(each), "little") for each in OF_ORDER_8),
+)
+
+
+@pytest.mark.parametrize("sign", [0, 1])
+@pytest.mark.parametrize("y", SMALL_Y)
+def test_a_key_for_which_anybody_can_sign_is_refused(y: int, sign: int) -> None:
     """The points of small order: of each, one signature in eight of this form fits without a private key."""
-    raw = bytearray.fromhex(start)
-    raw[31] |= sign
+    raw = (y | sign << 255).to_bytes(32, "little")
+    made = b"\1" + bytes(63)  # R is the point 1, S is 0
+    Ed25519PublicKey.from_public_bytes((1).to_bytes(32, "little")).verify(made, SUMS)
     forged = sign_sums(SUMS, KEY)
     body = base64.b64decode("".join(forged.decode().splitlines()[1:-1]))
-    for before, after in ((PUBLIC.raw, bytes(raw)), (body[-64:], b"\1" + bytes(63))):
+    for before, after in ((PUBLIC.raw, raw), (body[-64:], made)):
         body = body.replace(before, after)
     lines = (
         b"-----BEGIN SSH SIGNATURE-----",
         base64.b64encode(body),
         b"-----END SSH SIGNATURE-----",
     )
-    with pytest.raises(FileProblems, match="is of a key of small order"):
+    with pytest.raises(FileProblems, match="has a key of small order"):
         verify_sums(SUMS, b"\n".join(lines), "s")
-    assert not PublisherKey(bytes(raw)).signed(b"\1" + bytes(63), SUMS)
+    assert not PublisherKey(raw).signed(made, SUMS)
 
 
 def test_no_changed_signature_is_taken() -> None:
@@ -139,7 +148,7 @@ BAD_PUBLIC_KEYS: dict[str, tuple[bytes, str]] = {
         "of the kind ssh-rsa",
     ),
     "in hardware": (b"sk-ssh-ed25519@openssh.com " + ID, "of the kind sk-ssh-ed25519@openssh.com"),
-    "of small order": (PublisherKey((1).to_bytes(32, "little")).line, "any signature can be made"),
+    "of small order": (PublisherKey((1).to_bytes(32, "little")).line, "has a key of small order"),
     "no key": (b"hello", "is no ed25519 key"),
     "nothing": (b"", "is no ed25519 key"),
 }
@@ -160,21 +169,3 @@ def test_a_public_key_is_read_in_either_format(tmp_path: Path) -> None:
     theirs = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout
     pem = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     assert {read_public_key(each, "k") for each in (theirs, pem, PUBLIC.line)} == {PUBLIC}
-
-
-SMALL_Y = (0, 1, 2**255 - 20, 2**255 - 19, 2**255 - 18)
-OF_ORDER_8 = (
-    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
-    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
-)
-
-
-def test_a_key_of_small_order_signs_nothing() -> None:
-    """Though OpenSSL takes a signature that anybody can make for any message: R is the point 1, S is 0."""
-    points = [(y | sign << 255).to_bytes(32, "little") for y in SMALL_Y for sign in (0, 1)]
-    points += [bytes.fromhex(each) for each in OF_ORDER_8]
-    made = (1).to_bytes(32, "little") + bytes(32)
-    Ed25519PublicKey.from_public_bytes(points[2]).verify(made, b"anything")
-    assert all(PublisherKey(each).has_small_order for each in points)
-    assert not any(PublisherKey(each).signed(made, b"anything") for each in points)
-    assert not PUBLIC.has_small_order
