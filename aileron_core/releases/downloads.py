@@ -94,7 +94,9 @@ class Downloads:
 
 
 def _too_much(url: str) -> FileProblems:
-    message = f"is more than what is left of {MAX_ARCHIVE} bytes, which all files of a release may have together"
+    message = (
+        f"is too large: all files of a release may have {MAX_ARCHIVE // 1024 // 1024} MiB together"
+    )
     return FileProblems([Problem(file=shown_url(url), message=message, class_="fetch_failed")])
 
 
@@ -122,7 +124,8 @@ def https_place(url: str) -> str:
         if target.scheme != "https":
             raise ValueError("the URL must begin with https://")
     except ValueError as error:
-        message = f"cannot be fetched: {error}"
+        # What follows a semicolon advises the author of a connector.
+        message = f"cannot be fetched: {str(error).partition('; ')[0]}"
         raise FileProblems([Problem(file=shown_url(url), message=message)]) from error
     return target.host_port
 

@@ -84,7 +84,9 @@ _UNLOCK_THERE: Final = (
 _CHANGED: Final = "The call changed while you answered. Nothing was decided."
 _SILENT: Final = "Its server has not answered for 3 s. Quit with q, then attach again."
 _GONE: Final = "Its server has ended, or cut this console off. Quit with q, then attach again."
-_BROKEN: Final = "An unexpected error ended it ({}). Quit with q, then attach again."
+_BROKEN: Final = (
+    "An unexpected error ended this console's connection ({}). Quit with q, then attach again."
+)
 _WORD: Final = re.compile("[a-z]+")
 
 

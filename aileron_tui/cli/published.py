@@ -193,15 +193,15 @@ def _known_publisher(
     if key is None:
         if known or (known := _signed_with(home, name)):
             message = (
-                f"is not signed, and other releases of {name} are signed with {known}; --unsigned does not "
-                "put it in the place of these"
+                f"is not signed, but other releases of {name} are signed with {known}; --unsigned cannot "
+                "replace a signed release"
             )
             raise _refused(named, message)
     elif known and known != key.fingerprint:
         put_offer(home.path, name, offer_of(name, suite, key))
         message = (
             f"is signed with {key.fingerprint}, not with {known}, which you accepted for {name}. Nothing was "
-            "installed. Look at both keys in the console; once you accepted the new one there, add it again"
+            "installed. Compare the two keys in the console. Once you have accepted the new one, add the release again"
         )
         raise _refused(named, message)
     elif known:

@@ -32,9 +32,7 @@ THEN_PUBLISHER: Final = (
     "what this key signed can be added and accepted, and nothing that another key signed"
 )
 KEY_SECTION: Final = "THE KEY"
-KEY_WHY: Final = (
-    "a release was signed with it, and not with the accepted one: nothing of that was installed"
-)
+KEY_WHY: Final = "a release is signed with it instead of the accepted one; the command installed nothing of that release"
 KEY_QUESTION: Final = "Accept another key of this publisher?"
 FIRST_KEY: Final = "seen for the first time: compare it with the one that the publisher shows"
 ACCEPTED_KEY: Final = "the key that you accepted"
@@ -47,9 +45,8 @@ WARN_KEY: Final = (
 )
 WARN_FREE: Final = "runs without asking you"
 CONNECTOR_SECTION: Final = "THE CONNECTOR"
-NO_ACCOUNT: Final = "none"
 ADDED_TOGETHER: Final = "added together"
-BY_ONE_ADD: Final = " with one `aileron action add`"
+BY_ONE_ADD: Final = " with one command"
 CANNOT_RUN: Final = "cannot run as it is"
 CHANGED_SINCE: Final = "differs from what you accepted"
 LOOK_FIRST: Final = "REVIEW THESE FIRST"
