@@ -55,7 +55,9 @@ def pack_suite(
     With *portable*, also write those that the original project reads, signed with *key*, to a folder beside it.
     """
     if portable != bool(key):
-        raise CliError(EXIT.USAGE, "Give --portable and --key FILE together: those archives are signed.")  # fmt: skip
+        raise CliError(
+            EXIT.USAGE, "Give --portable and --key FILE together: those archives are signed."
+        )
     suite = pack(read_suite(Path(path)), version)
     _require(suite)
     files = {Path(output): archive_of(suite)}

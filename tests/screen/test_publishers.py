@@ -108,9 +108,15 @@ def test_an_offered_key_is_declined() -> None:
 
 def test_a_key_is_withdrawn_like_any_acceptance() -> None:
     record = LibraryItemView(
-        kind="publisher", name=NAME, file="", digest="SHA256:new", state="ready", reason="",
-        accepted_at=NOW, accepted_by="person",
-    )  # fmt: skip
+        kind="publisher",
+        name=NAME,
+        file="",
+        digest="SHA256:new",
+        state="ready",
+        reason="",
+        accepted_at=NOW,
+        accepted_by="person",
+    )
     play = Play(start(library=(record,)))
     play.go("4", NAME)
     play.press_rested("x", "SHA256:new")

@@ -165,7 +165,8 @@ def test_the_archives_of_the_original_project_are_read_from_its_layout(
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     (tmp_path / "key").write_bytes(pem)
-    pack_ = ("suite", "pack", str(folder), "--version", "1.4.0", "--output", str(tmp_path / "a.tar.gz"))  # fmt: skip
+    options = ("--version", "1.4.0", "--output", str(tmp_path / "a.tar.gz"))
+    pack_ = ("suite", "pack", str(folder), *options)
     words = (*pack_, "--portable", "--key", str(tmp_path / "key"))
     refused = aileron(*words, home=tmp_path, code=1).stderr
     assert "provides.ops: is not known to the original project" in refused

@@ -32,7 +32,20 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 PARTS = 2
 EACH = 25_000 // PARTS if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 250
 """Of each kind; 100,000 in all in `make fuzz`."""
-TOKENS = (b"\0" * 512, b"\xff", b"\n", b'"', b"=", b"]", b"../", b"1" * 40, b"+++\n", b"\r", b"'''", b"{}")  # fmt: skip
+TOKENS = (
+    b"\0" * 512,
+    b"\xff",
+    b"\n",
+    b'"',
+    b"=",
+    b"]",
+    b"../",
+    b"1" * 40,
+    b"+++\n",
+    b"\r",
+    b"'''",
+    b"{}",
+)
 KEY = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
 
 
@@ -59,7 +72,9 @@ def signed(release: Release) -> Release:
 def changed(data: bytes, chance: random.Random) -> bytes:
     """Change one place of *data*: what stands there, or how much."""
     at, more = chance.randrange(len(data) + 1), chance.choice((1, 1, 4, 60, 600))
-    inserted = chance.choice((b"", bytes([chance.randrange(256)]), chance.choice(TOKENS), data[-more:]))  # fmt: skip
+    inserted = chance.choice(
+        (b"", bytes([chance.randrange(256)]), chance.choice(TOKENS), data[-more:])
+    )
     return data[:at] + inserted + data[at + chance.choice((0, 1, len(inserted), more)) :]
 
 
