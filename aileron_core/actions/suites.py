@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,9 @@ WRITTEN = ".added-"
 _log = logging.getLogger(__name__)
 MAX_SUITES = 100
 """Lists that are kept; the oldest go first."""
+_MOST = 1000
+_LONGEST = 1000
+"""Sentences of a list, and characters of one."""
 _NAME = re.compile(r"[0-9]{10}-[0-9a-f]{8}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -35,6 +38,10 @@ class Suite:
     """What was named to `action add`: text of its caller's."""
     files: Mapping[str, str]
     """Lower-case hex SHA-256 by the name of an action's file, or by a connector's folder in the home."""
+    refused: tuple[str, ...] = ()
+    """What was left out, and why: a sentence each, as the command had it."""
+    gone: tuple[str, ...] = ()
+    """Accepted actions of its publisher that it does not have any more."""
 
     @property
     def added_at(self) -> float:
@@ -42,13 +49,21 @@ class Suite:
         return float(self.suite_id[:10])
 
 
-def write_suite(folder: Path, source: str, files: Mapping[str, str], *, now: float) -> None:
+def write_suite(
+    folder: Path,
+    source: str,
+    files: Mapping[str, str],
+    *,
+    now: float,
+    refused: Sequence[str] = (),
+    gone: Sequence[str] = (),
+) -> None:
     """Write down that *files* were added together; lists of the same files, or fewer, go.
 
     Args:
         folder: where the lists lie; made if it is missing.
         source: what was named to `action add`.
-        files: as in `Suite`.
+        files: as in `Suite`, like *refused* and *gone*.
         now: epoch seconds.
 
     Raises:
@@ -57,7 +72,12 @@ def write_suite(folder: Path, source: str, files: Mapping[str, str], *, now: flo
     folder.mkdir(mode=0o700, exist_ok=True)
     older = read_suites(folder)
     suite_id = f"{int(now):010}-{secrets.token_hex(4)}"
-    content = {"source": source, "files": dict(files)}
+    content = {
+        "source": source,
+        "files": dict(files),
+        "refused": [each[:_LONGEST] for each in refused[:_MOST]],
+        "gone": list(gone[:_MOST]),
+    }
     temporary = folder / f".{suite_id}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -125,4 +145,10 @@ def _read(folder: Path, suite_id: str) -> Suite | None:
     listed = cast("dict[str, Any]", files)
     if not all(isinstance(each, str) and _DIGEST.fullmatch(each) for each in listed.values()):
         return None
-    return Suite(suite_id=suite_id, source=source, files=listed)
+    refused, gone = (_texts(content.get(name)) for name in ("refused", "gone"))
+    return Suite(suite_id=suite_id, source=source, files=listed, refused=refused, gone=gone)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    found = cast("list[object]", value) if isinstance(value, list) else []
+    return tuple(each[:_LONGEST] for each in found[:_MOST] if isinstance(each, str))

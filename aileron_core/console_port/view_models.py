@@ -343,6 +343,10 @@ class SuiteView:
     source: str
     """What was named to `action add`."""
     added_at: float
+    refused: tuple[str, ...] = ()
+    """What the command left out, and why: its sentences, which another program may have written."""
+    gone: tuple[str, ...] = ()
+    """Accepted actions of its publisher that the release does not have, as the command found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

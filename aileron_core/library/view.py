@@ -173,7 +173,13 @@ def _in_suites(
         if suite is None or counts[suite.suite_id] == 1:
             yield replace(each, source=source)
             continue
-        view = SuiteView(suite_id=suite.suite_id, source=suite.source, added_at=suite.added_at)
+        view = SuiteView(
+            suite_id=suite.suite_id,
+            source=suite.source,
+            added_at=suite.added_at,
+            refused=suite.refused,
+            gone=suite.gone,
+        )
         yield replace(each, suite=view, source=source)
 
 

@@ -151,7 +151,8 @@ def add(
     named = ", ".join(
         published[path].source if path in published else str(Path(path).resolve()) for path in files
     )
-    items, failed = _place(home, list(valid.values()), named, connectors)
+    gone = [each for suite in suites for each in suite.gone]
+    items, failed = _place(home, list(valid.values()), named, connectors, problems, gone)
     return Added(suites=suites, items=items, problems=[*problems, *failed])
 
 
@@ -296,6 +297,8 @@ def _place(
     valid: Sequence[_ValidFile],
     named: str,
     connectors: Mapping[str, str] = MappingProxyType({}),
+    refused: Sequence[Problem] = (),
+    gone: Sequence[str] = (),
 ) -> tuple[list[dict[str, Any]], list[Problem]]:
     """Put *valid* into the home, and record that they, and *connectors*, came together, under the name *named*.
 
@@ -319,7 +322,9 @@ def _place(
         if connectors or len(files) > 1:
             # First, so that a console knows it when it sees the files.
             together = {**connectors, **files}
-            write_suite(home.suites, named, together, now=SystemClock().now())
+            why = [str(each) for each in refused if each.severity == "error"]
+            now = SystemClock().now()
+            write_suite(home.suites, named, together, now=now, refused=why, gone=gone)
         written = Path(staging).with_name(Path(staging).name.replace(_WRITING, WRITTEN))
         Path(staging).rename(written)
     finish_adding(home.actions)

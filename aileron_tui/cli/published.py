@@ -29,10 +29,15 @@ from aileron_core.releases.kept import (
 )
 from aileron_core.releases.rules import suite_problems
 from aileron_core.releases.signing import PublisherKey, publisher_of
-from aileron_core.releases.suite import Release, read_connector
+from aileron_core.releases.suite import LIST_FILE, Release, read_connector
 from aileron_core.text import escape
 from aileron_tui import words
-from aileron_tui.cli.accepted import accepted_mirror, accepted_version, load_acceptances
+from aileron_tui.cli.accepted import (
+    accepted_actions,
+    accepted_mirror,
+    accepted_version,
+    load_acceptances,
+)
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.output import CommandContext, say_connector
 
@@ -57,6 +62,8 @@ class Published:
     """Of its other action files."""
     publisher: PublisherView | None
     """None: nobody published it."""
+    gone: tuple[str, ...]
+    """Accepted actions of its publisher that it does not have."""
 
     def install(self, store: ConnectorStore) -> InstalledConnector:
         """Put its connector into *store*, with its signatures beside it; errors as of `ConnectorStore.install`."""
@@ -95,6 +102,12 @@ class Published:
         context.say(f"    asks for {said['credential'] or 'no'} credential{scopes}")
         context.say(f"    from {escape(self.source)}")
         self.say_publisher(context)
+        for each in self.gone:
+            context.say(
+                f"! {escape(each)} is not in this release any more; it stays as it is until you run "
+                f"`aileron action remove {escape(each)}`",
+                fg="yellow",
+            )
 
 
 def is_published(path: str) -> bool:
@@ -145,8 +158,17 @@ def read_published(
             bad.add(suite.place(name))
             errors += (_problem(suite.place(name), message),)
     taken = f"{named} (through --route, from this machine)" if routes else named
+    gone: tuple[str, ...] = ()
+    if only is None and LIST_FILE in suite.files:
+        gone = tuple(
+            each.name
+            for each in accepted_actions(Home(context.home))
+            if publisher_name(each.source) == publisher_name(manifest.name)
+            and each.name not in places.values()
+        )
     return Published(
         suite=suite,
+        gone=gone,
         source=taken,
         connector={
             "name": manifest.name,

@@ -16,7 +16,7 @@ from aileron_core.text import escape
 from aileron_tui.cli.accepted import accepted_actions, accepted_version, load_acceptances
 from aileron_tui.cli.adding import Added, add, add_again, report
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean
-from aileron_tui.cli.published import Published, newest_version
+from aileron_tui.cli.published import newest_version
 
 
 def update(
@@ -65,14 +65,7 @@ def update(
             problem = Problem(file=owner, message=error.message, class_=error.class_)
             more = Added(problems=[problem])
         for each in more.suites:
-            gone = _gone(each, [action for action in actions if _owner(action) == owner])
-            looked[-1]["gone"] += gone
-            for action in gone:
-                context.say(
-                    f"! {escape(action)} is not in this release any more; it stays as it is until you run "
-                    f"`aileron action remove {escape(action)}`",
-                    fg="yellow",
-                )
+            looked[-1]["gone"] += each.gone
         added = added.with_more(more)
     if not looked:
         context.say(
@@ -89,12 +82,6 @@ def _owner(action: Action) -> str:
 def _spellings(owner: str) -> tuple[str, ...]:
     """Return what a person may call a repository."""
     return owner, owner.removeprefix(SCHEME)
-
-
-def _gone(suite: Published, accepted: Sequence[Action]) -> list[str]:
-    """Return the accepted actions that a new release has no more."""
-    there = {each.removeprefix("actions/").removesuffix(".md") for each in suite.suite.actions}
-    return [each.name for each in accepted if each.name not in there]
 
 
 def _take_back(home: Home, name: str, actions: Sequence[Action]) -> Added:

@@ -273,6 +273,8 @@ def _common_facts(suite: SuiteFiles) -> Iterator[Block]:
     yield from _listed("Connector", [foreign_text(each) for each in suite.connectors])
     for whose in suite.publishers:
         yield from publisher_blocks(whose)
+    yield from _listed("Left out", [foreign_text(each, "attn") for each in suite.suite.refused])
+    yield from _listed("Gone", [foreign_text(each) for each in suite.suite.gone])
     yield value("From", foreign_text(suite.suite.source))
     yield value("Added", added)
     yield value("Digest", line(suite.digest, "  ", Piece(words.files.DIGEST_REMARK, "muted")))

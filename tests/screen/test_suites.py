@@ -248,7 +248,10 @@ def test_of_each_changed_connector_the_item_says_whether_its_code_did() -> None:
         )
         for name, changes in (("a@1", ()), ("b@1", (module,)))
     ]
-    shown = SuiteFiles(suite=SUITE, files=(held_file("x"),), new_connectors=tuple(files))
+    listed = replace(SUITE, refused=("y.md: is broken\x1b[2J",), gone=("z",))
+    shown = SuiteFiles(suite=listed, files=(held_file("x"),), new_connectors=tuple(files))
     lines = [plain_text(each) for each in lay_out(suite_blocks(shown), 160, 13).lines]
     code = [each.partition("┃ ")[2].strip() for each in lines if each.startswith(" Code")]
     assert code == ["the same as before  (a@1)", "10 bytes → 99 bytes  (b@1)"]
+    said = {each[:13].strip(): each.partition("┃ ")[2].strip() for each in lines}
+    assert (said["Left out"], said["Gone"]) == ("y.md: is broken‹ESC›[2J", "z")

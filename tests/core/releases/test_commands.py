@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_public_key,
 )
 
+from aileron_core.actions.suites import read_suites
 from aileron_core.connectors.store import MANIFEST_FILE, MODULE_FILE
 from aileron_core.home.layout import Home
 from aileron_core.releases.archive import read_archive, write_archive
@@ -193,6 +194,9 @@ def test_a_bad_action_file_blocks_itself_and_a_bad_connector_all(archive: Path, 
     assert installed(home) == (0, [])
     add(**{"actions/list-drafts.md": b"+++\nname = 1\n+++\n"})
     assert installed(home) == (1, ["get-draft", "send-draft"])
+    (suite,) = read_suites(home / "suites")
+    assert suite.refused
+    assert all("list-drafts" in each for each in suite.refused), "the item says what is left out"
 
 
 def test_an_archive_is_as_readable_as_other_files(folder: Path, home: Path, tmp_path: Path) -> None:

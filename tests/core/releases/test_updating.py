@@ -79,6 +79,9 @@ async def test_a_newer_release_waits_until_it_is_accepted_and_the_one_before_is_
     assert "installed github://aileron/mail-drafts@1.5.0" in said
     async with Core.open(home, accept=False) as core:
         assert set(versions(core).values()) == {"1.4.0"}
+        assert {e.suite and e.suite.gone for e in core.app.library.not_accepted()} == {
+            ("list-drafts",)
+        }
         await accept_all(core)
         assert versions(core) == {
             "get-draft": "1.5.0",
