@@ -244,8 +244,7 @@ def drifted_draft(console: Attended, mailbox: Mailbox, approval: str, token: str
 
 def conflicting(console: Attended, mailbox: Mailbox, approval: str, token: str) -> None:
     console.ready(approval)
-    file = console.home / "actions" / "send-draft.md"
-    file.write_text(file.read_text() + "\nchanged\n")
+    (console.home / "actions" / "send-draft.md").unlink()
     console.approve(approval)
 
 
