@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from aileron_core.actions.catalog import read_handle
+from aileron_core.console_port.view_models import SuiteView
 
 WRITTEN = ".added-"
 """Begins the name of a folder, among the action files, of those that one `action add` has written, all of them."""
@@ -31,22 +32,15 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """What one `action add` brought."""
+    """What one `aileron action add` or `update` brought."""
 
-    suite_id: str
-    source: str
-    """What was named to `action add`: text of its caller's."""
+    view: SuiteView
     files: Mapping[str, str]
     """Lower-case hex SHA-256 by the name of an action's file, or by a connector's folder in the home."""
-    refused: tuple[str, ...] = ()
-    """What was left out, and why: a sentence each, as the command had it."""
-    gone: tuple[str, ...] = ()
-    """Accepted actions of its publisher that it does not have any more."""
 
     @property
-    def added_at(self) -> float:
-        """Epoch seconds."""
-        return float(self.suite_id[:10])
+    def suite_id(self) -> str:
+        return self.view.suite_id
 
 
 def write_suite(
@@ -62,8 +56,8 @@ def write_suite(
 
     Args:
         folder: where the lists lie; made if it is missing.
-        source: what was named to `action add`.
-        files: as in `Suite`, like *refused* and *gone*.
+        source, refused, gone: as in `SuiteView`.
+        files: as in `Suite`.
         now: epoch seconds.
 
     Raises:
@@ -146,7 +140,14 @@ def _read(folder: Path, suite_id: str) -> Suite | None:
     if not all(isinstance(each, str) and _DIGEST.fullmatch(each) for each in listed.values()):
         return None
     refused, gone = (_texts(content.get(name)) for name in ("refused", "gone"))
-    return Suite(suite_id=suite_id, source=source, files=listed, refused=refused, gone=gone)
+    view = SuiteView(
+        suite_id=suite_id,
+        source=source,
+        added_at=float(suite_id[:10]),
+        refused=refused,
+        gone=gone,
+    )
+    return Suite(view=view, files=listed)
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from aileron_core.console_port.view_models import (
     LibraryItemView,
     NotAcceptedView,
     RunTimeView,
-    SuiteView,
 )
 from aileron_core.errors import Problem
 from aileron_core.library.acceptance import READS_KIND, AcceptanceRecord, reads_of, why_not_counted
@@ -169,18 +168,11 @@ def _in_suites(
             found[number] = None
     counts = Counter(suite.suite_id for suite in found if suite is not None)
     for each, key, suite in zip(files, keys, found, strict=True):
-        source = added[key].source if key in added else ""
+        source = added[key].view.source if key in added else ""
         if suite is None or counts[suite.suite_id] == 1:
             yield replace(each, source=source)
             continue
-        view = SuiteView(
-            suite_id=suite.suite_id,
-            source=suite.source,
-            added_at=suite.added_at,
-            refused=suite.refused,
-            gone=suite.gone,
-        )
-        yield replace(each, suite=view, source=source)
+        yield replace(each, suite=suite.view, source=source)
 
 
 def _action_view(library: LibraryState, entry: CatalogEntry) -> NotAcceptedView:

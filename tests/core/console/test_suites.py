@@ -70,7 +70,7 @@ def test_515_files_are_added_in_one_pass(
     assert len(scans) == 1
     assert len(list((home / "actions").iterdir())) == ALL
     (found,) = read_suites(home / "suites")
-    assert found.source == str(large_suite)
+    assert found.view.source == str(large_suite)
     assert len(found.files) == ALL
     text = (home / "actions" / "first-511.md").read_text()
     (installed,) = ConnectorStore(home).list()

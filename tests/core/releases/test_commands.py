@@ -195,8 +195,10 @@ def test_a_bad_action_file_blocks_itself_and_a_bad_connector_all(archive: Path, 
     add(**{"actions/list-drafts.md": b"+++\nname = 1\n+++\n"})
     assert installed(home) == (1, ["get-draft", "send-draft"])
     (suite,) = read_suites(home / "suites")
-    assert suite.refused
-    assert all("list-drafts" in each for each in suite.refused), "the item says what is left out"
+    assert suite.view.refused
+    assert all("list-drafts" in each for each in suite.view.refused), (
+        "the item says what is left out"
+    )
 
 
 def test_an_archive_is_as_readable_as_other_files(folder: Path, home: Path, tmp_path: Path) -> None:
