@@ -27,6 +27,7 @@ from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_tui.cli.runtime import TURN_SECONDS
 from bench.support import MANIFEST, Aims, amount, core_loop, milliseconds
 
 ROUNDS = amount(5, check=1)
@@ -244,7 +245,7 @@ def main() -> None:
             identity=installed.identity, manifest=installed.manifest, store=store, engine=engine
         )
         time.sleep(SETTLED)
-        sys.setswitchinterval(0.0005)
+        sys.setswitchinterval(TURN_SECONDS)
         loop = core_loop()
         aims = Aims()
         _compared(connector, _Bare(module, path), loop, aims)

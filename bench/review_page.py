@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from aileron_core.console_port.field_views import FieldView
+from aileron_tui.cli.runtime import TURN_SECONDS, collect_rarely
 from bench.support import Aims, amount, milliseconds, p99
 from examples.mailbox import Mailbox
 from tests.support.browsers import chromium
@@ -47,6 +48,8 @@ async def _measure(home: Path, mailbox: Mailbox) -> tuple[list[float], list[floa
         chromium() as browser,
         reviewed(core, browser) as served,
     ):
+        sys.setswitchinterval(TURN_SECONDS)  # as a console does, like the next
+        collect_rarely()
         view = await core.ask()
         body = "\n".join(
             f"{number} a line of the preview, of usual length" for number in range(LINES)

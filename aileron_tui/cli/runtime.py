@@ -167,7 +167,7 @@ def _log_end(core: CoreThread, how: str) -> None:
         _log.info("%s ended", how)
 
 
-def _started() -> None:
+def collect_rarely() -> None:
     """Collect garbage from now on, but for the objects of the start, which live as long as the process.
 
     With 10,000 waiting calls, one collection over all of it stops agents and screen for a third of a second.
@@ -178,7 +178,7 @@ def _started() -> None:
     gc.enable()
 
 
-_TURN_SECONDS: Final = 0.0005
+TURN_SECONDS: Final = 0.0005
 """Of a thread in the interpreter while others want it: screen, server and guests' output share it."""
 
 
@@ -209,8 +209,8 @@ def run_serve(
         from aileron_tui.cli.notices import ServedNotices  # most homes have none
 
         ServedNotices(core, settings.notify)
-    sys.setswitchinterval(_TURN_SECONDS)
-    _started()
+    sys.setswitchinterval(TURN_SECONDS)
+    collect_rarely()
     _say_start(context, app)
     threading.Thread(target=lambda: (core.wait(), ended.set()), daemon=True).start()
     # Not one endless wait: the kernel may hand the signal to another thread, and nothing would
@@ -270,7 +270,7 @@ def run_console(
     first_frame: Future[None] = Future()
 
     def drawn() -> None:
-        _started()
+        collect_rarely()
         with contextlib.suppress(InvalidStateError):  # the core has ended
             first_frame.set_result(None)
 
@@ -292,7 +292,7 @@ def run_console(
         core.stop()
         raise
     _log_start(core.start(), "console")
-    sys.setswitchinterval(_TURN_SECONDS)
+    sys.setswitchinterval(TURN_SECONDS)
     try:
         if before_screen is not None:
             before_screen()
