@@ -130,7 +130,7 @@ def verified_release(
     """Return the release that *kept* proves a connector of *store* to be of; None where no signature fits it.
 
     Args:
-        kept: as `signatures_of` made it; whatever lies there in its place proves nothing.
+        kept: as `signatures_of` made it; anything else in its place proves nothing.
     """
     fqn = connector.identity.fqn
     try:

@@ -1,11 +1,12 @@
 """A changed file waits beside what was accepted of it, which counts until a person accepts the other."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from aileron_core.errors import Conflict
-from tests.support.core_harness import DRAFT, Core, Mailbox, Start
+from tests.support.core_harness import DRAFT, Core, Mailbox, Start, hold_answers
 
 
 def new_version(home: Path, name: str = "send-draft") -> None:
@@ -55,6 +56,23 @@ async def test_a_call_under_what_was_replaced_runs_nothing_and_names_the_new_ver
         r for r in await core.records("library.accepted") if r["name"] == "send-draft.md"
     ]
     assert record["connectors"]
+
+
+async def test_what_runs_ends_as_it_was_approved_though_an_update_is_accepted_meanwhile(
+    core: Core, home: Path, mailbox: Mailbox
+) -> None:
+    """Its request has left: that it ran is not taken back."""
+    view = await core.ask()
+    with hold_answers(mailbox, "POST send") as sending:
+        running = asyncio.ensure_future(core.run(view))
+        await sending()
+        new_version(home)
+        await core.app.library.poll()
+        (waits,) = core.app.library.not_accepted()
+        await core.app.library.accept("action", "send-draft", waits.digest, by="person")
+        assert core.app.library.find("send-draft").action.version == "0.2.0"
+    assert (await running).state == "completed"
+    assert len(mailbox.state()["sent"]) == 1
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text("other")])
