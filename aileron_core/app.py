@@ -23,6 +23,7 @@ from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
 from aileron_core.console.call_reader import CallReader
 from aileron_core.console.device_service import LINK_KEY, DeviceService
+from aileron_core.console.grants import GrantCommands
 from aileron_core.console.head_signing import HeadSigning
 from aileron_core.console.history_reader import HistoryReader
 from aileron_core.console.publisher import EventPublisher
@@ -56,6 +57,7 @@ from aileron_core.runs.approved import ApprovedRunner
 from aileron_core.runs.argument_quota import ArgumentQuota
 from aileron_core.runs.emergency_stop import EmergencyStop, StopSignal
 from aileron_core.runs.executor import Executor
+from aileron_core.runs.grants import Grants
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.runs.live_run import random_nonce
 from aileron_core.runs.locks import ConnectorLocks
@@ -67,8 +69,9 @@ from aileron_core.runs.recovery import Recovery, restore_claims
 from aileron_core.runs.refusals import RefusedCalls
 from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.sealed_contents import SealedContents
+from aileron_core.runs.standing import StandingAnswers
 from aileron_core.runs.store import RunStore
-from aileron_core.runs.tool_rules import RememberedCalls, ToolRules
+from aileron_core.runs.tool_rules import ToolRules
 from aileron_core.runs.undo import UndoService
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
@@ -141,7 +144,6 @@ class _Base:
         self.run_changed: EventBus[LiveRun] = EventBus()
         self.sessions = SessionRegistry(clock)
         self.tool_channels = ToolChannels()
-        self.remembered_calls = RememberedCalls()
         # It changes on threads of its own; whoever listens runs on the core's loop.
         self.vault = Vault(
             home.path,
@@ -176,6 +178,22 @@ class _Base:
             database, self.vault, clock, options.policy.text, home.path, POLICY
         )
         self.policy = PolicyInForce(self.accepted_policy, options.policy)
+        self.standing = StandingAnswers(
+            rules=self.policy.action_rules,
+            grants=Grants(clock, self._is_contained),
+            clock=clock,
+            is_contained=self._is_contained,
+        )
+        self.grants = GrantCommands(
+            events=self.events,
+            registry=self.registry,
+            standing=self.standing,
+            rules=options.policy.action_rules,
+            records=self.records,
+            pause=self.pause,
+        )
+        self.standing.grants.tell(self.grants.changed, self.grants.ended)
+        self.run_changed.subscribe(self.standing.grants.follow)
         self.accounts = AccountService(
             self.vault,
             self.bindings,
@@ -188,6 +206,9 @@ class _Base:
         self.screens = SealedScreens(
             database, self.history_keys, clock, days=options.settings.history_days
         )
+
+    def _is_contained(self, session: Session) -> bool:
+        return self.sessions.containment(session) != "none"
 
     def _unverified(self) -> Literal["locked", "settings"] | None:
         if self.accepted_files.waits_for_vault:
@@ -336,7 +357,7 @@ class _Files:
             database=base.database,
             clock=base.clock,
             routes=routes,
-            changed=lambda: publisher.library_changed(self.library),
+            changed=lambda: self._changed(base.grants, publisher),
             guard=self.stop_signal.make_stoppable,
         )
         self.project_trust = ProjectTrust(base.accepted_projects, base.clock)
@@ -348,6 +369,10 @@ class _Files:
             guard=self.stop_signal.make_stoppable,
             rehearse=base.rehearse,
         )
+
+    def _changed(self, grants: GrantCommands, publisher: EventPublisher) -> None:
+        publisher.library_changed(self.library)
+        grants.library_changed(self.library)
 
 
 def _outgoing(options: AppOptions, clock: Clock, routes: Sequence[Route]) -> "OutgoingClient":
@@ -396,7 +421,6 @@ class _Runs:
             library=library,
             registry=registry,
             store=self.store,
-            previews=self.previews,
             executor=executor,
             locks=locks,
             database=database,
@@ -406,8 +430,10 @@ class _Runs:
             accounts=base.accounts,
             opened=self.contents.opened,
             tool_rules=ToolRules(
-                base.policy.rules, base.remembered_calls, library.connectors, base.home.path
+                base.policy.rules, base.standing.grants, library.connectors, base.home.path
             ),
+            standing=base.standing,
+            look_first=self._look_first,
             argument_quota=ArgumentQuota(
                 database, registry, self.store, clock, max_bytes=settings.argument_bytes
             ),
@@ -421,7 +447,8 @@ class _Runs:
             accounts=base.accounts,
             registry=registry,
             store=self.store,
-            previews=self.previews,
+            standing=base.standing,
+            look_first=self._look_first,
             clock=clock,
             nonce_of=base.nonce_of,
             refusal=self.gate.refusal,
@@ -450,6 +477,7 @@ class _Runs:
                 settings=settings,
                 pause=base.pause,
                 accounts=base.accounts,
+                standing=base.standing,
             ),
             database=database,
             opened=self.contents.opened,
@@ -458,8 +486,11 @@ class _Runs:
             pause=base.pause,
             ended=self.outcomes.begin,
             accounts_may_have_changed=self.account_waits.changed,
-            remembered=base.remembered_calls,
+            standing=base.standing,
         )
+
+    async def _look_first(self, run: LiveRun) -> None:
+        await self.approvals.look_first(run)
 
 
 class _Commands:
@@ -526,6 +557,7 @@ class _Commands:
             history=HistoryReader(calls=calls, clock=base.clock),
             undo=reports.undo,
             devices=reports.devices,
+            grants=base.grants,
             screens=base.screens,
             vault=reports.vault,
         )
@@ -646,6 +678,7 @@ class App(_Base):
     def _vault_changed(self, _state: VaultState) -> None:
         if self.vault.state != "unlocked":
             self.authorizations.close()
+            self.standing.grants.revoke_where(lambda _: True, "the vault was locked")
         self.publisher.sessions_changed()
         following = tasks.spawn(self._follow_vault(), name="follow the vault")
         self._following.add(following)
@@ -697,6 +730,7 @@ class App(_Base):
         jobs: Sequence[Callable[[], Awaitable[None]]] = (
             self.library.poll,
             self.approvals.expire_overdue,
+            self.grants.sweep,
             self.session_service.sweep,
             self.traffic.sweep,
             self.tool_calls.sweep,

@@ -100,6 +100,7 @@ def _approval(table: "_FrontMatterTable") -> Approval:
         required=table.flag("required", default=False),
         effect=table.optional_text("effect"),
         preview=_preview(table.table("preview")) if table.has("preview") else None,
+        grants=table.flag("grants", default=True),
     )
     table.close()
     return approval
@@ -114,6 +115,7 @@ def _preview(table: "_FrontMatterTable") -> Preview:
         gist=table.optional_text("gist"),
         formats=table.labels("formats"),
         changes=table.labels("changes"),
+        reach=table.texts("reach"),
         read_back=table.json("read_back"),
     )
     if table.flag("recheck", default=True) is False:

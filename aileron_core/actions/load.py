@@ -26,9 +26,11 @@ _OUR_KEYS: tuple[tuple[str, ...], ...] = (
     ("limits", "wall_seconds"),
     ("limits", "memory_mib"),
     ("approval", "effect"),
+    ("approval", "grants"),
     ("approval", "preview", "gist"),
     ("approval", "preview", "formats"),
     ("approval", "preview", "changes"),
+    ("approval", "preview", "reach"),
     ("approval", "preview", "read_back"),
     ("approval", "preview", "recheck"),
 )

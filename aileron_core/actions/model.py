@@ -13,7 +13,7 @@ ANY = "any"
 UNBOUND_HASH = "sha256:bound-at-release"
 """What published suites write in place of a connector's hash; `action add` binds it."""
 
-FORMATS = ("html", "markdown", "json", "diff", "addresses")
+FORMATS = ("html", "markdown", "json", "diff", "addresses", "text")
 """What a text may be written in; a person is shown it as that."""
 
 EFFECTS = ("read", "create", "change", "delete", "send", "pay", "run")
@@ -133,6 +133,8 @@ class Preview:
     """Label of a shown field, and a template over the arguments for the value that it gets."""
     omits_missing: bool = False
     """A field that the answer lacks is left out, where others show that it is not there."""
+    reach: tuple[str, ...] = ()
+    """Labels of the shown fields that say what a call reaches; a grant can have them stay while the rest varies."""
     read_back: JsonObject | None = None
     """The op's arguments when it is asked after the run, where they hold a step's output; None: `args`."""
 
@@ -144,6 +146,8 @@ class Approval:
     required: bool = False
     effect: str | None = None
     preview: Preview | None = None
+    grants: bool = True
+    """False: a person can let no later call run without asking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

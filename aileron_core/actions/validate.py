@@ -180,6 +180,8 @@ def _preview(preview: Preview, declared: Collection[str]) -> _Problems:
     labels = {label for label, _ in preview.render}
     for label in sorted(preview.multiline - labels):
         yield (*path, "multiline"), f"names {quoted(label)}, which is not a label of render"
+    for label in sorted({*preview.reach} - labels):
+        yield (*path, "reach"), f"names {quoted(label)}, which is not a label of render"
     yield from _formats(preview)
     if preview.gist is None:
         return

@@ -55,6 +55,8 @@ class RunCounts:
         """Count *run* by its present state; return whether a count changed."""
         run_id, session_id = run.row.run_id, run.row.session_id
         before, now = self._kinds.get(run_id), _KINDS.get(run.row.state)
+        if run.is_in_background and now == "waiting":
+            now = "running"
         if before == now:
             return False
         if before is not None:
@@ -244,7 +246,9 @@ class EventPublisher:
 
 def _is_shown(run: LiveRun) -> bool:
     """Return whether a person sees *run* in the waiting list or among the decisions."""
-    return run.row.approval_id is not None or run.row.state is RunState.UNKNOWN
+    if run.row.state is RunState.UNKNOWN or (run.read_back and run.read_back.waits_to_be_seen):
+        return True
+    return run.row.approval_id is not None and not run.is_in_background
 
 
 def _order(run: LiveRun) -> tuple[float, str]:

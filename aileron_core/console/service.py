@@ -14,6 +14,7 @@ from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
 from aileron_core.console.call_reader import CallReader
 from aileron_core.console.device_service import DeviceService
+from aileron_core.console.grants import GrantCommands
 from aileron_core.console.history_reader import HistoryReader
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords, StorageMonitor
@@ -46,14 +47,18 @@ from aileron_core.console_port.intents import (
     ReadApprovals,
     ReadCall,
     ReadHistory,
+    ReadOffers,
     ReadRecord,
     ReadRecords,
+    ReadStanding,
     RefetchPreview,
     RefreshPreview,
     RemoveFile,
+    RevokeGrant,
     SetPause,
     StopEverything,
     StopRun,
+    TryShape,
     UndoRun,
     VaultIntent,
     VerifyAudit,
@@ -84,6 +89,10 @@ _CallIntent: TypeAlias = (
 _ReadIntent: TypeAlias = (
     ReadCall | ReadHistory | CountCalls | ReadRecords | ReadRecord | VerifyAudit | ExportAudit
 )
+_OtherIntent: TypeAlias = (
+    MarkReadBackSeen | Accept | AcceptSuite | WithdrawAcceptance | RemoveFile | SetPause
+    | StopEverything | EndSession | AllowHost | MakeLink | ConfirmDevice | EndDevice | ReadApprovals
+)  # fmt: skip
 _log = logging.getLogger(__name__)
 _MOST_NEEDS: Final = 50
 """Calls of which `status` says what they wait for."""
@@ -121,6 +130,7 @@ class ConsoleService:
     history: HistoryReader
     undo: UndoService
     devices: DeviceService
+    grants: GrantCommands
     screens: SealedScreens
     vault: VaultService
 
@@ -130,6 +140,7 @@ class ConsoleService:
         """Return everything that a front end draws first; events published after it are later than it."""
         found = await self.database.read(lambda connection: records_from(connection, records))
         approvals, more = self.publisher.first_approvals()
+        standing = self.grants.updated()
         return Snapshot(
             version=self.version,
             home=str(self.home.path),
@@ -152,6 +163,8 @@ class ConsoleService:
             vault=self.vault.status(),
             accounts=self.accounts.accounts(),
             devices=self.devices.views(),
+            grants=standing.grants,
+            rules=standing.rules,
         )
 
     def status(self) -> dict[str, Any]:
@@ -162,7 +175,11 @@ class ConsoleService:
             "url": self.address.url,
             "pid": os.getpid(),
             "version": self.version,
-            "pending": sum(1 for run in self.registry if run.row.approval_id and not run.is_final),
+            "pending": sum(
+                1
+                for run in self.registry
+                if run.row.approval_id and not run.is_final and not run.is_in_background
+            ),
             "sessions": len(self.sessions.registry.all()),
             "devices": [
                 {
@@ -238,6 +255,12 @@ class ConsoleService:
         if isinstance(intent, _ReadIntent):
             self.events.publish(await self._read(intent))
             return
+        if isinstance(intent, ReadOffers | TryShape | RevokeGrant | ReadStanding):
+            await self.grants.carry_out(intent)
+            return
+        await self._about_the_rest(intent, hand)
+
+    async def _about_the_rest(self, intent: _OtherIntent, hand: Hand) -> None:
         match intent:
             case MarkReadBackSeen():
                 await self.outcomes.mark_seen(intent.run_id)
@@ -285,6 +308,8 @@ class ConsoleService:
             return await self.accounts.answer(intent)
         if isinstance(intent, RemoveFile):
             return await self.library.remove(intent.kind, intent.file)
+        if isinstance(intent, ReadStanding):
+            return self.grants.updated()
         return await self.model_keys.answer(intent)
 
     async def _about_a_call(self, intent: _CallIntent, hand: Hand) -> None:
@@ -325,11 +350,13 @@ class ConsoleService:
                 intent.approval_id,
                 intent.digest,
                 unseen_lines=intent.unseen_lines,
-                remember=intent.remember,
+                grant=intent.grant,
                 hand=hand,
             )
         else:
-            await self.approvals.deny(intent.approval_id, intent.reason, hand)
+            await self.approvals.deny(
+                intent.approval_id, intent.reason, grant=intent.grant, hand=hand
+            )
         if shown is None or (isinstance(intent, Approve) and shown.digest != intent.digest):
             return
         try:
@@ -398,9 +425,11 @@ class ConsoleService:
             )
             self.pause.resume()
             self.events.publish(PauseChanged(paused_at=None))
+            self.grants.changed()
             return
         self.pause.pause(self.clock.now())
         self.events.publish(PauseChanged(paused_at=self.pause.paused_since))
+        self.grants.changed()
         try:
             await self.records.record_by_person(
                 AuditEvent.CONSOLE_PAUSED, "A person put all calls on hold", hand
@@ -412,6 +441,7 @@ class ConsoleService:
 
     async def _stop_everything(self, hand: Hand) -> None:
         """Stop what runs and waits, whatever becomes of the record that devices ended, which they do first."""
+        self.grants.standing.grants.revoke_where(lambda _: True, "a person stopped everything")
         try:
             await self.devices.end_all("a person stopped everything", by="person", hand=hand)
         finally:

@@ -131,7 +131,6 @@ def approval_view(
         seconds_allowed=run.seconds_allowed if row.state not in FINAL else None,
         waits_for=_run_ahead(run),
         rule=run.rule,
-        can_be_remembered=run.can_be_remembered,
         gated=row.gated,
         accounts=_accounts(run),
         account_need=run.account_need,

@@ -11,6 +11,13 @@ from aileron_core.console_port.account_views import (
     ModelKeysRead,
 )
 from aileron_core.console_port.devices import DevicesUpdated, DeviceView, LinkMade
+from aileron_core.console_port.standing import (
+    FieldTests,
+    GrantView,
+    OffersView,
+    RuleView,
+    TriedShape,
+)
 from aileron_core.console_port.view_models import (
     ApprovalView,
     CallView,
@@ -111,6 +118,9 @@ class Snapshot:
     inspects_models: bool = False
     """With `[gateway] inspect`, the names of tools that models call are read; always shown."""
     devices: tuple[DeviceView, ...] = ()
+    grants: tuple[GrantView, ...] = ()
+    rules: tuple[RuleView, ...] = ()
+    """Those of `policy.toml` for actions."""
     attached: str = ""
     """The hand of an attached console, such as `attached 2`; empty in the console itself."""
     is_owners: bool = False
@@ -143,6 +153,38 @@ class LibraryUpdated:
     library: tuple[LibraryItemView, ...] = ()
     settings_accepted: bool = True
     """As in `Snapshot`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandingUpdated:
+    """The grants and the rules for actions are these now."""
+
+    grants: tuple[GrantView, ...]
+    rules: tuple[RuleView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantEnded:
+    """A grant answers no more calls; `why` is a clause."""
+
+    grant_id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffersRead:
+    """Answers `ReadOffers`."""
+
+    offers: OffersView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeTried:
+    """Answers `TryShape`."""
+
+    approval_id: str
+    tests: FieldTests
+    tried: TriedShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,6 +316,10 @@ CoreEvent: TypeAlias = (
     ApprovalUpdated
     | SessionsUpdated
     | LibraryUpdated
+    | StandingUpdated
+    | GrantEnded
+    | OffersRead
+    | ShapeTried
     | PauseChanged
     | EverythingStopped
     | ApprovalsRead

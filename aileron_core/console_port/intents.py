@@ -10,6 +10,7 @@ from aileron_core.console_port.account_intents import (
     OwnersAccountIntent,
 )
 from aileron_core.console_port.devices import DeviceIntent, EndDevice
+from aileron_core.console_port.standing import FieldTests, GrantTerms
 from aileron_core.console_port.view_models import HistoryCursor, HistoryQuery
 from aileron_core.vault.secret import Secret
 
@@ -21,8 +22,8 @@ class Approve:
     approval_id: str
     digest: str
     unseen_lines: int = 0
-    remember: bool = False
-    """Equal calls of the session run without asking from then on (`ApprovalView.can_be_remembered`)."""
+    grant: GrantTerms | None = None
+    """What runs without asking from then on, as a person made it of `OffersView`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +32,37 @@ class Deny:
 
     approval_id: str
     reason: str = ""
+    grant: GrantTerms | None = None
+    """The calls that are denied without asking from then on."""
     on_screen: bool = True
     """Whether the call itself was shown; not so where it was denied as an equal of another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOffers:
+    """Read what can be granted beside a yes to a waiting call; answered by `OffersRead`."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryShape:
+    """Try what a grant with these tests beside a waiting call would do; answered by `ShapeTried`."""
+
+    approval_id: str
+    tests: FieldTests
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeGrant:
+    """End a grant; what it answered and has not begun waits for the person again."""
+
+    grant_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadStanding:
+    """Read the grants and the rules for actions; answered by `StandingUpdated`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,9 +331,12 @@ VaultIntent: TypeAlias = (
     | SetKeyring
     | TouchVault
 )
-CommandIntent: TypeAlias = RemoveFile | VaultIntent | AccountIntent | ModelKeyIntent
+StandingIntent: TypeAlias = ReadOffers | TryShape | RevokeGrant | ReadStanding
+CommandIntent: TypeAlias = RemoveFile | VaultIntent | AccountIntent | ModelKeyIntent | ReadStanding
 """What a command may ask for: none decides, and none accepts a file."""
-NarrowingIntent: TypeAlias = ReadVault | LockVault | RemoveFile | NarrowingAccountIntent
+NarrowingIntent: TypeAlias = (
+    ReadVault | LockVault | RemoveFile | NarrowingAccountIntent | ReadStanding
+)
 """Only reads or takes away: a command needs no proof that the person asks."""
 OwnersIntent: TypeAlias = (
     SetPause
@@ -356,5 +389,6 @@ Intent: TypeAlias = (
     | VerifyAudit
     | ExportAudit
     | DeviceIntent
+    | StandingIntent
     | CommandIntent
 )

@@ -177,8 +177,6 @@ class ApprovalView:
     """The run that it waits for, while its state is `checking`."""
     rule: str = ""
     """Why the rules for built-in tools had it asked, run or denied, as a clause; empty where none apply."""
-    can_be_remembered: bool = False
-    """A yes can cover equal calls of its session too."""
     gated: bool = True
     """Whether a person is asked before it runs; one that is not may still wait for an account."""
     accounts: tuple[AccountView, ...] = ()

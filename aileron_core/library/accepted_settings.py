@@ -34,7 +34,7 @@ from aileron_core.library.settings_comparison import (
     compare_settings,
     settings_sha256,
 )
-from aileron_core.policy.model import Policy, Rule
+from aileron_core.policy.model import ActionRule, Policy, Rule
 from aileron_core.policy.policy_file import NAME, parse_policy, rules_in_force
 from aileron_core.storage.database import Database
 from aileron_core.vault.atomic_file import read_private_file, replace_file
@@ -251,7 +251,7 @@ class AcceptedSettings:
 
 
 class PolicyInForce:
-    """What the built-in tools' calls are judged by.
+    """What calls are judged by: of the built-in tools by `rules`, of actions by `action_rules`.
 
     Before `policy.toml` is accepted, what it denies and asks counts, and what was accepted before it denies and
     asks counts too; nothing that either allows does.
@@ -262,14 +262,23 @@ class PolicyInForce:
         self._policy = policy
 
     def rules(self) -> tuple[Rule, ...]:
+        return rules_in_force(self._in_force())
+
+    def action_rules(self) -> tuple[ActionRule, ...]:
+        return self._in_force().action_rules
+
+    def _in_force(self) -> Policy:
         if self._accepted.count:
-            return rules_in_force(self._policy)
+            return self._policy
         try:
-            before = parse_policy(self._accepted.accepted_before)
+            before = parse_policy(self._accepted.accepted_before).restrictions()
         except FileProblems:  # an earlier version of Aileron could read it
             before = Policy()
-        kept = (*self._policy.restrictions().rules, *before.restrictions().rules)
-        return rules_in_force(Policy(rules=kept))
+        now = self._policy.restrictions()
+        return Policy(
+            rules=(*now.rules, *before.rules),
+            action_rules=(*now.action_rules, *before.action_rules),
+        )
 
 
 def load_policy(path: Path) -> Policy:

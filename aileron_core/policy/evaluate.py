@@ -7,7 +7,15 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from aileron_core.path_patterns import HiddenPaths, matches
-from aileron_core.policy.model import ANY_FURTHER_WORDS, COMMAND, WRITING, Facts, Rule, Verdict
+from aileron_core.policy.model import (
+    ANY_FURTHER_WORDS,
+    COMMAND,
+    WRITING,
+    ActionRule,
+    Facts,
+    Rule,
+    Verdict,
+)
 
 _GIT: Final = ".git"
 
@@ -23,14 +31,14 @@ def evaluate(rules: Sequence[Rule], facts: Facts) -> Verdict:
             return Verdict(decision="ask", reason="it leads out of the project", about=facts.target)
         for rule in rules:
             if rule.decision == decision and (about := _restricted(rule, facts)) is not None:
-                return Verdict(decision=decision, reason=_because(rule), about=about, rule=rule)
+                return Verdict(decision=decision, reason=because(rule), about=about, rule=rule)
     why_not: tuple[str, str] | None = None
     for rule in rules:
         if rule.decision == "allow" and _is_meant(rule, facts):
             why = _why_not_allowed(rule, facts) or _why_not_by_changes(rule, rules, facts)
             if why is None:
                 by = "" if rule.changes is None else ", by what its rehearsal changed"
-                return Verdict(decision="allow", reason=f"{_because(rule)}{by}", rule=rule)
+                return Verdict(decision="allow", reason=f"{because(rule)}{by}", rule=rule)
             why_not = why_not or why
     reason, about = why_not or (_nothing_allows(facts), "")
     before = facts if _may_allow_by_changes(rules, facts) else None
@@ -51,7 +59,8 @@ def hidden_paths(rules: Sequence[Rule], facts: Facts) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _because(rule: Rule) -> str:
+def because(rule: Rule | ActionRule) -> str:
+    """Return why *rule* says what it does, as a clause."""
     if rule.reason:
         return f"{rule.reason} ({rule.source})" if rule.source else rule.reason
     return f"{_SAYS[rule.decision]} {rule.source or 'a rule'}"
@@ -164,7 +173,7 @@ def _why_not_by_changes(rule: Rule, rules: Sequence[Rule], facts: Facts) -> tupl
             return f"{name} does not allow everything that it changes", path
         for other in rules:
             if other.decision != "allow" and other.paths and _restricts_change(other, path, facts):
-                return f"{name} does not count, because of what it changes: {_because(other)}", path
+                return f"{name} does not count, because of what it changes: {because(other)}", path
     if rehearsal.own_changes:
         return f"{name} does not allow changes of the sandbox's own home and caches", ""
     return None

@@ -1,7 +1,10 @@
 """The values of a policy: what is known about a call, a rule, and what the rules say of the call."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
+
+from aileron_core.console_port.standing import FieldTest
 
 Decision = Literal["allow", "ask", "deny"]
 DECISIONS: Final[tuple[Decision, ...]] = ("allow", "ask", "deny")
@@ -95,7 +98,13 @@ class Verdict:
     place: str = ""
     """`Facts.place` of the call."""
     rule: Rule | None = None
-    """None where no rule decided."""
+    """None where no rule for the built-in tools decided."""
+    source: str = ""
+    """Of a call of an action: which rule or grant says so, as `policy.toml:12` or `grant g3`."""
+    looked_at: tuple[str, ...] = ()
+    """The fields that it looked at."""
+    asks_nobody: bool = False
+    """The action is not gated; only what is fetched may still have a rule ask or deny."""
     before_rehearsal: Facts | None = None
     """What was known of a command that a rule may allow by what it changes: judge it again once it was rehearsed."""
 
@@ -106,10 +115,35 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ActionRule:
+    """What to do with calls of some actions, from files or of connectors' ops: with all, or those of one shape."""
+
+    actions: tuple[str, ...]
+    """Names, in which `*` stands for any characters."""
+    decision: Decision
+    effects: tuple[str, ...] = ()
+    """Empty: any, and none stated."""
+    agents: tuple[str, ...] = ()
+    """Names of launched agents; empty: any."""
+    contained: bool | None = None
+    """Only calls of sessions that are contained, or that are not; None: either."""
+    where: Mapping[str, FieldTest] = field(default_factory=dict[str, FieldTest])
+    """By `args.NAME` and `fetched.LABEL`."""
+    is_open: bool = False
+    """One that allows lets what *where* does not name be anything."""
+    grants: bool = True
+    """False: a person can make no grant for these calls."""
+    reason: str = ""
+    source: str = ""
+    """Where a person wrote it, such as `policy.toml:12`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What a person's `policy.toml` says; nothing, where there is none."""
 
     rules: tuple[Rule, ...] = ()
+    action_rules: tuple[ActionRule, ...] = ()
     secret_exceptions: tuple[str, ...] = ()
     """Patterns of files that hold no secrets although their names look like it."""
     text: str = ""
@@ -118,4 +152,5 @@ class Policy:
     def restrictions(self) -> "Policy":
         """Return what counts of it before it is accepted: what it denies and asks, not what it allows."""
         kept = tuple(rule for rule in self.rules if rule.decision != "allow")
-        return replace(self, rules=kept, secret_exceptions=())
+        actions = tuple(rule for rule in self.action_rules if rule.decision != "allow")
+        return replace(self, rules=kept, action_rules=actions, secret_exceptions=())

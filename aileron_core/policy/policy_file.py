@@ -1,21 +1,29 @@
 """Reads a person's `policy.toml`: every unknown key is an error, with its line. Two rules hold without it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from aileron_core.actions.interpolate import number_text
+from aileron_core.actions.model import EFFECTS, Action
 from aileron_core.actions.positions import load_toml, locate, nearest
 from aileron_core.actions.problems import KeyPath, KeyProblem, key_text
+from aileron_core.agent_names import AGENT_NAMES
+from aileron_core.console_port.standing import TEST_NAMES, FieldTest, TestName
 from aileron_core.errors import FileProblems, Problem
+from aileron_core.policy.action_rules import is_named
 from aileron_core.policy.model import (
     ANY_FURTHER_WORDS,
     COMMAND,
     DECISIONS,
     READING,
     TOOLS,
+    ActionRule,
     Decision,
     Policy,
     Rule,
 )
+from aileron_core.policy.shapes import MAX_PLAIN, number
+from aileron_core.policy.values import ARGUMENT, FETCHED, field_keys
 
 NAME: Final = "policy.toml"
 MAX_RULES: Final = 200
@@ -24,6 +32,17 @@ MAX_ENTRIES: Final = 64
 MAX_CHARACTERS: Final = 400
 """Of one pattern, word or reason."""
 _KEYS: Final = ("tools", "paths", "command", "changes", "decision", "reason")
+_ACTION_KEYS: Final = (
+    "actions",
+    "effects",
+    "agents",
+    "contained",
+    "where",
+    "other_args",
+    "grants",
+    "decision",
+    "reason",
+)
 SECRET_FILES: Final = (
     # environments
     ".env", ".env.*", "*.env", ".dev.vars", ".dev.vars.*", "local.settings.json",
@@ -87,13 +106,15 @@ class _PolicyReader:
         exceptions: tuple[str, ...] = ()
         if "except" in secrets:
             exceptions = self._patterns(("secrets", "except"), secrets["except"])
+        rules = self._rules(content.get("rule", []))
         return Policy(
-            rules=self._rules(content.get("rule", [])),
+            rules=tuple(each for each in rules if isinstance(each, Rule)),
+            action_rules=tuple(each for each in rules if isinstance(each, ActionRule)),
             secret_exceptions=exceptions,
             text=text,
         )
 
-    def _rules(self, found: object) -> tuple[Rule, ...]:
+    def _rules(self, found: object) -> tuple[Rule | ActionRule, ...]:
         if not isinstance(found, list):
             self._refuse(("rule",), "must be tables, each under a line [[rule]]")
             return ()
@@ -104,10 +125,11 @@ class _PolicyReader:
         rules = (self._rule(("rule", index), each) for index, each in enumerate(entries))
         return tuple(rule for rule in rules if rule is not None)
 
-    def _rule(self, at: KeyPath, found: object) -> Rule | None:
+    def _rule(self, at: KeyPath, found: object) -> Rule | ActionRule | None:
         before = len(self.problems)
-        table = self._table(at, found, _KEYS)
-        tools = self._tools(at, table)
+        is_of_actions = isinstance(found, Mapping) and "actions" in found
+        table = self._table(at, cast("object", found), _ACTION_KEYS if is_of_actions else _KEYS)
+        tools = () if is_of_actions else self._tools(at, table)
         decision: Decision = table.get("decision", "ask")
         if table.get("decision") not in DECISIONS:
             self._refuse((*at, "decision"), 'must be "allow", "ask" or "deny"')
@@ -116,6 +138,11 @@ class _PolicyReader:
             self._refuse(
                 (*at, "reason"), f"must be one line of at most {MAX_CHARACTERS} characters"
             )
+        line = self._places.get(at, (0, 0))[0]
+        source = f"{NAME}:{line}" if line else NAME
+        if is_of_actions:
+            rule = self._action_rule(at, table, decision, reason, source)
+            return rule if len(self.problems) == before else None
         paths = self._patterns((*at, "paths"), table["paths"]) if "paths" in table else ()
         argv = self._words((*at, "command"), table["command"]) if "command" in table else ()
         changes = self._changes((*at, "changes"), table["changes"]) if "changes" in table else None
@@ -123,7 +150,6 @@ class _PolicyReader:
             self._check_whole(at, tools, decision, paths, argv, changes)
         if len(self.problems) > before:
             return None
-        line = self._places.get(at, (0, 0))[0]
         return Rule(
             tools=tools,
             decision=decision,
@@ -131,8 +157,67 @@ class _PolicyReader:
             argv=argv,
             changes=changes,
             reason=reason,
-            source=f"{NAME}:{line}" if line else NAME,
+            source=source,
         )
+
+    def _action_rule(
+        self, at: KeyPath, table: Mapping[str, Any], decision: Decision, reason: str, source: str
+    ) -> ActionRule:
+        def names(key: str, what: str, known: tuple[str, ...] = ()) -> tuple[str, ...]:
+            entries = self._entries((*at, key), table[key], what) if key in table else ()
+            if known and (unknown := [each for each in entries if each not in known]):
+                self._refuse(
+                    (*at, key, entries.index(unknown[0])), f"must be of {', '.join(known)}"
+                )
+            return entries
+
+        for key in ("contained", "grants"):
+            if not isinstance(table.get(key, True), bool):
+                self._refuse((*at, key), "must be true or false")
+        if table.get("other_args", "any") != "any" or (
+            "other_args" in table and decision != "allow"
+        ):
+            self._refuse((*at, "other_args"), 'can only be "any", with decision = "allow"')
+        return ActionRule(
+            actions=names("actions", 'names of actions, such as ["get_*", "send_mail"]'),
+            decision=decision,
+            effects=names("effects", "effects", EFFECTS),
+            agents=names("agents", "names of agents", AGENT_NAMES),
+            contained=table.get("contained"),
+            where=self._where((*at, "where"), table.get("where", {})),
+            is_open="other_args" in table,
+            grants=table.get("grants", True),
+            reason=reason,
+            source=source,
+        )
+
+    def _where(self, at: KeyPath, found: object) -> dict[str, FieldTest]:
+        if not isinstance(found, Mapping):
+            self._refuse(at, "must be a table of tests, by args.NAME and fetched.LABEL in quotes")
+            return {}
+        fields = cast("Mapping[str, Any]", found)
+        if len(fields) > MAX_ENTRIES:
+            self._refuse(at, f"must have {MAX_ENTRIES} tests at most")
+        for key in fields:
+            if not key.startswith((ARGUMENT, FETCHED)) or key in (ARGUMENT, FETCHED):
+                self._refuse((*at, key), f'must be "{ARGUMENT}NAME" or "{FETCHED}LABEL", in quotes')
+        return {key: self._test((*at, key), value) for key, value in fields.items()}
+
+    def _test(self, at: KeyPath, found: object) -> FieldTest:
+        if found in ("absent", "any"):
+            return FieldTest(cast("TestName", found))
+        table: Mapping[str, Any] = {}
+        if isinstance(found, Mapping):
+            table = cast("Mapping[str, Any]", found)
+        name, value = next(iter(table.items()), ("", None))
+        entries = cast("list[object]", value) if isinstance(value, list) else [value]
+        texts = [_test_text(name, each) for each in entries]
+        takes_one = name in ("at_most", "at_least", "plain")
+        if len(table) != 1 or name not in TEST_NAMES[:-2]:
+            self._refuse(at, f'must be "absent", "any" or one test of {", ".join(TEST_NAMES[:-2])}')
+        elif len(entries) > MAX_ENTRIES or None in texts or (takes_one and value is not entries[0]):
+            self._refuse((*at, name), _TAKES.get(name, f"must be a text or up to {MAX_ENTRIES}"))
+        return FieldTest(cast("TestName", name), tuple(each for each in texts if each is not None))
 
     def _check_whole(
         self,
@@ -215,8 +300,53 @@ class _PolicyReader:
         self.problems.append(KeyProblem(path=at, message=message))
 
 
+_TAKES: Final = {
+    "plain": f"must be how many characters the text may have, from 1 to {MAX_PLAIN}",
+    "at_most": "must be a number",
+    "at_least": "must be a number",
+    "is": f"must be a text, a number, true or false, or a list of up to {MAX_ENTRIES}",
+    "only": f"must be a list of up to {MAX_ENTRIES} texts or numbers",
+}
+
+
+def _test_text(name: str, value: object) -> str | None:
+    """Return what a test compares with as it stands on the screen; None if it is nothing for *name*."""
+    if isinstance(value, bool):
+        return str(value).lower() if name in ("is", "only") else None
+    if name == "plain":
+        return str(value) if isinstance(value, int) and 1 <= value <= MAX_PLAIN else None
+    if isinstance(value, int | float):
+        text = number_text(value)
+        return text if name in ("is", "only") or number(text) is not None else None
+    if not isinstance(value, str) or len(value) > MAX_CHARACTERS or name in ("at_most", "at_least"):
+        return None
+    return value if name in ("is", "only") or value else None
+
+
 def _is_line(found: object) -> bool:
     return isinstance(found, str) and 0 < len(found) <= MAX_CHARACTERS and found.isprintable()
+
+
+def unknown_fields(policy: Policy, actions: Sequence[Action]) -> list[Problem]:
+    """Return a problem for each field that a rule for actions names and none of its *actions* has.
+
+    A rule that is about none of them is left alone.
+    """
+    places = locate(policy.text)
+    by_source = {rule.source: rule for rule in policy.action_rules}
+    found: list[Problem] = []
+    for index in range(MAX_RULES):
+        rule = by_source.get(f"{NAME}:{places.get(('rule', index), (0, 0))[0]}")
+        meant = [each for each in actions if rule is not None and is_named(rule, each.name)]
+        if rule is None or not meant or any(each.takes_any_arguments for each in meant):
+            continue
+        known = {key for each in meant for key in field_keys(each)}
+        for key in rule.where.keys() - known:
+            there = ", ".join(sorted(known)) or "nothing that a test could be of"
+            at: KeyPath = ("rule", index, "where", key)
+            problem = KeyProblem(path=at, message=f"is in no such action; there is {there}")
+            found.append(_placed(problem, places))
+    return found
 
 
 def rules_in_force(policy: Policy) -> tuple[Rule, ...]:

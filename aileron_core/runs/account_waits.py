@@ -16,8 +16,8 @@ from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import AileronError, Conflict, NotFound
 from aileron_core.runs.interfaces import Accounts
 from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
-from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.standing import StandingAnswers
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunEvent, RunState
 
@@ -42,7 +42,8 @@ class AccountWaits:
     accounts: Accounts
     registry: RunRegistry
     store: RunStore
-    previews: PreviewFetcher
+    standing: StandingAnswers
+    look_first: Callable[[LiveRun], Coroutine[Any, Any, None]]
     clock: Clock
     refusal: Callable[[LiveRun], AileronError | None]
     refuse: Callable[[LiveRun, AileronError], Coroutine[Any, Any, None]]
@@ -171,6 +172,7 @@ class AccountWaits:
             digest, words = run.consent(preview)
         before, run.preview = (run.preview, run.account_need), preview
         run.account_need = None
+        run.is_tried = self.standing.may_answer(run)
         try:
             await self.store.transition(
                 run,
@@ -183,9 +185,10 @@ class AccountWaits:
             )
         except AileronError:
             run.preview, run.account_need = before
+            run.is_tried = False
             raise
-        if run.has_preview:
-            tasks.spawn(self.previews.fetch(run, "first"), name=f"preview {run.row.run_id}")
+        if run.has_preview or run.is_tried:
+            tasks.spawn(self.look_first(run), name=f"preview {run.row.run_id}")
 
 
 def need_members(need: AccountNeed | None) -> dict[str, Json]:

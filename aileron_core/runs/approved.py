@@ -26,6 +26,7 @@ from aileron_core.runs.locks import ConnectorLocks
 from aileron_core.runs.model import Progress
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
+from aileron_core.runs.standing import StandingAnswers
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunEvent, RunState
 
@@ -52,6 +53,7 @@ class ApprovedRunner:
     settings: GateSettings
     pause: PauseSwitch
     accounts: Accounts
+    standing: StandingAnswers
 
     async def run(self, run: LiveRun) -> None:
         """Recheck *run* as the last thing before its effect, then run it; never raises for a failure."""
@@ -69,7 +71,7 @@ class ApprovedRunner:
         except Paused as error:
             await self._undo_approval(run, error.message)
         except AileronError as error:
-            _log.error("carrying out %s failed with %s", run.row.run_id, type(error).__name__)
+            _log.warning("carrying out %s failed with %s", run.row.run_id, type(error).__name__)
             await self._undo_approval(run, f"{run.nothing_ran_text}: {error.message}")
 
     def _note_ahead(self, run: LiveRun, other: LiveRun | None) -> None:
@@ -101,6 +103,8 @@ class ApprovedRunner:
             self.pause.require_off(
                 "All calls were put on hold before the run began. Nothing ran. Decide again."
             )
+            if run.answered_by and not self.standing.still_holds(run):
+                raise Conflict(f"{run.answered_by} ended before the call began")
             run.started_at = self.clock.now()
             await self.store.transition(
                 run,
@@ -109,6 +113,7 @@ class ApprovedRunner:
                 f"Started {run.row.action_name}",
                 run.start_details(),
             )
+            self.standing.grants.spend(run)
             return True
 
     async def _recheck(self, run: LiveRun) -> _Recheck:

@@ -3,15 +3,16 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aileron_core import tasks
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
+from aileron_core.console_port.standing import GrantTerms
 from aileron_core.devices import CONSOLE, Hand, answered
-from aileron_core.errors import AileronError, Conflict, NotFound, StorageUnavailable
+from aileron_core.errors import AileronError, Conflict, Forbidden, NotFound, StorageUnavailable
 from aileron_core.runs import run_table
 from aileron_core.runs.approved import ApprovedRunner
 from aileron_core.runs.interfaces import GateSettings, OpenContents
@@ -20,8 +21,8 @@ from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.standing import StandingAnswers
 from aileron_core.runs.store import RunStore
-from aileron_core.runs.tool_rules import RememberedCall, RememberedCalls
 from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
 from aileron_core.storage.database import Database
 
@@ -45,7 +46,7 @@ class ApprovalService:
     """Called when a run that a person had said yes to is over."""
     accounts_may_have_changed: Callable[[], object]
     """Called when a run that a person had said yes to waits again: its accounts were not looked at meanwhile."""
-    remembered: RememberedCalls
+    standing: StandingAnswers
 
     async def approve(
         self,
@@ -53,72 +54,74 @@ class ApprovalService:
         digest: str,
         *,
         unseen_lines: int = 0,
-        remember: bool = False,
+        grant: GrantTerms | None = None,
         hand: Hand = CONSOLE,
     ) -> None:
         """Take a person's yes to exactly *digest*, durably, and carry it out in the background.
 
         Args:
-            remember: equal calls of the session run without asking from then on.
+            grant: what they let run without asking from then on.
 
         Raises:
             NotFound: no such approval in this console.
-            Conflict: it was answered, is still being looked at, is not what the person saw, or cannot be remembered.
+            Conflict: it was answered, is still being looked at, is not what the person saw, or has no such grant.
         """
         run = self._live_run(approval_id)
-        if remember and not run.can_be_remembered:
-            raise Conflict("Only a call of a built-in tool can be approved for the session.")
         async with run.lock:
             hand.require()
             self.require_waiting(run)
-            # A yes now would run something later, when the person no longer looks.
-            self.pause.require_off(
-                "All calls are on hold, so nothing was decided. Resume them first."
-            )
-            if run.row.state is RunState.AWAITING_VAULT:
-                raise Conflict("The call waits for its account. Nothing was decided.")
-            if run.resolved is None:
-                raise Conflict(
-                    f"The action {run.row.action_name} is no longer accepted. {run.nothing_ran_text}. Deny the "
-                    "call, or accept the action again and have the agent repeat the call."
-                )
-            if run.preview.status == "fetching" or run.row.digest is None:
-                raise Conflict("The preview is still being fetched. Nothing was decided.")
-            if digest != run.row.digest:
-                raise Conflict("The call changed while you answered. Nothing was decided.")
-            if self._is_late(run):
-                await self._expire(run)
-                raise Conflict(
-                    f"The approval has expired. {run.nothing_ran_text}.",
-                    details={"outcome": "expired"},
-                )
-            drift, run.drift = run.drift, None
             details: dict[str, Json] = {
                 "unseen_lines": unseen_lines,
                 "preview": run.preview.status,
                 **hand.details(),
             }
+            drawn = self.standing.draw_up(run, grant) if grant is not None else None
+            if drawn is not None:
+                details["grant"] = drawn.to_record()
+            await self._take_yes(run, digest, details, "person")
             run.hand = hand.name
-            at = self.clock.now()
-            try:
-                await self.store.transition(
-                    run,
-                    RunEvent.APPROVE,
-                    AuditEvent.APPROVAL_APPROVED,
-                    f"A person approved {run.row.action_name}",
-                    details | {"remembered": True} if remember else details,
-                    decided_at=at,
-                    decided_by="person",
-                    note="",
-                )
-            except AileronError:
-                run.drift = drift
-                raise
-            if remember:
-                place = run.resolved.verdict.place if run.resolved.verdict is not None else ""
-                yes = RememberedCall(run_id=run.row.run_id, at=at, place=place)
-                self.remembered.add(run.row.session_id, run.row.action, run.args_sha256, yes)
+            if drawn is not None:
+                self.standing.grants.add(drawn)
         tasks.spawn(self._run_approved(run), name=f"approved {run.row.run_id}")
+
+    async def _take_yes(
+        self, run: LiveRun, digest: str, details: dict[str, Json], decided_by: str
+    ) -> None:
+        """Make the yes to exactly *digest* durable; errors as of `approve`. Needs `run.lock`."""
+        # A yes now would run something later, when the person no longer looks.
+        self.pause.require_off("All calls are on hold, so nothing was decided. Resume them first.")
+        if run.row.state is RunState.AWAITING_VAULT:
+            raise Conflict("The call waits for its account. Nothing was decided.")
+        if run.resolved is None:
+            raise Conflict(
+                f"The action {run.row.action_name} is no longer accepted. {run.nothing_ran_text}. Deny the "
+                "call, or accept the action again and have the agent repeat the call."
+            )
+        if run.preview.status == "fetching" or run.row.digest is None:
+            raise Conflict("The preview is still being fetched. Nothing was decided.")
+        if digest != run.row.digest:
+            raise Conflict("The call changed while you answered. Nothing was decided.")
+        if self._is_late(run):
+            await self._expire(run)
+            raise Conflict(
+                f"The approval has expired. {run.nothing_ran_text}.",
+                details={"outcome": "expired"},
+            )
+        by_person, drift, run.drift = decided_by == "person", run.drift, None
+        try:
+            await self.store.transition(
+                run,
+                RunEvent.APPROVE,
+                AuditEvent.APPROVAL_APPROVED if by_person else AuditEvent.APPROVAL_STANDING,
+                f"{'A person' if by_person else decided_by} approved {run.row.action_name}",
+                details,
+                decided_at=self.clock.now(),
+                decided_by=decided_by,
+                note="",
+            )
+        except AileronError:
+            run.drift = drift
+            raise
 
     async def _run_approved(self, run: LiveRun) -> None:
         await self.runner.run(run)
@@ -126,32 +129,98 @@ class ApprovalService:
             self.ended(run)
             self.registry.mark_finished(run)
         elif run.is_waiting:
-            # What they said yes to is no longer what would happen: an equal call is asked about as well.
-            self.remembered.forget(run.row.session_id, run.row.action, run.args_sha256)
+            self.standing.came_back(run)
+            self.leave_to_person(run)
             self.accounts_may_have_changed()
 
-    async def deny(self, approval_id: str, reason: str, hand: Hand = CONSOLE) -> None:
+    async def look_first(self, run: LiveRun) -> None:
+        """Fetch what a new call would do, then let a rule or a grant answer it; else it waits for a person."""
+        try:
+            if run.preview.status == "fetching":
+                await self.previews.fetch(run, "first")
+            if run.is_tried and not await self._answer_standing(run):
+                self.leave_to_person(run)
+        except AileronError as error:
+            _log.error("%s is left to a person: %s", run.row.run_id, type(error).__name__)
+            self.leave_to_person(run)
+
+    async def _answer_standing(self, run: LiveRun) -> bool:
+        async with run.lock:
+            if run.row.state is not RunState.PENDING or run.row.digest is None or self.pause.is_on:
+                return False
+            verdict = self.standing.answer(run)
+            assert run.resolved is not None
+            run.resolved = replace(run.resolved, verdict=verdict)
+            details: dict[str, Json] = {
+                "by": verdict.source,
+                "looked_at": list[Json](verdict.looked_at),
+            }
+            if verdict.decision == "ask":
+                return False
+            if verdict.decision == "deny":
+                refused = Forbidden(
+                    f"{verdict.reason[:1].upper()}{verdict.reason[1:]}. Nothing ran."
+                )
+                await self._end(
+                    run,
+                    RunEvent.DENY,
+                    AuditEvent.RUN_DENIED_BY_RULE,
+                    f"{verdict.source} denied {run.row.action_name}",
+                    details,
+                    failure=refused.to_failure(run.row.run_id),
+                    decided_at=self.clock.now(),
+                    decided_by=verdict.source,
+                )
+                return True
+            run.answered_by = verdict.source
+            details["preview"] = run.preview.status
+            await self._take_yes(run, run.row.digest, details, verdict.source)
+        tasks.spawn(self._run_approved(run), name=f"approved {run.row.run_id}")
+        return True
+
+    def leave_to_person(self, run: LiveRun) -> None:
+        """Have a call that was answered in a person's place, or might have been, wait for them as any other."""
+        self.standing.grants.release(run)
+        run.answered_by = ""
+        if run.is_tried:
+            run.is_tried = False
+            self.store.notify(run)
+
+    async def deny(
+        self,
+        approval_id: str,
+        reason: str,
+        *,
+        grant: GrantTerms | None = None,
+        hand: Hand = CONSOLE,
+    ) -> None:
         """Take a person's no; during a recheck it wins.
+
+        Args:
+            grant: which later calls are denied too, without asking.
 
         Raises:
             NotFound: no such approval in this console.
-            Conflict: it was answered or has begun.
+            Conflict: it was answered or has begun, or has no such grant.
         """
         run = self._live_run(approval_id)
         async with run.lock:
             hand.require()
             self.require_open(run)
+            drawn = self.standing.draw_up(run, grant) if grant is not None else None
             run.hand = hand.name
             await self._end(
                 run,
                 RunEvent.DENY,
                 AuditEvent.APPROVAL_DENIED,
                 f"A person denied {run.row.action_name}",
-                hand.details(),
+                {**hand.details(), **({"grant": drawn.to_record()} if drawn is not None else {})},
                 reason=self._reason(reason),
                 decided_at=self.clock.now(),
                 decided_by="person",
             )
+            if drawn is not None:
+                self.standing.grants.add(drawn)
 
     async def stop(self, run_id: str) -> None:
         """Stop a run while its steps run: the step that runs ends at once, and no other begins.
@@ -232,7 +301,10 @@ class ApprovalService:
     def requester_ended(self, session_id: str) -> None:
         """Handle the end of a session: its approvals stay open, and the screen says that the session has ended."""
         self.previews.forget_session(session_id)
-        self.remembered.forget_session(session_id)
+        self.standing.grants.revoke_where(
+            lambda grant: grant.view.scope == "session" and grant.view.session_id == session_id,
+            "its session has ended",
+        )
         self.requester_changed(session_id)
 
     def requester_changed(self, session_id: str) -> None:

@@ -121,7 +121,7 @@ class EmergencyStop:
 
     async def _deny(self, approval_id: str, hand: Hand) -> bool:
         try:
-            await self.approvals.deny(approval_id, _REASON, hand)
+            await self.approvals.deny(approval_id, _REASON, hand=hand)
         except (Conflict, NotFound):  # it ended by itself, or has begun and is stopped
             return False
         return True

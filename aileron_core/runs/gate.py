@@ -1,9 +1,10 @@
 """The gate, the one path of every call: it runs at once, waits for a person, joins an equal one, or is refused."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from aileron_core import tasks
 from aileron_core.actions.arguments import check_arguments
@@ -31,9 +32,9 @@ from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, rand
 from aileron_core.runs.locks import ConnectorLocks, SessionLimiter
 from aileron_core.runs.model import RunRecord, args_hash, new_content_key
 from aileron_core.runs.pause import PauseSwitch
-from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.refusals import RECORD_SECONDS, RefusedCalls
 from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.standing import StandingAnswers
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.tool_rules import ToolRules
 from aileron_core.runs.transitions import FINAL, RunEvent, RunState
@@ -71,7 +72,6 @@ class Gate:
     library: Library
     registry: RunRegistry
     store: RunStore
-    previews: PreviewFetcher
     executor: Executor
     locks: ConnectorLocks
     database: Database
@@ -83,6 +83,9 @@ class Gate:
     accounts: Accounts
     opened: OpenContents
     tool_rules: ToolRules
+    standing: StandingAnswers
+    look_first: Callable[[LiveRun], Coroutine[Any, Any, None]]
+    """Fetches what a new call would do, and lets a rule or a grant answer it."""
     repeated: dict[str, LiveRun] = field(default_factory=dict[str, LiveRun])
     """Runs whose calls agents repeated since that was last on record, by id."""
     is_session_open: Callable[[str], bool]
@@ -109,9 +112,10 @@ class Gate:
         try:
             resolved, args = self._resolve(call)
             if is_builtin(resolved.action.name):
-                session_id = call.session.session_id
-                resolved = await self.tool_rules.judge(resolved, args, session_id)
+                resolved = await self.tool_rules.judge(resolved, args, call.session)
                 resolved = await self._rehearsed(call, resolved, args)
+            else:
+                resolved = self.standing.judge(resolved, args, call.session)
         except AileronError as error:
             if (known := await self._sent_before(call)) is not None:
                 attached = self._attach(known, call)
@@ -446,11 +450,13 @@ class Gate:
         if not has_preview:
             digest, words = run.consent(preview)
             run.row = replace(row, digest=digest, words=words)
+        run.is_tried = self.standing.may_answer(run)
+        waits_for = "what its preview shows" if run.is_tried else "a person"
         await self._admit(
-            run, RunEvent.ASK, AuditEvent.RUN_REQUESTED, f"{row.action_name} waits for a person"
+            run, RunEvent.ASK, AuditEvent.RUN_REQUESTED, f"{row.action_name} waits for {waits_for}"
         )
-        if has_preview:
-            tasks.spawn(self.previews.fetch(run, "first"), name=f"preview {row.run_id}")
+        if has_preview or run.is_tried:
+            tasks.spawn(self.look_first(run), name=f"preview {row.run_id}")
         return GateAnswer(row=run.row, attached=False)
 
     async def _run_now(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:
@@ -462,6 +468,7 @@ class Gate:
                 "them in the console before more calls can run.",
             )
         run = self._register(call, resolved, row, PreviewResult(status="none"))
+        run.answered_by = resolved.verdict.source if resolved.verdict is not None else ""
         try:
             await self._execute(run)
         except AileronError as error:
@@ -490,6 +497,7 @@ class Gate:
                 run.started_at = self.clock.now()
                 summary = f"Started {run.row.action_name}"
                 await self._admit(run, RunEvent.START, AuditEvent.RUN_STARTED, summary)
+                self.standing.grants.spend(run)
                 await self._carry_out(run)
         self.registry.mark_finished(run)
 

@@ -137,6 +137,10 @@ class LiveRun:
     """By FQN, the binding that a person picked for this call."""
     undo: str = ""
     """How what it did is taken back (`OpResult.undo`), until `runs.undo` has it."""
+    is_tried: bool = False
+    """A rule or a grant may answer it still, or did: it is no row, and nothing announces it."""
+    answered_by: str = ""
+    """What answered it in a person's place, as `policy.toml:12` or `grant g3`."""
     hand: str = ""
     """With what a person answered it last (`Hand.name`); empty where none did, or no record says."""
     recorded_rule: str = ""
@@ -185,9 +189,13 @@ class LiveRun:
         return verdict.text if verdict is not None else self.recorded_rule
 
     @property
-    def can_be_remembered(self) -> bool:
-        """Whether a yes can cover equal calls of the session too."""
-        return is_builtin(self.row.action) and bool(self.args_sha256)
+    def is_builtin(self) -> bool:
+        return is_builtin(self.row.action)
+
+    @property
+    def is_in_background(self) -> bool:
+        """Whether what answers it in a person's place has not left it to them."""
+        return self.is_tried and self.row.state is not RunState.AWAITING_VAULT
 
     @property
     def is_settled(self) -> bool:
@@ -350,7 +358,7 @@ class LiveRun:
     def lock_keys(self) -> list[tuple[str, str | None]]:
         if self.resolved is None:
             return []
-        if is_builtin(self.row.action):  # the files of one session's project
+        if self.is_builtin:  # the files of one session's project
             if self.resolved.action.tool in READING:  # which changes nothing that a person saw
                 return []
             return [(fqn, self.row.session_id) for fqn in self.resolved.connectors]

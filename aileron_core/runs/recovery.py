@@ -56,7 +56,7 @@ class Recovery:
     clock: Clock
     accounts: AccountService
     get_session: Callable[[str], Session]
-    judge: Callable[[ResolvedAction, JsonObject, str], Awaitable[ResolvedAction]]
+    judge: Callable[[ResolvedAction, JsonObject, Session], Awaitable[ResolvedAction]]
     """Asks the rules about a call of a built-in tool: action, arguments, session (`ToolRules.judge`)."""
     nonce_of: NonceSource = random_nonce
     _known: dict[tuple[str, str], ResolvedAction | None] = field(
@@ -222,7 +222,7 @@ class Recovery:
         """
         assert run.row.args is not None
         try:
-            judged = await self.judge(resolved, run.row.args, run.row.session_id)
+            judged = await self.judge(resolved, run.row.args, run.session)
         except AileronError:
             judged = None
         denied = judged is None or judged.verdict is None or judged.verdict.decision == "deny"

@@ -1,17 +1,13 @@
-"""What the rules say of a call of a built-in tool, from what its session's worker knows about it.
-
-And the calls that a person approved for the rest of their session.
-"""
+"""What the rules say of a call of a built-in tool, from what its session's worker knows about it."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from aileron_core.actions.model import Action
 from aileron_core.canonical import JsonObject, in_utf8
-from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import Connector, Limits, OpResult
 from aileron_core.errors import (
     AileronError,
@@ -23,54 +19,11 @@ from aileron_core.errors import (
 )
 from aileron_core.policy.evaluate import evaluate, hidden_paths
 from aileron_core.policy.model import COMMAND, WRITING, Facts, Rehearsal, Rule, Verdict
+from aileron_core.policy.values import argument_values
+from aileron_core.runs.grants import Grants
 from aileron_core.runs.interfaces import ResolvedAction
-from aileron_core.runs.model import args_hash
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RememberedCall:
-    """A person's yes to a call and to those equal to it."""
-
-    run_id: str
-    """The run that they saw."""
-    at: float
-    """Epoch seconds."""
-    place: str
-    """`Facts.place`: an equal call whose path leads elsewhere by then is another call."""
-
-    @property
-    def allowed_by(self) -> str:
-        """What the record of a later run says."""
-        return f"a person's A at {rfc3339(self.at)}"
-
-
-@dataclass(slots=True)
-class RememberedCalls:
-    """By session, action and SHA-256 of the arguments (`LiveRun.args_sha256`, which is not keyed).
-
-    They stand in for a person's yes alone: whoever asks `covers` looks at the rules that deny first.
-    """
-
-    _calls: dict[str, dict[tuple[str, str], RememberedCall]] = field(
-        default_factory=dict[str, dict[tuple[str, str], RememberedCall]]
-    )
-
-    def add(self, session_id: str, action: str, args_sha256: str, call: RememberedCall) -> None:
-        self._calls.setdefault(session_id, {})[action, args_sha256] = call
-
-    def covers(
-        self, session_id: str, action: str, args_sha256: str, *, place: str
-    ) -> RememberedCall | None:
-        """Return the yes that covers a call; None if there is none."""
-        yes = self._calls.get(session_id, {}).get((action, args_sha256))
-        return yes if yes is not None and yes.place == place else None
-
-    def forget(self, session_id: str, action: str, args_sha256: str) -> None:
-        self._calls.get(session_id, {}).pop((action, args_sha256), None)
-
-    def forget_session(self, session_id: str) -> None:
-        self._calls.pop(session_id, None)
-
+from aileron_core.runs.preview.resolve import argument_fields
+from aileron_core.sessions.model import Session
 
 _LIMITS = Limits(wall_seconds=15.0)
 _OF_THE_KERNEL = (PurePosixPath("/proc"), PurePosixPath("/sys"))
@@ -85,7 +38,7 @@ class ToolRules:
 
     Args:
         rules: the rules in force.
-        remembered: what a person allowed for the rest of a session.
+        grants: what a person lets run without asking.
         restrict: gives the connector of a session's call that keeps to what was judged: globs that a
             search leaves out, and what the call is about.
         home: Aileron's own folder, to which no path of a call may lead.
@@ -94,17 +47,17 @@ class ToolRules:
     def __init__(
         self,
         rules: Callable[[], Sequence[Rule]],
-        remembered: RememberedCalls,
+        grants: Grants,
         restrict: Callable[[str, Sequence[str], Mapping[str, Any]], Mapping[str, Connector]],
         home: Path,
     ) -> None:
         self._closed = (PurePosixPath(os.path.realpath(home)), *_OF_THE_KERNEL)
         self._rules = rules
-        self._remembered = remembered
+        self._grants = grants
         self._restrict = restrict
 
     async def judge(
-        self, resolved: ResolvedAction, args: JsonObject, session_id: str
+        self, resolved: ResolvedAction, args: JsonObject, session: Session
     ) -> ResolvedAction:
         """Return *resolved* with its verdict; it is gated if a person is to be asked.
 
@@ -122,15 +75,22 @@ class ToolRules:
             verdict = Verdict(decision="deny", reason="no tool may touch this", about=facts.target)
         verdict = replace(verdict, about=in_utf8(verdict.about), place=facts.place)
         if verdict.decision == "ask":
-            equal = (session_id, action.name, args_hash(args, None))
-            yes = self._remembered.covers(*equal, place=facts.place)
-            if yes is not None:
-                verdict = Verdict(decision="allow", reason=f"allowed by {yes.allowed_by}")
+            values = argument_values(action, argument_fields(action, args))
+            asked = replace(resolved, verdict=verdict)
+            if (grant := self._grants.take(asked, session, values)) is not None:
+                verdict = replace(
+                    verdict,
+                    decision="allow",
+                    reason=f"allowed by {grant.name}",
+                    about="",
+                    source=grant.name,
+                    before_rehearsal=None,
+                )
         if verdict.decision != "deny" and action.tool in WRITING and not facts.outside:
             # One that cannot be done, since a text is not there, say, is not asked about. Outside, the answer
             # would tell what no person has allowed yet.
             _output(await connector.call(f"preview_{action.tool.lower()}", args, limits=_LIMITS))
-        connectors = self._restrict(session_id, hidden_paths(rules, facts), known)
+        connectors = self._restrict(session.session_id, hidden_paths(rules, facts), known)
         action = _asked(action, verdict)
         return replace(resolved, action=action, connectors=connectors, verdict=verdict)
 

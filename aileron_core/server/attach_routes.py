@@ -264,7 +264,7 @@ class AttachedStream:
             sha256_hex(reason.encode()) != decision.reason
         ):
             raise InvalidRequest("'decision' is another answer than 'intent'.")
-        if isinstance(given, Approve) and given.remember:
+        if given.grant is not None:
             raise Forbidden("An attached console answers one call at a time. Nothing was decided.")
         run = live_run(app, given.approval_id)
         # Before all else, so that whose answer counted is said.

@@ -80,10 +80,8 @@ def _ends_soon(now: Situation) -> Line:
 def _confirmed(now: Situation, width: int) -> Line:
     key, view = now.registry.key_label(now.pressed_once), now.approval
     command = now.registry.command(now.pressed_once)
-    if now.pressed_once in ("approve", "approve_session") and view is not None:
+    if now.pressed_once == "approve" and view is not None:
         does = what_a_yes_does(view)
-        if now.pressed_once == "approve_session":
-            does = words.status.and_identical(does)
     else:
         does = command.phrase or command.label
     if now.findings:

@@ -27,7 +27,7 @@ WAIT_SECONDS = 5.0
 """How long an intent's outcome is waited for before the next question."""
 COMMANDS = {
     **dict.fromkeys((
-        "go_on", "approve", "approve_session", "accept", "accept_rest", "decline_key", "acknowledge", "deny", "refresh", "look_again", "unfold",
+        "go_on", "approve", "accept", "accept_rest", "decline_key", "acknowledge", "deny", "refresh", "look_again", "unfold",
         "unlock_vault", "lock_vault", "choose_account", "open_review", "device_confirm", "device_owners", "device_refuse", "pause", "stop_everything", "quit", "help",
     ), ""),
     "view_activity": "aileron audit list",

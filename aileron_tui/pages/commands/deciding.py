@@ -1,6 +1,6 @@
 """The keys that decide: about calls, files, sessions."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from aileron_core.console_port.intents import (
     Accept,
@@ -43,24 +43,13 @@ def _not_approved(now: Situation) -> str:
     return call_blocked(now, now.blocked_by)
 
 
-def _not_for_session(now: Situation) -> str:
-    held = now.model.paused_at is not None and _free(now)
-    if not held and now.approval is not None and not now.approval.can_be_remembered:
-        return "only a call of a built-in tool can be approved for the session"
-    return _not_approved(now)
-
-
-def _approved(*, remember: bool) -> Callable[[Situation], Iterable[Approve]]:
-    def intents(now: Situation) -> Iterable[Approve]:
-        if now.item is not None and now.approval is not None:
-            yield Approve(
-                approval_id=now.item.key,
-                digest=now.approval.digest,
-                unseen_lines=now.model.reading.unseen,
-                remember=remember,
-            )
-
-    return intents
+def _approved(now: Situation) -> Iterable[Approve]:
+    if now.item is not None and now.approval is not None:
+        yield Approve(
+            approval_id=now.item.key,
+            digest=now.approval.digest,
+            unseen_lines=now.model.reading.unseen,
+        )
 
 
 def _known_outcome(now: Situation) -> str:
@@ -217,12 +206,7 @@ DECIDING = (
     ),
     _Key(
         "approve", ("a",), "approve", ("waiting",), "approve exactly what is on screen", decides=True,
-        footer_rank=10, after="read", why_not=_not_approved, intents=_approved(remember=False),
-    ),
-    _Key(
-        "approve_session", ("A",), "approve for the session", ("waiting",),
-        "approve, and run identical calls of this session without asking", decides=True,
-        footer_rank=12, after="read", phrase="approve it for the session", why_not=_not_for_session, intents=_approved(remember=True),
+        footer_rank=10, after="read", why_not=_not_approved, intents=_approved,
     ),
     _Key(
         "accept", ("t",), "accept", ("waiting", "library"), "accept the file, exactly as it is", decides=True,

@@ -19,6 +19,7 @@ from aileron_core.policy.model import Policy, Rule
 from aileron_core.runs.gate import Call, GateAnswer
 from aileron_core.sessions.model import Session
 from tests.support.core_harness import Core, open_session
+from tests.support.granting import terms_of
 
 
 class Tools:
@@ -150,7 +151,8 @@ async def test_a_link_out_of_the_project_is_asked_with_its_target_and_only_that_
             return view
 
         view = await again()
-        await core.do(Approve(approval_id=view.approval_id, digest=view.digest, remember=True))
+        terms = await terms_of(core, view, 1)
+        await core.do(Approve(approval_id=view.approval_id, digest=view.digest, grant=terms))
         await core.ended(view)
         await core.app.approvals.mark_delivered(view.approval_id)
         assert (await tools.call("Read", file_path="link", limit=2)).row.state == "completed"

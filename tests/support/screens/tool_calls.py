@@ -71,7 +71,7 @@ def _call(name: str, args: Mapping[str, Json], output: Json, rule: str, now: flo
     view = approval(
         1, now, session_label="invoices", cwd="~/work/invoices", action=name, title=action.title,
         effect=str(action.approval.effect).upper(), connector=action.steps[0].connector,
-        op=action.steps[0].op, hosts=(), rule=rule, can_be_remembered=True,
+        op=action.steps[0].op, hosts=(), rule=rule,
         seconds_allowed=float(action.limits.wall_seconds),
         arguments=tuple(
             FieldView(label=label, value=str(value), multiline="\n" in str(value))

@@ -1,0 +1,126 @@
+"""What a person asks about grants: what can be granted, what it would let through, what counts now, its end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from aileron_core import tasks
+from aileron_core.actions.model import is_builtin
+from aileron_core.audit.events import AuditEvent
+from aileron_core.console.records import ConsoleRecords
+from aileron_core.console_port.events import (
+    CoreEvent,
+    GrantEnded,
+    OffersRead,
+    ShapeTried,
+    StandingUpdated,
+)
+from aileron_core.console_port.intents import (
+    ReadOffers,
+    ReadStanding,
+    RevokeGrant,
+    StandingIntent,
+    TryShape,
+)
+from aileron_core.console_port.standing import FieldTests, TriedShape
+from aileron_core.errors import AileronError, Conflict, NotFound
+from aileron_core.events import EventBus
+from aileron_core.library.home_library import HomeLibrary
+from aileron_core.policy.model import ActionRule
+from aileron_core.policy.shapes import misfits
+from aileron_core.runs.grants import Grant
+from aileron_core.runs.live_run import LiveRun
+from aileron_core.runs.pause import PauseSwitch
+from aileron_core.runs.registry import RunRegistry
+from aileron_core.runs.standing import StandingAnswers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantCommands:
+    """Carries out a person's intents about grants, and tells the front ends what counts."""
+
+    events: EventBus[CoreEvent]
+    registry: RunRegistry
+    standing: StandingAnswers
+    rules: Sequence[ActionRule]
+    """Of `policy.toml`, accepted or not."""
+    records: ConsoleRecords
+    pause: PauseSwitch
+
+    def updated(self) -> StandingUpdated:
+        """Return the grants and the rules as they are now."""
+        views = [grant.view for grant in self.standing.grants]
+        if self.pause.is_on:
+            views = [replace(each, rests=each.rests or "all calls are on hold") for each in views]
+        return StandingUpdated(
+            grants=tuple(views),
+            rules=self.standing.rule_views(self.rules),
+        )
+
+    def changed(self) -> None:
+        self.events.publish(self.updated())
+
+    def ended(self, grant: Grant, why: str) -> None:
+        """Tell the front ends and the record that a grant has ended."""
+        self.events.publish(GrantEnded(grant_id=grant.view.grant_id, why=why))
+        extra = {"grant": grant.view.grant_id, "used": grant.view.used}
+        tasks.spawn(
+            self.records.record(
+                AuditEvent.GRANT_ENDED, f"The {grant.name} ended: {why}", extra=extra
+            ),
+            name=f"record the end of {grant.name}",
+        )
+
+    async def sweep(self) -> None:
+        """End the grants whose time or uses are over. Called twice a second."""
+        self.standing.grants.sweep()
+
+    def library_changed(self, library: HomeLibrary) -> None:
+        """End the grants whose action is not what it was."""
+
+        def is_changed(grant: Grant) -> bool:
+            if is_builtin(grant.view.action):
+                return False
+            try:
+                found = library.find(grant.view.action)
+            except NotFound:  # it is an op of a connector, which has no file
+                return False
+            except AileronError:
+                return True
+            return found.action.sha256 != grant.action_sha256
+
+        self.standing.grants.revoke_where(is_changed, "its action has changed")
+
+    async def carry_out(self, intent: StandingIntent) -> None:
+        """Carry out *intent*, and publish what answers it.
+
+        Raises:
+            NotFound: there is no such call or grant in this console.
+        """
+        match intent:
+            case ReadOffers():
+                offers = self.standing.offers(self._run(intent.approval_id))
+                self.events.publish(OffersRead(offers=offers))
+            case TryShape():
+                tried = await self._try(self._run(intent.approval_id), intent.tests)
+                self.events.publish(
+                    ShapeTried(approval_id=intent.approval_id, tests=intent.tests, tried=tried)
+                )
+            case RevokeGrant():
+                if not self.standing.grants.revoke(intent.grant_id, "a person revoked it"):
+                    raise NotFound(f"The grant {intent.grant_id} has ended already.")
+            case ReadStanding():
+                self.changed()
+
+    async def _try(self, run: LiveRun, tests: FieldTests) -> TriedShape:
+        if run.resolved is None or run.row.args is None:
+            raise Conflict("The call cannot run any more. Nothing was tried.")
+        return TriedShape(
+            misfits=misfits(dict(tests), self.standing.values(run)),
+            cautions=self.standing.cautions(run, tests),
+        )
+
+    def _run(self, approval_id: str) -> LiveRun:
+        run = self.registry.by_approval(approval_id)
+        if run is None:
+            raise NotFound(f"No call {approval_id} waits in this console.")
+        return run

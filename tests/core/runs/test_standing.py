@@ -1,0 +1,243 @@
+"""Rules of `policy.toml` and grants answer calls by what was fetched; whatever they do not mean waits for the person."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.console_port.intents import LockVault, RevokeGrant, SetPause, StopEverything
+from aileron_core.console_port.standing import FieldTest
+from aileron_core.errors import Conflict
+from aileron_core.policy.model import Policy
+from aileron_core.policy.policy_file import parse_policy
+from aileron_core.runs import GateAnswer
+from aileron_core.runs.model import RunRecord
+from aileron_core.runs.transitions import RunState
+from aileron_core.vault.secret import Secret
+from tests.support.core_harness import (
+    DRAFT,
+    PASSPHRASE,
+    Core,
+    Mailbox,
+    hold_answers,
+    install_examples,
+    open_session,
+    readdress,
+    writes,
+)
+from tests.support.granting import grant, launched, offers, terms_of
+
+READDRESS = readdress('reach = ["To"]\n')
+ANNA = "Anna Brandt <anna.brandt@nordlicht.example>"
+ALLOWED = f"""
+[[rule]]
+actions = ["readdress"]
+decision = "allow"
+where = {{ "args.id" = "any", "args.to" = {{ only = ["{ANNA}"] }}, "fetched.To" = {{ is = "{ANNA}" }}, "fetched.Subject" = "any" }}
+"""
+
+
+def policy(text: str) -> Policy:
+    """Return the rules of *text*; as of no file, they count without being accepted."""
+    return replace(parse_policy(text), text="")
+
+
+@asynccontextmanager
+async def opened(
+    home: Path, mailbox: Mailbox, rules: str = "", **more: Any
+) -> AsyncGenerator[Core, None]:
+    install_examples(home, readdress=READDRESS)
+    async with Core.open(home, mailbox, policy=policy(rules), **more) as core:
+        await launched(core)
+        yield core
+
+
+async def end(core: Core, answer: GateAnswer) -> RunRecord:
+    """Return the run once the agent has its result, or it waits for the person."""
+    approval = answer.row.approval_id or ""
+    run = core.app.registry.by_approval(approval)
+    assert run is not None
+    await core.until(lambda: run.is_final or (run.is_waiting and not run.is_tried) or None)
+    await core.app.approvals.mark_delivered(approval)
+    return run.row
+
+
+async def test_a_rule_over_what_was_fetched_answers_in_the_background_and_is_on_record(
+    tmp_path: Path, mailbox: Mailbox
+) -> None:
+    async with opened(tmp_path, mailbox, ALLOWED) as core:
+        row = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
+        assert (row.state, row.decided_by) == ("completed", "policy.toml:2")
+        assert core.views(row.approval_id or "") == []
+        assert writes(mailbox)[-1] == f"PUT {DRAFT}"
+        (record,) = await core.records("approval.standing")
+        labels = ["args.id", "args.to", "fetched.To", "fetched.Subject"]
+        assert (record["by"], record["looked_at"]) == ("policy.toml:2", labels)
+        assert ANNA not in str(await core.records())
+
+
+@pytest.mark.parametrize(
+    ("rule", "args", "state"),
+    [
+        ('decision = "allow"\nwhere = { "args.id" = "any" }', {"id": DRAFT}, "pending"),
+        ('decision = "allow"\nother_args = "any"', {"id": DRAFT, "bcc": "a@b.example"}, "completed"),
+        ('decision = "deny"\nwhere = { "args.to" = { within = "evil.example" } }', {"id": DRAFT, "to": "x@EVIL.example"}, "denied"),
+        ('decision = "deny"\nwhere = { "fetched.Subject" = { like = "*numbers" } }', {"id": DRAFT}, "denied"),
+        ('decision = "deny"\nwhere = { "fetched.Subject" = "absent" }', {"id": DRAFT}, "pending"),
+        ('decision = "allow"\nother_args = "any"\nagents = ["codex"]', {"id": DRAFT}, "pending"),
+        ('decision = "allow"\nother_args = "any"\ncontained = true', {"id": DRAFT}, "pending"),
+        ('decision = "allow"\nother_args = "any"\neffects = ["send"]', {"id": DRAFT}, "pending"),
+    ],
+)  # fmt: skip
+async def test_what_a_rule_does_not_mean_waits_for_the_person(
+    tmp_path: Path, mailbox: Mailbox, rule: str, args: dict[str, str], state: str
+) -> None:
+    async with opened(tmp_path, mailbox, f'[[rule]]\nactions = ["read*"]\n{rule}') as core:
+        answer = await core.call("readdress", args)
+        if answer.row.state is RunState.DENIED:
+            assert writes(mailbox) == []  # by its arguments alone, before anything is fetched
+            assert state == "denied"
+        else:
+            assert (await end(core, answer)).state == state
+
+
+async def test_a_rule_asks_where_the_preview_is_missing_and_of_what_is_not_gated(
+    tmp_path: Path, mailbox: Mailbox
+) -> None:
+    rules = (
+        '[[rule]]\nactions = ["readdress"]\ndecision = "deny"\nwhere = { "fetched.To" = "absent" }\n'
+        '[[rule]]\nactions = ["get-draft"]\ndecision = "ask"\nreason = "I look at mail myself"\n'
+        '[[rule]]\nactions = ["list-*"]\ndecision = "deny"\n'
+    )
+    async with opened(tmp_path, mailbox, rules) as core:
+        lost = await end(core, await core.call("readdress", {"id": "r-1"}))
+        assert lost.state == "pending"
+        (view,) = core.views(lost.approval_id or "")
+        assert view.rule == "a field that policy.toml:1 is about cannot be read"
+        asked = await end(core, await core.call("get-draft", {"id": DRAFT}))
+        assert (asked.state, asked.gated) == ("pending", True)
+        denied = await core.call("list-drafts", {})
+        assert denied.row.state == "denied"
+
+
+async def test_a_grant_answers_later_calls_of_its_shape_and_nothing_else(
+    tmp_path: Path, mailbox: Mailbox
+) -> None:
+    async with opened(tmp_path, mailbox) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
+        offered = await offers(core, view)
+        assert [each.number for each in offered.offers] == [1, 3]
+        made = await grant(core, view, 3)
+        (record,) = await core.records("approval.approved")
+        assert record["grant"]["tests"]["fetched.To"] == "is"
+        row = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}, key="again"))
+        assert (row.state, row.decided_by) == ("completed", "grant g1")
+        assert (made.view.used, made.view.calls) == (1, (row.run_id,))
+        # An argument that was not there, another recipient by now, another session: each asks.
+        more = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA, "bcc": ANNA}))
+        mailbox.control(change={"id": DRAFT, "to": "anna.brandt@nordl1cht.example"})
+        other = await end(core, await core.call("readdress", {"id": DRAFT, "to": "x@y.example"}))
+        await launched(core)
+        mailbox.control(change={"id": DRAFT, "to": ANNA})
+        session = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
+        assert [each.state for each in (more, other, session)] == ["pending"] * 3
+        (view,) = core.views(more.approval_id or "")
+        assert view.rule == "grant g1 does not answer this, because of args.bcc"
+
+
+async def test_fifty_calls_at_once_use_a_grant_no_more_often_than_it_says(
+    tmp_path: Path, mailbox: Mailbox
+) -> None:
+    async with opened(tmp_path, mailbox) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
+        made = await grant(core, view, 3, uses=7, scope="project")
+        sessions = [(await open_session(core.app, opened_by="launch")).session for _ in range(5)]
+        calls = [
+            core.call("readdress", {"id": DRAFT, "to": f"{n}@a.example"}, session=each)
+            for n in range(10)
+            for each in sessions
+        ]
+        ended = [await end(core, each) for each in await asyncio.gather(*calls)]
+        ran = [row for row in ended if row.decided_by == "grant g1"]
+        assert len(ran) <= 7
+        assert made.view.used == writes(mailbox).count(f"PUT {DRAFT}") - 1 == len(ran)
+        assert {row.state for row in ended} <= {"completed", "pending"}
+
+
+@pytest.mark.parametrize("stop", ["revoke", "pause", "lock", "session", "everything"])
+async def test_a_call_whose_grant_ended_while_it_was_checked_waits_for_the_person(
+    tmp_path: Path, mailbox: Mailbox, stop: str
+) -> None:
+    held = list[Callable[[], Awaitable[None]]]()
+    with ExitStack() as stack:
+
+        def failpoint(name: str) -> None:
+            if name == "after approval.standing":
+                held.append(stack.enter_context(hold_answers(mailbox, f"GET {DRAFT}")))
+
+        async with opened(tmp_path, mailbox, failpoint=failpoint) as core:
+            core.app.vault.create(Secret(PASSPHRASE))
+            view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
+            made = await grant(core, view, 3)
+            answer = await core.call("readdress", {"id": DRAFT, "to": "x@y.example"})
+            await core.until(lambda: held or None)
+            await held[0]()
+            match stop:
+                case "revoke":
+                    await core.do(RevokeGrant(grant_id=made.view.grant_id))
+                case "pause":
+                    await core.do(SetPause(paused=True))
+                case "lock":
+                    await core.do(LockVault())
+                case "session":
+                    session_id = core.session.session_id
+                    await core.app.session_service.end(session_id, "it is over", by="person")
+                case _:
+                    await core.do(StopEverything())
+            stack.close()
+            row = await end(core, answer)
+            assert row.state == ("denied" if stop == "everything" else "pending")
+            assert writes(mailbox).count(f"PUT {DRAFT}") == 1
+
+
+async def test_what_drifts_is_the_persons_and_a_grant_beside_it_ends(
+    tmp_path: Path, mailbox: Mailbox
+) -> None:
+    async with opened(tmp_path, mailbox) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
+        terms = await terms_of(core, view, 3)
+        mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
+        await core.app.approvals.approve(view.approval_id, view.digest, grant=terms)
+        await core.looked(view.approval_id, after=view.version)
+        await core.until(lambda: not list(core.app.standing.grants) or None)
+        (record,) = await core.until_record("grant.ended")
+        assert record["summary"] == "The grant g1 ended: the call beside it had changed"
+
+
+async def test_a_grant_rests_while_nobody_knows_how_its_call_ended(
+    tmp_path: Path, mailbox: Mailbox
+) -> None: ...
+
+
+async def test_no_grant_is_made_that_the_call_or_its_action_does_not_have(
+    tmp_path: Path, mailbox: Mailbox
+) -> None:
+    async with opened(
+        tmp_path, mailbox, '[[rule]]\nactions = ["readdress"]\ndecision = "ask"\ngrants = false\n'
+    ) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT})
+        assert "policy.toml:1 says" in (await offers(core, view)).why_none
+        view = await core.ask()
+        terms = await terms_of(core, view, 1)
+        wrong = {"fetched.To": FieldTest("is", ("someone else",)), "fetched.Body": FieldTest("any")}
+        for key, test in wrong.items():
+            tests = tuple((k, test if k == key else t) for k, t in terms.tests)
+            with pytest.raises(Conflict, match="Nothing was decided"):
+                await core.app.approvals.approve(
+                    view.approval_id, view.digest, grant=replace(terms, tests=tests)
+                )
+        assert core.live(view).row.state == "pending"
