@@ -26,6 +26,7 @@ from aileron_core.console.device_service import LINK_KEY, DeviceService
 from aileron_core.console.grants import GrantCommands
 from aileron_core.console.head_signing import HeadSigning
 from aileron_core.console.history_reader import HistoryReader
+from aileron_core.console.past_answers import PastAnswers
 from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords, StorageMonitor
 from aileron_core.console.service import ConsoleService
@@ -178,22 +179,6 @@ class _Base:
             database, self.vault, clock, options.policy.text, home.path, POLICY
         )
         self.policy = PolicyInForce(self.accepted_policy, options.policy)
-        self.standing = StandingAnswers(
-            rules=self.policy.action_rules,
-            grants=Grants(clock, self._is_contained),
-            clock=clock,
-            is_contained=self._is_contained,
-        )
-        self.grants = GrantCommands(
-            events=self.events,
-            registry=self.registry,
-            standing=self.standing,
-            rules=options.policy.action_rules,
-            records=self.records,
-            pause=self.pause,
-        )
-        self.standing.grants.tell(self.grants.changed, self.grants.ended)
-        self.run_changed.subscribe(self.standing.grants.follow)
         self.accounts = AccountService(
             self.vault,
             self.bindings,
@@ -206,6 +191,26 @@ class _Base:
         self.screens = SealedScreens(
             database, self.history_keys, clock, days=options.settings.history_days
         )
+        self.standing = StandingAnswers(
+            rules=self.policy.action_rules,
+            grants=Grants(clock, self._is_contained),
+            clock=clock,
+            is_contained=self._is_contained,
+        )
+        self.grants = GrantCommands(
+            events=self.events,
+            registry=self.registry,
+            standing=self.standing,
+            rules=options.policy.action_rules,
+            records=self.records,
+            past=PastAnswers(
+                screens=self.screens,
+                is_open=lambda: self.vault.is_unlocked and bool(options.settings.history_days),
+            ),
+            pause=self.pause,
+        )
+        self.standing.grants.tell(self.grants.changed, self.grants.ended)
+        self.run_changed.subscribe(self.standing.grants.follow)
 
     def _is_contained(self, session: Session) -> bool:
         return self.sessions.containment(session) != "none"
@@ -643,6 +648,7 @@ class App(_Base):
         await self.library.load()
         if self.options.accept_installed:
             await self.library.accept_all()
+        await self._try_policy()
         known = await self.session_service.load()
         await self.tool_calls.load()
         # Nothing is awaited between the recovery, which goes on by itself, and those who hear of it.
@@ -675,6 +681,12 @@ class App(_Base):
         self.publisher.runs_recovered()
         return tasks.spawn(recovery.resume_waiting(rest, self.account_waits.sweep), name="recovery")
 
+    async def _try_policy(self) -> None:
+        """Say in the item of a `policy.toml` that waits to be accepted which of a person's answers it would have given."""
+        if self.accepted_policy.problem and self.options.policy.action_rules:
+            self.accepted_policy.tried = await self.grants.try_rules(self.library)
+            self.publisher.library_changed(self.library)
+
     def _vault_changed(self, _state: VaultState) -> None:
         if self.vault.state != "unlocked":
             self.authorizations.close()
@@ -699,6 +711,7 @@ class App(_Base):
                 await self.project_trust.load()
                 await self.library.load()
                 await self.contents.reveal()
+                await self._try_policy()
         except StorageUnavailable as error:
             self.storage.report_failure(error.message)
         except VaultLocked:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from aileron_core import tasks
 from aileron_core.actions.model import is_builtin
 from aileron_core.audit.events import AuditEvent
+from aileron_core.console.past_answers import PastAnswers
 from aileron_core.console.records import ConsoleRecords
 from aileron_core.console_port.events import (
     CoreEvent,
@@ -22,11 +23,14 @@ from aileron_core.console_port.intents import (
     TryShape,
 )
 from aileron_core.console_port.standing import FieldTests, TriedShape
+from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import AileronError, Conflict, NotFound
 from aileron_core.events import EventBus
 from aileron_core.library.home_library import HomeLibrary
+from aileron_core.policy.action_rules import Caller, judge, rules_about
 from aileron_core.policy.model import ActionRule
 from aileron_core.policy.shapes import misfits
+from aileron_core.policy.values import values_of
 from aileron_core.runs.grants import Grant
 from aileron_core.runs.live_run import LiveRun
 from aileron_core.runs.pause import PauseSwitch
@@ -44,6 +48,7 @@ class GrantCommands:
     rules: Sequence[ActionRule]
     """Of `policy.toml`, accepted or not."""
     records: ConsoleRecords
+    past: PastAnswers
     pause: PauseSwitch
 
     def updated(self) -> StandingUpdated:
@@ -111,12 +116,33 @@ class GrantCommands:
             case ReadStanding():
                 self.changed()
 
+    async def try_rules(self, library: HomeLibrary) -> TriedShape:
+        """Return which of a person's answers the rules would have given in their place."""
+        actions = {each.name: each for each in library.ready()}
+
+        def decides(view: ApprovalView) -> bool:
+            action = actions[view.action]
+            agent = "" if view.self_opened else view.agent
+            caller = Caller(agent=agent, contained=view.containment != "none")
+            values = values_of(action, view.arguments, view.preview)
+            verdict = judge(rules_about(self.rules, action, caller), action, values)
+            return verdict is not None and verdict.decision != "ask"
+
+        found, looked_at, unread = await self.past.where(actions.keys(), decides)
+        return TriedShape(
+            misfits=(), cautions=(), looked_at=looked_at, matching=found, unread=unread
+        )
+
     async def _try(self, run: LiveRun, tests: FieldTests) -> TriedShape:
         if run.resolved is None or run.row.args is None:
             raise Conflict("The call cannot run any more. Nothing was tried.")
+        matching, looked_at, unread = await self.past.matching(run.resolved.action, tests)
         return TriedShape(
             misfits=misfits(dict(tests), self.standing.values(run)),
             cautions=self.standing.cautions(run, tests),
+            looked_at=looked_at,
+            matching=matching,
+            unread=unread,
         )
 
     def _run(self, approval_id: str) -> LiveRun:

@@ -359,10 +359,11 @@ class ConsoleService:
             )
         if shown is None or (isinstance(intent, Approve) and shown.digest != intent.digest):
             return
+        approved = isinstance(intent, Approve)
+        reason = "" if isinstance(intent, Approve) else intent.reason
+        self.grants.past.note(shown, at, approved=approved, reason=reason)
         try:
-            await self.screens.keep(
-                shown, "approved" if isinstance(intent, Approve) else "denied", at
-            )
+            await self.screens.keep(shown, "approved" if approved else "denied", at)
         except StorageUnavailable as error:  # the decision itself is on record
             self.storage.report_failure(error.message)
 

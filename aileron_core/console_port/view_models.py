@@ -17,6 +17,7 @@ from aileron_core.console_port.field_views import (
 from aileron_core.console_port.file_views import AcceptedBeforeView, FileContentView
 from aileron_core.console_port.process_views import ProcessView
 from aileron_core.console_port.session_terms import NO_TERMS, SessionTerms
+from aileron_core.console_port.standing import TriedShape
 from aileron_core.containment.detection import Containment
 
 ShownState = Literal[
@@ -432,6 +433,8 @@ class NotAcceptedView:
     """What there is to accept; None of the kinds `preview` and `publisher`."""
     publisher: PublisherView | None = None
     """Whose it is; None of what nobody published."""
+    tried: TriedShape | None = None
+    """Of rules for actions, which of a person's answers they would have given; None where that is not known."""
 
     @property
     def is_refused(self) -> bool:

@@ -42,6 +42,25 @@ class _Row:
     """The audit names exactly these bytes, for this call."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastScreen:
+    """A decision whose screen is kept."""
+
+    run_id: str
+    action: str
+    reason: str
+    """What the person wrote on denying it, as far as it can still be read."""
+    row: _Row
+
+    @property
+    def approved(self) -> bool:
+        return self.row.label.kind == "approved"
+
+    @property
+    def at(self) -> float:
+        return self.row.label.at
+
+
 @dataclass(frozen=True, slots=True)
 class SealedScreens:
     """Keeps what was shown at each decision; with 0 *days* nothing. `SealedContents` erases it."""
@@ -106,6 +125,22 @@ class SealedScreens:
         rows = await self.database.read(lambda connection: _rows(connection, run_id))
         return await asyncio.to_thread(lambda: tuple(map(self._opened, rows))) if rows else ()
 
+    async def newest(self, most: int) -> tuple[PastScreen, ...]:
+        """Return the newest *most* decisions whose screens are kept, newest first.
+
+        Raises:
+            sqlite3.Error: the database cannot be read.
+        """
+        return await self.database.read(lambda connection: _newest(connection, most))
+
+    def open(self, screen: PastScreen) -> ApprovalView:
+        """Return what was shown at a decision. It takes a moment: not on a loop.
+
+        Raises:
+            CannotUnseal: it cannot be read; the message says why.
+        """
+        return self._unsealed(screen.row)
+
     def _opened(self, row: _Row) -> DecidedScreenView:
         at = row.label.at
         try:
@@ -140,6 +175,27 @@ def _rows(connection: sqlite3.Connection, run_id: str) -> list[_Row]:
         )
         for day, approval, kind, at, sealed, seq in found
     ]
+
+
+def _newest(connection: sqlite3.Connection, most: int) -> tuple[PastScreen, ...]:
+    found = connection.execute(
+        "SELECT s.run_id, action, COALESCE(reason, ''), day, approval_id, part, at, s.sealed, s.last_record "  # noqa: S608 - our own constant
+        f"FROM sealed AS s JOIN runs USING (run_id) WHERE {OF_SCREENS} ORDER BY at DESC LIMIT ?",
+        (most,),
+    )
+    return tuple(
+        PastScreen(
+            run_id=run_id,
+            action=action,
+            reason=reason,
+            row=_Row(
+                label=SealLabel(day=day, subject=str(approval), kind=kind, at=at),
+                sealed=sealed,
+                recorded=_is_recorded(connection, seq, run_id, str(approval), sealed),
+            ),
+        )
+        for run_id, action, reason, day, approval, kind, at, sealed, seq in found
+    )
 
 
 def _is_recorded(

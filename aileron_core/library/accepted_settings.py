@@ -24,6 +24,7 @@ from aileron_core.console_port.file_views import (
     AcceptedBeforeView,
     FileContentView,
 )
+from aileron_core.console_port.standing import TriedShape
 from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_core.devices import CONSOLE, Hand
 from aileron_core.errors import Conflict, FileProblems, Problem
@@ -107,6 +108,8 @@ class AcceptedSettings:
         """It is what was accepted; true for good once it has verified."""
         self.problem = ""
         """Why it does not count; empty where it does, or the vault is locked."""
+        self.tried: TriedShape | None = None
+        """Which of a person's answers its rules would have given; None where that was not looked at."""
 
     @property
     def accepted_before(self) -> str:
@@ -212,6 +215,7 @@ class AcceptedSettings:
                 digest=self.sha256,
                 change="changed" if self._before is not None else "new",
                 content=FileContentView(text=self._text, before=self._before),
+                tried=self.tried,
             ),
         )
 

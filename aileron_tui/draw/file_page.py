@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from aileron_core.connectors.read_names import AWS_PREFIX, unchecked_op
 from aileron_core.console_port.file_views import FileContentView
+from aileron_core.console_port.standing import TriedShape
 from aileron_core.console_port.view_models import NotAcceptedView, PublisherView, RunTimeView
 from aileron_core.errors import Problem
 from aileron_tui import words
@@ -22,6 +23,8 @@ from aileron_tui.draw.text import Line, Piece, Role, line, truncate, truncate_st
 from aileron_tui.draw.times import clock_seconds, day
 from aileron_tui.items import SuiteFiles
 
+MAX_PAST = 20
+"""Answers of the past that are shown, of which the denied ones come first."""
 SOURCE_CELLS = 16
 """Cells of a path in a row, whose start is cut: its end is more informative."""
 
@@ -50,6 +53,8 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
         value("Kind", line(file.kind)),
         value("File", foreign_text(file.file)),
     ]
+    if file.tried is not None:
+        blocks += _tried(file.tried)
     if file.source:
         blocks.append(value("From", foreign_text(file.source)))
     if file.connector:
@@ -58,6 +63,16 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
     blocks.append(value("Digest", foreign_text(file.digest)))
     blocks += publisher_blocks(file.publisher)
     return with_content(blocks, file.content, unfold=unfold)
+
+
+def _tried(tried: TriedShape) -> Iterator[Block]:
+    """Yield which of a person's answers the rules of a file would have given, denied ones first."""
+    yield value(words.files.PAST, line(words.files.past(tried)))
+    for call in tried.matching[:MAX_PAST]:
+        said = (Piece(f"{clock_seconds(call.at)}  "), *foreign_text(call.what))
+        if not call.approved:
+            said = (Piece("✗ ", "danger"), *said, *foreign_text(words.files.denied(call.reason)))
+        yield value("", said)
 
 
 def with_content(
