@@ -42,7 +42,7 @@ async def test_the_answers_that_a_shape_would_have_given_come_with_the_denied_on
         await core.do(Deny(approval_id=view.approval_id, reason="not to them"))
         now = await answered(core, to="b@c.example")
         found = await tried(core, now, 3)
-        assert [(each.approved, each.reason) for each in found.matching][0] == (
+        assert next((each.approved, each.reason) for each in found.matching) == (
             False,
             "not to them",
         )
