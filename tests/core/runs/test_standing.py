@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from aileron_core.console_port.intents import LockVault, RevokeGrant, SetPause, StopEverything
+from aileron_core.console_port.intents import (
+    LockVault,
+    MarkReadBackSeen,
+    RevokeGrant,
+    SetPause,
+    StopEverything,
+)
 from aileron_core.console_port.standing import FieldTest
 from aileron_core.errors import Conflict
 from aileron_core.policy.model import Policy
@@ -27,6 +33,7 @@ from tests.support.core_harness import (
     install_examples,
     open_session,
     readdress,
+    run_on_request,
     writes,
 )
 from tests.support.granting import grant, launched, offers, terms_of
@@ -48,9 +55,9 @@ def policy(text: str) -> Policy:
 
 @asynccontextmanager
 async def opened(
-    home: Path, mailbox: Mailbox, rules: str = "", **more: Any
+    home: Path, mailbox: Mailbox, rules: str = "", action: str = READDRESS, **more: Any
 ) -> AsyncGenerator[Core, None]:
-    install_examples(home, readdress=READDRESS)
+    install_examples(home, readdress=action)
     async with Core.open(home, mailbox, policy=policy(rules), **more) as core:
         await launched(core)
         yield core
@@ -122,6 +129,16 @@ async def test_a_rule_asks_where_the_preview_is_missing_and_of_what_is_not_gated
         assert (asked.state, asked.gated) == ("pending", True)
         denied = await core.call("list-drafts", {})
         assert denied.row.state == "denied"
+    named = (
+        '[[rule]]\nactions = ["get-*"]\ndecision = "allow"\nother_args = "any"\n'
+        '[[rule]]\nactions = ["get-*"]\ndecision = "allow"\nwhere = { "args.id" = { within = "a.example" } }\n'
+    )
+    async with opened(tmp_path, mailbox, named) as core:  # what a read's address could carry away
+        states = [
+            (await core.call("get-draft", {"id": each})).row.state
+            for each in (DRAFT, "https://a.example/x", "https://evil.example/?secret")
+        ]
+        assert states == ["completed", "failed", "pending"]
 
 
 async def test_a_grant_answers_later_calls_of_its_shape_and_nothing_else(
@@ -218,9 +235,60 @@ async def test_what_drifts_is_the_persons_and_a_grant_beside_it_ends(
         assert record["summary"] == "The grant g1 ended: the call beside it had changed"
 
 
-async def test_a_grant_rests_while_nobody_knows_how_its_call_ended(
+async def test_a_grant_rests_from_a_call_that_ended_otherwise_until_a_person_looked(
     tmp_path: Path, mailbox: Mailbox
-) -> None: ...
+) -> None:
+    """The service stored another recipient: there is a row, and later calls of the shape wait."""
+    changes = 'changes = { To = "${args.to}" }\nreach = ["Subject"]\n'
+    async with opened(tmp_path, mailbox, action=readdress(changes)) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": "one@a.example"})
+        made = await grant(core, view, 3)
+        await core.read_back(view)
+        eve = {"id": DRAFT, "to": "eve@evil.example"}
+        change = lambda: mailbox._state.apply({"change": eve})  # noqa: E731
+        run_on_request(
+            mailbox, f"PUT {DRAFT}", lambda: run_on_request(mailbox, f"GET {DRAFT}", change)
+        )
+        answer = await core.call("readdress", {"id": DRAFT, "to": "two@a.example"})
+        row = await end(core, answer)
+        assert row.decided_by == "grant g1"
+        seen = await core.until(lambda: (core.views(row.approval_id or "") or [None])[-1])
+        assert made.view.rests == "the service holds something else"
+        later = await end(core, await core.call("readdress", {"id": DRAFT, "to": "c@a.example"}))
+        assert later.state == "pending"
+        await core.do(MarkReadBackSeen(run_id=seen.run_id))
+        assert made.view.rests == ""
+
+
+async def test_a_session_that_opened_itself_matches_no_grant_and_makes_none(
+    tmp_path: Path, mailbox: Mailbox
+) -> None:
+    """Though it says that it is the agent, at the place, for which one was made."""
+    async with opened(tmp_path, mailbox) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
+        await grant(core, view, 3, scope="project")
+        core.session = (await open_session(core.app)).session
+        row = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
+        assert row.state == "pending"
+        view = await core.looked(row.approval_id or "")
+        assert "opened itself" in (await offers(core, view)).why_none
+
+
+async def test_a_grant_is_of_the_action_and_account_that_were_shown_with_it(
+    tmp_path: Path, mailbox: Mailbox
+) -> None:
+    """With another file of the action, once that is accepted, it has ended."""
+    async with opened(tmp_path, mailbox) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
+        await grant(core, view, 3)
+        other = READDRESS.replace("0.1.0", "0.1.1", 1)
+        (tmp_path / "actions" / "readdress.md").write_text(other)
+        await core.app.library.load()
+        await core.app.library.accept_all()
+        (record,) = await core.until_record("grant.ended")
+        assert record["summary"] == "The grant g1 ended: its action has changed"
+        row = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
+        assert row.state == "pending"
 
 
 async def test_no_grant_is_made_that_the_call_or_its_action_does_not_have(
