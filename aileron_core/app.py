@@ -32,6 +32,7 @@ from aileron_core.console.records import ConsoleRecords, StorageMonitor
 from aileron_core.console.service import ConsoleService
 from aileron_core.console.vault_service import VaultService
 from aileron_core.console_port.events import CoreEvent
+from aileron_core.containment.detection import SEEN_CONTAINED
 from aileron_core.credentials.accounts import AccountService
 from aileron_core.credentials.authorization import AuthorizationService
 from aileron_core.credentials.bindings import BindingService
@@ -213,7 +214,7 @@ class _Base:
         self.run_changed.subscribe(self.standing.grants.follow)
 
     def _is_contained(self, session: Session) -> bool:
-        return self.sessions.containment(session) != "none"
+        return self.sessions.containment(session) in SEEN_CONTAINED
 
     def _unverified(self) -> Literal["locked", "settings"] | None:
         if self.accepted_files.waits_for_vault:

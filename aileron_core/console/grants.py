@@ -24,6 +24,7 @@ from aileron_core.console_port.intents import (
 )
 from aileron_core.console_port.standing import FieldTests, TriedShape
 from aileron_core.console_port.view_models import ApprovalView
+from aileron_core.containment.detection import SEEN_CONTAINED
 from aileron_core.errors import AileronError, Conflict, NotFound
 from aileron_core.events import EventBus
 from aileron_core.library.home_library import HomeLibrary
@@ -123,7 +124,7 @@ class GrantCommands:
         def decides(view: ApprovalView) -> bool:
             action = actions[view.action]
             agent = "" if view.self_opened else view.agent
-            caller = Caller(agent=agent, contained=view.containment != "none")
+            caller = Caller(agent=agent, contained=view.containment in SEEN_CONTAINED)
             values = values_of(action, view.arguments, view.preview)
             verdict = judge(rules_about(self.rules, action, caller), action, values)
             return verdict is not None and verdict.decision != "ask"

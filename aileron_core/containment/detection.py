@@ -21,6 +21,7 @@ Containment: TypeAlias = Literal["verified", "other_user", "claimed", "none"]
 could not be checked, or not yet. `none`: nothing contains it, as was said or was seen.
 """
 
+SEEN_CONTAINED: tuple[Containment, ...] = ("verified", "other_user")
 _FROM_BEST: tuple[Containment, ...] = ("verified", "other_user", "claimed", "none")
 _SO_PEERPIDFD = 77
 """Linux 6.5; Python has no name for it."""

@@ -124,25 +124,30 @@ class ApprovalService:
             raise
 
     async def _run_approved(self, run: LiveRun) -> None:
-        await self.runner.run(run)
+        try:
+            await self.runner.run(run)
+        finally:
+            if not run.is_final:
+                self.leave_to_person(run)
         if run.is_final:
             self.ended(run)
             self.registry.mark_finished(run)
         elif run.is_waiting:
             self.standing.came_back(run)
-            self.leave_to_person(run)
             self.accounts_may_have_changed()
 
     async def look_first(self, run: LiveRun) -> None:
         """Fetch what a new call would do, then let a rule or a grant answer it; else it waits for a person."""
+        answered = False
         try:
             if run.preview.status == "fetching":
                 await self.previews.fetch(run, "first")
-            if run.is_tried and not await self._answer_standing(run):
-                self.leave_to_person(run)
+            answered = run.is_tried and await self._answer_standing(run)
         except AileronError as error:
             _log.error("%s is left to a person: %s", run.row.run_id, type(error).__name__)
-            self.leave_to_person(run)
+        finally:  # whatever happened: it must not stay hidden
+            if not answered:
+                self.leave_to_person(run)
 
     async def _answer_standing(self, run: LiveRun) -> bool:
         async with run.lock:

@@ -61,10 +61,14 @@ class Grant:
     def name(self) -> str:
         return f"grant {self.view.grant_id}"
 
+    @property
+    def denies(self) -> bool:
+        return self.view.decision == "deny"
+
     def allows(self, binding: Binding, values: Values) -> bool:
         """Return whether it allows a call with *values*, and has a use left for it."""
         return (
-            self.view.decision == "allow"
+            not self.denies
             and self.view.used + len(self.reserved) < self.view.uses
             and self.binding == binding
             and not misfits(dict(self.view.tests), values)
@@ -133,16 +137,16 @@ class Grants:
         self._by_id[grant.view.grant_id] = grant
         self._changed()
 
+    def denial(self, run: LiveRun, values: Values) -> tuple[Grant, bool] | None:
+        """Return the grant that denies *run*, and whether that is certain: else a field of it cannot be read."""
+        about = [each for each in self._about(run.row.action, run.session) if each.denies]
+        found = [(each, restricts(dict(each.view.tests), values)) for each in about]
+        sure = next(((grant, True) for grant, denied in found if denied), None)
+        return sure or next(((grant, False) for grant, denied in found if denied is None), None)
+
     def match(self, run: LiveRun, values: Values) -> Grant | None:
-        """Return the grant that answers *run*, a denial before all others; one that allows has a use reserved for it."""
-        about = self._about(run.row.action, run.session)
-        for grant in about:
-            if (
-                grant.view.decision == "deny"
-                and restricts(dict(grant.view.tests), values) is not False
-            ):
-                return grant
-        for grant in about:
+        """Return the grant that allows *run*, with a use reserved for it."""
+        for grant in self._about(run.row.action, run.session):
             if grant.allows(_binding(run), values):
                 grant.reserved.add(run.row.run_id)
                 return grant
@@ -160,11 +164,7 @@ class Grants:
         """Return a grant that one field alone keeps from answering *run*, and that field."""
         for grant in self._about(run.row.action, run.session):
             missed = misfits(dict(grant.view.tests), values)
-            if (
-                grant.view.decision == "allow"
-                and len(missed) == 1
-                and grant.binding == _binding(run)
-            ):
+            if not grant.denies and len(missed) == 1 and grant.binding == _binding(run):
                 return grant, missed[0]
         return None
 
@@ -177,7 +177,9 @@ class Grants:
 
     def _is_about(self, grant: Grant, action: str, session: Session) -> bool:
         view = grant.view
-        if view.action != action or session.self_opened or not self._counts(grant):
+        if view.action != action or not self._counts(grant):
+            return False
+        if session.self_opened and not grant.denies:
             return False
         if view.scope == "session":
             return session.session_id == view.session_id

@@ -33,6 +33,7 @@ from aileron_core.policy.offers import (
     uses_offered,
     why_no_grant,
 )
+from aileron_core.policy.shapes import restricts
 from aileron_core.policy.values import ARGUMENT, FETCHED, Values, argument_values, values_of
 from aileron_core.runs.grants import Grant, Grants
 from aileron_core.runs.interfaces import ResolvedAction
@@ -94,21 +95,25 @@ class StandingAnswers:
         action = run.resolved.action
         rules, values = self._about(action, run.session), self.values(run)
         verdict = judge(rules, action, values)
-        if verdict is not None and verdict.decision != "ask":
+        if verdict is not None and verdict.decision == "deny":
             self._count(verdict.source)
             return verdict
-        if forbids_grants(rules, values) or not self.grants.are_about(run):
-            return self._left(run, verdict)
-        grant = self.grants.match(run, values)
-        if grant is not None:
-            looked_at = tuple(key for key, _ in grant.view.tests)
-            reason = f"{'allowed' if grant.view.decision == 'allow' else 'denied'} by {grant.name}"
-            return Verdict(
-                decision=grant.view.decision, reason=reason, source=grant.name, looked_at=looked_at
-            )
-        if verdict is None and (nearly := self.grants.nearly(run, values)) is not None:
-            reason = f"{nearly[0].name} does not answer this, because of {nearly[1]}"
+        denial = self.grants.denial(run, values)
+        if denial is not None and not denial[1]:
+            reason = f"a field that {denial[0].name} is about cannot be read"
             return Verdict(decision="ask", reason=reason)
+        if denial is not None:
+            return _by_grant(denial[0])
+        if verdict is not None and verdict.decision == "allow":
+            self._count(verdict.source)
+            return verdict
+        if not forbids_grants(rules, values):
+            if (grant := self.grants.match(run, values)) is not None:
+                return _by_grant(grant)
+            nearly = self.grants.nearly(run, values) if verdict is None else None
+            if nearly is not None:
+                reason = f"{nearly[0].name} does not answer this, because of {nearly[1]}"
+                return Verdict(decision="ask", reason=reason)
         return self._left(run, verdict)
 
     def _left(self, run: LiveRun, verdict: Verdict | None) -> Verdict:
@@ -151,9 +156,11 @@ class StandingAnswers:
             Conflict: no such grant can be made.
         """
         offered = self.offers(run)
-        why = offered.why_none
-        if not why and terms.decision == "allow":
-            why = refusal(offered.fields, terms.tests, self.values(run))
+        why = ""
+        if terms.decision == "allow":
+            why = offered.why_none or refusal(offered.fields, terms.tests, self.values(run))
+        elif restricts(dict(terms.tests), self.values(run)) is not True:
+            why = "This very call is not one of those that would be denied."
         if not (0 < terms.seconds <= MAX_GRANT_SECONDS and 0 < terms.uses <= MAX_GRANT_USES):
             why = why or "A grant lasts a day and 100 calls at most."
         if terms.scope == "project" and not offered.can_span_sessions:
@@ -224,3 +231,15 @@ class StandingAnswers:
 
     def rules_sources(self) -> tuple[str, ...]:
         return tuple(rule.source for rule in self.rules())
+
+
+def _by_grant(grant: Grant) -> Verdict:
+    view = grant.view
+    done = "denied" if grant.denies else "allowed"
+    looked_at = tuple(key for key, _ in view.tests)
+    return Verdict(
+        decision=view.decision,
+        reason=f"{done} by {grant.name}",
+        source=grant.name,
+        looked_at=looked_at,
+    )

@@ -16,7 +16,7 @@ from aileron_core.console_port.intents import (
     SetPause,
     StopEverything,
 )
-from aileron_core.console_port.standing import FieldTest
+from aileron_core.console_port.standing import FieldTest, GrantTerms
 from aileron_core.errors import Conflict
 from aileron_core.policy.model import Policy
 from aileron_core.policy.policy_file import parse_policy
@@ -289,6 +289,28 @@ async def test_a_grant_is_of_the_action_and_account_that_were_shown_with_it(
         assert record["summary"] == "The grant g1 ended: its action has changed"
         row = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
         assert row.state == "pending"
+
+
+async def test_a_denial_that_stands_goes_over_a_rule_that_allows(
+    tmp_path: Path, mailbox: Mailbox
+) -> None:
+    """Also for the agent's own session; without a row."""
+    async with opened(tmp_path, mailbox, ALLOWED.replace("readdress", "read*")) as core:
+        core.session = (await open_session(core.app)).session
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": "x@y.example"})
+        tests = (("args.to", FieldTest("is", ("x@y.example",))),)
+        other = (("args.to", FieldTest("is", ("else@y.example",))),)
+        stands = GrantTerms(decision="deny", tests=tests, seconds=60, uses=100)
+        with pytest.raises(Conflict, match="not one of those"):
+            await core.app.approvals.deny(
+                view.approval_id, "no", grant=replace(stands, tests=other)
+            )
+        await core.app.approvals.deny(view.approval_id, "no", grant=stands)
+        await core.app.approvals.mark_delivered(view.approval_id)
+        for to, by in (("X@y.example", "grant d1"), (ANNA, "policy.toml:2")):
+            row = await end(core, await core.call("readdress", {"id": DRAFT, "to": to}))
+            assert row.decided_by == by
+            assert core.views(row.approval_id or "") == []
 
 
 async def test_no_grant_is_made_that_the_call_or_its_action_does_not_have(
