@@ -19,6 +19,7 @@ from bench import (
     releases,
     review_page,
     spinning,
+    standing,
     tools,
     unlock,
 )
@@ -34,6 +35,7 @@ ALL = {
     "releases": releases.main,
     "review_page": review_page.main,
     "spinning": spinning.main,
+    "standing": standing.main,
     "holding": holding.main,
     "console": console.main,
     "gateway": gateway.main,
