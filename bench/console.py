@@ -70,7 +70,7 @@ _SGR = re.compile(rb"\x1b\[[0-9;]*m")
 _FILLED = re.compile(rb"48;2;95;201;184[0-9;]*m a ")
 """The approve key in ink on teal: the very next press decides."""
 
-DRAWN = ("n 5", " asks, ")
+DRAWN = ("┊ n ", " asks, ")
 """A row of the list, and the item's head: with calls that wait, the first frame stands there."""
 
 _APPROVED = "SELECT 1 FROM audit WHERE seq > ? AND event = 'approval.approved'"

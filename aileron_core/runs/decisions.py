@@ -15,7 +15,7 @@ from aileron_core.devices import CONSOLE, Hand, answered
 from aileron_core.errors import AileronError, Conflict, Forbidden, NotFound, StorageUnavailable
 from aileron_core.runs import run_table
 from aileron_core.runs.approved import ApprovedRunner
-from aileron_core.runs.interfaces import GateSettings, OpenContents
+from aileron_core.runs.interfaces import RULE_KEY, GateSettings, OpenContents
 from aileron_core.runs.live_run import LiveRun
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
@@ -159,6 +159,7 @@ class ApprovalService:
             details: dict[str, Json] = {
                 "by": verdict.source,
                 "looked_at": list[Json](verdict.looked_at),
+                RULE_KEY: run.rule,
             }
             if verdict.decision == "ask":
                 return False

@@ -288,9 +288,13 @@ def _recorded_claims(
 
 
 def recorded_rule(connection: sqlite3.Connection, run_id: str) -> str:
-    """Return why the rules had a run asked, run or denied, as its first record says; empty if none does."""
+    """Return why rules or a grant had a run asked, run or denied, as its first record says, or that of their answer.
+
+    Empty if none does.
+    """
     row = connection.execute(
-        "SELECT body FROM audit WHERE run = ? ORDER BY seq LIMIT 1", (run_id,)
+        "SELECT body FROM audit WHERE run = ? ORDER BY event IN (?, ?) DESC, seq LIMIT 1",
+        (run_id, AuditEvent.APPROVAL_STANDING, AuditEvent.RUN_DENIED_BY_RULE),
     ).fetchone()
     rule = _member(row[0], RULE_KEY) if row is not None else None
     return rule if isinstance(rule, str) else ""

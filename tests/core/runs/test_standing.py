@@ -85,6 +85,9 @@ async def test_a_rule_over_what_was_fetched_answers_in_the_background_and_is_on_
         labels = ["args.id", "args.to", "fetched.To", "fetched.Subject"]
         assert (record["by"], record["looked_at"]) == ("policy.toml:2", labels)
         assert ANNA not in str(await core.records())
+    async with opened(tmp_path, mailbox) as core:  # another console has it of the record
+        said = "allowed by policy.toml:2, which looked at args.id, args.to, fetched.To, fetched.Subject"
+        assert (await core.opened(row.run_id)).approval.rule == said
 
 
 @pytest.mark.parametrize(
