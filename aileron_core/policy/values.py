@@ -88,6 +88,8 @@ def _value(field: FieldView, written: str | None) -> Value:
     if field.count > 1 or len(field.spellings) > 1:
         return _UNREADABLE
     if field.shape == "json":
+        if not field.value.startswith(("{", "[")):
+            return _UNREADABLE  # nested too deeply to show
         return Value("given", () if field.value == "[]" else (field.value,), field.value != "[]")
     items = tuple(field.value.split("\n")) if field.shape == "lines" else (field.value,)
     if written == "addresses":
