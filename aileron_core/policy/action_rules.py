@@ -25,7 +25,7 @@ class Caller:
 
 
 def is_named(rule: ActionRule, action: str) -> bool:
-    return any(is_like(each, action) for each in rule.actions)
+    return is_like(rule.actions, action)
 
 
 def rules_about(

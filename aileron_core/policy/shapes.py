@@ -2,13 +2,12 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Final, TypeAlias
 
-from aileron_core.console_port.standing import FieldTest
-from aileron_core.policy.values import HOST, Value, Values, address
+from aileron_core.console_port.standing import FieldTest, TestName
+from aileron_core.policy.values import ARGUMENT, HOST, Value, Values, address, addresses
 from aileron_core.text import render
 
 MAX_FIELDS: Final = 64
@@ -20,8 +19,10 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?")
 _URL: Final = re.compile(
     r"https?://([^/?#@:\\\s]+)(?::[0-9]{1,5})?(?:[/?#][^\\\s]*)?", re.IGNORECASE
 )
-_LINK: Final = re.compile(r"\.[^\W\d_]{2}|:[^\s\d()]|&#|&[A-Za-z]+;|@|//")
-"""What a program may make a link of: a domain, a scheme, an entity of HTML that hides one, an address."""
+_LINK: Final = re.compile(
+    r"\.[^\W\d_](?:[^\W\d_]|[^\x00-\x7f])|:[^\s\d()]|[A-Za-z]:\d|&#|&[A-Za-z]+;|@|//|<[A-Za-z/!?]|\][(:]"
+)
+"""What a program may make a link of: a domain, a scheme, an entity of HTML that hides one, an address, markup."""
 _NUMERIC_HOST: Final = re.compile(r"[0-9]\.[0-9]+\.[0-9]+\.[0-9]")
 _LAYOUT: Final = str.maketrans(dict.fromkeys("\n\t", " "))
 _DOTS: Final = str.maketrans(dict.fromkeys("\u3002\uff0e\uff61\u2024\ufe52", "."))
@@ -42,32 +43,64 @@ def misfits(shape: Shape, values: Values, *, is_open: bool = False) -> tuple[str
     if len(shape) > MAX_FIELDS or len(values) > MAX_FIELDS:
         return tuple(values)
     unnamed = FieldTest("any" if is_open else "absent")
-    found = [key for key, value in values.items() if not fits(shape.get(key, unnamed), value)]
-    return (*found, *(key for key in shape if key not in values))
+    every = dict.fromkeys([*values, *shape])
+    return tuple(key for key in every if not fits(shape.get(key, unnamed), _at(values, key)))
+
+
+def _at(values: Values, key: str) -> Value:
+    return values.get(key) or Value("none" if key.startswith(ARGUMENT) else "n/a")
 
 
 def restricts(shape: Shape, values: Values) -> bool | None:
-    """Return whether a call is one that *shape* denies or asks about; None where a field of it cannot be read.
+    """Return whether a call is one that *shape* denies or asks about; None where a field of it cannot be read for its test.
 
     What is not named in it may be anything, one of several values is enough, and upper and lower case are one.
     """
-    unsure = len(values) > MAX_FIELDS
-    for key, test in shape.items():
-        value = values.get(key)
-        if value is None:
-            return False  # the action has no such field
-        if value.status == "unreadable":
-            unsure = True
-        elif not _one_fits(test, value):
-            return False
-    return None if unsure else True
+    if len(values) > MAX_FIELDS:
+        return None
+    found = {_restricts(test, _at(values, key)) for key, test in shape.items()}
+    return False if False in found else None if None in found else True
 
 
-def _one_fits(test: FieldTest, value: Value) -> bool:
-    folded = replace(test, values=tuple(map(str.casefold, test.values)))
-    items = tuple(map(str.casefold, value.items))
-    whole = replace(value, items=items)
-    return fits(folded, whole) or any(fits(folded, replace(whole, items=(each,))) for each in items)
+def _restricts(test: FieldTest, value: Value) -> bool | None:
+    if value.status == "unreadable":
+        return None
+    if test.name == "absent" or value.status != "given":
+        return test.name == "absent" and value.status != "given"
+    if test.name == "any":
+        return True
+    if value.is_json and test.name != "is":
+        return None
+    folded = tuple(map(str.casefold, test.values))
+    found = {_one_restricts(test.name, folded, item.casefold()) for item in value.items}
+    return True if True in found else None if None in found else False
+
+
+def _one_restricts(name: TestName, wanted: tuple[str, ...], item: str) -> bool | None:
+    """Return whether *item* passes a test; None where it is not what the test is of, or two programs may read it differently."""
+    listed = addresses(item)
+    if name in ("is", "only"):
+        return not {item, *listed}.isdisjoint(
+            {*wanted, *(a for each in wanted for a in addresses(each))}
+        )
+    if len(item) > _MAX_CHECKED:
+        return None
+    if name == "like":
+        return None if _hides(item) else any(_is_like(each, item) for each in wanted)
+    if name == "within":
+        if any(is_within(place, each) for place in wanted for each in (item, *listed)):
+            return True
+        return False if all(_is_placed(place, item, listed) for place in wanted) else None
+    if name != "plain" and number(item) is None:
+        return None
+    return _CHECKS[name](wanted, item)
+
+
+def _is_placed(place: str, item: str, listed: tuple[str, ...]) -> bool:
+    """Return whether it is certain where *item* is, for a test of whether it is at *place*."""
+    if "@" not in place and "/" in place:
+        return is_path(item)
+    return bool(listed) or bool(_domain(item))
 
 
 def fits(test: FieldTest, value: Value) -> bool:
@@ -107,10 +140,10 @@ def _hides(text: str) -> bool:
     return bool(render(text).hidden)
 
 
-def is_like(pattern: str, text: str) -> bool:
-    """Return whether *text*, one line with nothing hidden, is *pattern*, in which `*` stands for any characters."""
+def _is_like(pattern: str, text: str) -> bool:
+    """Return whether *text* is *pattern*, in which `*` stands for any characters."""
     first, *rest = pattern.split("*")
-    if "\n" in text or not text.startswith(first) or _hides(text):
+    if not text.startswith(first):
         return False
     if not rest:
         return text == first
@@ -123,6 +156,22 @@ def is_like(pattern: str, text: str) -> bool:
     return len(text) - at >= len(last) and text.endswith(last)
 
 
+def is_like(patterns: Iterable[str], text: str) -> bool:
+    """Return whether *text*, one line with nothing hidden, is one of *patterns*, in which `*` stands for any characters."""
+    return "\n" not in text and not _hides(text) and any(_is_like(each, text) for each in patterns)
+
+
+def is_path(text: str) -> bool:
+    """Return whether *text* is a path that every program reads alike."""
+    parts = text.split("/")
+    return (
+        text.isprintable()
+        and "\\" not in text
+        and not {".", ".."} & {*parts}
+        and "" not in parts[1:]
+    )
+
+
 def is_within(place: str, text: str) -> bool:
     """Return whether *text* is at *place*: a mail address, a folder (with a `/`), or a domain.
 
@@ -131,13 +180,20 @@ def is_within(place: str, text: str) -> bool:
     if "@" in place:
         return address(text) == address(place) != ""
     if "/" in place:
-        folder, parts = place.rstrip("/"), text.split("/")
-        is_path = text.isprintable() and "\\" not in text and not {".", ".."} & {*parts}
-        return is_path and "" not in parts[1:] and text.startswith(f"{folder}/")
+        return is_path(text) and text.startswith(f"{place.rstrip('/')}/")
     domain = _domain(text)
     if place.startswith("*."):
         return domain.endswith(place[1:].lower())
     return domain == place.lower()
+
+
+def is_place(text: str) -> bool:
+    """Return whether *text* can be the place of a test."""
+    if "@" in text:
+        return address(text) != ""
+    if "/" in text:
+        return "://" not in text and is_path(text.rstrip("/")) and text.strip("/") != ""
+    return HOST.fullmatch(text.lower().removeprefix("*.")) is not None
 
 
 def _domain(text: str) -> str:
@@ -152,20 +208,27 @@ def number(text: str) -> Decimal | None:
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
-def _at_most(values: tuple[str, ...], text: str) -> bool:
-    found = number(text)
-    return found is not None and found <= Decimal(values[0])
-
-
-def _at_least(values: tuple[str, ...], text: str) -> bool:
-    found = number(text)
-    return found is not None and found >= Decimal(values[0])
+def is_well_formed(test: FieldTest) -> bool:
+    """Return whether *test* has the values that its name needs."""
+    first = test.values[0] if test.values else ""
+    if test.name in ("at_most", "at_least"):
+        return len(test.values) == 1 and number(first) is not None
+    if test.name == "plain":
+        is_count = len(test.values) == 1 and first.isascii() and first.isdigit() and len(first) < 6
+        return is_count and 1 <= int(first) <= MAX_PLAIN
+    if test.name == "within":
+        return bool(test.values) and all(map(is_place, test.values))
+    return len(test.values) <= MAX_FIELDS or test.name == "is"
 
 
 _CHECKS: Final[Mapping[str, Callable[[tuple[str, ...], str], bool]]] = {
     "within": lambda values, text: any(is_within(each, text) for each in values),
-    "like": lambda values, text: any(is_like(each, text) for each in values),
-    "at_most": _at_most,
-    "at_least": _at_least,
+    "like": is_like,
+    "at_most": lambda values, text: (
+        (found := number(text)) is not None and found <= Decimal(values[0])
+    ),
+    "at_least": lambda values, text: (
+        (found := number(text)) is not None and found >= Decimal(values[0])
+    ),
     "plain": lambda values, text: is_plain(text, int(values[0])),
 }

@@ -11,14 +11,14 @@ from aileron_core.console_port.field_views import FieldView, PreviewView
 ARGUMENT: Final = "args."
 FETCHED: Final = "fetched."
 HOST: Final = re.compile(r"(?=.{1,253}\Z)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.(?!\Z)|\Z))+")
-_LOCAL: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}"
-_ADDRESS: Final = re.compile(rf"({_LOCAL})@([A-Za-z0-9.-]{{1,253}})")
+_ADDRESS: Final = re.compile(r"([A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64})@([A-Za-z0-9.-]{1,253})")
 _MAILBOX: Final = re.compile(
-    r' *(?:(?:"[^"\\]*" *|[^"<>@,;:()\[\]\\]*)'
-    rf"<({_LOCAL}@[A-Za-z0-9.-]{{1,253}})>|({_LOCAL}@[A-Za-z0-9.-]{{1,253}})) *(?:,(?=.)|\Z)"
+    # No blank can be matched in two ways: a hostile list would take for ever.
+    r'(?: *(?:"[^"\\]*" *)?<([^\s<>]+)>|[^"<>@,;:()\[\]\\]*<([^\s<>]+)>| *([^\s,<>]+)) *(?:,(?=.)|\Z)'
 )
 _MAX_ADDRESSES: Final = 65_536
 """Characters of a list of addresses."""
+_MAX_ITEMS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,8 @@ def _value(field: FieldView, written: str | None) -> Value:
             return _UNREADABLE  # nested too deeply to show
         return Value("given", () if field.value == "[]" else (field.value,), field.value != "[]")
     items = tuple(field.value.split("\n")) if field.shape == "lines" else (field.value,)
+    if len(items) > _MAX_ITEMS:
+        return _UNREADABLE
     if written == "addresses":
         found = [addresses(item) for item in items if item]
         if not all(found):
@@ -108,7 +110,7 @@ def addresses(text: str) -> tuple[str, ...]:
     at = 0
     while at < len(text):
         match = _MAILBOX.match(text, at)
-        mailbox = address(match[1] or match[2]) if match is not None else ""
+        mailbox = address(match[1] or match[2] or match[3]) if match is not None else ""
         if match is None or not mailbox:
             return ()
         found.append(mailbox)

@@ -92,7 +92,8 @@ def test_a_shape_is_what_its_reference_says() -> None:
         values = {key: some_value(pick) for key in pick.sample(KEYS, k=pick.randint(1, 5))}
         shape = {key: some_test(pick) for key in pick.sample(KEYS, k=pick.randint(0, 4))}
         wrong = [k for k, v in values.items() if not expected(shape.get(k, FieldTest("absent")), v)]
-        wrong += [key for key in shape if key not in values]
+        gone = {key: Value("none" if key.startswith("args.") else "n/a") for key in KEYS}
+        wrong += [k for k in shape if k not in values and not expected(shape[k], gone[k])]
         assert list(misfits(shape, values)) == wrong, (shape, values)
 
 
@@ -193,16 +194,53 @@ def test_a_list_of_addresses_that_two_programs_might_read_differently_is_none(te
 def test_what_a_rule_denies_is_denied_in_any_case_and_beside_others() -> None:
     shape = {"args.to": FieldTest("within", ("evil.example",))}
     assert restricts(shape, {"args.to": Value("given", ("a@b.example", "x@Evil.example"))})
+    for odd in ("x@evil.example, b@b.example", "X <x@evil.example>"):
+        assert restricts(shape, {"args.to": Value("given", (odd,))})
+    for odd in ("Mallory \u2039x@evil.example\u203a", "x@evil.example;b@b.example", "y" * 70_000):
+        assert restricts(shape, {"args.to": Value("given", (odd,))}) is None
     assert restricts(shape, {"args.to": Value("unreadable")}) is None
+    assert restricts(shape, {"args.to": Value("given", ("{}",), is_json=True)}) is None
     assert restricts(shape, {"args.to": Value("none")}) is False
+
+
+@pytest.mark.parametrize(
+    ("test", "sure", "unsure"),
+    [
+        (FieldTest("at_least", ("1000",)), ("1000.5",), ("1e+31", "+5000", "5,000", "9" * 32)),
+        (FieldTest("like", ("*password*",)), ("the\nPassword is",), ("pass\u200bword",)),
+        (FieldTest("within", ("/secret",)), ("/secret/a",), ("/a/../secret/a", "/secret//a")),
+        (FieldTest("is", ("Anna <a@x.example>",)), ("a@x.example", "A@X.example"), ()),
+        (FieldTest("absent"), (), ()),
+    ],
+)
+def test_what_a_rule_denies_and_cannot_read_is_asked_about(
+    test: FieldTest, sure: tuple[str, ...], unsure: tuple[str, ...]
+) -> None:
+    for text in sure:
+        assert restricts({"args.x": test}, {"args.x": Value("given", (text,))}), text
+    for text in unsure:
+        assert restricts({"args.x": test}, {"args.x": Value("given", (text,))}) is None, text
+    assert restricts({"args.x": test}, {}) is (test.name == "absent")
 
 
 def test_plain_text_holds_nothing_that_becomes_a_link_however_it_is_written() -> None:
     for dot in (".", "\u3002", "\uff0e", "\uff61", "\u2024", "\ufe52"):
         assert not is_plain(f"see evil{dot}com now", 100), hex(ord(dot))
-    for text in ("a\uff20b", "//evil", "1.2.3.4", "&#46;", "&period;", "javascript:x", "a\u200bb"):
+    markup = (
+        '<a href="http:\n/\n/evil.\ncom">',
+        '<a href="http:3405803777">',
+        "[Pay](\\/\\/1)",
+        "evil.\u092d\u093e",
+    )
+    odd = ("a\uff20b", "//evil", "1.2.3.4", "&#46;", "&period;", "javascript:x", "a\u200bb")
+    for text in (*markup, *odd):
         assert not is_plain(text, 100), text
     assert is_plain("Hi Sam,\n\nthe offer (3.5 %) stands until 12:30: thanks!\n\tAna", 100)
+
+
+def test_a_list_of_addresses_takes_no_longer_for_what_a_stranger_wrote() -> None:
+    for text in (" " * 65_536, "a b " * 16_000, '" ' * 32_000, "<a" * 32_000):
+        assert addresses(text) == ()
 
 
 def test_sixty_five_fields_fit_nothing() -> None:
