@@ -211,7 +211,7 @@ class _Base:
             pause=self.pause,
         )
         self.standing.grants.tell(self.grants.changed, self.grants.ended)
-        self.run_changed.subscribe(self.standing.grants.follow)
+        self.run_changed.subscribe(self.standing.follow)
 
     def _is_contained(self, session: Session) -> bool:
         return self.sessions.containment(session) in SEEN_CONTAINED

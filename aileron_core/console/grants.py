@@ -28,9 +28,9 @@ from aileron_core.containment.detection import SEEN_CONTAINED
 from aileron_core.errors import AileronError, Conflict, NotFound
 from aileron_core.events import EventBus
 from aileron_core.library.home_library import HomeLibrary
-from aileron_core.policy.action_rules import Caller, judge, rules_about
+from aileron_core.policy.action_rules import judge, rules_about
 from aileron_core.policy.model import ActionRule
-from aileron_core.policy.shapes import misfits
+from aileron_core.policy.shapes import is_well_formed, misfits
 from aileron_core.policy.values import values_of
 from aileron_core.runs.grants import Grant
 from aileron_core.runs.live_run import LiveRun
@@ -92,7 +92,7 @@ class GrantCommands:
                 return False
             except AileronError:
                 return True
-            return found.action.sha256 != grant.action_sha256
+            return found.action.sha256 != grant.binding[0]
 
         self.standing.grants.revoke_where(is_changed, "its action has changed")
 
@@ -122,11 +122,12 @@ class GrantCommands:
         actions = {each.name: each for each in library.ready()}
 
         def decides(view: ApprovalView) -> bool:
-            action = actions[view.action]
+            if (action := actions.get(view.action)) is None:
+                return False
             agent = "" if view.self_opened else view.agent
-            caller = Caller(agent=agent, contained=view.containment in SEEN_CONTAINED)
-            values = values_of(action, view.arguments, view.preview)
-            verdict = judge(rules_about(self.rules, action, caller), action, values)
+            contained = view.containment in SEEN_CONTAINED
+            rules = rules_about(self.rules, action, agent=agent, contained=contained)
+            verdict = judge(rules, action, values_of(action, view.arguments, view.preview))
             return verdict is not None and verdict.decision != "ask"
 
         found, looked_at, unread = await self.past.where(actions.keys(), decides)
@@ -137,6 +138,8 @@ class GrantCommands:
     async def _try(self, run: LiveRun, tests: FieldTests) -> TriedShape:
         if run.resolved is None or run.row.args is None:
             raise Conflict("The call cannot run any more. Nothing was tried.")
+        if not all(is_well_formed(test) for _, test in tests):
+            raise Conflict("A test has values that it does not take. Nothing was tried.")
         matching, looked_at, unread = await self.past.matching(run.resolved.action, tests)
         return TriedShape(
             misfits=misfits(dict(tests), self.standing.values(run)),

@@ -54,7 +54,7 @@ class PastAnswers:
         if not self.is_open():
             self._read.clear()
             own = [each for each in self._own if each[1].action in actions]
-            return _tried(own, len(self._own), 0, matches)
+            return await asyncio.to_thread(_tried, own, len(self._own), 0, matches)
         kept = await self.screens.newest(MOST)
         meant = [each for each in kept if each.action in actions]
         opened = await asyncio.to_thread(lambda: list(self._opened(meant)))

@@ -2,26 +2,17 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from aileron_core.actions.model import Action
 from aileron_core.policy.evaluate import because
 from aileron_core.policy.model import ActionRule, Verdict
 from aileron_core.policy.shapes import fits, is_like, misfits, restricts
-from aileron_core.policy.values import FETCHED, Values
+from aileron_core.policy.values import ARGUMENT, FETCHED, Values, declared_keys
 
-_WEB_ADDRESS: Final = re.compile(r"//|\bwww\.", re.IGNORECASE)
+_WEB_ADDRESS: Final = re.compile(r"//|\bwww\.|[^\s.]\.[^\W\d_]{2,}[/?:#]", re.IGNORECASE)
 _NAMING: Final = ("is", "only", "within")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
-    """Whose call it is."""
-
-    agent: str
-    """The launcher's name for it; empty where the session opened itself, and only says what it is."""
-    contained: bool
 
 
 def is_named(rule: ActionRule, action: str) -> bool:
@@ -29,47 +20,37 @@ def is_named(rule: ActionRule, action: str) -> bool:
 
 
 def rules_about(
-    rules: Iterable[ActionRule], action: Action, caller: Caller
+    rules: Iterable[ActionRule], action: Action, *, agent: str, contained: bool
 ) -> tuple[ActionRule, ...]:
-    """Return the rules that may say something of a call, whatever its arguments are."""
+    """Return the rules that may say something of a call, whatever its arguments are.
+
+    Args:
+        rules: those in force.
+        action: that is called.
+        agent: the launcher's name for it; empty where the session opened itself, and only says what it is.
+        contained: whether the agent was seen to be contained.
+    """
     return tuple(
         rule
         for rule in rules
         if is_named(rule, action.name)
         and (not rule.effects or action.approval.effect in rule.effects)
-        and (rule.contained is None or rule.contained == caller.contained)
+        and (rule.contained is None or rule.contained == contained)
         # Who an agent says that it is takes it out of no rule that restricts, and into none that allows.
-        and (
-            not rule.agents
-            or caller.agent in rule.agents
-            or (not caller.agent and rule.decision != "allow")
-        )
+        and (not rule.agents or agent in rule.agents or (not agent and rule.decision != "allow"))
     )
 
 
 def judge_arguments(rules: Sequence[ActionRule], action: Action, values: Values) -> Verdict | None:
     """Return what *rules* say by arguments alone, before anything is fetched; None: nothing, or it depends on what is.
 
-    A read whose arguments hold a web address could carry data there: where a rule allows such reads, one has to name
-    the host.
-
     Args:
         rules: those about the call.
-        values: of its arguments.
+        action: that is called.
+        values: of the call's arguments.
     """
     by_arguments = [rule for rule in rules if not is_over_fetched(rule)]
-    if (verdict := _restricting(by_arguments, values)) is not None:
-        return verdict
-    allowing = [rule for rule in rules if rule.decision == "allow"]
-    if not allowing or not action.is_read_only:
-        return None
-    for key, value in values.items():
-        if any(map(_WEB_ADDRESS.search, value.items)):
-            tests = [rule.where[key] for rule in allowing if key in rule.where]
-            if not any(test.name in _NAMING and fits(test, value) for test in tests):
-                reason = f"{key} holds a web address, and no rule names its host"
-                return Verdict(decision="ask", reason=reason, looked_at=(key,))
-    return None
+    return _restricting(by_arguments, values) or _web_address(rules, action, values)
 
 
 def judge(rules: Sequence[ActionRule], action: Action, values: Values) -> Verdict | None:
@@ -78,7 +59,8 @@ def judge(rules: Sequence[ActionRule], action: Action, values: Values) -> Verdic
     A rule that allows counts only beside what was fetched: an action without a preview is asked about, unless it only
     reads.
     """
-    if (verdict := _restricting(rules, values)) is not None:
+    verdict = _restricting(rules, values) or _web_address(rules, action, values)
+    if verdict is not None:
         return verdict
     why_not = ""
     for rule in rules:
@@ -87,9 +69,29 @@ def judge(rules: Sequence[ActionRule], action: Action, values: Values) -> Verdic
         missed = misfits(rule.where, values, is_open=rule.is_open)
         if not missed and (action.approval.preview is not None or action.approval.effect == "read"):
             return _verdict(rule, because(rule))
-        why = f"because of {', '.join(missed)}" if missed else "because the action has no preview"
+        why = "because the action has no preview"
+        if missed:
+            why = f"because of {', '.join(declared_keys(action, missed))}"
         why_not = why_not or f"{rule.source} does not allow it, {why}"
     return Verdict(decision="ask", reason=why_not) if why_not else None
+
+
+def _web_address(rules: Sequence[ActionRule], action: Action, values: Values) -> Verdict | None:
+    """Return that a read asks whose arguments hold a web address, which could carry data there.
+
+    Where a rule allows such reads, one has to name the host.
+    """
+    allowing = [rule for rule in rules if rule.decision == "allow"]
+    if not allowing or not action.is_read_only:
+        return None
+    for key, value in values.items():
+        if key.startswith(ARGUMENT) and any(map(_WEB_ADDRESS.search, value.items)):
+            tests = [rule.where[key] for rule in allowing if key in rule.where]
+            if not any(test.name in _NAMING and fits(test, value) for test in tests):
+                (name,) = declared_keys(action, (key,))
+                reason = f"{name} holds a web address, and no rule names its host"
+                return Verdict(decision="ask", reason=reason)
+    return None
 
 
 def forbids_grants(rules: Iterable[ActionRule], values: Values) -> str:

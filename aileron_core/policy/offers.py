@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, Literal
 
+from aileron_core.actions.interpolate import references
 from aileron_core.actions.model import Action, is_builtin
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.standing import (
@@ -12,15 +13,13 @@ from aileron_core.console_port.standing import (
     GrantOffer,
     OfferedField,
 )
-from aileron_core.policy.shapes import fits, number
+from aileron_core.policy.shapes import fits, is_well_formed, number
 from aileron_core.policy.values import ARGUMENT, FETCHED, Value, Values, address
 
 TEXT_FORMATS: Final = ("html", "markdown", "text")
 _PLAIN_SIZES: Final = (200, 500, 1000, 2000, 5000, 20_000)
 _NEVER: Final = ("pay", "delete")
 _EXACT: Final = ("run", None)
-_USES: Final[Mapping[str | None, int]] = {"send": 5}
-_MOST_USES: Final = 20
 ABSENT: Final = FieldTest("absent")
 ANY: Final = FieldTest("any")
 
@@ -44,10 +43,6 @@ def why_no_grant(action: Action, values: Values, forbidden_by: str) -> str:
     if unread and not is_builtin(action.name):
         return f"Nothing can be said of later calls: {', '.join(unread)} could not be fetched, or stands there twice."
     return ""
-
-
-def uses_offered(action: Action) -> int:
-    return _USES.get(action.approval.effect, _MOST_USES)
 
 
 def offered_fields(
@@ -91,6 +86,15 @@ def text_keys(action: Action) -> frozenset[str]:
     return frozenset(keys)
 
 
+def _reaching(action: Action) -> frozenset[str]:
+    """Return the arguments that become the value of a field which says what a call reaches."""
+    preview = action.approval.preview
+    changes = preview.changes if preview is not None else ()
+    reach = preview.reach if preview is not None else ()
+    made = {label: template for label, template in changes if label in reach}
+    return frozenset(f"{ARGUMENT}{each.path}" for each in references(made) if each.is_argument)
+
+
 def _tests(action: Action, key: str, value: Value) -> tuple[FieldTest, ...]:
     if value.status == "n/a":
         return (ABSENT,)
@@ -102,9 +106,9 @@ def _tests(action: Action, key: str, value: Value) -> tuple[FieldTest, ...]:
         tests += _narrower(value)
     longest = max(map(len, value.items), default=_PLAIN_SIZES[0])
     tests += [FieldTest("plain", (str(size),)) for size in _PLAIN_SIZES if size >= 2 * longest][:1]
-    # What is sent is text without links, to whom the person saw.
+    # What is sent is text without links, to whom the person saw; what a field becomes, its argument says.
     to_others = key.startswith(FETCHED) and any("@" in each for each in value.items)
-    if not (sends and (is_text or to_others)):
+    if not ((sends and (is_text or to_others)) or key in _reaching(action)):
         tests.append(ANY)
     return tuple(each for each in tests if fits(each, value))
 
@@ -154,6 +158,8 @@ def refusal(fields: Sequence[OfferedField], tests: FieldTests, values: Values) -
         test, names = chosen[each.key], {one.name for one in each.tests}
         if test.name not in names | _edited(names):
             return f"{each.key} cannot have the test {test.name}."
+        if not is_well_formed(test):
+            return f"The values of the test {test.name} of {each.key} are none that it takes."
         if not fits(test, values[each.key]):
             return f"This very call does not match: {each.key}."
     return ""
@@ -183,6 +189,13 @@ def cautions(action: Action, fields: Sequence[OfferedField], tests: FieldTests) 
             for each in [e for e in fixed if e.is_reach] or fetched or fixed
         )
         said.append(f"It may write {text}{f' ({to})' if to else ', to whomever the agent names'}.")
+    names = [
+        each.field.label
+        for each in fields
+        if chosen[each.key].name == "any" and each.key not in texts
+    ]
+    if names:
+        said.append(f"Anything may stand in {', '.join(names)}.")
     if not fetched:
         said.append("It rests on the agent's word: nothing that was fetched has to stay.")
     return tuple(said)

@@ -22,7 +22,7 @@ from aileron_core.policy.model import (
     Policy,
     Rule,
 )
-from aileron_core.policy.shapes import MAX_PLAIN, number
+from aileron_core.policy.shapes import MAX_PLAIN, is_well_formed
 from aileron_core.policy.values import ARGUMENT, FETCHED, field_keys
 
 NAME: Final = "policy.toml"
@@ -174,6 +174,8 @@ class _PolicyReader:
         for key in ("contained", "grants"):
             if not isinstance(table.get(key, True), bool):
                 self._refuse((*at, key), "must be true or false")
+        if "grants" in table and decision != "ask":
+            self._refuse((*at, "grants"), 'only goes with decision = "ask"')
         if table.get("other_args", "any") != "any" or (
             "other_args" in table and decision != "allow"
         ):
@@ -211,13 +213,14 @@ class _PolicyReader:
             table = cast("Mapping[str, Any]", found)
         name, value = next(iter(table.items()), ("", None))
         entries = cast("list[object]", value) if isinstance(value, list) else [value]
-        texts = [_test_text(name, each) for each in entries]
-        takes_one = name in ("at_most", "at_least", "plain")
         if len(table) != 1 or name not in TEST_NAMES[:-2]:
             self._refuse(at, f'must be "absent", "any" or one test of {", ".join(TEST_NAMES[:-2])}')
-        elif len(entries) > MAX_ENTRIES or None in texts or (takes_one and value is not entries[0]):
-            self._refuse((*at, name), _TAKES.get(name, f"must be a text or up to {MAX_ENTRIES}"))
-        return FieldTest(cast("TestName", name), tuple(each for each in texts if each is not None))
+            return FieldTest("any")
+        texts = tuple(map(_shown_text, entries))
+        test = FieldTest(name, texts)
+        if not all(map(_is_shown, entries)) or len(texts) > MAX_ENTRIES or not is_well_formed(test):
+            self._refuse((*at, name), _TAKES[name])
+        return test
 
     def _check_whole(
         self,
@@ -301,26 +304,27 @@ class _PolicyReader:
 
 
 _TAKES: Final = {
-    "plain": f"must be how many characters the text may have, from 1 to {MAX_PLAIN}",
-    "at_most": "must be a number",
-    "at_least": "must be a number",
     "is": f"must be a text, a number, true or false, or a list of up to {MAX_ENTRIES}",
     "only": f"must be a list of up to {MAX_ENTRIES} texts or numbers",
+    "within": 'must be a domain ("acme.example", "*.acme.example"), a mail address or a folder ("/notes")',
+    "like": 'must be a text in which * stands for any characters, such as "Report *"',
+    "at_most": "must be a number",
+    "at_least": "must be a number",
+    "plain": f"must be how many characters the text may have, from 1 to {MAX_PLAIN}",
 }
 
 
-def _test_text(name: str, value: object) -> str | None:
-    """Return what a test compares with as it stands on the screen; None if it is nothing for *name*."""
+def _is_shown(value: object) -> bool:
+    return isinstance(value, bool | int | float) or (
+        isinstance(value, str) and len(value) <= MAX_CHARACTERS
+    )
+
+
+def _shown_text(value: object) -> str:
+    """Return *value* as it stands on the screen."""
     if isinstance(value, bool):
-        return str(value).lower() if name in ("is", "only") else None
-    if name == "plain":
-        return str(value) if isinstance(value, int) and 1 <= value <= MAX_PLAIN else None
-    if isinstance(value, int | float):
-        text = number_text(value)
-        return text if name in ("is", "only") or number(text) is not None else None
-    if not isinstance(value, str) or len(value) > MAX_CHARACTERS or name in ("at_most", "at_least"):
-        return None
-    return value if name in ("is", "only") or value else None
+        return str(value).lower()
+    return number_text(value) if isinstance(value, int | float) else str(value)
 
 
 def _is_line(found: object) -> bool:

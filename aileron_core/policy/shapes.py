@@ -218,6 +218,8 @@ def is_well_formed(test: FieldTest) -> bool:
         return is_count and 1 <= int(first) <= MAX_PLAIN
     if test.name == "within":
         return bool(test.values) and all(map(is_place, test.values))
+    if test.name == "like":
+        return 0 < len(test.values) <= MAX_FIELDS
     return len(test.values) <= MAX_FIELDS or test.name == "is"
 
 

@@ -1,7 +1,7 @@
 """The values of a call as tests read them: those on the screen, whole, or nothing at all."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -46,6 +46,12 @@ def field_keys(action: Action) -> tuple[str, ...]:
         *(f"{ARGUMENT}{name}" for name in action.input_names),
         *(f"{FETCHED}{each}" for each in labels),
     )
+
+
+def declared_keys(action: Action, keys: Iterable[str]) -> tuple[str, ...]:
+    """Return *keys* for a record: an agent named what the file of *action* does not declare, and may hide a text there."""
+    known = field_keys(action)
+    return tuple(dict.fromkeys(key if key in known else "another argument" for key in keys))
 
 
 def argument_values(action: Action, arguments: Sequence[FieldView]) -> dict[str, Value]:

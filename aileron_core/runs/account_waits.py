@@ -172,7 +172,7 @@ class AccountWaits:
             digest, words = run.consent(preview)
         before, run.preview = (run.preview, run.account_need), preview
         run.account_need = None
-        run.is_tried = self.standing.may_answer(run)
+        run.is_tried = self.standing.try_once(run)
         try:
             await self.store.transition(
                 run,

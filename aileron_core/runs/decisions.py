@@ -21,7 +21,7 @@ from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.registry import RunRegistry
-from aileron_core.runs.standing import StandingAnswers
+from aileron_core.runs.standing import NO_RULE, StandingAnswers
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
 from aileron_core.storage.database import Database
@@ -108,12 +108,19 @@ class ApprovalService:
                 details={"outcome": "expired"},
             )
         by_person, drift, run.drift = decided_by == "person", run.drift, None
+        who = (
+            "A person"
+            if by_person
+            else decided_by.capitalize()
+            if decided_by == NO_RULE
+            else decided_by
+        )
         try:
             await self.store.transition(
                 run,
                 RunEvent.APPROVE,
                 AuditEvent.APPROVAL_APPROVED if by_person else AuditEvent.APPROVAL_STANDING,
-                f"{'A person' if by_person else decided_by} approved {run.row.action_name}",
+                f"{who} approved {run.row.action_name}",
                 details,
                 decided_at=self.clock.now(),
                 decided_by=decided_by,

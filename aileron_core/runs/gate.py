@@ -450,7 +450,7 @@ class Gate:
         if not has_preview:
             digest, words = run.consent(preview)
             run.row = replace(row, digest=digest, words=words)
-        run.is_tried = self.standing.may_answer(run)
+        run.is_tried = self.standing.try_once(run)
         waits_for = "what its preview shows" if run.is_tried else "a person"
         await self._admit(
             run, RunEvent.ASK, AuditEvent.RUN_REQUESTED, f"{row.action_name} waits for {waits_for}"
@@ -494,10 +494,10 @@ class Gate:
                 run.resolved = replace(before, connectors=connectors)
                 if run.resolved.accounts != before.accounts:
                     continue  # whose locks are others
+                self.standing.claim(run)
                 run.started_at = self.clock.now()
                 summary = f"Started {run.row.action_name}"
                 await self._admit(run, RunEvent.START, AuditEvent.RUN_STARTED, summary)
-                self.standing.grants.spend(run)
                 await self._carry_out(run)
         self.registry.mark_finished(run)
 

@@ -51,7 +51,6 @@ class Grant:
     contained: bool
     seen_run: str
     """That call."""
-    action_sha256: str
     reserved: set[str] = field(default_factory=set[str])
     """The runs that it answered, and that have not begun."""
     rests_for: str = ""
@@ -130,35 +129,30 @@ class Grants:
             session=run.session,
             contained=self._is_contained(run.session),
             seen_run=run.row.run_id,
-            action_sha256=run.row.action_sha256,
         )
 
     def add(self, grant: Grant) -> None:
         self._by_id[grant.view.grant_id] = grant
         self._changed()
 
-    def denial(self, run: LiveRun, values: Values) -> tuple[Grant, bool] | None:
-        """Return the grant that denies *run*, and whether that is certain: else a field of it cannot be read."""
-        about = [each for each in self._about(run.row.action, run.session) if each.denies]
+    def denial(self, action: str, session: Session, values: Values) -> tuple[Grant, bool] | None:
+        """Return the grant that denies a call, and whether that is certain: else a field of it cannot be read."""
+        about = [each for each in self._about(action, session) if each.denies]
         found = [(each, restricts(dict(each.view.tests), values)) for each in about]
         sure = next(((grant, True) for grant, denied in found if denied), None)
         return sure or next(((grant, False) for grant, denied in found if denied is None), None)
 
+    def find(self, action: str, session: Session, binding: Binding, values: Values) -> Grant | None:
+        """Return a grant that allows a call, if one does."""
+        about = self._about(action, session)
+        return next((each for each in about if each.allows(binding, values)), None)
+
     def match(self, run: LiveRun, values: Values) -> Grant | None:
         """Return the grant that allows *run*, with a use reserved for it."""
-        for grant in self._about(run.row.action, run.session):
-            if grant.allows(_binding(run), values):
-                grant.reserved.add(run.row.run_id)
-                return grant
-        return None
-
-    def take(self, resolved: ResolvedAction, session: Session, values: Values) -> Grant | None:
-        """Return the grant that allows a call of a built-in tool, and count the use."""
-        for grant in self._about(resolved.action.name, session):
-            if grant.allows(binding_of(resolved), values):
-                self._count(grant)
-                return grant
-        return None
+        grant = self.find(run.row.action, run.session, _binding(run), values)
+        if grant is not None:
+            grant.reserved.add(run.row.run_id)
+        return grant
 
     def nearly(self, run: LiveRun, values: Values) -> tuple[Grant, str] | None:
         """Return a grant that one field alone keeps from answering *run*, and that field."""
@@ -226,10 +220,10 @@ class Grants:
 
     def follow(self, run: LiveRun) -> None:
         """Have a grant rest whose call ended as nobody knows, or otherwise than approved, until a person looked."""
-        state, read = run.row.state, run.read_back
-        lost = state is RunState.UNKNOWN and run.awaits_acknowledgement and not run.is_settled
-        differs = read is not None and read.waits_to_be_seen
-        why = "outcome unknown" if lost else "the service holds something else" if differs else ""
+        why = ""
+        if run.waits_to_be_looked_at:
+            lost = run.row.state is RunState.UNKNOWN
+            why = "outcome unknown" if lost else "the service holds something else"
         for grant in self:
             if grant.name != run.answered_by:
                 continue

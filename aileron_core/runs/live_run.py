@@ -139,6 +139,8 @@ class LiveRun:
     """How what it did is taken back (`OpResult.undo`), until `runs.undo` has it."""
     is_tried: bool = False
     """A rule or a grant may answer it still, or did: it is no row, and nothing announces it."""
+    was_tried: bool = False
+    """It was looked at once whether a rule or a grant answers it: from then on it is the person's."""
     answered_by: str = ""
     """What answered it in a person's place, as `policy.toml:12` or `grant g3`."""
     hand: str = ""
@@ -206,6 +208,12 @@ class LiveRun:
     def is_settled(self) -> bool:
         """Whether a look showed that the service holds what was approved."""
         return self.look is not None and self.look.settles
+
+    @property
+    def waits_to_be_looked_at(self) -> bool:
+        """Whether nobody knows how it ended, or otherwise than approved, and no person has looked."""
+        lost = self.awaits_acknowledgement and not self.is_settled
+        return lost or (self.read_back is not None and self.read_back.waits_to_be_seen)
 
     @property
     def is_kept(self) -> bool:

@@ -90,6 +90,7 @@ class Recovery:
                 continue
             outcome = outcomes.get(row.run_id, RecordedOutcome())
             run = LiveRun(
+                was_tried=True,
                 row=row,
                 session=self.get_session(row.session_id),
                 resolved=self._resolved(row),

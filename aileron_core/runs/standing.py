@@ -17,7 +17,6 @@ from aileron_core.console_port.standing import (
 )
 from aileron_core.errors import Conflict
 from aileron_core.policy.action_rules import (
-    Caller,
     forbids_grants,
     is_over_fetched,
     judge,
@@ -30,7 +29,6 @@ from aileron_core.policy.offers import (
     offered_fields,
     refusal,
     shapes_offered,
-    uses_offered,
     why_no_grant,
 )
 from aileron_core.policy.shapes import restricts
@@ -40,6 +38,9 @@ from aileron_core.runs.interfaces import ResolvedAction
 from aileron_core.runs.live_run import LiveRun
 from aileron_core.runs.preview.resolve import argument_fields, resolve_fields
 from aileron_core.sessions.model import Session
+
+NO_RULE = "no rule"
+"""What answered a call of an action that asks nobody, and that no rule asks about or denies."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -53,6 +54,8 @@ class StandingAnswers:
     is_contained: Callable[[Session], bool]
     _used: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
     """By rule, how many calls it answered in this console, and when the last."""
+    _rests: dict[str, str] = field(default_factory=dict[str, str])
+    """By run whose end a person has to look at, what answered it."""
 
     def judge(self, resolved: ResolvedAction, args: JsonObject, session: Session) -> ResolvedAction:
         """Return *resolved* with what the rules say of a call before anything is fetched."""
@@ -74,15 +77,15 @@ class StandingAnswers:
         return replace(resolved, action=gated, verdict=verdict)
 
     def _about(self, action: Action, session: Session) -> tuple[ActionRule, ...]:
-        caller = Caller(
-            agent="" if session.self_opened else session.agent,
-            contained=self.is_contained(session),
-        )
-        return rules_about(self.rules(), action, caller)
+        agent = "" if session.self_opened else session.agent
+        return rules_about(self.rules(), action, agent=agent, contained=self.is_contained(session))
 
-    def may_answer(self, run: LiveRun) -> bool:
-        """Return whether a rule or a grant may answer *run* once it was fetched."""
-        if run.resolved is None or run.is_builtin or run.account_choices:
+    def try_once(self, run: LiveRun) -> bool:
+        """Return whether a rule or a grant may answer *run* once it was fetched; from then on it is the person's."""
+        was_tried, run.was_tried = run.was_tried, True
+        if was_tried or run.resolved is None or run.is_builtin or run.account_choices:
+            return False
+        if run.row.progress is not None:
             return False
         rules = self._about(run.resolved.action, run.session)
         over_fetched = any(each.decision == "allow" or is_over_fetched(each) for each in rules)
@@ -98,13 +101,16 @@ class StandingAnswers:
         if verdict is not None and verdict.decision == "deny":
             self._count(verdict.source)
             return verdict
-        denial = self.grants.denial(run, values)
+        denial = self.grants.denial(action.name, run.session, values)
         if denial is not None and not denial[1]:
             reason = f"a field that {denial[0].name} is about cannot be read"
             return Verdict(decision="ask", reason=reason)
         if denial is not None:
             return _by_grant(denial[0])
         if verdict is not None and verdict.decision == "allow":
+            if verdict.source in self._rests.values():
+                reason = f"{verdict.source} rests until you look at how its last call ended"
+                return Verdict(decision="ask", reason=reason)
             self._count(verdict.source)
             return verdict
         if not forbids_grants(rules, values):
@@ -119,7 +125,7 @@ class StandingAnswers:
     def _left(self, run: LiveRun, verdict: Verdict | None) -> Verdict:
         before = run.resolved.verdict if run.resolved is not None else None
         if verdict is None and before is not None and before.asks_nobody:
-            return Verdict(decision="allow", reason="no rule asks", source=before.source)
+            return Verdict(decision="allow", reason="no rule asks about it", source=NO_RULE)
         return verdict or before or Verdict(decision="ask", reason="")
 
     def came_back(self, run: LiveRun) -> None:
@@ -145,7 +151,7 @@ class StandingAnswers:
             fields=fields,
             offers=() if why else shapes_offered(action, values, fields),
             why_none=why,
-            uses=uses_offered(action),
+            uses=5 if action.approval.effect == "send" else 20,
             can_span_sessions=not run.is_builtin,
         )
 
@@ -159,6 +165,8 @@ class StandingAnswers:
         why = ""
         if terms.decision == "allow":
             why = offered.why_none or refusal(offered.fields, terms.tests, self.values(run))
+        elif terms.scope != "session":
+            why = "A denial that stands is for its session."
         elif restricts(dict(terms.tests), self.values(run)) is not True:
             why = "This very call is not one of those that would be denied."
         if not (0 < terms.seconds <= MAX_GRANT_SECONDS and 0 < terms.uses <= MAX_GRANT_USES):
@@ -172,7 +180,9 @@ class StandingAnswers:
     def cautions(self, run: LiveRun, tests: FieldTests) -> tuple[str, ...]:
         """Return what a grant with *tests* beside *run* would let through, as sentences."""
         assert run.resolved is not None
-        return cautions(run.resolved.action, self.offers(run).fields, tests)
+        action = run.resolved.action
+        fields = offered_fields(action, self.values(run), self._shown(run))
+        return cautions(action, fields, tests)
 
     def _shown(self, run: LiveRun) -> dict[str, FieldView]:
         assert run.resolved is not None
@@ -206,14 +216,39 @@ class StandingAnswers:
         """Return whether what answered *run* still does, as its effect is about to begin."""
         if run.answered_by.startswith("grant"):
             return self.grants.holds(run)
-        return any(rule.source == run.answered_by for rule in self.rules())
+        return run.answered_by == NO_RULE or any(
+            rule.source == run.answered_by for rule in self.rules()
+        )
+
+    def claim(self, run: LiveRun) -> None:
+        """Take a use of the grant that allowed *run*, a call of a built-in tool, as it is about to begin.
+
+        Raises:
+            Conflict: it has ended meanwhile, or has no use left.
+        """
+        if run.answered_by.startswith("grant"):
+            grant = self.grants.match(run, self.values(run))
+            if grant is None or grant.name != run.answered_by:
+                self.grants.release(run)
+                raise Conflict(
+                    f"{run.answered_by} does not allow this any more. Nothing ran. Call it again."
+                )
+            self.grants.spend(run)
+
+    def follow(self, run: LiveRun) -> None:
+        """Have what answered *run* rest where nobody knows how it ended, or it ended otherwise, until a person looked."""
+        self.grants.follow(run)
+        if run.answered_by and run.waits_to_be_looked_at:
+            self._rests[run.row.run_id] = run.answered_by
+        else:
+            self._rests.pop(run.row.run_id, None)
 
     def _count(self, source: str) -> None:
         self._used[source] = (self._used.get(source, (0, 0.0))[0] + 1, self.clock.now())
 
     def rule_views(self, rules: Sequence[ActionRule]) -> tuple[RuleView, ...]:
         """Return *rules* as a person sees them, with what they answered in this console."""
-        in_force = frozenset(self.rules_sources())
+        in_force = {rule.source for rule in self.rules()}
         return tuple(
             RuleView(
                 source=rule.source,
@@ -228,9 +263,6 @@ class StandingAnswers:
             )
             for rule in rules
         )
-
-    def rules_sources(self) -> tuple[str, ...]:
-        return tuple(rule.source for rule in self.rules())
 
 
 def _by_grant(grant: Grant) -> Verdict:

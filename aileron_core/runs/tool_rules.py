@@ -20,7 +20,7 @@ from aileron_core.errors import (
 from aileron_core.policy.evaluate import evaluate, hidden_paths
 from aileron_core.policy.model import COMMAND, WRITING, Facts, Rehearsal, Rule, Verdict
 from aileron_core.policy.values import argument_values
-from aileron_core.runs.grants import Grants
+from aileron_core.runs.grants import Grants, binding_of
 from aileron_core.runs.interfaces import ResolvedAction
 from aileron_core.runs.preview.resolve import argument_fields
 from aileron_core.sessions.model import Session
@@ -74,10 +74,19 @@ class ToolRules:
         if facts.outside and self._is_closed(facts.target):
             verdict = Verdict(decision="deny", reason="no tool may touch this", about=facts.target)
         verdict = replace(verdict, about=in_utf8(verdict.about), place=facts.place)
+        if verdict.decision != "deny":
+            denial = self._grants.denial(
+                action.name, session, argument_values(action, argument_fields(action, args))
+            )
+            if denial is not None and denial[1]:
+                verdict = replace(
+                    verdict, decision="deny", reason=f"denied by {denial[0].name}", about=""
+                )
         if verdict.decision == "ask":
             values = argument_values(action, argument_fields(action, args))
             asked = replace(resolved, verdict=verdict)
-            if (grant := self._grants.take(asked, session, values)) is not None:
+            binding = binding_of(asked)
+            if (grant := self._grants.find(action.name, session, binding, values)) is not None:
                 verdict = replace(
                     verdict,
                     decision="allow",

@@ -12,7 +12,8 @@ import pytest
 from aileron_core.canonical import Json
 from aileron_core.connectors.builtin.worker.file_worker import FileWorker
 from aileron_core.connectors.builtin.worker.paths import Project
-from aileron_core.console_port.intents import Approve
+from aileron_core.console_port.intents import Approve, RevokeGrant, SetPause
+from aileron_core.console_port.standing import FieldTest, GrantTerms
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.policy.model import Policy, Rule
@@ -164,6 +165,36 @@ async def test_a_link_out_of_the_project_is_asked_with_its_target_and_only_that_
         for path in ("link/audit.db", "link", "/proc/self/environ", "/"):
             closed = await tools.call("Read", file_path=path)
             assert closed.row.state == "denied", path
+
+
+async def test_a_grant_for_a_tool_that_ended_while_calls_were_on_hold_runs_nothing(
+    home: Path, tmp_path: Path
+) -> None:
+    """And a denial of a command that stands denies it."""
+    async with Core.open(home) as core, Tools(core, tmp_path).attached() as tools:
+        asked = await tools.call("Write", file_path="x.txt", content="one")
+        view = await core.looked(asked.row.approval_id or "")
+        terms = await terms_of(core, view, 1)
+        await core.do(Approve(approval_id=view.approval_id, digest=view.digest, grant=terms))
+        await core.ended(view)
+        await core.app.approvals.mark_delivered(view.approval_id)
+        (tmp_path / "x.txt").unlink()
+        await core.do(SetPause(paused=True))
+        again = asyncio.create_task(tools.call("Write", file_path="x.txt", content="one"))
+        paused = core.app.pause
+        await core.until(lambda: paused._may_start._waiters or None)
+        await core.do(RevokeGrant(grant_id="g1"))
+        await core.do(SetPause(paused=False))
+        with pytest.raises(Conflict, match="grant g1 does not allow this any more"):
+            await again
+        assert not (tmp_path / "x.txt").exists()
+        asked = await tools.call("Bash", command="rm -rf build")
+        tests = (("args.command", FieldTest("is", ("rm -rf build",))),)
+        stands = GrantTerms(decision="deny", tests=tests, seconds=60, uses=100)
+        await core.app.approvals.deny(asked.row.approval_id or "", "no", grant=stands)
+        await core.app.approvals.mark_delivered(asked.row.approval_id)
+        denied = await tools.call("Bash", command="rm -rf build")
+        assert denied.row.state == "denied"
 
 
 async def test_a_stream_that_ends_late_takes_none_of_the_next(home: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.console_port.intents import (
     LockVault,
     MarkReadBackSeen,
@@ -38,6 +39,7 @@ from tests.support.core_harness import (
 )
 from tests.support.granting import grant, launched, offers, terms_of
 
+AWAY = ("https://evil.example/?secret", "evil.example/?secret")
 READDRESS = readdress('reach = ["To"]\n')
 ANNA = "Anna Brandt <anna.brandt@nordlicht.example>"
 ALLOWED = f"""
@@ -133,15 +135,17 @@ async def test_a_rule_asks_where_the_preview_is_missing_and_of_what_is_not_gated
         denied = await core.call("list-drafts", {})
         assert denied.row.state == "denied"
     named = (
-        '[[rule]]\nactions = ["get-*"]\ndecision = "allow"\nother_args = "any"\n'
+        '[[rule]]\nactions = ["get-*"]\neffects = ["read"]\ndecision = "allow"\nother_args = "any"\n'
         '[[rule]]\nactions = ["get-*"]\ndecision = "allow"\nwhere = { "args.id" = { within = "a.example" } }\n'
     )
     async with opened(tmp_path, mailbox, named) as core:  # what a read's address could carry away
         states = [
             (await core.call("get-draft", {"id": each})).row.state
-            for each in (DRAFT, "https://a.example/x", "https://evil.example/?secret")
+            for each in (DRAFT, "https://a.example/x", *AWAY)
         ]
-        assert states == ["completed", "failed", "pending"]
+        assert states == ["completed", "failed", "pending", "pending"]
+        for run in [each for each in core.app.registry if each.is_waiting]:
+            assert (await end(core, GateAnswer(row=run.row, attached=False))).state == "pending"
 
 
 async def test_a_grant_answers_later_calls_of_its_shape_and_nothing_else(
@@ -167,6 +171,39 @@ async def test_a_grant_answers_later_calls_of_its_shape_and_nothing_else(
         assert [each.state for each in (more, other, session)] == ["pending"] * 3
         (view,) = core.views(more.approval_id or "")
         assert view.rule == "grant g1 does not answer this, because of args.bcc"
+
+
+async def test_a_call_that_came_back_to_the_person_is_tried_no_second_time(
+    tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not after the vault was locked and unlocked, and not by another console."""
+    async with opened(tmp_path, mailbox, ALLOWED) as core:
+        with monkeypatch.context() as once:
+            once.setattr(core.app.standing, "still_holds", lambda _: False)
+            answer = await core.call("readdress", {"id": DRAFT, "to": ANNA})
+            assert (await end(core, answer)).state == "pending"
+        need = AccountNeed(connector="x", reason="locked", kind="", candidates=())
+        with monkeypatch.context() as locked:
+            locked.setattr(core.app.accounts, "assign", lambda connectors, *_: (connectors, need))
+            await core.app.account_waits.sweep()
+        await core.app.account_waits.sweep()
+        assert (await end(core, answer)).state == "pending"
+    async with Core.open(tmp_path, mailbox, policy=policy(ALLOWED)) as core:
+        await core.looked(answer.row.approval_id or "")
+        assert (await end(core, answer)).state == "pending"
+        assert f"PUT {DRAFT}" not in writes(mailbox)
+
+
+async def test_what_a_call_reaches_stays_also_where_an_argument_would_change_it(
+    tmp_path: Path, mailbox: Mailbox
+) -> None:
+    """The fetched recipient is the same; the argument says who becomes it."""
+    changes = 'changes = { To = "${args.to}" }\nreach = ["To"]\n'
+    async with opened(tmp_path, mailbox, action=readdress(changes)) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
+        await grant(core, view, 3)
+        row = await end(core, await core.call("readdress", {"id": DRAFT, "to": "x@evil.example"}))
+        assert row.state == "pending"
 
 
 async def test_fifty_calls_at_once_use_a_grant_no_more_often_than_it_says(
