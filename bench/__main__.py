@@ -1,11 +1,12 @@
-"""`python -m bench [--check] [NAME ...]`: run the measurements, all of them without a name.
+"""`python -m bench [--check] [--suite SUITE] [NAME ...]`: run the measurements, all of them without a name.
 
 With `--check` each only runs to its end, in seconds, with few rounds and without the peers of `gateway` and `augment`.
 """
 
-import sys
+import argparse
 
 from bench import (
+    attention,
     augment,
     calls,
     connectors,
@@ -41,12 +42,18 @@ ALL = {
     "gateway": gateway.main,
     "augment": augment.main,
     "tools": tools.main,
+    "attention": attention.main,
 }
 
 if __name__ == "__main__":
-    names = [each for each in sys.argv[1:] if each != "--check"]
+    parser = argparse.ArgumentParser(prog="python -m bench")
+    parser.add_argument("--check", action="store_true")
+    suites = ("workspace", "travel", "banking", "slack")
+    parser.add_argument("--suite", action="append", choices=suites, help="of attention")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    names = parser.parse_args().names
     if not {*names} <= {*ALL}:
-        sys.exit(f"python -m bench [--check] [NAME ...]; the names are {', '.join(ALL)}")
+        parser.error(f"the names are {', '.join(ALL)}")
     for name in names or ALL:
         ALL[name]()
         print()

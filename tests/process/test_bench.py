@@ -28,3 +28,9 @@ def test_the_quick_measurements_run_to_their_end() -> None:
     """Each says how many aims it has; in full it says which of them were missed."""
     printed = check_bench("calls", "connectors", "decisions", "load_manifests", "releases")
     assert printed.count("  checked (") == 5
+
+
+def test_the_measurement_of_attention_runs_or_says_how_to_install_what_it_lacks() -> None:
+    """What it needs is installed by hand."""
+    printed = check_bench("attention")
+    assert "  checked (6 aims)" in printed or "pip install --no-deps agentdojo" in printed
