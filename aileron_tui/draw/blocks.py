@@ -6,9 +6,13 @@ to the last column but two. The read track in the last column is the widget's.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Literal
 
-from aileron_tui.draw.text import Line, Piece, Role, cell_width, plain_text, truncate, wrap
+from rich.cells import cell_len
+
+from aileron_tui.draw.columns import fit
+from aileron_tui.draw.text import Line, Piece, Role, cell_width, line, plain_text, truncate, wrap
 
 GUTTER = 13
 COMPACT_GUTTER = 11
@@ -28,11 +32,26 @@ _BARS: dict[Gutter, Piece] = {
 }
 
 
+TABLE_INDENT = 6
+"""Cells of a table's row before its first bar."""
+_WORD = 40
+"""Cells of the longest word that a column has to hold: where one has less, each value has lines of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value in a table's row: its lines behind a bar."""
+
+    gutter: Gutter
+    lines: tuple[Line, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """One logical line. `must_be_seen`: a person must have seen it before a yes that needs one press."""
 
-    kind: Literal["heading", "value", "blank"]
+    kind: Literal["heading", "value", "blank", "row"]
+    """Of the rows of a table, the first has the titles of its columns."""
     label: Line = ()
     label_from: LabelFrom = "ours"
     """Where a label that does not fit its column goes: one of ours on a line of its own, one from an
@@ -44,6 +63,8 @@ class Block:
     must_be_seen: bool = False
     hang: int = 0
     """Blanks before each line but the first of a text that is wrapped: none of them begins like it."""
+    cells: tuple[Cell, ...] = ()
+    """Of a row; its label stands before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +184,16 @@ def lay_out(blocks: Sequence[Block], width: int, gutter: int) -> Layout:
     drawn = _Drawn()
     room = min(VALUE_LIMIT, width - gutter - 4)
     of: list[int] = []
+    table = [block for block in blocks if block.kind == "row"]
+    sizes = _column_sizes(table, width - 2 - TABLE_INDENT)
     for index, block in enumerate(blocks):
         if not drawn.goes_on(block):
             drawn.end_label()
             of.extend([index - 1] * (len(drawn.lines) - len(of)))
         if block.kind == "blank":
             drawn.add(())
+        elif block.kind == "row":
+            _row_lines(block, index, table[0], sizes, width, drawn)
         elif block.kind == "heading":
             for each in _heading_lines(block, width - 2):
                 drawn.add(each)
@@ -216,6 +241,56 @@ class _Drawn:
         self.lines.append(pieces)
         self.ranges.append(text_range)
         self.places.append(place)
+
+
+def _column_sizes(rows: Sequence[Block], room: int) -> tuple[int, ...]:
+    """Return how many cells each column gets, its bar and the gap included; nothing if words would be broken."""
+    needed: list[int] = []
+    least: list[int] = []
+    for column in zip(*(row.cells for row in rows), strict=True):
+        texts = [plain_text(text) for cell in column for text in cell.lines]
+        words = [word for text in texts for word in text.split()]
+        needed.append(max(map(cell_len, texts)) + 4)
+        least.append(min(_WORD, max(map(cell_len, words), default=0)) + 4)
+    sizes = fit(tuple(needed), tuple(least), tuple(least), room)
+    return sizes if sum(sizes) <= room else ()
+
+
+def _row_lines(
+    block: Block, index: int, titles: Block, sizes: Sequence[int], width: int, drawn: _Drawn
+) -> None:
+    """Add the lines of one row of a table; without *sizes* its values below each other, each behind its title.
+
+    In another width the lines are others: each has to be seen anew.
+    """
+    label, number = block.label, width << 20
+    rows: list[tuple[Line, list[tuple[Cell, int]]]] = []
+    named = 0
+    if sizes:
+        rows.append(((), [*zip(block.cells, sizes, strict=True)]))
+    elif block is not titles:
+        names = [truncate(cell.lines[0], width // 3) for cell in titles.cells]
+        named = max(map(cell_width, names), default=0) + 1
+        rest = width - 2 - TABLE_INDENT - named
+        rows += [(name, [(e, rest)]) for name, e in zip(names, block.cells, strict=True)]
+    for name, row in rows:
+        columns = [
+            [each.pieces for text in cell.lines for each in wrap(text, size - 4)]
+            for cell, size in row
+        ]
+        for texts in zip_longest(*columns, fillvalue=()):
+            head = _filled(label, TABLE_INDENT), _filled(name, named)
+            cells = (
+                (_BARS[cell.gutter], Piece(" "), *_filled(text, size - 2))
+                for (cell, size), text in zip(row, texts, strict=True)
+            )
+            seen = TextRange(index, number, number + 1) if block.must_be_seen else None
+            drawn.add(line(*(piece for part in (*head, *cells) for piece in part)), seen)
+            label, name, number = (), (), number + 1
+
+
+def _filled(text: Line, width: int) -> Line:
+    return (*text, Piece(" " * (width - cell_width(text))))
 
 
 def _heading_lines(block: Block, width: int) -> list[Line]:

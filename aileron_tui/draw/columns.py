@@ -113,7 +113,7 @@ class Columns(Generic[T]):
                 self._needed[at] = max(self._needed[at], needed)
         shown = [at for at, each in enumerate(self._columns) if width >= each.min_width]
         columns = [self._columns[at] for at in shown]
-        sizes = _fit(
+        sizes = fit(
             tuple(self._needed[at] for at in shown),
             tuple(each.size or each.least for each in columns),
             tuple(each.least or each.size for each in columns),
@@ -123,7 +123,7 @@ class Columns(Generic[T]):
 
 
 @lru_cache(maxsize=64)
-def _fit(
+def fit(
     needed: tuple[int, ...], usual: tuple[int, ...], least: tuple[int, ...], room: int
 ) -> tuple[int, ...]:
     """Return the sizes of columns in *room* cells."""
