@@ -1,13 +1,15 @@
-"""One row of the waiting list as a value: a call, a file to accept, a suite (and which of its files come first), a problem."""
+"""One row of the waiting list as a value: a call, a batch of calls, a file to accept, a suite (and which of its files come first), a problem."""
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from typing import Literal
 
+from aileron_core.actions.model import is_builtin
+from aileron_core.console_port.field_views import FieldView
 from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.view_models import (
     WAITING_STATES,
@@ -129,12 +131,93 @@ def group_files(
     return tuple(connectors), tuple(suites), tuple(alone)
 
 
+BATCHED_CHARACTERS = 2_000
+"""Characters of a call's values; one with more is read alone, not in a table."""
+FieldKey = tuple[Literal["fact", "claim"], str]
+"""Whether Aileron or the agent says what a field of a call is, and its label."""
+
+
+def fields_of(view: ApprovalView) -> dict[FieldKey, FieldView]:
+    """Return every field of *view*: what was fetched, what the agent sent, and the inputs of its steps."""
+    fields: dict[FieldKey, FieldView] = {("fact", e.label): e for e in view.preview.fields}
+    fields |= {("claim", each.label): each for each in view.agent_fields}
+    for step in view.steps:
+        fields |= {("fact", f"{step.step_id}: {each.label}"): each for each in step.inputs}
+    return fields
+
+
+def batch_shape(view: ApprovalView) -> Hashable:
+    """Return what calls have in common that form one row; None of a call that has a row of its own."""
+    may_change = view.state != "pending" or not view.digest or view.drift is not None
+    size = sum(len(each.value) for each in fields_of(view).values())
+    halted = any(step.status == "done" for step in view.steps)
+    if may_change or halted or view.note or view.requester_gone or size > BATCHED_CHARACTERS:
+        return None
+    if view.effect in ("PAY", "DELETE") or is_builtin(view.action) or not view.action_sha256:
+        return None
+    if view.preview.status not in ("ready", "none"):
+        return None
+    names = frozenset(each.label for each in view.arguments)
+    where = (view.accounts, view.hosts, view.op_hosts, view.routed, view.preview.status)
+    return (view.session_id, view.action, view.action_sha256, names, where)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Calls of one shape that wait in one row, and what the person did in their table."""
+
+    calls: tuple[ApprovalView, ...]
+    left_out: frozenset[str] = frozenset()
+    cursor: str = ""
+    """The call under the cursor of the table; empty while the list has the keys."""
+    opened: bool = False
+    """That call is shown whole."""
+
+    @property
+    def ids(self) -> list[str]:
+        return [each.call_id for each in self.calls]
+
+    @cached_property
+    def versions(self) -> tuple[str, ...]:
+        return tuple(f"{each.call_id} {each.version} {each.digest}" for each in self.calls)
+
+    def moved(self, rows: int) -> "Batch":
+        """Return it with the cursor so many calls on; 0 puts it on the first one."""
+        at = self.ids.index(self.cursor) + rows if self.cursor else 0
+        return replace(self, cursor=self.ids[min(max(at, 0), len(self.calls) - 1)])
+
+    @cached_property
+    def fields(self) -> dict[FieldKey, list[FieldView]]:
+        """The values of each field, one for each call."""
+        rows = [fields_of(each) for each in self.calls]
+        keys = dict.fromkeys(key for row in rows for key in row)
+        absent = {key: FieldView(label=key[1], missing=True) for key in keys}
+        return {key: [row.get(key, absent[key]) for row in rows] for key in keys}
+
+    @cached_property
+    def same(self) -> dict[FieldKey, FieldView]:
+        """The fields that are equal in all calls."""
+        return {key: e[0] for key, e in self.fields.items() if e.count(e[0]) == len(e)}
+
+    @cached_property
+    def alone(self) -> frozenset[tuple[FieldKey, str]]:
+        """Fields with the call that alone differs there, where all others agree."""
+        return frozenset(
+            (key, call_id)
+            for key, values in self.fields.items()
+            if len(values) > 2 == len({*values})
+            for call_id, value in zip(self.ids, values, strict=True)
+            if values.count(value) == 1
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One row: an approval, a file that is not accepted, some that were added together, or a problem. `key` stays the same for its life."""
+    """One row: an approval, a batch, a file that is not accepted, some that were added together, or a problem. `key` stays the same for its life."""
 
     key: str
     approval: ApprovalView | None = None
+    batch: Batch | None = None
     file: NotAcceptedView | None = None
     suite: SuiteFiles | None = None
     problem: Problem | None = None
@@ -149,7 +232,8 @@ class Item:
         """A person has not answered yet, or not acknowledged that an outcome is unknown."""
         if self.approval is not None:
             return self.approval.state in WAITING_STATES or self.is_unacknowledged
-        return (self.file is not None or self.suite is not None) and not self.outcome
+        files = self.file is not None or self.suite is not None
+        return self.batch is not None or (files and not self.outcome)
 
     @property
     def state(self) -> str:
@@ -160,6 +244,13 @@ class Item:
     def is_over(self) -> bool:
         """It was answered, or ended by itself."""
         return not self.is_waiting if self.approval is not None else bool(self.outcome)
+
+    @property
+    def calls(self) -> tuple[ApprovalView, ...]:
+        """The call, or those of the batch; empty for a file or a problem."""
+        if self.batch is not None:
+            return self.batch.calls
+        return (self.approval,) if self.approval is not None else ()
 
     @property
     def files(self) -> tuple[NotAcceptedView, ...]:
@@ -176,8 +267,8 @@ class Item:
     @property
     def deadline(self) -> float | None:
         """Epoch seconds of its deadline; None where it has none or needs no answer any more."""
-        view = self.approval
-        return view.expires_at if view is not None and view.state in WAITING_STATES else None
+        waiting = (each for each in self.calls if each.state in WAITING_STATES)
+        return min((e.expires_at for e in waiting if e.expires_at is not None), default=None)
 
     @property
     def ends_at(self) -> float:
@@ -187,6 +278,8 @@ class Item:
     @property
     def version(self) -> tuple[str, ...]:
         """What a person must look at anew when it differs."""
+        if self.batch is not None:
+            return (self.key, *self.batch.versions)
         if self.approval is not None:
             view = self.approval
             need = view.account_need

@@ -22,6 +22,7 @@ PICTURES = {
     "pair.svg": "test_a_link_that_pairs_a_browser_is_text_and_qr_code",
     "console.svg": "test_a_mail_that_waits",
     "before-after.svg": "test_a_change_in_sight",
+    "batch.svg": "test_many_calls_in_one_row",
     "changed.svg": "test_what_changed_after_the_look",
     "vault.svg": "test_the_passphrase_is_typed_unseen",
     "hostile.svg": "test_hostile_text",

@@ -8,7 +8,7 @@ outside chooses the language and its length, so a few are read, line by line, an
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, pairwise
@@ -328,13 +328,13 @@ def _coloured(text: str) -> StyledLine:
     return (*texts, StyledText(text[at:]))
 
 
-def hidden_characters_of(shown: ApprovalView | Iterable[FileContentView]) -> HiddenCharacters:
-    """Return what hides in everything that was fetched or sent, and in the hosts; or in files."""
+def hidden_characters_of(*shown: ApprovalView | FileContentView) -> HiddenCharacters:
+    """Return what hides in everything that was fetched or sent, and in the hosts; and in files."""
     total = HiddenCharacters()
-    if isinstance(shown, ApprovalView):
-        _add_hidden_of(shown, total)
-    else:
-        for each in shown:
+    for each in shown:
+        if isinstance(each, ApprovalView):
+            _add_hidden_of(each, total)
+        else:
             total.add(render(each.text), words.item.THE_FILE)
     return total
 

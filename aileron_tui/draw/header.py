@@ -1,6 +1,8 @@
 """The head of an item: effect, title, deadline; who asks; through what, at which host; every warning about a call."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
 
 from aileron_core.actions.model import is_builtin
 from aileron_core.connectors.read_names import unchecked_op
@@ -86,6 +88,10 @@ def item_head(
         return ()
     if item.approval is not None:
         return approval_head(item.approval, warning_lines, now, width, compact=compact)
+    if item.batch is not None:
+        first = min(item.calls, key=lambda each: each.expires_at or inf)
+        first = replace(first, title=f"{len(item.calls)} × {first.title}")
+        return approval_head(first, warning_lines, now, width, compact=compact)
     if item.file is not None:
         return file_head(item.file, warning_lines, width, compact=compact)
     if item.suite is not None:

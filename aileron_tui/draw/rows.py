@@ -27,7 +27,7 @@ from aileron_tui.draw.times import (
     time_left_role,
     time_running,
 )
-from aileron_tui.items import Item
+from aileron_tui.items import Batch, Item
 
 EFFECT_WIDTH = 7
 STATE_ROLES: dict[str, Role] = {
@@ -98,18 +98,15 @@ def row_lines(
     hidden: bool,
     selected: bool,
     compact: bool,
-    equal: int = 0,
 ) -> tuple[Line, ...]:
     """Return the lines of one row: two, or one where *compact*.
 
-    `hidden`: the renderer marked something in what was fetched or sent. `equal`: how many equal calls
-    wait, this one among them.
+    `hidden`: the renderer marked something in what was fetched or sent.
     """
-    same: Line = (Piece(f"{words.item.equal(equal)} ", "attn"),) if equal > 1 else ()
     first = _first(item, selected=selected)
     if item.problem is not None and compact and not item.outcome:
         return (truncate(line(*first, "  ", *_remark(item)), width - 1),)
-    view = item.approval
+    view = item.calls[0] if item.calls else None
     if view is None:
         if compact:
             return (justify(first, line(*_remark(item), " "), width),)
@@ -118,17 +115,17 @@ def row_lines(
     if compact:
         has_ended = view.state in words.item.ROW_STATES
         right = row_tag(item, now, hidden=False) if has_ended else _left(view, now, item)
-        taken = cell_width(line(*first, *same, *right))
+        taken = cell_width(line(*first, *right))
         agent = truncate(requester(view), max(9, width - taken - 4))
         gap = Piece(" " * max(1, 16 - cell_width(agent) - cell_width(right)))
-        return (justify(first, line(*same, *agent, gap, *right, " "), width),)
+        return (justify(first, line(*agent, gap, *right, " "), width),)
     since = Piece(f" · {age(now - view.requested_at)}", "muted")
     tag = row_tag(item, now, hidden=hidden)
     tag = line("  ", *tag) if tag else ()
     room = width - 1 - cell_width(line(since, *tag, *_left(view, now, item))) - 2
     agent = truncate(requester(view), max(_LEAST_NAME, room - _INDENT))
     second = line(edge(selected), " " * _INDENT, *agent, since, *tag)
-    first = justify(first, same, width) if same else truncate(first, width - 1)
+    first = truncate(first, width - 1)
     return (first, justify(second, line(*_left(view, now, item), " "), width))
 
 
@@ -165,7 +162,7 @@ def requester(view: ApprovalView) -> Line:
 
 
 def _first(item: Item, *, selected: bool) -> Line:
-    view = item.approval
+    view = item.calls[0] if item.calls else None
     if item.problem is not None:
         location = brief(_location(item.problem), "summary" if selected else "text")
         effect = Piece(f"{words.files.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
@@ -184,7 +181,8 @@ def _first(item: Item, *, selected: bool) -> Line:
     if not item.is_waiting:
         # It was answered: it stays for a moment, dimmed, so that rows do not move while one reads.
         role, effect = "muted", replace(effect, role="muted")
-    return line(edge(selected), _glyph(view), " ", effect, *_summary(view, role))
+    summary = _summary(view, role) if item.batch is None else _batch_summary(item.batch, role)
+    return line(edge(selected), _glyph(view), " ", effect, *summary)
 
 
 def _location(problem: Problem) -> str:
@@ -203,6 +201,19 @@ def _summary(view: ApprovalView, role: Role) -> Line:
         words += [Piece(", " if index else "", "claim"), *brief(field.label, "claim")]
         words += [Piece(" ", "claim"), *brief(field.value, "claim")]
     return line(*words) if view.arguments else brief(view.title, role)
+
+
+def _batch_summary(batch: Batch, role: Role) -> Line:
+    """Return how many calls there are, of what, and what the agent sent in all of them."""
+    first = batch.calls[0]
+    pieces = [Piece(f"{len(batch.calls)} calls  ", "strong"), *brief(first.title, role)]
+    new = {each.label for each in first.new_values}
+    for (whose, label), field in batch.same.items():
+        if whose == "claim":
+            arrow = Piece(" → " if label in new else " ", "muted")
+            pieces += [Piece(" · ", "muted"), *brief(label, "muted"), arrow]
+            pieces += _short_value(field, "claim")
+    return tuple(pieces)
 
 
 def call_summary(view: ApprovalView) -> Line:
@@ -301,7 +312,7 @@ def _left(view: ApprovalView, now: float, item: Item) -> Line:
 
 def row_tag(item: Item, now: float, *, hidden: bool) -> Line:
     """Return the one tag of highest rank."""
-    view = item.approval
+    view = item.calls[0] if item.calls else None
     if view is None:
         return ()
     if view.started_at is not None:

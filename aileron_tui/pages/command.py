@@ -117,7 +117,9 @@ def whose_answer(view: ApprovalView | None) -> str:
 
 def call_blocked(now: Situation, by: BlockedBy) -> str:
     """Return why nothing can be done about the selected call, which is blocked *by* something, or is none."""
-    if now.approval is None and now.blocked_by in ("none", "drawing"):
+    if now.batch is not None and not now.calls:
+        return _said.NONE_PUT_IN
+    if now.approval is None and now.batch is None and now.blocked_by in ("none", "drawing"):
         return _said.NO_CALL
     return blocked(now, by)
 

@@ -122,11 +122,11 @@ class Decisions:
             model.refuse(refusal((command,), key, now), self._clock.monotonic())
             screen.redraw()
             return
-        denied = [each.approval_id for each in intents if isinstance(each, Deny)]
-        if denied or isinstance(intents[0], Approve):
+        answers = [each for each in intents if isinstance(each, Approve | Deny)]
+        if answers:
             screen.save_screen()
-        if denied:
-            model.deny_panel.mark_sent(denied, now.reason)
+            reason = now.reason if isinstance(answers[0], Deny) else ""
+            model.deny_panel.mark_sent([each.approval_id for each in answers], reason)
         for intent in intents:
             model.mark_sent(intent)
             screen.submit(intent)

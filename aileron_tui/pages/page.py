@@ -161,7 +161,9 @@ class Page(ABC):
         subject = self.model.subject
         cursor = subject.key if subject is not None else None
         reader = self.reader
-        return (cursor, reader.document.top, reader.match_counts, self.panel.text)
+        batch = self.model.queue.batch
+        of_table = batch.cursor if batch is not None else ""
+        return (cursor, of_table, reader.document.top, reader.match_counts, self.panel.text)
 
     def do(self, command_id: str) -> None:
         """Do the command *command_id*, which no key of this screen asked for, if it can be done now, and draw."""

@@ -1,6 +1,13 @@
 """The questions about calls, sessions, lists and documents."""
 
-from aileron_core.console_port.intents import Deny, EndSession, Intent, StopEverything, StopRun
+from aileron_core.console_port.intents import (
+    Approve,
+    Deny,
+    EndSession,
+    Intent,
+    StopEverything,
+    StopRun,
+)
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw import bars
@@ -26,25 +33,29 @@ _ROWS_BESIDE_LINK = 8
 
 
 def _deny_text(now: Situation) -> tuple[str, str]:
-    view, equal = now.approval, len(now.equal_calls)
-    if view is None:
+    calls, others = now.item.calls if now.item is not None else (), len(now.others_denied)
+    if not calls:
         return "", ""
-    kind, of = ("other", "ended sessions") if view.requester_gone else ("identical", "this session")
-    calls = f"{counted(equal, f'{kind} call')} of {of} {'waits' if equal == 1 else 'wait'} too."
-    asked = f'Deny "{escape(view.title)}". Reason ({agent_name(view)} will read it):'
-    return asked, calls if equal else ""
+    of = f"{len(now.calls)} of {len(calls)} calls: " if now.batch is not None else ""
+    asked = f'Deny {of}"{escape(calls[0].title)}". Reason ({agent_name(calls[0])} will read it):'
+    verb = "waits" if others == 1 else "wait"
+    remark = f"{counted(others, 'other call')} of ended sessions {verb} too."
+    return asked, remark if others else ""
 
 
 def _denied(now: Situation) -> tuple[Deny, ...]:
     if now.item is None or now.model.panel_key != now.item.key:
         return ()
-    return (Deny(approval_id=now.item.key, reason=now.reason),)
+    shown = now.batch is None or not now.unseen
+    ids = [each.call_id for each in now.calls]
+    return tuple(Deny(approval_id=each, reason=now.reason, on_screen=shown) for each in ids)
 
 
 def _all_denied(now: Situation) -> tuple[Deny, ...]:
-    """Return for each of the equal calls its own denial, after that of the one on screen."""
-    equal = (Deny(approval_id=e, reason=now.reason, on_screen=False) for e in now.equal_calls)
-    return (*first, *equal) if (first := _denied(now)) else ()
+    """Return for each of the other calls its own denial, after that of the one on screen."""
+    ids = (each.call_id for each in now.others_denied)
+    others = (Deny(approval_id=e, reason=now.reason, on_screen=False) for e in ids)
+    return (*first, *others) if (first := _denied(now)) else ()
 
 
 def _bring(asking: Asking, *, earlier: bool) -> None:
@@ -66,13 +77,10 @@ DENY = Question(
             footer_rank=0, why_not=lambda now: call_blocked(now, now.deny_blocked_by), intents=_denied,
         ),
         Answer(
-            "deny_equal", ("ctrl+s",), "identical calls too", decides=True, ends=True, footer_rank=1,
-            help="deny with this reason, and identical calls of this session too; once the session has ended, all calls of ended sessions",
-            label_now=lambda now: (
-                "all of ended sessions" if now.approval and now.approval.requester_gone else ""
-            ),
+            "deny_others", ("ctrl+s",), "all of ended sessions", decides=True, ends=True, footer_rank=1,
+            help="deny with this reason, and all other calls of ended sessions",
             why_not=lambda now: (
-                call_blocked(now, now.deny_blocked_by) if now.equal_calls
+                call_blocked(now, now.deny_blocked_by) if now.others_denied
                 else "no other call is waiting that could be denied with this one"
             ),
             intents=_all_denied,
@@ -89,6 +97,36 @@ DENY = Question(
             moves=True, do=lambda asking: _bring(asking, earlier=False),
             why_not=unless(
                 lambda now: now.model.deny_panel.reasons.has_later, "there is no later reason"
+            ),
+        ),
+    ),
+)  # fmt: skip
+
+# The number of calls of a batch
+
+
+def approved(now: Situation) -> tuple[Approve, ...]:
+    """Return a yes to each call that is put in, under its own digest."""
+    unseen = now.model.reading.unseen
+    return tuple(
+        Approve(approval_id=e.call_id, digest=e.digest, unseen_lines=unseen) for e in now.calls
+    )
+
+
+def _count_text(now: Situation) -> tuple[str, str]:
+    found = f"▲ {now.findings[0]}." if now.findings else ""
+    return f"Approve {len(now.calls)} calls. Type their number:", found
+
+
+COUNT = Question(
+    "count", text=_count_text, field=lambda _: "field", limit=5, leave="leave them waiting",
+    is_over=lambda now: now.model.queue.selected != now.model.panel_key or not now.calls,
+    answers=(
+        Answer(
+            "count_enter", ("enter",), "approve", help="approve so many calls of the batch", decides=True,
+            footer_rank=0, intents=approved,
+            why_not=unless(
+                lambda now: now.reason == str(len(now.calls)) and not now.unseen, words.refusals.TYPE_COUNT
             ),
         ),
     ),
@@ -286,7 +324,7 @@ LINK = Question(
 )  # fmt: skip
 
 ALL = (
-    DENY, STOP, STOP_RUN, END, FILTER, SEARCH, LINK, PASSPHRASE, ACCOUNT, BIND, LOGIN, REBIND, REVOKE,
+    DENY, COUNT, STOP, STOP_RUN, END, FILTER, SEARCH, LINK, PASSPHRASE, ACCOUNT, BIND, LOGIN, REBIND, REVOKE,
     PAIR, DEVICE,
 )  # fmt: skip
 QUESTIONS = {each.name: each for each in ALL}

@@ -80,7 +80,9 @@ def _ends_soon(now: Situation) -> Line:
 def _confirmed(now: Situation, width: int) -> Line:
     key, view = now.registry.key_label(now.pressed_once), now.approval
     command = now.registry.command(now.pressed_once)
-    if now.pressed_once == "approve" and view is not None:
+    if now.batch is not None:
+        does = words.status.approves_calls(len(now.calls), len(now.batch.calls))
+    elif now.pressed_once == "approve" and view is not None:
         does = what_a_yes_does(view)
     else:
         does = command.phrase or command.label
@@ -171,7 +173,8 @@ def _decidable(now: Situation) -> Line:
     if now.session is not None:
         key, agent = now.registry.key_label("end_session"), session_name(now.session)
         return (Piece(words.status.ends_session(key, agent), "muted"),)
-    return _about_a_call(now, now.approval) if now.approval is not None else (Piece(""),)
+    calls = now.item.calls if now.item is not None else ()
+    return _about_a_call(now, calls[0]) if calls else (Piece(""),)
 
 
 def _about_a_suite(now: Situation, suite: SuiteFiles) -> Line:
@@ -211,6 +214,8 @@ def _about_a_call(now: Situation, view: ApprovalView) -> Line:
     if now.model.queue.file_changed(now.item):
         return (Piece(words.status.runs_nothing(key), "attn"),)
     does = what_a_yes_does(view)
+    if now.batch is not None:
+        does = words.status.approves_calls(len(now.calls), len(now.batch.calls))
     if view.preview.status == "unavailable":
         return (Piece(words.status.no_preview(key, does), "attn"),)
     if view.drift is not None:

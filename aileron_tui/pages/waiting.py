@@ -24,7 +24,7 @@ from aileron_tui.draw.rows import (
     undrawable_row,
 )
 from aileron_tui.draw.text import Line, justify, line, truncate
-from aileron_tui.items import Item
+from aileron_tui.items import Batch, Item
 from aileron_tui.pages.command import whose_answer
 from aileron_tui.pages.page import Page, Submit
 from aileron_tui.pages.panes import RowsPane
@@ -33,6 +33,7 @@ from aileron_tui.state.decision_screens import DecisionScreen
 from aileron_tui.state.document_cache import LayoutOptions
 from aileron_tui.state.model import Model
 from aileron_tui.state.opened_call import CallPage
+from aileron_tui.state.situation import COUNTED_FROM
 from aileron_tui.state.tables.table import filter_status
 
 COMPACT_DECISIONS = 5
@@ -45,7 +46,9 @@ class WaitingPage(Page):
     def __init__(self, model: Model, clock: Clock, submit: Submit, surface: Surface) -> None:
         self.queue = RowsPane(self._row)
         self.decided = RowsPane(self._decided_row)
+        self._table_cursor = ""
         super().__init__("waiting", model, clock, submit, surface)
+        model.queue.form_batches()
 
     # Drawing
 
@@ -79,7 +82,6 @@ class WaitingPage(Page):
                 hidden=bool(self.reader.cache.findings(items[row])),
                 selected=selected,
                 compact=self._compact,
-                equal=self.model.deny_panel.calls.count(items[row].approval),
             )
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
             self.reader.report_undrawable(items[row].version, error)
@@ -166,6 +168,18 @@ class WaitingPage(Page):
         self.model.findings = self.reader.cache.findings_in(item)
         subject = self.model.subject
         self.reader.show(layout, subject.version if subject is not None else ())
+        self._follow_cursor(item.batch if item is not None else None)
+
+    def _follow_cursor(self, batch: Batch | None) -> None:
+        """Scroll to the call under the cursor of a batch, if that is another one than before."""
+        before, self._table_cursor = self._table_cursor, batch.cursor if batch is not None else ""
+        if batch is None or self._table_cursor in ("", before):
+            return
+        document, cache = self.reader.document, self.reader.cache
+        rows = [at for at, each in enumerate(cache.blocks) if each.kind == "row"]
+        block = rows[batch.ids.index(batch.cursor) + 1] if rows else 0
+        first, lines = cache.current.blocks.index(block), cache.current.blocks.count(block)
+        document.scroll_to(min(first, max(document.top, first + lines - document.height)))
 
     def _draw_call(self, page: CallPage) -> None:
         """Draw the page of a call that is over or decided."""
@@ -179,9 +193,9 @@ class WaitingPage(Page):
 
     def _around(self, item: Item | None) -> tuple[Section, ...]:
         """Return the context of the call."""
-        view = item.approval if item is not None else None
-        if view is None:
+        if item is None or not item.calls:
             return ()
+        view = item.calls[0]
         return (
             requester_section(view),
             recent_runs_section(self.model.records, view),
@@ -226,6 +240,11 @@ class WaitingPage(Page):
     def save_screen(self) -> None:
         """Keep the call as it is shown when it is decided, for the audit view."""
         item, reading = self.model.queue.current, self.model.reading
+        one_by_one = self.situation.calls if self.situation.batch is not None else ()
+        for view in one_by_one:  # each as its own page, of which the batch showed a row
+            each = Item(key=view.call_id, approval=view)
+            screen = DecisionScreen(at=self.clock.now(), item=each, context=self._around(each))
+            self.model.decision_screens.add(screen)
         if item is None or item.approval is None:
             return
         self.model.decision_screens.add(
@@ -240,6 +259,16 @@ class WaitingPage(Page):
                 total=reading.total,
             )
         )
+
+    def require_second_press(self, command: str) -> None:
+        """Of a batch what was not on screen is not approved, and of a large one the number is typed."""
+        now, key = self.key_situation, self.model.registry.key_label(command)
+        if now.batch is not None and now.unseen:
+            self._refuse(words.refusals.did_nothing(key, words.status.unread(now.unseen)))
+        elif len(now.calls) >= COUNTED_FROM:
+            self.panel.ask("count", self.model.queue.selected or "")
+        else:
+            super().require_second_press(command)
 
     # Commands
 
@@ -284,6 +313,8 @@ class WaitingPage(Page):
         decided = self.model.decided
         if decided.active:
             decided.select(min(decided.index + rows, len(decided) - 1))
+        elif (batch := self.model.queue.batch) is not None and self.key_situation.in_table:
+            self.model.queue.set_batch(batch.moved(rows))
         else:
             self.model.queue.move(rows)
 
@@ -316,8 +347,22 @@ class WaitingPage(Page):
     def go_back(self) -> None:
         if self.model.decided.active:
             self._leave_decided()
+        elif self.model.queue.in_table:
+            self.model.queue.leave_table()
         else:
             self.model.set_filter("", self.clock.now())
+
+    def open_batch(self) -> None:
+        """Go into the table of the batch, and from there into the call under the cursor."""
+        batch, self.model.document_focused = self.model.queue.batch, False
+        if batch is not None:
+            opened = replace(batch, opened=True) if batch.cursor else batch.moved(0)
+            self.model.queue.set_batch(opened)
+
+    def put_in(self) -> None:
+        """Put the call under the cursor in, or leave it out again."""
+        if (batch := self.model.queue.batch) is not None:
+            self.model.queue.set_batch(replace(batch, left_out=batch.left_out ^ {batch.cursor}))
 
     def show_whole(self) -> None:
         """Scroll to the whole new preview; from there, back to what changed."""

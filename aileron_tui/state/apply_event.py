@@ -217,7 +217,7 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     if view.decided_at is not None or view.ended_at is not None:
         model.decided.update(queue.decided, now)
     model.activity.add_approval(view)
-    model.deny_panel.calls.update(view)
+    model.deny_panel.update(view)
     model.account_waits.update(view)
     item = queue.get(key)
     model.pending_intents.on_approval(view, item.version if item is not None else ())
@@ -264,11 +264,11 @@ def _looked_again(model: Model, view: ApprovalView, at: float) -> None:
 
 def _ended(model: Model, view: ApprovalView, at: float) -> None:
     """Report an end, and let the cursor go on where the person decided."""
-    selected = view.call_id == model.queue.selected
+    item = model.queue.current
+    selected = item is not None and item.key == view.call_id
     elsewhere = words.views.is_elsewhere(view.hand)  # though a key was pressed here as well
     if model.queue.was_decided_here(view.call_id) and not elsewhere:
-        calls = model.deny_panel.count_ended(view.call_id) if view.state == "denied" else 1
-        model.say(ended_here(view, calls), at)
+        model.say(ended_here(view, model.deny_panel.count_ended(view.call_id)), at)
         if selected:
             model.queue.advance()
     elif selected:
@@ -331,7 +331,7 @@ def audit_exported(event: AuditExported) -> Line:
 
 
 def ended_here(view: ApprovalView, calls: int = 1) -> Line:
-    """Return the report of what the person decided; *calls*: how many one press denied so far."""
+    """Return the report of what the person decided; *calls*: how many one press answered so far."""
     title = escape(view.title)
     if view.state in ("expired", "withdrawn"):
         return ended_elsewhere(view)  # that came before the person's answer
@@ -340,8 +340,8 @@ def ended_here(view: ApprovalView, calls: int = 1) -> Line:
         return (Piece(text, "danger"),)
     if view.state == "failed":
         return _failure(view)
-    digest_words = f" · {' · '.join(view.words)}" if view.words else ""
-    return (Piece(words.status.approved(title), "ok"), Piece(digest_words, "muted"))
+    digest_words = f" · {' · '.join(view.words)}" if view.words and calls == 1 else ""
+    return (Piece(words.status.approved(title, calls), "ok"), Piece(digest_words, "muted"))
 
 
 def ended_elsewhere(view: ApprovalView) -> Line:

@@ -1,4 +1,4 @@
-"""The state of the deny panel: equal calls that wait (what counts as equal), and reasons that were given before."""
+"""The state of the deny panel: the calls of ended sessions, and reasons that were given before."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,8 +9,6 @@ REASON_LIMIT = 2_000
 """The most characters of a reason that the core accepts."""
 _OPEN = frozenset({"pending", "awaiting_vault"})
 """States in which nobody has answered yet."""
-
-_Shape = tuple[str, str, str]
 
 
 class ReasonHistory:
@@ -60,87 +58,46 @@ class ReasonHistory:
         return self._given[self._at] if self._at >= 0 else self._written
 
 
-class EqualCalls:
-    """Calls that wait, by session, action and arguments, and those of ended sessions. Nothing here walks over all of them."""
-
-    def __init__(self) -> None:
-        self._open: dict[_Shape, dict[str, None]] = {}
-        self._gone: dict[str, None] = {}
-
-    def update(self, view: ApprovalView) -> None:
-        shape, key = _shape(view), view.call_id
-        if view.state in _OPEN and view.requester_gone:
-            self._gone[key] = None
-        else:
-            self._gone.pop(key, None)
-        if shape is None:
-            return
-        if view.state in _OPEN:
-            self._open.setdefault(shape, {})[key] = None
-        elif shape in self._open:
-            self._open[shape].pop(key, None)
-            if not self._open[shape]:
-                del self._open[shape]
-
-    def count(self, view: ApprovalView | None) -> int:
-        """Return how many calls wait that are equal to *view*, itself among them; 0 if it does not wait."""
-        shape = _shape(view) if view is not None and view.state in _OPEN else None
-        return len(self._open.get(shape, {})) if shape is not None else 0
-
-    def equal_to(self, view: ApprovalView) -> tuple[str, ...]:
-        """Return the others that wait and are equal to *view*, in order of arrival."""
-        shape = _shape(view)
-        equal = self._open.get(shape, {}) if shape is not None else {}
-        return tuple(key for key in equal if key != view.call_id)
-
-    def together_with(self, view: ApprovalView) -> tuple[str, ...]:
-        """Return the others that may be denied with *view*: equal ones, or all of ended sessions where its own has ended."""
-        if view.requester_gone:
-            return tuple(key for key in self._gone if key != view.call_id)
-        return self.equal_to(view)
-
-
-def _shape(view: ApprovalView) -> _Shape | None:
-    if not view.args_sha256:
-        return None
-    return view.session_id, view.action, view.args_sha256
-
-
 class DenyPanel:
     """What the deny panel knows besides its call."""
 
     def __init__(self, approvals: Iterable[ApprovalView] = ()) -> None:
-        self.calls = EqualCalls()
+        self._gone: dict[str, None] = {}
+        """Calls of ended sessions that nobody has answered, in order of arrival."""
         for view in approvals:
-            self.calls.update(view)
+            self.update(view)
         self.reasons = ReasonHistory()
-        self._about: ApprovalView | None = None
         self._counted: frozenset[str] = frozenset()
         self._together: dict[str, list[str]] = {}
+
+    def update(self, view: ApprovalView) -> None:
+        if view.state in _OPEN and view.requester_gone:
+            self._gone[view.call_id] = None
+        else:
+            self._gone.pop(view.call_id, None)
 
     def open(self, view: ApprovalView) -> None:
         """The panel opens on *view*: what can be denied with it now is counted, what comes later is not.
 
         So the number that a person reads never grows under the hand that presses.
         """
-        self._about, self._counted = view, frozenset(self.calls.together_with(view))
+        others = self._gone.keys() - {view.call_id}
+        self._counted = frozenset(others if view.requester_gone else ())
         self.reasons.reset()
 
     @property
-    def equal_calls(self) -> tuple[str, ...]:
-        """Return the calls that were counted when the panel opened and still wait."""
-        if self._about is None:
-            return ()
-        return tuple(key for key in self.calls.together_with(self._about) if key in self._counted)
+    def others(self) -> tuple[str, ...]:
+        """Return the other calls of ended sessions that were counted when the panel opened and still wait."""
+        return tuple(key for key in self._gone if key in self._counted)
 
     def mark_sent(self, keys: Sequence[str], reason: str) -> None:
-        """Record that one press denied *keys*, all for *reason*."""
+        """Record that one press answered *keys*, all for *reason*."""
         ended: list[str] = []
         self._together.update(dict.fromkeys(keys, ended))
         self.reasons.add(reason)
 
     def count_ended(self, key: str) -> int:
-        """*key* was denied: return how many of those that went out with it have been, itself too."""
+        """*key* was answered: return how many of those that went out with it have been, itself too."""
         ended = self._together.pop(key, [])
         ended.append(key)
         return len(ended)

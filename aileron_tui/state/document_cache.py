@@ -9,6 +9,7 @@ from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui import words
 from aileron_tui.draw.acceptance import unvouched_key
+from aileron_tui.draw.batch import batch_blocks, same_heading
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Block, Layout, blank, lay_out, value
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.document import (
@@ -23,7 +24,7 @@ from aileron_tui.draw.hidden_characters import HiddenCharacters, findings_of
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.draw.unknown_outcome import OutcomeKeys
 from aileron_tui.input.commands import CommandRegistry
-from aileron_tui.items import Item, SuiteFiles
+from aileron_tui.items import Batch, Item, SuiteFiles
 from aileron_tui.state.background import BackgroundWorker
 
 FINDINGS_KEPT = 200
@@ -151,9 +152,9 @@ class DocumentCache:
         """Return the warnings of the item's head; *file_changed*: `Queue.file_changed`."""
         if item.file is not None:
             return file_warnings(item.file, self.findings(item))
-        if item.approval is None:
-            return []
-        return warnings(item.approval, self.findings(item), file_changed=file_changed)
+        found = self.findings(item)
+        lines = (warnings(each, found, file_changed=file_changed) for each in item.calls)
+        return [*dict.fromkeys(text for each in lines for text in each)]
 
     @property
     def current(self) -> Layout:
@@ -185,6 +186,8 @@ class DocumentCache:
             self._take(made, made_from)
         elif item.approval is not None:
             self._age(first_heading(item.approval, now), options)
+        elif item.batch is not None:
+            self._age(same_heading(item.batch, now), options)
         return self._with_tail(options)
 
     def page(
@@ -325,6 +328,8 @@ class DocumentCache:
             compact = options.gutter == COMPACT_GUTTER
             beyond = warnings_beyond_head(warnings, options.width, compact=compact)
             return call_blocks(self._registry, item.approval, now, beyond, unfold=options.unfold)
+        if item.batch is not None:
+            return batch_blocks(item.batch, now, unfold=options.unfold)
         if item.problem is not None:
             return problem_blocks(item.problem)
         if item.suite is not None:
@@ -374,6 +379,8 @@ class IdentityKey:
 
 def is_large(shown: "Shown", result: Iterable[FieldView] = ()) -> bool:
     """Tell whether to draw *shown* and the *result* of its run takes long enough to be noticed."""
+    if isinstance(shown, Batch):
+        return any(map(is_large, shown.calls)) or foreign_size(shown) > LARGE_CHARACTERS
     size = foreign_size(shown) + sum(len(field.value) for field in result)
     if isinstance(shown, ApprovalView):
         looked = shown.look.preview.fields if shown.look is not None else ()
@@ -382,20 +389,22 @@ def is_large(shown: "Shown", result: Iterable[FieldView] = ()) -> bool:
     return size > LARGE_CHARACTERS
 
 
-Shown: TypeAlias = ApprovalView | FileContentView | SuiteFiles | None
+Shown: TypeAlias = ApprovalView | Batch | FileContentView | SuiteFiles | None
 
 
 def shown_by(item: Item) -> Shown:
     """Return that of *item* which holds the text from outside."""
     if item.file is not None:
         return item.file.content
-    return item.approval or item.suite
+    return item.approval or item.batch or item.suite
 
 
 def foreign_size(shown: Shown) -> int:
     """Return how many characters of *shown* come from outside."""
     if shown is None:
         return 0
+    if isinstance(shown, Batch):
+        return sum(map(foreign_size, shown.calls))
     if not isinstance(shown, ApprovalView):
         return sum(_file_size(each) for each in _files_of(shown))
     changed = shown.drift.changed if shown.drift is not None else ()
@@ -422,7 +431,11 @@ def _file_size(content: FileContentView) -> int:
 def _hidden_in(shown: Shown) -> HiddenCharacters:
     if shown is None:
         return HiddenCharacters()
-    return hidden_characters_of(shown if isinstance(shown, ApprovalView) else _files_of(shown))
+    if isinstance(shown, Batch):
+        return hidden_characters_of(*shown.calls)
+    return hidden_characters_of(
+        *((shown,) if isinstance(shown, ApprovalView) else _files_of(shown))
+    )
 
 
 def start_blocks(view: Shown, now: float) -> tuple[Block, ...]:

@@ -11,7 +11,7 @@ A term that is not understood is reported, and the others still apply.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aileron_core.actions.model import shown_name
 from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView, NotAcceptedView
@@ -136,8 +136,9 @@ def _age(text: str) -> _Age | None:
 
 
 def item_fields(item: Item) -> FilterFields:
-    if item.approval is not None:
-        return call_fields(item.approval)
+    if item.calls:
+        first, *others = map(call_fields, item.calls)
+        return replace(first, text=" ".join((first.text, *(each.text for each in others))))
     if item.file is not None:
         return file_fields(item.file)
     if item.suite is not None:

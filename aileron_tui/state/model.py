@@ -423,7 +423,7 @@ class Model:
             self.queue.load_more((view for view in late if view.state not in FINAL_STATES), 0)
         for view in event.views:
             self.activity.add_approval(view)
-            self.deny_panel.calls.update(view)
+            self.deny_panel.update(view)
             self.account_waits.update(view)
 
     def mark_undrawable(self, version: Version) -> bool:

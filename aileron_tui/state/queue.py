@@ -1,6 +1,6 @@
 """The waiting list as a state: its order, where the cursor goes after a decision, when an ended row leaves."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import replace
 from heapq import heappop, heappush
 from typing import overload
@@ -14,7 +14,7 @@ from aileron_core.console_port.view_models import (
     NotAcceptedView,
 )
 from aileron_core.errors import Problem
-from aileron_tui.items import Item
+from aileron_tui.items import Batch, Item, batch_shape
 from aileron_tui.state.filter import Filter, ParsedFilter, item_fields
 from aileron_tui.state.list_parts import OrderedKeys, Part, file_outcome, file_rows, part_of
 from aileron_tui.state.pending_intents import ACCEPTED_STATES, file_key
@@ -27,6 +27,8 @@ PART_BITS = 40
 """A row's place is a number: above these bits its part, below them its place there."""
 DECISIONS_KEPT = 200
 """Decisions kept for the list of decisions."""
+BATCH_SIZE = 100
+"""Calls of one row at most: more of them form the next one."""
 
 
 class Rows(Sequence[Item]):
@@ -63,8 +65,8 @@ class Queue:
     def __init__(self) -> None:
         self._items: dict[str, Item] = {}
         self._number: dict[str, int] = {}
-        """Each row's place: rows stand by it."""
-        self._next = {part: part << PART_BITS for part in Part}
+        """Each row's place: rows stand by it. That of a batch is one before its first call's."""
+        self._next = {part: (part << PART_BITS) + 1 for part in Part}
         self._misplaced: dict[str, None] = {}
         """Rows that belong into another part; they go there at the next key."""
         self._sorted: int | None = None
@@ -102,6 +104,16 @@ class Queue:
         self._overdue: set[str] = set()
         """Rows whose time is over; they leave at the next key."""
         self.selected: str | None = None
+        self._has_batches = False
+        self._batch_of: dict[str, str] = {}
+        """The row of each call that has none of its own."""
+        self._shapes: dict[str, Hashable] = {}
+        """What each call that may stand with others has in common with them."""
+        self._shapes_changed = False
+        self._alone: set[str] = set()
+        """Calls of a batch that was answered: what still waits of them has a row of its own."""
+        self._rested_on: str | None = None
+        """The row that had the cursor at the last key: while it has, it stays as it is."""
         self.unread_count = 0
         """How many calls wait that were not read yet: they stand behind all of these."""
 
@@ -156,8 +168,10 @@ class Queue:
 
     @property
     def current(self) -> Item | None:
-        """The selected item."""
-        return None if self.selected is None else self.get(self.selected)
+        """The selected item: of a batch the call that is open."""
+        batch = self.batch
+        key = batch.cursor if batch is not None and batch.opened else self.selected
+        return None if key is None else self.get(key)
 
     @property
     def decided(self) -> tuple[ApprovalView, ...]:
@@ -173,7 +187,8 @@ class Queue:
     @property
     def waiting(self) -> int:
         """How many calls wait for a person: for an answer, or to be acknowledged."""
-        return len(self._waiting) + self.unread_count
+        in_batches = len(self._batch_of) - len(self._batches)
+        return len(self._waiting) + in_batches + self.unread_count
 
     @property
     def unacknowledged(self) -> int:
@@ -207,7 +222,7 @@ class Queue:
 
     def file_changed(self, item: Item | None) -> bool:
         """Return whether the file of the call's action, as it was when the call came, is not accepted any more."""
-        view = item.approval if item is not None else None
+        view = item.calls[0] if item is not None and item.calls else None
         if view is None or not view.action_sha256 or view.action_sha256 in self._accepted:
             return False
         return view.action_sha256 in self._accepted_once or view.action in self._actions
@@ -216,8 +231,8 @@ class Queue:
         """How many calls wait for an answer, of those that were read, under files that are to be *replaced*."""
         digests = {each.digest for each in replaced if each is not None}
         rows = range(len(self._waiting)) if digests else ()
-        found = (self._items[self._waiting.key(row)].approval for row in rows)
-        return sum(view is not None and view.action_sha256 in digests for view in found)
+        found = (view for row in rows for view in self._items[self._waiting.key(row)].calls)
+        return sum(view.action_sha256 in digests for view in found)
 
     def index(self, key: str | None) -> int:
         """Return the row of *key*; 0 where there is none."""
@@ -252,14 +267,18 @@ class Queue:
         so that no agent moves a row under a person's hand by asking with a near deadline.
         """
         self._place_misplaced()
-        keys = [key for key in self._items if self._number[key] >> PART_BITS == Part.CALLS]
+        calls = (key for key, item in self._items.items() if item.approval is not None)
+        keys = [key for key in calls if self._number[key] >> PART_BITS == Part.CALLS]
         if self._sorted is None:
             keys.sort(key=lambda key: self._items[key].ends_at)
-        self._sorted = len(keys) if self._sorted is None else None
-        self._next[Part.CALLS] = len(keys)
-        self._number |= {key: number for number, key in enumerate(keys)}
+        self._sorted = 2 * len(keys) if self._sorted is None else None
+        self._next[Part.CALLS] = 2 * len(keys) + 1
+        self._number |= {key: 2 * number + 1 for number, key in enumerate(keys)}
+        self._number |= {row: self._place_of(self._items[row].calls) for row in self._batches}
         self._all, self._waiting = OrderedKeys(), OrderedKeys()
         for key, number in self._number.items():
+            if key in self._batch_of:
+                continue
             self._all.add(number, key)
             if self._is_waiting_call(self._items[key]):
                 self._waiting.add(number, key)
@@ -280,7 +299,7 @@ class Queue:
         if self.parsed_filter.query:
             self._shown, self._shown_waiting = OrderedKeys(), OrderedKeys()
             for key, item in self._items.items():
-                if self._passes_filter(item):
+                if key not in self._batch_of and self._passes_filter(item):
                     self._show_row(self._number[key], item)
 
     def _passes_filter(self, item: Item) -> bool:
@@ -298,7 +317,7 @@ class Queue:
 
     @staticmethod
     def _is_waiting_call(item: Item) -> bool:
-        return item.approval is not None and item.is_waiting
+        return bool(item.calls) and item.is_waiting
 
     def _hide(self, key: str) -> None:
         number = self._number.get(key)
@@ -307,8 +326,13 @@ class Queue:
             self._shown_waiting.discard(number)
 
     def mark_decided_here(self, key: str) -> None:
-        """Record that the person answered *key* on this screen."""
+        """Record that the person answered *key* on this screen. The rest of its batch then waits alone."""
         self._decided_here.add(key)
+        row, batch = self._batch_of.get(key), self.batch
+        if row is not None and row == self.selected and batch is not None and not batch.opened:
+            self._alone.update(batch.ids)
+            self.advance()
+            self._release(row, sorted(batch.ids, key=lambda each: each not in batch.left_out))
 
     def was_decided_here(self, key: str) -> bool:
         """Return whether the person answered *key* on this screen."""
@@ -379,6 +403,7 @@ class Queue:
         """
         self._now = now
         self._place_misplaced()
+        self._form_batches()
         for key in self._changed_files:
             self._items[key] = replace(self._items[key], changed_now=False)
         self._changed_files.clear()
@@ -440,12 +465,13 @@ class Queue:
     def move(self, rows: int) -> None:
         """Move the cursor by *rows*; it stops at the ends."""
         if self.length:
-            row = min(max(self.index(self.selected) + rows, 0), self.length - 1)
-            self.selected = self.at(row).key
+            self.select(min(max(self.index(self.selected) + rows, 0), self.length - 1))
 
     def select(self, row: int) -> None:
         """Put the cursor on row *row*, if there is one."""
         if 0 <= row < self.length:
+            if (batch := self.batch) is not None and self.selected != self.at(row).key:
+                self.set_batch(replace(batch, cursor="", opened=False))
             self.selected = self.at(row).key
 
     def advance(self) -> None:
@@ -464,7 +490,107 @@ class Queue:
             above = [key for at, key in rows if at < number]
             key = next((key for key in [*below, *above[::-1]] if self._is_other_file(key)), None)
         if key is not None:
-            self.selected = key
+            self.selected = self._rested_on = key
+
+    # Batches
+
+    def form_batches(self) -> None:
+        """From now on calls of one shape are one row: those that are here at once, others at the next key."""
+        self._has_batches, self._rested_on = True, None
+        for item in self._items.values():
+            self._note_shape(item)
+        self._form_batches()
+
+    @property
+    def batch(self) -> Batch | None:
+        """The selected batch, also while a call of it is open."""
+        item = self.get(self.selected) if self.selected is not None else None
+        return item.batch if item is not None else None
+
+    @property
+    def in_table(self) -> bool:
+        """The cursor is in the table of a batch, or in a call that was opened there."""
+        return self.batch is not None and bool(self.batch.cursor)
+
+    def set_batch(self, batch: Batch) -> None:
+        """Take what the person did in the table of the selected batch."""
+        if self.selected is not None and self.batch is not None:
+            self._items[self.selected] = replace(self._items[self.selected], batch=batch)
+
+    def leave_table(self) -> None:
+        """Give the keys back from a call that is open to the table, and from there to the list."""
+        if (batch := self.batch) is not None:
+            cursor = batch.cursor if batch.opened else ""
+            self.set_batch(replace(batch, cursor=cursor, opened=False))
+
+    def _note_shape(self, item: Item) -> bool:
+        """Note with which calls *item* may stand; return whether that is news."""
+        may_stand = self._has_batches and item.key not in self._alone
+        shape = batch_shape(item.approval) if item.approval is not None and may_stand else None
+        before, self._shapes[item.key] = self._shapes.get(item.key), shape
+        self._shapes_changed |= shape != before
+        return shape != before
+
+    def _form_batches(self) -> None:
+        """Let calls of one shape stand together; the row under the cursor stays if it was there at the last key."""
+        kept = self.selected if self.selected == self._rested_on else None
+        if self._shapes_changed or kept is None:
+            self._shapes_changed, left_out = False, set[str]()
+            calls: dict[Hashable, list[str]] = {}
+            for key, shape in self._shapes.items():
+                if shape is not None and kept not in (key, self._batch_of.get(key, key)):
+                    calls.setdefault(shape, []).append(key)
+            starts = [(e, at) for e in calls.values() for at in range(0, len(e) - 1, BATCH_SIZE)]
+            wanted = [each[at : at + BATCH_SIZE] for each, at in starts]
+            for row in self._batches - {kept}:
+                batch = self._items[row].batch
+                if batch is not None and batch.ids not in wanted:
+                    left_out |= batch.left_out
+                    self._release(row, batch.ids)
+            for each in wanted:
+                if each[0] not in self._batch_of:
+                    self._join(each, left_out)
+        self._rested_on = self.selected
+
+    def _join(self, keys: Sequence[str], left_out: Set[str]) -> None:
+        """Put the calls of *keys*, of one shape, into one row, which stands where the first one stood."""
+        row = f"batch {' '.join(keys)}"
+        batch = Batch(calls=tuple(self._items[key].calls[0] for key in keys))
+        odd = {call_id for _, call_id in batch.alone}
+        self._number[row] = self._place_of(batch.calls)
+        for key in keys:
+            self._batch_of[key] = row
+            self._hide(key)
+            self._all.discard(self._number[key])
+            self._waiting.discard(self._number[key])
+        self._put(Item(key=row, batch=replace(batch, left_out=frozenset(odd | left_out))))
+        if self.selected in keys:
+            self.selected = row
+
+    @property
+    def _batches(self) -> set[str]:
+        """The rows of batches."""
+        return {*self._batch_of.values()}
+
+    def _place_of(self, calls: Iterable[ApprovalView]) -> int:
+        return min(self._number[each.call_id] for each in calls) - 1
+
+    def _release(self, row: str, keys: Sequence[str]) -> None:
+        """Give the calls of *keys* rows of their own, where they stood before."""
+        item = self._items[row]
+        rest = [each for each in item.calls if each.call_id not in keys]
+        for key in keys:
+            del self._batch_of[key]
+            self._put(self._items[key])
+        if item.batch is not None and rest:
+            batch = replace(item.batch, calls=tuple(rest))
+            if batch.cursor in keys:
+                batch = replace(batch, cursor=rest[0].call_id, opened=False)
+            self._put(replace(item, batch=batch))
+            return
+        self._drop(row)
+        if self.selected == row:
+            self.selected = keys[0]
 
     def _is_other_file(self, key: str) -> bool:
         """Return whether *key* is another row than the selected one: a file that waits, and is shown."""
@@ -474,17 +600,32 @@ class Queue:
 
     def _select_something(self) -> None:
         if self.current is None:
-            self.selected = self.at(0).key if self.length else None
+            self.selected = self._rested_on = self.at(0).key if self.length else None
 
     def _put(self, item: Item) -> None:
         """Store *item* by its key, and update every index."""
         before = self._items.get(item.key)
         self._items[item.key] = item
+        new_shape, row = self._note_shape(item), self._batch_of.get(item.key)
+        batch = self._items[row].batch if row is not None else None
+        if row is None or batch is None or before is None:
+            self._put_row(item, before)
+        elif new_shape or item.calls[0].digest != before.calls[0].digest:
+            self._release(row, [item.key])
+        else:
+            calls = tuple(self._items[key].calls[0] for key in batch.ids)
+            self._put(replace(self._items[row], batch=replace(batch, calls=calls)))
+        if item.remove_at is not None and (before is None or before.remove_at != item.remove_at):
+            heappush(self._leaving, (item.remove_at, item.key))
+
+    def _put_row(self, item: Item, before: Item | None) -> None:
+        """Have a row for *item*, which was *before*."""
         number = self._number.get(item.key)
         shown = number is not None and number in self._shown
         if number is None:
             number = self._place(item)
-        elif item.is_unacknowledged and number >= 0:
+        self._all.add(number, item.key)
+        if item.is_unacknowledged and number >= 0:
             self._misplaced[item.key] = None
         if self._is_waiting_call(item):
             self._waiting.add(number, item.key)
@@ -498,8 +639,6 @@ class Queue:
         ends = item.deadline
         if ends is not None and (before is None or ends != before.deadline):
             heappush(self._deadlines, (ends, item.key))
-        if item.remove_at is not None and (before is None or before.remove_at != item.remove_at):
-            heappush(self._leaving, (item.remove_at, item.key))
 
     def _place(self, item: Item) -> int:
         """Give *item*, which came, the last place of its part; at the end if the cursor's row would move."""
@@ -509,7 +648,7 @@ class Queue:
         if self._next[part] < self._number.get(self.selected or "", self._next[part]):
             self._misplaced[item.key] = None
             part = Part.ARRIVED
-        number, self._next[part] = self._next[part], self._next[part] + 1
+        number, self._next[part] = self._next[part], self._next[part] + 2
         self._number[item.key] = number
         self._all.add(number, item.key)
         return number
@@ -526,7 +665,7 @@ class Queue:
             self._hide(key)
             self._all.discard(before)
             self._waiting.discard(before)
-            number, self._next[part] = self._next[part], self._next[part] + 1
+            number, self._next[part] = self._next[part], self._next[part] + 2
             self._number[key] = number
             self._all.add(number, key)
             if self._is_waiting_call(item):
@@ -548,12 +687,14 @@ class Queue:
         self._all.discard(number)
         self._waiting.discard(number)
         self._misplaced.pop(key, None)
+        self._shapes.pop(key, None)
         for keys in (
             self._overdue,
             self._decided_here,
             self._unacknowledged,
             self._files,
             self._changed_files,
+            self._alone,
         ):
             keys.discard(key)
 

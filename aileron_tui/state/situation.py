@@ -1,5 +1,7 @@
 """The situation of the model at one moment, and what keeps a key from deciding: no database, a deadline too near."""
 
+from collections.abc import Iterable
+
 from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.console_port.intents import Deny
 from aileron_core.console_port.view_models import WAITING_STATES, ApprovalView
@@ -9,6 +11,8 @@ from aileron_tui.items import Item
 from aileron_tui.state.model import Model
 from aileron_tui.state.pending_intents import file_key
 
+COUNTED_FROM = 21
+"""Calls of a batch whose number has to be typed before they are approved."""
 DEADLINE_MARGIN = 1.0
 """Seconds before the deadline from which on a yes could come too late; it is not accepted."""
 
@@ -25,6 +29,7 @@ class Situation:
         self.model, self.registry, self.now, self.reason = model, model.registry, now, reason
         self.view, self.panel, self.vault = view, model.panel, model.vault.state
         self.item = item
+        self.batch = item.batch if item is not None else None
         self.approval = item.approval if item is not None else None
         self.suite = item.suite if item is not None else None
         self.running = running_call(model)
@@ -37,7 +42,11 @@ class Situation:
         self.bound_account = row.bound if row is not None else None
         self.credential_user = row.user if row is not None else None
         """The accepted connector of the selected row there."""
+        self.in_table = self.batch is not None and model.queue.in_table
+        """The keys that move go to the table of a batch."""
         self.rows = len(model.queue.items) if table is None else len(table)
+        if self.batch is not None and self.in_table:
+            self.rows = len(self.batch.calls)
         """How many rows there are to move among."""
         self.opened = table is not None and table.opened
         """A row of a list is shown whole."""
@@ -46,8 +55,12 @@ class Situation:
         self.armed = model.arming.is_armed(model.screen_version, at)
         self.pressed_once = model.pressed_once
         """The command whose first press reported what is unread or unknown."""
-        self.equal_calls = equal_calls(model, now) if model.panel == "deny" else ()
+        self.others_denied = _waiting(model, model.deny_panel.others, now)
         """The calls that the deny panel counts besides the one that it is about."""
+        left_out = self.batch.left_out if self.batch is not None else ()
+        ids = (each.call_id for each in item.calls) if item is not None else ()
+        self.calls = _waiting(model, (each for each in ids if each not in left_out), now)
+        """The calls that an answer is about: of a batch those that are put in."""
         self.document_shown = shown
         self.unseen, self.total = (reading.unseen, reading.total) if shown else (0, 0)
         self.findings: tuple[str, ...] = ()
@@ -75,7 +88,7 @@ class Situation:
     @property
     def moves_document(self) -> bool:
         """The keys that move rows move the document instead."""
-        focused = self.model.document_focused and self.view == "waiting"
+        focused = self.model.document_focused and self.view == "waiting" and not self.in_table
         return self.shows_document and (self.model.reader or focused)
 
     @property
@@ -118,7 +131,7 @@ class Situation:
         if self.pressed_once == command.id:
             return False
         blind = self.approval is not None and self.approval.preview.status == "unavailable"
-        return self.unseen > 0 or blind or bool(self.findings)
+        return self.unseen > 0 or blind or bool(self.findings) or len(self.calls) >= COUNTED_FROM
 
 
 def running_call(model: Model) -> RunningCall | None:
@@ -169,7 +182,7 @@ def _block(model: Model, now: float) -> BlockedBy:
 def _sending_key(model: Model) -> str:
     """Return under what key an intent about the selected row is on its way."""
     if model.view == "waiting":
-        return (model.queue.selected or "") if model.table is None else ""
+        return item.key if (item := model.current_item) is not None else ""
     file = model.library.current if model.view == "library" else None
     return file_key(file.kind, file.name) if file is not None else model.sessions_table.key or ""
 
@@ -180,7 +193,7 @@ def _deny_block(model: Model, item: Item | None, now: float) -> BlockedBy:
         return "empty" if general == "none" else general
     view = item.approval
     if view is None:
-        return "empty"
+        return "empty" if item.batch is None else "none"
     if isinstance(model.pending_intents.get(item.key), Deny):
         return "sending"
     if view.state not in WAITING_STATES:
@@ -188,15 +201,16 @@ def _deny_block(model: Model, item: Item | None, now: float) -> BlockedBy:
     return "deadline" if _over(view, now) else "none"
 
 
-def equal_calls(model: Model, now: float) -> tuple[str, ...]:
-    """Return the calls that may be denied together with the one that the deny panel is about."""
-    counted = (model.queue.get(key) for key in model.deny_panel.equal_calls)
+def _waiting(model: Model, keys: Iterable[str], now: float) -> tuple[ApprovalView, ...]:
+    """Return those of the calls *keys* that can still be answered."""
+    sent, items = model.pending_intents, map(model.queue.get, keys)
+    calls = (item.approval for item in items if item is not None and item.approval is not None)
     return tuple(
-        item.key
-        for item in counted
-        if item is not None
-        and model.pending_intents.get(item.key) is None
-        and _deny_block(model, item, now) == "none"
+        each
+        for each in calls
+        if each.state in WAITING_STATES
+        and not _over(each, now)
+        and not isinstance(sent.get(each.call_id), Deny)
     )
 
 

@@ -64,6 +64,10 @@ WILL_HAPPEN: Final = "WILL HAPPEN"
 NOW: Final = "NOW"
 CHANGED: Final = "CHANGED"
 RECORD: Final = "RECORD"
+SAME: Final = "SAME"
+DIFFER: Final = "DIFFER"
+PUT_IN: Final = "[x]"
+LEFT_OUT: Final = "[ ]"
 CHANGED_REMARK: Final = "nothing has run"
 GONE_REMARK: Final = "nothing has run; the preview can no longer be fetched"
 SENT_REMARK: Final = "used exactly as shown; not checked with the service"
@@ -329,9 +333,10 @@ def ask_again_at(at: str, key: str) -> str:
     return f"Tried at {at}. {key} tries again. You can still decide on the agent's arguments alone."
 
 
-def equal(count: int) -> str:
-    """Return that *count* calls wait that ask for the same."""
-    return f"{count} identical"
+def alone(count: int) -> str:
+    """Return how many calls of a batch differ where all others agree."""
+    which = "one differs" if count == 1 else f"{count} each differ"
+    return f"▲ {which} where the others agree"
 
 
 def hidden_in(label: str, names: Sequence[str]) -> str:

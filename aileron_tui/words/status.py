@@ -133,8 +133,16 @@ def keys_dropped(count: int) -> str:
     return f"{count} keys arrived at once. Nothing was decided."
 
 
-def approved(title: str) -> str:
-    return f"✓ Approved: {title}"
+def approved(title: str, calls: int = 1) -> str:
+    return f"✓ Approved: {title}{_together(calls)}"
+
+
+def approves_calls(count: int, of: int) -> str:
+    return f"approve {count} of {of} calls"
+
+
+def _together(calls: int) -> str:
+    return f", {calls} calls together" if calls > 1 else ""
 
 
 def failed(title: str, outcome: str) -> str:
@@ -149,8 +157,7 @@ def denied(title: str, agent: str, reason: str, calls: int = 1) -> str:
     """Return the report of a no to *calls* calls, with what the agent reads."""
     who = "The agent" if agent == "the agent" else agent
     text = f'{who} will read: "{reason}"' if reason else f"{who} gets no reason"
-    equal = f", {calls} calls together" if calls > 1 else ""
-    return f"✗ Denied: {title}{equal}. {text}"
+    return f"✗ Denied: {title}{_together(calls)}. {text}"
 
 
 def ended_elsewhere(title: str, outcome: str, hand: str) -> str:

@@ -1,7 +1,6 @@
-"""The deny panel's other keys: equal calls too, and reasons that were given before."""
+"""The deny panel's other keys: the calls of ended sessions too, and reasons that were given before."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from textual import events
@@ -13,13 +12,12 @@ from aileron_tui.state.deny_panel import ReasonHistory
 from tests.screen.driving import NOW, Console, console, short, start
 from tests.support.screens.play import Play
 
-SAME = "5a" * 32
-OTHER = "0f" * 32
+OTHER_SESSION = "ses-00000000000000000000000002"
 
 
-def equal(number: int, **changes: object) -> ApprovalView:
-    """A call that is equal to the others but for *changes*."""
-    return short(number, **{"args_sha256": SAME, **changes})
+def gone(number: int, **changes: object) -> ApprovalView:
+    """A call whose session has ended."""
+    return short(number, **{"requester_gone": True, **changes})
 
 
 def denied_ids(play: Play) -> set[str]:
@@ -39,98 +37,75 @@ def field(play: Play) -> str:
     return play.lines[-2].strip()
 
 
-# Equal calls
-
-
-def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None:
-    """One press, one denial for each: of the same session, action and arguments, and of no other."""
-    views = (
-        equal(1),
-        equal(2),
-        equal(3, args_sha256=OTHER),
-        equal(4, session_id="ses-00000000000000000000000002"),
-        equal(5, action="drop-draft"),
-        equal(6),
-        equal(7, state="checking"),
-        equal(8, expires_at=NOW + 2),  # a no that would lose the race is not promised
-    )
-
-    play = Play(start(*views))
-    open_panel(play, "wrong list")
-    play.shows("2 identical calls of this session wait too.")
-    assert " ctrl+s  identical calls too" in play.keys
-    play.press_alone("ctrl+s")
-    play.asks()
-    wanted = [views[0], views[1], views[5]]
-    assert play.port.intents == [
-        Deny(approval_id=view.approval_id, reason="wrong list", on_screen=view is views[0])
-        for view in wanted
-    ]
+# The calls of ended sessions
 
 
 def test_the_calls_of_ended_sessions_are_denied_together() -> None:
-    """Nobody waits for them any more; a call whose agent is still there stays, and nothing is ever approved."""
-    gone: dict[str, Any] = {"requester_gone": True}
+    """Nobody waits for them any more; a call whose agent is still there stays, and nothing is ever approved.
+
+    One press, one denial for each, with the same reason.
+    """
     views = (
-        equal(1, **gone),
-        equal(2, session_id="ses-00000000000000000000000002", action="drop-draft", **gone),
-        equal(3),
-        equal(4, args_sha256=OTHER, **gone),
-        equal(5, state="checking", **gone),
-        equal(6, state="awaiting_vault", **gone),
+        gone(1),
+        gone(2, session_id=OTHER_SESSION, action="drop-draft"),
+        short(3),
+        gone(4),
+        gone(5, state="checking"),
+        gone(6, state="awaiting_vault"),
+        gone(7, expires_at=NOW + 2),  # a no that would lose the race is not promised
     )
     play = Play(start(*views))
-    open_panel(play)
+    open_panel(play, "wrong list")
     play.shows("3 other calls of ended sessions wait too.")
     assert " ctrl+s  all of ended sessions" in play.keys
     play.press_alone("ctrl+s")
     play.asks()
     wanted = [views[0], views[1], views[3], views[5]]
     assert play.port.intents == [
-        Deny(approval_id=view.approval_id, reason="", on_screen=view is views[0]) for view in wanted
+        Deny(approval_id=view.approval_id, reason="wrong list", on_screen=view is views[0])
+        for view in wanted
     ]
 
 
 def test_a_click_on_the_key_decides_nothing_and_enter_denies_one_call() -> None:
     """The mouse says which key to press; only the key that says so takes others along."""
-    play = Play(start(equal(1), equal(2)))
+    play = Play(start(gone(1), gone(2)))
     open_panel(play)
-    play.shows("1 identical call of this session waits too.")
-    play.pressed_by_mouse("deny_equal")
+    play.shows("1 other call of ended sessions waits too.")
+    play.pressed_by_mouse("deny_others")
     play.asks_nothing()
     play.press_rested("enter")
     play.asks()
-    assert denied_ids(play) == {equal(1).approval_id}
+    assert denied_ids(play) == {gone(1).approval_id}
 
 
-@pytest.mark.parametrize("other", [{"args_sha256": OTHER}, {"args_sha256": ""}])
-def test_without_an_equal_call_the_key_is_not_there(other: dict[str, object]) -> None:
-    """Neither in the footer nor under the finger; what nobody knows is not equal."""
-    play = Play(start(equal(1, **other), equal(2, args_sha256=other["args_sha256"] and SAME)))
+def test_without_another_such_call_the_key_is_not_there() -> None:
+    """Neither in the footer nor under the finger."""
+    play = Play(start(short(1), gone(2)))
     open_panel(play)
-    assert "equal" not in play.text
+    assert "ended sessions" not in play.text
     play.press_alone("ctrl+s")
     play.asks_nothing()
 
 
 def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
     """The number never grows under the hand; what has ended is left out of it."""
-    play = Play(start(equal(1), equal(2), equal(3)))
+    play = Play(start(gone(1), gone(2), gone(3)))
     open_panel(play)
-    play.shows("2 identical calls of this session wait too.")
+    play.shows("2 other calls of ended sessions wait too.")
     play.port.tell(
-        ApprovalUpdated(view=equal(4)),
-        ApprovalUpdated(view=equal(2, state="withdrawn", ended_at=NOW)),
+        ApprovalUpdated(view=gone(4)),
+        ApprovalUpdated(view=gone(2, state="withdrawn", ended_at=NOW)),
     )
-    play.shows("1 identical call of this session waits too.")
+    play.shows("1 other call of ended sessions waits too.")
     play.press_rested("ctrl+s")
     play.asks()
-    assert denied_ids(play) == {equal(1).approval_id, equal(3).approval_id}
+    assert denied_ids(play) == {gone(1).approval_id, gone(3).approval_id}
 
 
 def test_the_key_wants_a_rest_as_enter_does() -> None:
     """A press right behind what was typed denies nothing; the same press at rest does."""
-    play = Play(start(equal(1), equal(2)))
+    play = Play(start(gone(1), gone(2)))
     open_panel(play, "no")
     play.press("x", "ctrl+s")
     play.clock.advance(0.2)
@@ -153,7 +128,7 @@ async def test_a_burst_or_a_paste_that_carries_the_key_denies_nothing(
     come: Callable[[Console], None],
 ) -> None:
     """Its first byte came at rest; what came with it shows that no hand pressed it."""
-    async with console(start(equal(1), equal(2))) as shown:
+    async with console(start(gone(1), gone(2))) as shown:
         await shown.press_rested("d", "(codex will read it)")
         await shown.rest()
         come(shown)
@@ -164,11 +139,11 @@ async def test_a_burst_or_a_paste_that_carries_the_key_denies_nothing(
 
 def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> None:
     """The agent was faster than the person's no."""
-    play = Play(start(equal(1), short(2)))
+    play = Play(start(gone(1), short(2)))
     open_panel(play)
     play.press_alone("enter")
     play.asks()
-    play.port.tell(ApprovalUpdated(view=equal(1, state="withdrawn", ended_at=NOW)))
+    play.port.tell(ApprovalUpdated(view=gone(1, state="withdrawn", ended_at=NOW)))
     play.shows("withdrawn, not by you")
     assert "✓ Approved" not in play.text
 

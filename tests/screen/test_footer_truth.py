@@ -81,9 +81,9 @@ def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
     for context in (*VIEWS, "deny", "help"):
         keys = [key for each in COMMANDS if context in each.contexts for key in each.keys]
         # A pause and its end share a key, filter and search, what is done to a session and to a device, and
-        # what is done to an offered key and to a preview: never is each of them there.
+        # what is done to an offered key, to a preview and to a call of a batch: never are two of them there.
         shared = [key for key in ("P", "slash") if key in keys]
-        shared += {"sessions": ["t", "x"], "waiting": ["x"]}.get(context, [])
+        shared += {"sessions": ["t", "x"], "waiting": ["x", "x"]}.get(context, [])
         assert sorted(keys) == sorted([*set(keys), *shared]), context
     deciding = [key for each in COMMANDS if each.decides for key in each.keys]
     # Where a reason is typed no character alone can decide: there the spec has `ctrl+s`.

@@ -151,6 +151,32 @@ async def test_a_call_that_failed_under_the_cursor(shown: Console) -> None:
     await shown.rest()
 
 
+_ISSUES = ("Retry budget", "Spinner left behind", "Docs: setup on macOS", "Keys rotate unnoticed")
+
+
+def _issue(number: int) -> ApprovalView:
+    """A call that closes one of twelve issues; one of them was blocked."""
+    wanted = FieldView(label="State", value="Done")
+    fields = (
+        FieldView(label="Issue", value=f"PLAT-{880 + number}"),
+        FieldView(label="Title", value=f"{_ISSUES[number % 4]} ({number})"),
+        FieldView(label="State", value="Blocked" if number == 7 else "In review"),
+        FieldView(label="Team", value="Platform"),
+    )
+    preview = PreviewView(status="ready", fields=fields, host="api.linear.app", updated_at=NOW - 4)
+    return short(
+        number, action="update-issue", title="Update an issue", effect="CHANGE", connector="linear",
+        op="update_issue", hosts=("api.linear.app:443",), action_sha256="ab" * 32, preview=preview,
+        arguments=(wanted,), new_values=(wanted,), accounts=(WORK,),
+    )  # fmt: skip
+
+
+@picture_of(start(*map(_issue, range(1, 13)), short(20)), "120x36 80x24")
+async def test_many_calls_in_one_row(shown: Console) -> None:
+    """What they have in common, a table of what differs, and the one that alone differs left out."""
+    await shown.rest()
+
+
 _NEW = DRAFT.replace("line 9.", "line nine, and longer.")
 
 

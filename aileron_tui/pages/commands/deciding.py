@@ -7,7 +7,6 @@ from aileron_core.console_port.intents import (
     AcceptSuite,
     Acknowledge,
     AllowHost,
-    Approve,
     RefetchPreview,
     RefreshPreview,
     RemoveFile,
@@ -21,6 +20,7 @@ from aileron_tui.input.commands import VIEWS, Command
 from aileron_tui.pages.command import blocked, call_blocked, unless
 from aileron_tui.pages.device_questions import ended
 from aileron_tui.pages.page import Page
+from aileron_tui.pages.questions import approved
 from aileron_tui.pages.waiting import WaitingPage
 from aileron_tui.state.situation import Situation
 
@@ -43,13 +43,8 @@ def _not_approved(now: Situation) -> str:
     return call_blocked(now, now.blocked_by)
 
 
-def _approved(now: Situation) -> Iterable[Approve]:
-    if now.item is not None and now.approval is not None:
-        yield Approve(
-            approval_id=now.item.key,
-            digest=now.approval.digest,
-            unseen_lines=now.model.reading.unseen,
-        )
+def _counted(verb: str, now: Situation) -> str:
+    return f"{verb} {len(now.calls)}" if now.batch is not None else ""
 
 
 def _known_outcome(now: Situation) -> str:
@@ -70,6 +65,8 @@ def _not_acknowledged(now: Situation) -> str:
 
 
 def _no_refetch(now: Situation) -> str:
+    if now.batch is not None:
+        return _said.SEVERAL_CALLS
     if now.approval is not None and now.approval.preview.status == "none":
         return "this has no preview to fetch"
     return "" if now.blocked_by == "deadline" else call_blocked(now, now.blocked_by)
@@ -77,8 +74,8 @@ def _no_refetch(now: Situation) -> str:
 
 def _ask_deny(page: WaitingPage) -> None:
     item = page.model.queue.current
-    if item is not None and item.approval is not None:
-        page.model.deny_panel.open(item.approval)
+    if item is not None and item.calls:
+        page.model.deny_panel.open(item.calls[0])
         page.panel.ask("deny", item.key, placeholder="optional")
 
 
@@ -206,7 +203,18 @@ DECIDING = (
     ),
     _Key(
         "approve", ("a",), "approve", ("waiting",), "approve exactly what is on screen", decides=True,
-        footer_rank=10, after="read", why_not=_not_approved, intents=_approved,
+        footer_rank=10, after="read", label_now=lambda now: _counted("approve", now),
+        why_not=_not_approved, intents=approved,
+    ),
+    Command[Situation, WaitingPage](
+        "put_in", ("x",), "in/out", ("waiting",), "put a call of a batch in, or leave it out", footer_rank=31,
+        never_with="decline_key",
+        why_not=unless(lambda now: now.in_table, _said.NO_BATCH), do=WaitingPage.put_in,
+    ),
+    Command[Situation, WaitingPage](
+        "open_batch", ("enter",), "choose calls", ("waiting",), "go into the table of a batch; again: open one call",
+        fixed=True, footer_rank=32, label_now=lambda now: "one call" if now.in_table else "",
+        why_not=unless(lambda now: now.batch, _said.NO_BATCH), do=WaitingPage.open_batch,
     ),
     _Key(
         "accept", ("t",), "accept", ("waiting", "library"), "accept the file, exactly as it is", decides=True,
@@ -256,11 +264,11 @@ DECIDING = (
     ),
     Command[Situation, WaitingPage](
         "deny", ("d",), "deny", ("waiting",), "deny, with a reason that the agent will read", asks=True,
-        footer_rank=30, why_not=lambda now: call_blocked(now, now.deny_blocked_by), do=_ask_deny,
+        footer_rank=30, label_now=lambda now: _counted("deny", now), why_not=lambda now: call_blocked(now, now.deny_blocked_by), do=_ask_deny,
     ),
     Command[Situation, WaitingPage](
         "whole", ("x",), "whole", ("waiting",), "show the whole new preview; again: the changes",
-        footer_rank=35, needs="document",
+        footer_rank=35, needs="document", never_with="put_in",
         why_not=unless(
             lambda now: now.scrollable and now.item is not None and now.model.preview_row is not None,
             "no new preview is shown here",

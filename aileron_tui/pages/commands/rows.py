@@ -150,7 +150,7 @@ ROWS = (
     _Key(
         "back", ("escape",), "back", VIEWS, "go back; decides nothing", fixed=True, footer_rank=58,
         why_not=unless(
-            lambda now: now.opened or now.model.filtered or now.pressed_once,
+            lambda now: now.opened or now.model.queue.in_table or now.model.filtered or now.pressed_once,
             "nothing is open and there is no filter",
         ),
         do=lambda page: page.go_back(),

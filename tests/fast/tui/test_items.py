@@ -189,21 +189,6 @@ def test_several_findings_and_unread_lines_are_counted_with_the_worst() -> None:
     assert "lines unread" in drawn.keys
 
 
-@LAYOUTS
-def test_equal_calls_are_counted_in_their_rows(compact: bool) -> None:
-    """The count follows what still waits; a call of other arguments is not counted."""
-
-    def equal(number: int, **changes: object) -> ApprovalView:
-        return short(number, args_sha256="ab" * 32, **changes)
-
-    drawn = Drawn(start(equal(1), equal(2), equal(3), short(4)), compact=compact)
-    assert "".join(drawn.rows).count("3 identical") == 3
-    drawn.tell(ApprovalUpdated(view=equal(3, state="withdrawn", ended_at=NOW)))
-    assert "".join(drawn.rows).count("2 identical") == 2
-    drawn.tell(ApprovalUpdated(view=equal(2, state="withdrawn", ended_at=NOW)))
-    assert " identical" not in "".join(drawn.rows)
-
-
 # Requests by POST
 
 CONNECTOR = "github://ALRubinger/aileron-connector-linear@1.0.0"

@@ -184,7 +184,7 @@ class Drawn:
         return row_lines(
             item, self._width if self._compact else 45, self.now,
             hidden=bool(self._cache.findings(item)), selected=item.key == self.model.queue.selected,
-            compact=self._compact, equal=self.model.deny_panel.calls.count(item.approval),
+            compact=self._compact,
         )  # fmt: skip
 
     def _page(self) -> tuple[tuple[Line, ...], Layout]:
