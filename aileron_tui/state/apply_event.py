@@ -230,6 +230,9 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
         return arrived
     if before.state in WAITING_STATES and view.state not in WAITING_STATES:
         _ended(model, view, at)
+    elif before.state == "checking" and view.drift is not None and key != queue.selected:
+        counts = model.deny_panel.count(key, "changed")
+        model.say(ended_here(view, counts["approved"], counts["changed"]), at)
     elif queue.was_decided_here(key) and (failure := approved_run_failure(view)) is not None:
         model.say(failure, at)
     return arrived
@@ -268,7 +271,9 @@ def _ended(model: Model, view: ApprovalView, at: float) -> None:
     selected = item is not None and item.key == view.call_id
     elsewhere = words.views.is_elsewhere(view.hand)  # though a key was pressed here as well
     if model.queue.was_decided_here(view.call_id) and not elsewhere:
-        model.say(ended_here(view, model.deny_panel.count_ended(view.call_id)), at)
+        outcome = "denied" if view.state == "denied" else "approved"
+        counts = model.deny_panel.count(view.call_id, outcome)
+        model.say(ended_here(view, counts[outcome], counts["changed"]), at)
         if selected:
             model.queue.advance()
     elif selected:
@@ -330,8 +335,8 @@ def audit_exported(event: AuditExported) -> Line:
     return line(Piece(f"✓ {words.views.exported(event.records)} ", "ok"), *foreign_text(event.path))
 
 
-def ended_here(view: ApprovalView, calls: int = 1) -> Line:
-    """Return the report of what the person decided; *calls*: how many one press answered so far."""
+def ended_here(view: ApprovalView, calls: int = 1, changed: int = 0) -> Line:
+    """Return the report of what the person decided; *calls*: how many one press answered, *changed*: that wait again."""
     title = escape(view.title)
     if view.state in ("expired", "withdrawn"):
         return ended_elsewhere(view)  # that came before the person's answer
@@ -341,7 +346,9 @@ def ended_here(view: ApprovalView, calls: int = 1) -> Line:
     if view.state == "failed":
         return _failure(view)
     digest_words = f" · {' · '.join(view.words)}" if view.words and calls == 1 else ""
-    return (Piece(words.status.approved(title, calls), "ok"), Piece(digest_words, "muted"))
+    done = words.status.approved(title, calls) if calls else ""
+    waits = words.status.changed_and_wait(changed) if changed else ""
+    return line(Piece(done, "ok"), Piece(digest_words, "muted"), Piece(waits, "attn"))
 
 
 def ended_elsewhere(view: ApprovalView) -> Line:

@@ -1,5 +1,6 @@
 """The state of the deny panel: the calls of ended sessions, and reasons that were given before."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from aileron_core.console_port.view_models import ApprovalView
@@ -68,7 +69,7 @@ class DenyPanel:
             self.update(view)
         self.reasons = ReasonHistory()
         self._counted: frozenset[str] = frozenset()
-        self._together: dict[str, list[str]] = {}
+        self._together: dict[str, Counter[str]] = {}
 
     def update(self, view: ApprovalView) -> None:
         if view.state in _OPEN and view.requester_gone:
@@ -92,12 +93,12 @@ class DenyPanel:
 
     def mark_sent(self, keys: Sequence[str], reason: str) -> None:
         """Record that one press answered *keys*, all for *reason*."""
-        ended: list[str] = []
-        self._together.update(dict.fromkeys(keys, ended))
+        counts: Counter[str] = Counter()
+        self._together.update(dict.fromkeys(keys, counts))
         self.reasons.add(reason)
 
-    def count_ended(self, key: str) -> int:
-        """*key* was answered: return how many of those that went out with it have been, itself too."""
-        ended = self._together.pop(key, [])
-        ended.append(key)
-        return len(ended)
+    def count(self, key: str, outcome: str) -> Counter[str]:
+        """*key* had this *outcome*: return how many had each, of those that went out with it."""
+        counts = self._together.pop(key, Counter())
+        counts[outcome] += 1
+        return counts

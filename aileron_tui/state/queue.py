@@ -187,7 +187,7 @@ class Queue:
     @property
     def waiting(self) -> int:
         """How many calls wait for a person: for an answer, or to be acknowledged."""
-        in_batches = len(self._batch_of) - len(self._batches)
+        in_batches = len(self._batch_of) - len({*self._batch_of.values()})
         return len(self._waiting) + in_batches + self.unread_count
 
     @property
@@ -274,7 +274,8 @@ class Queue:
         self._sorted = 2 * len(keys) if self._sorted is None else None
         self._next[Part.CALLS] = 2 * len(keys) + 1
         self._number |= {key: 2 * number + 1 for number, key in enumerate(keys)}
-        self._number |= {row: self._place_of(self._items[row].calls) for row in self._batches}
+        for row in {*self._batch_of.values()}:
+            self._number[row] = self._place_of(self._items[row].calls)
         self._all, self._waiting = OrderedKeys(), OrderedKeys()
         for key, number in self._number.items():
             if key in self._batch_of:
@@ -542,7 +543,7 @@ class Queue:
                     calls.setdefault(shape, []).append(key)
             starts = [(e, at) for e in calls.values() for at in range(0, len(e) - 1, BATCH_SIZE)]
             wanted = [each[at : at + BATCH_SIZE] for each, at in starts]
-            for row in self._batches - {kept}:
+            for row in {*self._batch_of.values()} - {kept}:
                 batch = self._items[row].batch
                 if batch is not None and batch.ids not in wanted:
                     left_out |= batch.left_out
@@ -566,11 +567,6 @@ class Queue:
         self._put(Item(key=row, batch=replace(batch, left_out=frozenset(odd | left_out))))
         if self.selected in keys:
             self.selected = row
-
-    @property
-    def _batches(self) -> set[str]:
-        """The rows of batches."""
-        return {*self._batch_of.values()}
 
     def _place_of(self, calls: Iterable[ApprovalView]) -> int:
         return min(self._number[each.call_id] for each in calls) - 1

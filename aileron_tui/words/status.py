@@ -137,6 +137,11 @@ def approved(title: str, calls: int = 1) -> str:
     return f"✓ Approved: {title}{_together(calls)}"
 
 
+def changed_and_wait(calls: int) -> str:
+    which = "1 call changed and waits" if calls == 1 else f"{calls} calls changed and wait"
+    return f" ▲ {which}."
+
+
 def approves_calls(count: int, of: int) -> str:
     return f"approve {count} of {of} calls"
 

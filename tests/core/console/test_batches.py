@@ -1,5 +1,6 @@
 """One key for calls that wait in one row: what each of them is in the core."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from aileron_core.console_port.events import ApprovalUpdated
@@ -36,7 +37,10 @@ def test_each_call_of_a_batch_is_checked_again_run_and_recorded_alone(
             assert {each["draft_id"] for each in mailbox.state()["sent"]} == {*DRAFTS[2:]}
             approved = await core.records("approval.approved")
             assert [each["digest"] for each in approved] == [view.digest for view in views[1:]]
-            play.port.tell(*(ApprovalUpdated(view=view) for view in (*ended, back)))
+            for view in (*ended, back):
+                checking = replace(view, state="checking", drift=None)
+                play.port.tell(ApprovalUpdated(view=checking), ApprovalUpdated(view=view))
+            play.shows("2 calls together ▲ 1 call changed and waits.")
             play.go("u", "▲ changed")
             waiting = [each.key for each in play.model.queue.items if each.is_waiting]
             assert waiting == [left_out.approval_id, changed.approval_id]
