@@ -178,8 +178,8 @@ class WaitingPage(Page):
         document, cache = self.reader.document, self.reader.cache
         rows = [at for at, each in enumerate(cache.blocks) if each.kind == "row"]
         block = rows[batch.ids.index(batch.cursor) + 1] if rows else 0
-        first, lines = cache.current.blocks.index(block), cache.current.blocks.count(block)
-        document.scroll_to(min(first, max(document.top, first + lines - document.height)))
+        if lines := [at for at, of in enumerate(cache.current.blocks) if of == block]:
+            document.scroll_to(min(lines[0], max(document.top, lines[-1] + 1 - document.height)))
 
     def _draw_call(self, page: CallPage) -> None:
         """Draw the page of a call that is over or decided."""

@@ -572,9 +572,11 @@ class Queue:
         return min(self._number[each.call_id] for each in calls) - 1
 
     def _release(self, row: str, keys: Sequence[str]) -> None:
-        """Give the calls of *keys* rows of their own, where they stood before."""
+        """Give the calls of *keys* rows of their own, where they stood before, and the last one with them."""
         item = self._items[row]
         rest = [each for each in item.calls if each.call_id not in keys]
+        if len(rest) == 1:
+            keys, rest = [rest[0].call_id, *keys], []
         for key in keys:
             del self._batch_of[key]
             self._put(self._items[key])
@@ -586,7 +588,7 @@ class Queue:
             return
         self._drop(row)
         if self.selected == row:
-            self.selected = keys[0]
+            self.selected = next((e for e in keys if self._items[e].is_waiting), keys[0])
 
     def _is_other_file(self, key: str) -> bool:
         """Return whether *key* is another row than the selected one: a file that waits, and is shown."""

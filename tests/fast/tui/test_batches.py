@@ -201,6 +201,20 @@ def test_a_call_that_changes_leaves_the_open_batch_and_disarms_it() -> None:
     assert approved(play) == [key_of(number) for number in (1, 3, 4)]
 
 
+def test_the_last_call_of_a_batch_is_a_row_like_any_other() -> None:
+    """The others ended by themselves: the cursor stays with it, and nothing of the batch is left."""
+    play = Play(start(*issues(3), short(90)), (80, 24))
+    play.go("enter", "▌[x]  ┃ PLAT-1")
+    ended: dict[str, Any] = {"state": "withdrawn", "ended_at": NOW}
+    for number in (1, 2):
+        play.port.tell(ApprovalUpdated(view=issue(number, **ended)))
+        play.settled()
+    assert play.selected == key_of(3)
+    play.shows("WILL HAPPEN")
+    play.press_rested("a")
+    assert approved(play) == [key_of(3)]
+
+
 def test_of_more_than_twenty_the_number_is_typed() -> None:
     play = Play(start(*issues(24)), (120, 50))
     play.press_rested("a", "Approve 23 calls. Type their number:")
