@@ -40,6 +40,8 @@ class AuditEvent(StrEnum):
 
     PREVIEW_FETCHED = "preview.fetched"
     PREVIEW_UNAVAILABLE = "preview.unavailable"
+    APPROVAL_EDITED = "approval.edited"
+    """A person changed the arguments of a call that waits; the record has the hashes of the new and of the agent's."""
     APPROVAL_APPROVED = "approval.approved"
     APPROVAL_DENIED = "approval.denied"
     APPROVAL_STANDING = "approval.standing"
@@ -172,6 +174,7 @@ _OF_AGENTS = frozenset(
 )
 _OF_PEOPLE = frozenset(
     {
+        AuditEvent.APPROVAL_EDITED,
         AuditEvent.APPROVAL_APPROVED,
         AuditEvent.APPROVAL_DENIED,
         AuditEvent.OUTCOME_LOOKED_AT,

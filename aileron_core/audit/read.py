@@ -42,8 +42,9 @@ def _blob(value: object) -> bytes:
 def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
     # A home of an earlier schema is read as it is: its runs had no progress.
     columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(runs)")}
-    # Those of before schema 4 have no key.
-    later = [name if name in columns else "NULL" for name in ("progress", "content_key")]
+    # Those of before schema 4 have no key, those of before schema 8 were never edited.
+    names = ("progress", "content_key", "asked_args")
+    later = [name if name in columns else "NULL" for name in names]
     sealed = _sealed_parts(connection)
     runs = connection.execute(
         "SELECT run_id, last_record, state, args_sha256, args, session_id, action, approval_id, "  # noqa: S608 - constants of this module
@@ -51,11 +52,12 @@ def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
     )
     for (
         run_id, last, state, content, args, session, action, approval, digest,
-        output, failure, ended, progress, key,
+        output, failure, ended, progress, key, asked,
     ) in runs:  # fmt: skip
         expected = {"session": session, "action": action, "approval": approval, "digest": digest}
         if progress is not None or args is not None:  # else forgotten, both at once
             expected["progress_sha256"] = _text_hash(progress, key)
+            expected["asked_sha256"] = None if asked is None else _args_hash(asked, key)
         if key is not None:  # else it was forgotten, or is of an earlier version
             expected["result_sha256"] = _text_hash(failure if output is None else output, key)
         yield LastRecord(

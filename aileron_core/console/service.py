@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
@@ -40,6 +40,7 @@ from aileron_core.console_port.intents import (
     CommandIntent,
     CountCalls,
     Deny,
+    EditCall,
     EndSession,
     ExportAudit,
     Intent,
@@ -84,7 +85,7 @@ from aileron_core.sessions.service import SessionService
 from aileron_core.storage.database import Database
 
 _CallIntent: TypeAlias = (
-    Approve | Deny | RefreshPreview | RefetchPreview | Acknowledge | ChooseAccount | StopRun | UndoRun
+    Approve | Deny | EditCall | RefreshPreview | RefetchPreview | Acknowledge | ChooseAccount | StopRun | UndoRun
 )  # fmt: skip
 _ReadIntent: TypeAlias = (
     ReadCall | ReadHistory | CountCalls | ReadRecords | ReadRecord | VerifyAudit | ExportAudit
@@ -317,6 +318,8 @@ class ConsoleService:
         match intent:
             case Approve() | Deny():
                 await self.decide(intent, hand)
+            case EditCall():
+                await approvals.edit(intent.approval_id, intent.digest, intent.args)
             case RefreshPreview():
                 await approvals.refresh(intent.approval_id)
             case RefetchPreview():
@@ -362,6 +365,7 @@ class ConsoleService:
         approved = isinstance(intent, Approve)
         reason = "" if isinstance(intent, Approve) else intent.reason
         self.grants.past.note(shown, at, approved=approved, reason=reason)
+        shown = replace(shown, inputs=())  # the same values as `arguments`, which are read
         try:
             await self.screens.keep(shown, "approved" if approved else "denied", at)
         except StorageUnavailable as error:  # the decision itself is on record

@@ -10,7 +10,7 @@ from aileron_core.actions.model import Action, Step, shown_name
 from aileron_core.audit.chain import record_body
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import CommittedRecord
-from aileron_core.canonical import Json
+from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import parse_rfc3339
 from aileron_core.connectors.http.host_names import short_host, short_hosts
 from aileron_core.connectors.protocol import for_person
@@ -39,6 +39,7 @@ from aileron_core.runs.live_run import Look, PreviewChange
 from aileron_core.runs.preview.resolve import (
     argument_fields,
     compare_outputs,
+    editable_arguments,
     new_values,
     other_arguments,
     render_gist,
@@ -104,6 +105,11 @@ def approval_view(
         hosts_asked=run.hosts_asked,
         routed=resolved.routed if resolved else (),
         arguments=_sent(run, action),
+        inputs=editable_arguments(action, row.args or {}) if action and run.can_be_edited else (),
+        edits=tuple(
+            (_argument(name, row.asked_args), _argument(name, row.args))
+            for name in row.edited_names
+        ),
         new_values=new,
         other_arguments=_other_arguments(run, action) if new else (),
         preview=_preview(run.preview, run, action, preview_seconds),
@@ -111,7 +117,7 @@ def approval_view(
         digest=row.digest or "",
         words=row.words,
         note=_note(run),
-        args_sha256=run.args_sha256,
+        args_sha256=run.args_sha256 if row.asked_args is None else "",
         action_sha256=row.action_sha256,
         steps=_steps(run, action),
         process=session.process,
@@ -249,6 +255,11 @@ def _sent(run: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
     if action is None:
         return tuple(_input(name, value) for name, value in run.row.args.items())
     return argument_fields(action, run.row.args)
+
+
+def _argument(name: str, args: JsonObject | None) -> FieldView:
+    value = args.get(name) if args is not None else None
+    return FieldView(label=name, missing=True) if value is None else _input(name, value)
 
 
 def _new_values(run: LiveRun, action: Action | None) -> tuple[FieldView, ...]:

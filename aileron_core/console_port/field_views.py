@@ -25,6 +25,8 @@ class FieldView:
     """What `value` is written in (`html`, `markdown`, `json`, `diff`, `addresses`); empty: as it is."""
     spellings: tuple[str, ...] = ()
     """The names that they stand under, where one is there several times or written otherwise."""
+    name: str = ""
+    """Of an argument as it is edited, which alone has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """What a person asks of the core. Each is answered by events, or by `IntentRefused`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from aileron_core.console_port.account_intents import (
     AccountIntent,
@@ -63,6 +64,16 @@ class RevokeGrant:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadStanding:
     """Read the grants and the rules for actions; answered by `StandingUpdated`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditCall:
+    """Change arguments of a call that waits, as it was shown with *digest*; its preview is then fetched anew."""
+
+    approval_id: str
+    digest: str
+    args: Mapping[str, Any]
+    """Those to change, by name; None takes one away. All others stay exactly as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,6 +377,7 @@ AttachedIntent: TypeAlias = (
 Intent: TypeAlias = (
     Approve
     | Deny
+    | EditCall
     | RefreshPreview
     | RefetchPreview
     | Acknowledge

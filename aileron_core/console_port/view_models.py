@@ -125,6 +125,10 @@ class ApprovalView:
     accepted action file says. Empty where it does not say so, and for any effect but CHANGE."""
     other_arguments: tuple[FieldView, ...] = ()
     """Those of `arguments` that do not stand whole among `new_values`; used where there are any."""
+    inputs: tuple[FieldView, ...] = ()
+    """The arguments as they can be edited; empty where the call cannot be."""
+    edits: tuple[tuple[FieldView, FieldView], ...] = ()
+    """Arguments that a person changed: as the agent sent them, and as they are."""
     preview: PreviewView
     drift: DriftView | None
     digest: str
@@ -133,7 +137,7 @@ class ApprovalView:
     note: str = ""
     """Our own sentence on its history, for example that the console stopped before it began."""
     args_sha256: str = ""
-    """Hex; calls of one action with the same one have equal arguments. Empty where it is not known."""
+    """Hex; calls of one action with the same one have equal arguments. Empty where it is not known, and once edited."""
     action_sha256: str = ""
     """Hex, of the action file as it was accepted when the call came; empty where no file names it."""
     steps: tuple[StepView, ...] = ()

@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aileron_core import tasks
+from aileron_core.actions.arguments import check_arguments
 from aileron_core.audit.events import AuditEvent
-from aileron_core.canonical import Json
+from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
 from aileron_core.console_port.standing import GrantTerms
 from aileron_core.devices import CONSOLE, Hand, answered
 from aileron_core.errors import AileronError, Conflict, Forbidden, NotFound, StorageUnavailable
+from aileron_core.policy.model import Verdict
 from aileron_core.runs import run_table
 from aileron_core.runs.approved import ApprovedRunner
-from aileron_core.runs.interfaces import RULE_KEY, GateSettings, OpenContents
-from aileron_core.runs.live_run import LiveRun
+from aileron_core.runs.interfaces import RULE_KEY, GateSettings, OpenContents, ResolvedAction
+from aileron_core.runs.live_run import LiveRun, PreviewResult
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
@@ -90,31 +92,9 @@ class ApprovalService:
         """Make the yes to exactly *digest* durable; errors as of `approve`. Needs `run.lock`."""
         # A yes now would run something later, when the person no longer looks.
         self.pause.require_off("All calls are on hold, so nothing was decided. Resume them first.")
-        if run.row.state is RunState.AWAITING_VAULT:
-            raise Conflict("The call waits for its account. Nothing was decided.")
-        if run.resolved is None:
-            raise Conflict(
-                f"The action {run.row.action_name} is no longer accepted. {run.nothing_ran_text}. Deny the "
-                "call, or accept the action again and have the agent repeat the call."
-            )
-        if run.preview.status == "fetching" or run.row.digest is None:
-            raise Conflict("The preview is still being fetched. Nothing was decided.")
-        if digest != run.row.digest:
-            raise Conflict("The call changed while you answered. Nothing was decided.")
-        if self._is_late(run):
-            await self._expire(run)
-            raise Conflict(
-                f"The approval has expired. {run.nothing_ran_text}.",
-                details={"outcome": "expired"},
-            )
+        await self._as_seen(run, digest)
         by_person, drift, run.drift = decided_by == "person", run.drift, None
-        who = (
-            "A person"
-            if by_person
-            else decided_by.capitalize()
-            if decided_by == NO_RULE
-            else decided_by
-        )
+        who = "A person" if by_person else "No rule" if decided_by == NO_RULE else decided_by
         try:
             await self.store.transition(
                 run,
@@ -129,6 +109,79 @@ class ApprovalService:
         except AileronError:
             run.drift = drift
             raise
+
+    async def _as_seen(self, run: LiveRun, digest: str) -> ResolvedAction:
+        """Return the action of *run*, of which a person saw exactly *digest*; `Conflict` says why it cannot count."""
+        if run.row.state is RunState.AWAITING_VAULT:
+            raise Conflict("The call waits for its account. Nothing was decided.")
+        if run.resolved is None:
+            raise Conflict(
+                f"The action {run.row.action_name} is no longer accepted. {run.nothing_ran_text}. Deny the "
+                "call, or accept the action again and have the agent repeat the call."
+            )
+        if run.preview.status == "fetching" or run.row.digest is None:
+            raise Conflict("The preview is still being fetched. Nothing was decided.")
+        if digest != run.row.digest:
+            raise Conflict("The call changed while you answered. Nothing was decided.")
+        if self._is_late(run):
+            await self._expire(run)
+            raise Conflict(
+                f"The approval has expired. {run.nothing_ran_text}.", details={"outcome": "expired"}
+            )
+        return run.resolved
+
+    async def edit(self, approval_id: str, digest: str, changes: JsonObject) -> None:
+        """Change arguments of a call of which a person saw *digest*, and look anew at what it would do.
+
+        Args:
+            changes: by name; None takes an argument away. All others stay exactly as they are.
+
+        Raises:
+            NotFound: no such approval in this console.
+            Conflict: it cannot be edited any more, is not what the person saw, or has these arguments.
+            InvalidArguments: they do not fit the action's inputs.
+        """
+        run = self._live_run(approval_id)
+        async with run.lock:
+            self.require_waiting(run)
+            resolved, row = await self._as_seen(run, digest), run.row
+            if row.args is None or not run.can_be_edited:
+                raise Conflict("This call has begun, or is of a built-in tool. Nothing changed.")
+            args = check_arguments(resolved.action, {**row.args, **changes})
+            judged = self.standing.judge(resolved, args, run.session).verdict
+            if judged is not None and judged.decision == "deny":
+                raise Conflict(f"With these arguments it is {judged.text}. Nothing changed.")
+            edited = replace(run, row=row.with_arguments(args))
+            new, before = edited.row, (run.preview, run.drift)
+            if new.args_sha256 == row.args_sha256:
+                raise Conflict("The call has these arguments already. Nothing changed.")
+            status = "fetching" if run.has_preview else "none"
+            run.preview, run.drift = PreviewResult(status=status, fetched_at=self.clock.now()), None
+            covers = (None, None) if run.has_preview else edited.consent(run.preview)
+            # A name that no file declares is the agent's own text.
+            names = [each for each in new.edited_names if each in resolved.action.input_names]
+            try:
+                await self.store.update(
+                    run,
+                    AuditEvent.APPROVAL_EDITED,
+                    f"A person changed the arguments of {row.action_name}",
+                    {"changed": list[Json](names), "hosts": list[Json](edited.hosts)},
+                    args=new.args,
+                    args_sha256=new.args_sha256,
+                    asked_args=new.asked_args,
+                    digest=covers[0],
+                    words=covers[1],
+                )
+            except AileronError:
+                run.preview, run.drift = before
+                raise
+        tasks.spawn(self._look_at_edited(run), name=f"preview {row.run_id}")
+
+    async def _look_at_edited(self, run: LiveRun) -> None:
+        """Fetch what an edited call would do, which a rule or a grant may then deny, and only a person approves."""
+        if run.has_preview:
+            await self.previews.fetch(run, "edit")
+        await self._answer_standing(run, self.standing.denial)
 
     async def _run_approved(self, run: LiveRun) -> None:
         try:
@@ -149,27 +202,30 @@ class ApprovalService:
         try:
             if run.preview.status == "fetching":
                 await self.previews.fetch(run, "first")
-            answered = run.is_tried and await self._answer_standing(run)
+            answered = run.is_tried and await self._answer_standing(run, self.standing.answer)
         except AileronError as error:
             _log.error("%s is left to a person: %s", run.row.run_id, type(error).__name__)
         finally:  # whatever happened: it must not stay hidden
             if not answered:
                 self.leave_to_person(run)
 
-    async def _answer_standing(self, run: LiveRun) -> bool:
+    async def _answer_standing(
+        self, run: LiveRun, judge: Callable[[LiveRun], Verdict | None]
+    ) -> bool:
         async with run.lock:
             if run.row.state is not RunState.PENDING or run.row.digest is None or self.pause.is_on:
                 return False
-            verdict = self.standing.answer(run)
-            assert run.resolved is not None
+            verdict = judge(run)
+            if verdict is None or run.resolved is None:
+                return False
             run.resolved = replace(run.resolved, verdict=verdict)
+            if verdict.decision == "ask":
+                return False
             details: dict[str, Json] = {
                 "by": verdict.source,
                 "looked_at": list[Json](verdict.looked_at),
                 RULE_KEY: run.rule,
             }
-            if verdict.decision == "ask":
-                return False
             if verdict.decision == "deny":
                 refused = Forbidden(
                     f"{verdict.reason[:1].upper()}{verdict.reason[1:]}. Nothing ran."

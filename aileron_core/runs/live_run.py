@@ -156,7 +156,7 @@ class LiveRun:
     repeat_recorded_at: float = float("-inf")
     """Monotonic."""
     args_sha256: str = field(init=False, default="")
-    """SHA-256 of its arguments, in memory alone: equal calls have the same. Empty where they were deleted."""
+    """SHA-256 of what its agent sent, in memory alone: equal calls have the same. Empty where it was deleted."""
     admission: "asyncio.Future[None] | None" = None
     stop: StopRequest = field(default_factory=StopRequest)
     """Made when a person stops it while its steps run."""
@@ -168,8 +168,8 @@ class LiveRun:
     """Held from reading the state to writing the next one, never while waiting for a service."""
 
     def __post_init__(self) -> None:
-        if self.row.args is not None:
-            self.args_sha256 = args_hash(self.row.args, None)
+        if (called := self.row.called_args) is not None:
+            self.args_sha256 = args_hash(called, None)
 
     @property
     def is_final(self) -> bool:
@@ -203,6 +203,12 @@ class LiveRun:
     def is_in_background(self) -> bool:
         """Whether what answers it in a person's place has not left it to them."""
         return self.is_tried and self.row.state is not RunState.AWAITING_VAULT
+
+    @property
+    def can_be_edited(self) -> bool:
+        """Whether a person can change its arguments: nothing of it ran, and no session's worker knows them."""
+        waits = self.row.state is RunState.PENDING and self.row.progress is None
+        return waits and not is_builtin(self.row.action)
 
     @property
     def is_settled(self) -> bool:

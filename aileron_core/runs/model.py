@@ -100,6 +100,8 @@ class RunRecord:
     """
     sealed_day: str | None = None
     """The UTC date to whose key its content is sealed in the database; None where it is plain there, or deleted."""
+    asked_args: JsonObject | None = None
+    """What its agent sent, where a person changed that; None where `args` are the agent's."""
     unsealed: bool = False
     """Where it is sealed in the database: whether it is here all the same. It is no column."""
 
@@ -117,6 +119,25 @@ class RunRecord:
     def args_size(self) -> int:
         """Bytes of the arguments as they are stored."""
         return len(_dump(self.args) or "")
+
+    @property
+    def called_args(self) -> JsonObject | None:
+        """What its agent sent; None once deleted."""
+        return self.args if self.asked_args is None else self.asked_args
+
+    @property
+    def edited_names(self) -> tuple[str, ...]:
+        """Names of the arguments that a person changed; none of a call whose arguments are deleted."""
+        new, old = self.args, self.asked_args
+        if new is None or old is None:
+            return ()
+        names = dict.fromkeys((*old, *new))
+        return tuple(n for n in names if canonical(new.get(n)) != canonical(old.get(n)))
+
+    @property
+    def asked_sha256(self) -> str | None:
+        """`args_hash` of what its agent sent, where a person changed that."""
+        return None if self.asked_args is None else args_hash(self.asked_args, self.content_key)
 
     @property
     def result_sha256(self) -> str | None:
@@ -138,13 +159,20 @@ class RunRecord:
         return content_hash(text.encode(), self.content_key)
 
     def is_call_of(self, action: str, args: Json) -> bool:
-        """Return whether this is a call of *action* with *args*, also as the agent wrote them: null is as absent.
+        """Return whether its agent called *action* with *args*, also as the agent wrote them: null is as absent.
 
         Of a run whose arguments are not kept, only the action is compared.
         """
-        if self.action != action or self.args is None or args is None:
+        called = self.called_args
+        if self.action != action or called is None or args is None:
             return self.action == action
-        return isinstance(args, Mapping) and canonical(_given(self.args)) == canonical(_given(args))
+        return isinstance(args, Mapping) and canonical(_given(called)) == canonical(_given(args))
+
+    def with_arguments(self, args: JsonObject) -> "RunRecord":
+        """Return this run with *args* in place of its own; it keeps what its agent sent."""
+        digest, asked = args_hash(args, self.content_key), self.called_args
+        same = asked is None or args_hash(asked, self.content_key) == digest
+        return replace(self, args=args, args_sha256=digest, asked_args=None if same else asked)
 
     def without_contents(self) -> "RunRecord":
         """Return this run as its row is once its content was deleted (`run_table.forget_contents_before`)."""
@@ -175,14 +203,16 @@ class RunRecord:
         """
         columns: dict[str, Any] = dict(zip(COLUMNS, self.to_columns(), strict=True))
         for part, names in SEALED_PARTS.items():
-            columns |= {name: parts[part][name] for name in names if part in parts}
+            if part in parts:  # what was sealed before schema 8 has no `asked_args`
+                sealed = {"asked_args": None, **parts[part]}
+                columns |= {name: sealed[name] for name in names}
         if not all(isinstance(columns[name], str | None) for name in _SEALED_NAMES):
             raise ValueError("a sealed column is no text")
         return replace(RunRecord.from_columns(columns), unsealed=True)
 
     def without_arguments(self) -> "RunRecord":
         """Return this run as its row is once its arguments were deleted to make room."""
-        return replace(self, args=None, progress=None, content_key=None)
+        return replace(self, args=None, asked_args=None, progress=None, content_key=None)
 
     def sealed_to(self, day: str) -> "RunRecord":
         """Return this run as it is here once its row has its content sealed alone."""
@@ -202,6 +232,7 @@ class RunRecord:
             return bare.to_columns()
         columns = {name: getattr(self, name) for name in COLUMNS} | {
             "args": _dump(self.args),
+            "asked_args": _dump(self.asked_args),
             "gated": int(self.gated),
             "state": str(self.state),
             "words": _dump(self.words),
@@ -225,6 +256,7 @@ class RunRecord:
         fields: dict[str, Any] = {
             **columns,
             "args": _load(columns["args"]),
+            "asked_args": _load(columns["asked_args"]),
             "gated": bool(columns["gated"]),
             "state": RunState(columns["state"]),
             "words": tuple(words) if words else None,
@@ -241,11 +273,11 @@ COLUMNS = (
     "run_id", "approval_id", "session_id", "action", "action_sha256", "args", "args_sha256",
     "idempotency_key", "gated", "state", "requested_at", "expires_at", "times_asked", "digest",
     "words", "decided_at", "decided_by", "reason", "note", "ended_at", "output", "failure",
-    "delivered", "last_record", "progress", "content_key", "sealed_day",
+    "delivered", "last_record", "progress", "content_key", "sealed_day", "asked_args",
 )  # fmt: skip
 """The columns of the table `runs`, in order."""
 SEALED_PARTS = {
-    "arguments": ("args", "progress", "content_key"),
+    "arguments": ("args", "asked_args", "progress", "content_key"),
     "result": ("output", "failure", "reason", "note"),
 }
 """The columns that are sealed together: what is deleted to make room, and the rest."""

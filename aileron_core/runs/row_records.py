@@ -51,6 +51,7 @@ def _matches_row(body: dict[str, Any], row: RunRecord) -> bool:
         "action_sha256": row.action_sha256,
         "state": str(row.state),
         "args_sha256": row.args_sha256,
+        "asked_sha256": row.asked_sha256,
         "expires_at": None if row.expires_at is None else rfc3339(row.expires_at),
         "progress_sha256": row.progress_sha256,
     }
@@ -61,7 +62,7 @@ def _matches_row(body: dict[str, Any], row: RunRecord) -> bool:
         expected["result_sha256"] = row.result_sha256
     if row.args is None and row.progress is None:
         # Removed with the arguments; the record still has them.
-        del expected["progress_sha256"]
+        del expected["progress_sha256"], expected["asked_sha256"]
         expected.pop("result_sha256", None)
     return all(body.get(name) == value for name, value in expected.items())
 

@@ -19,7 +19,7 @@ _UPDATE = f"UPDATE OR REPLACE runs SET {', '.join(f'{name} = ?' for name in COLU
 
 _MOST_LOOKED_AT = 5_000
 _RECORDED = "EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event = ?)"
-_EMPTY = "UPDATE runs SET args = NULL, progress = NULL, content_key = NULL, output = NULL, failure = NULL, reason = NULL, note = ''"
+_EMPTY = "UPDATE runs SET args = NULL, asked_args = NULL, progress = NULL, content_key = NULL, output = NULL, failure = NULL, reason = NULL, note = ''"
 _CLOSED = f"EXISTS (SELECT 1 FROM audit WHERE audit.run = runs.run_id AND audit.event IN ({', '.join('?' * len(OUTCOME_CLOSED))}))"  # noqa: S608 - marks
 """Whether one of `OUTCOME_CLOSED` is on record."""
 
@@ -51,7 +51,17 @@ def tampered_columns(tx: Tx, row: RunRecord) -> tuple[str, ...]:
 
 
 def _read(connection: sqlite3.Connection, where: str, parameters: Sequence[Any]) -> list[RunRecord]:
-    return _parsed(connection.execute(f"{_SELECT} {where}", parameters))
+    return _parsed(_selected(connection, where, parameters))
+
+
+def _selected(
+    connection: sqlite3.Connection, rest: str, parameters: Sequence[Any]
+) -> sqlite3.Cursor:
+    try:
+        return connection.execute(f"{_SELECT} {rest}", parameters)
+    except sqlite3.OperationalError:  # a home of before schema 8, which is read as it is
+        before = _SELECT.replace("asked_args", "NULL")
+        return connection.execute(f"{before} {rest}", parameters)
 
 
 def _parsed(found: Iterable[Sequence[Any]]) -> list[RunRecord]:
@@ -129,8 +139,9 @@ def calls_before(
     found: list[RunRecord] = []
     count, size, at = 0, 0, None
     # As bytes: another program may have written an id that is no text.
-    rows = connection.execute(
-        f"{_SELECT} WHERE run_id < CAST(? AS TEXT) AND run_id >= ? ORDER BY run_id DESC LIMIT ?",
+    rows = _selected(
+        connection,
+        "WHERE run_id < CAST(? AS TEXT) AND run_id >= ? ORDER BY run_id DESC LIMIT ?",
         (before.encode("utf-8", "surrogateescape"), first, _MOST_LOOKED_AT),
     )
     for values in rows:
@@ -324,7 +335,7 @@ def forget_arguments(tx: Tx, run_ids: Sequence[str]) -> None:
     """Remove the arguments of these runs; their digests stay."""
     for run_id in run_ids:
         tx.execute(
-            "UPDATE runs SET args = NULL, progress = NULL, content_key = NULL WHERE run_id = ?",
+            "UPDATE runs SET args = NULL, asked_args = NULL, progress = NULL, content_key = NULL WHERE run_id = ?",
             (run_id,),
         )
         tx.execute("DELETE FROM sealed WHERE run_id = ? AND part = 'arguments'", (run_id,))

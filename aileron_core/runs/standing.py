@@ -91,6 +91,22 @@ class StandingAnswers:
         over_fetched = any(each.decision == "allow" or is_over_fetched(each) for each in rules)
         return over_fetched or self.grants.are_about(run)
 
+    def denial(self, run: LiveRun) -> Verdict | None:
+        """Return what denies *run* once it was fetched, or asks since a field of it cannot be read; None if nothing."""
+        assert run.resolved is not None
+        action, values = run.resolved.action, self.values(run)
+        verdict = judge(self._about(action, run.session), action, values)
+        if verdict is not None and verdict.decision == "deny":
+            self._count(verdict.source)
+            return verdict
+        denial = self.grants.denial(action.name, run.session, values)
+        if denial is None:
+            return None
+        if denial[1]:
+            return _by_grant(denial[0])
+        reason = f"a field that {denial[0].name} is about cannot be read"
+        return Verdict(decision="ask", reason=reason)
+
     def answer(self, run: LiveRun) -> Verdict:
         """Return what is said of *run* in a person's place; a use of the grant that allows it is reserved."""
         assert run.resolved is not None
@@ -98,15 +114,8 @@ class StandingAnswers:
         action = run.resolved.action
         rules, values = self._about(action, run.session), self.values(run)
         verdict = judge(rules, action, values)
-        if verdict is not None and verdict.decision == "deny":
-            self._count(verdict.source)
-            return verdict
-        denial = self.grants.denial(action.name, run.session, values)
-        if denial is not None and not denial[1]:
-            reason = f"a field that {denial[0].name} is about cannot be read"
-            return Verdict(decision="ask", reason=reason)
-        if denial is not None:
-            return _by_grant(denial[0])
+        if (denial := self.denial(run)) is not None:
+            return denial
         if verdict is not None and verdict.decision == "allow":
             if verdict.source in self._rests.values():
                 reason = f"{verdict.source} rests until you look at how its last call ended"

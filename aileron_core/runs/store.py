@@ -47,6 +47,8 @@ class RunStore:
             "action_sha256": row.action_sha256,
             "args_sha256": row.args_sha256,
         }
+        if (asked := row.asked_sha256) is not None:
+            body["asked_sha256"] = asked
         if row.approval_id:
             body["approval"] = row.approval_id
         if (progress := row.progress_sha256) is not None:

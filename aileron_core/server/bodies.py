@@ -347,6 +347,13 @@ class RunBody(TypedDict):
 DigestWords: TypeAlias = Annotated[Sequence[str], Keywords(min_items=3, max_items=3)]
 
 
+class EditedBody(TypedDict):
+    """What a person changed of a call's arguments before they approved it."""
+
+    changed: Annotated[Sequence[str], Keywords("The names of the arguments.")]
+    args: Annotated[JsonObject, Keywords("All arguments as they were used.")]
+
+
 class CompletedBody(TypedDict):
     """A run that is over, and what it returned."""
 
@@ -357,6 +364,7 @@ class CompletedBody(TypedDict):
     action: NotRequired[str]
     """With a built-in tool."""
     digest_words: NotRequired[DigestWords]
+    edited_by_person: NotRequired[EditedBody]
 
 
 WaitsFor: TypeAlias = Annotated[
@@ -401,6 +409,7 @@ class ResultBody(TypedDict):
     digest_words: NotRequired[DigestWords]
     reason: NotRequired[str | None]
     failure: NotRequired[FailureBody | None]
+    edited_by_person: NotRequired[EditedBody]
 
 
 class WithdrawBody(TypedDict):

@@ -14,6 +14,7 @@ from aileron_core.runs.transitions import FINAL, RunState
 from aileron_core.server.bodies import (
     AgentStatus,
     CompletedBody,
+    EditedBody,
     FailureBody,
     PendingBody,
     ResultBody,
@@ -34,7 +35,17 @@ def completed_body(row: RunRecord) -> CompletedBody:
         body["action"] = row.action
     if row.words:
         body["digest_words"] = row.words
+    if (edited := _edited(row)) is not None:
+        body["edited_by_person"] = edited
     return body
+
+
+def _edited(row: RunRecord) -> EditedBody | None:
+    """Return what a person changed; of a call that they did not approve, the agent learns nothing of that."""
+    approved = row.state in FINAL - {RunState.DENIED} and row.decided_by is not None
+    if not approved or row.args is None or not row.edited_names:
+        return None
+    return {"changed": row.edited_names, "args": row.args}
 
 
 def _outputs(row: RunRecord) -> tuple[Json, Mapping[str, Json] | None]:
@@ -131,4 +142,6 @@ def result_body(row: RunRecord, need: AccountNeed | None = None) -> ResultBody:
         body["waits_for"] = waits_for(row, need)
     elif row.words:
         body["digest_words"] = row.words
+    if (edited := _edited(row)) is not None:
+        body["edited_by_person"] = edited
     return body

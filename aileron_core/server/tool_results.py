@@ -55,7 +55,7 @@ _NEXT_STEP: Mapping[str, str] = {
     "unauthorized": "This session has ended. Ask the user to start the agent again.",
     "unavailable": "Nothing ran. Call again in a minute.",
 }
-_COMPLETED = ("output", "steps", "audit_id", "digest_words")
+_COMPLETED = ("output", "steps", "audit_id", "digest_words", "edited_by_person")
 _PENDING = ("approval_id", "review_url", "message", "audit_id", "expires_at", "waits_for")
 _STOPS = (".", "!", "?", "…", "。", "！", "？")
 _OTHER_NEXT_STEP = "Tell the user. They can find the call by its audit id in the Aileron console."
@@ -284,7 +284,7 @@ def _what_ran(body: ResultBody) -> str:
 def _failed(status: str, error: Mapping[str, Any], ended: ResultBody | None = None) -> ToolResult:
     """Return the result of what went wrong; *ended*: the approval that it was the end of."""
     class_ = str(error.get("class"))
-    said = _present(ended or {}, ("digest_words",))
+    said = _present(ended or {}, ("digest_words", "edited_by_person"))
     content: dict[str, Any] = {"status": status, "error": dict(error), **said}
     step = _NEXT_STEP.get(class_, _OTHER_NEXT_STEP)
     # A message may be a service's or a connector's: a line of it must not look like one of ours.

@@ -160,6 +160,10 @@ MIGRATIONS: tuple[Migration, ...] = (
             ),
         ),
     ),
+    Migration(
+        summary="A run whose arguments a person changed keeps those that its agent sent.",
+        statements=("ALTER TABLE runs ADD COLUMN asked_args TEXT",),
+    ),
 )
 """In order: the first goes from schema 1 to 2. As many as `SCHEMA_VERSION` is above 1."""
 

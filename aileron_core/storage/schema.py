@@ -4,7 +4,7 @@ What stands here is compared with `sqlite_schema` at every open: a trigger, view
 somebody else added is a reason to stop, not something to live with.
 """
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """A change of what stands below is a new version, and a step in `migrations.MIGRATIONS`."""
 
 _AUDIT = (
@@ -27,7 +27,7 @@ _RUNS = (
     "requested_at REAL NOT NULL, expires_at REAL, times_asked INTEGER NOT NULL, "
     "digest TEXT, words TEXT, decided_at REAL, decided_by TEXT, reason TEXT, "
     "note TEXT NOT NULL, ended_at REAL, output TEXT, failure TEXT, delivered INTEGER NOT NULL, "
-    "last_record INTEGER NOT NULL, progress TEXT, content_key TEXT, sealed_day TEXT) STRICT"
+    "last_record INTEGER NOT NULL, progress TEXT, content_key TEXT, sealed_day TEXT, asked_args TEXT) STRICT"
 )
 _RUNS_KEY = (
     "CREATE UNIQUE INDEX runs_key ON runs(session_id, idempotency_key) "

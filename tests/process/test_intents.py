@@ -22,7 +22,7 @@ from tests.support.server_harness import DRAFT, Console, Serve
 INTENTS: tuple[type, ...] = get_args(Intent)
 PHRASE = "a passphrase that is right"
 DECIDED = {
-    "approval.approved", "approval.denied", "library.accepted", "library.taken_in", "library.withdrawn",
+    "approval.approved", "approval.denied", "approval.edited", "library.accepted", "library.taken_in", "library.withdrawn",
     "session.ended", "console.paused", "console.everything_stopped", "run.stopped", "run.started",
 }  # fmt: skip
 _EXAMPLES = settings(

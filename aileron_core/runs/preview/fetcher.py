@@ -34,9 +34,9 @@ MAX_SHOWN_CHARACTERS: Final = 1024 * 1024
 MAX_SHOWN_LINES: Final = 20_000
 """Their lines, which cost more than characters."""
 
-Purpose: TypeAlias = Literal["first", "refresh", "recheck", "read_back", "look_again"]
-"""Why the service is asked: to decide by, on a person's key, as the last thing before the effect; and after the
-run unasked, or on a person's key."""
+Purpose: TypeAlias = Literal["first", "refresh", "edit", "recheck", "read_back", "look_again"]
+"""Why the service is asked: to decide by, on a person's key, of arguments that a person changed, as the last thing
+before the effect; and after the run unasked, or on a person's key."""
 
 _MAX_ATTEMPTS = 8
 """Attempts at one preview, where a read that it was refused has been accepted meanwhile."""
@@ -56,7 +56,7 @@ class PreviewFetcher:
     _semaphores: dict[str, asyncio.Semaphore] = field(default_factory=dict[str, asyncio.Semaphore])
     _fetch_times: dict[str, deque[float]] = field(default_factory=dict[str, deque[float]])
 
-    async def fetch(self, run: LiveRun, purpose: Literal["first", "refresh"]) -> None:
+    async def fetch(self, run: LiveRun, purpose: Literal["first", "refresh", "edit"]) -> None:
         """Look for the person who decides about *run*: what is found is what the next yes covers.
 
         What differs from what was there before is shown, and disarms approve.
@@ -89,7 +89,7 @@ class PreviewFetcher:
                 # What the screen shows must be what the digest on record covers. Without a digest nobody
                 # can say yes; a refresh looks again.
                 run.preview, run.drift = before, drift
-                if purpose == "first":
+                if purpose != "refresh":
                     why = "it could not be recorded. Press r to fetch it again."
                     run.preview = self._unavailable(why)
                 self.store.notify(run)

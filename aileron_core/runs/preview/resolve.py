@@ -15,7 +15,7 @@ from aileron_core.actions.interpolate import (
     whole_argument,
 )
 from aileron_core.actions.json_paths import JsonPath, Matches, find, is_array
-from aileron_core.actions.model import Action, ConnectorRequirement, Preview
+from aileron_core.actions.model import ANY, Action, ConnectorRequirement, Input, Preview
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.console_port.field_views import FieldView, ValueShape
 
@@ -171,6 +171,34 @@ def _named_arguments(action: Action, args: JsonObject) -> Iterator[tuple[str, Fi
         value = args[name]
         if value is not None:
             yield name, _field(name, _matches(value), multiline=False)
+
+
+def editable_arguments(action: Action, args: JsonObject) -> tuple[FieldView, ...]:
+    """Return declared inputs in the file's order, also absent ones, then other arguments by name.
+
+    A text is written as it is, a list of texts that can be with one a line, everything else as JSON.
+    """
+    others = sorted(args.keys() - frozenset(action.input_names))
+    entries = (Input(name=name, type=ANY, description="", required=False) for name in others)
+    return tuple(_editable(each, args.get(each.name)) for each in (*action.inputs, *entries))
+
+
+def _editable(entry: Input, value: Json) -> FieldView:
+    (stated, *others), (text, shape) = entry.types, value_text(value)
+    if not others and stated.type == "string":
+        shape = "text"
+    elif not others and stated.items_type == "string" and (not value or shape == "lines"):
+        shape, text = "lines", text if value else ""
+    else:
+        shape, text = "json", json_text(value, indent=2)
+    return FieldView(
+        label=entry.label or entry.name,
+        value="" if value is None else text,
+        missing=value is None,
+        multiline=entry.multiline or "\n" in text or stated.type in ("array", "object", ANY),
+        shape=shape,
+        name=entry.name,
+    )
 
 
 def new_values(action: Action, args: JsonObject) -> tuple[FieldView, ...]:

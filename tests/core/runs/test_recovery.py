@@ -85,7 +85,7 @@ FORGED = (
     "INSERT INTO runs SELECT 'run-00000000000000000000000000', "
     "'act-20260101T000000-0000000000000000', session_id, action, action_sha256, args, "
     "args_sha256, NULL, 1, '{state}', requested_at, NULL, 1, digest, words, 1.0, 'person', NULL, "
-    "'', NULL, NULL, NULL, 0, {record}, NULL, content_key, NULL FROM runs WHERE action='send-draft'"
+    "'', NULL, NULL, NULL, 0, {record}, NULL, content_key, NULL, NULL FROM runs WHERE action='send-draft'"
 )
 
 
