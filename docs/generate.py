@@ -23,6 +23,7 @@ PICTURES = {
     "console.svg": "test_a_mail_that_waits",
     "before-after.svg": "test_a_change_in_sight",
     "batch.svg": "test_many_calls_in_one_row",
+    "edit.svg": "test_the_arguments_of_a_call_as_a_form",
     "changed.svg": "test_what_changed_after_the_look",
     "vault.svg": "test_the_passphrase_is_typed_unseen",
     "hostile.svg": "test_hostile_text",

@@ -3,6 +3,7 @@
 The rules are those of the package; this is the one pass over the characters.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -83,6 +84,14 @@ def escape(text: str) -> str:
     if _is_plain(text):
         return text
     return inline(text).text
+
+
+def from_marks(text: str) -> str:
+    """Return the text that `render` with *unfold* gave as *text*: for each mark the character that it names."""
+    return _UNFOLDED.sub(lambda mark: chr(int(mark[1], 16)), text)
+
+
+_UNFOLDED = re.compile(r"‹U\+(10[0-9A-F]{4}|[0-9A-F]{4,5})(?: [^‹›\n]*)?›")
 
 
 class _Page:

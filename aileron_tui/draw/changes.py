@@ -115,8 +115,9 @@ def field_change_blocks(
     ops = whole if old.missing or new.missing else drawn_opcodes(was, becomes, compare)
     label = foreign_text(old.label, "muted")
     gutters: dict[str, Gutter] = {"−": before, "+": after}
+    stays: Gutter = "fact" if "fact" in (before, after) else before
     for _, sign, pieces in signed_lines(was, becomes, ops, compare, unfold=unfold):
-        yield signed_block(label, sign, pieces, gutters.get(sign, "fact"))
+        yield signed_block(label, sign, pieces, gutters.get(sign, stays))
         label = ()
 
 
@@ -128,3 +129,11 @@ def _lines(field: FieldView, found: HiddenCharacters, *, unfold: bool) -> tuple[
     text = field_text(field, unfold=unfold)
     found.add(text)
     return tuple(value_lines(field, text))
+
+
+def edit_blocks(old: FieldView, new: FieldView, *, unfold: bool = False) -> Iterator[Block]:
+    """Yield the lines of an argument that a person changed; what is hidden in it is counted where it is shown whole."""
+    found, compare = HiddenCharacters(), BoundedDiff()
+    return field_change_blocks(
+        old, new, found, compare, before="claim", after="record", unfold=unfold
+    )

@@ -9,7 +9,7 @@ from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.accounts import account_rows, need_blocks, need_heading
 from aileron_tui.draw.blocks import Block, Gutter, blank, heading, value
-from aileron_tui.draw.changes import change_blocks, changed_fields
+from aileron_tui.draw.changes import change_blocks, changed_fields, edit_blocks
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.drift import drift_blocks, others_below
 from aileron_tui.draw.foreign_text import foreign_text, render_foreign, rendered_lines
@@ -264,6 +264,12 @@ def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
         remark = words.item.WANTS_NOTHING_ELSE if view.is_compared else words.item.SENT_NOTHING
     if view.forgotten or view.sealed:
         remark = words.item.NOT_KEPT if view.forgotten else words.item.SEALED
+    if view.edits:
+        yield heading(words.item.EDITED, _remark(words.item.EDITED_REMARK), "attn")
+        for old, new in view.edits:
+            yield from edit_blocks(old, new, unfold=unfold)
+        yield blank()
+        remark = words.item.SENT_EDITED
     yield heading(named(agent_name(view)), _remark(remark), "claim-heading")
     yield from field_blocks(shown, "claim", unfold=unfold)
 

@@ -123,7 +123,9 @@ def row_lines(
     tag = row_tag(item, now, hidden=hidden)
     tag = line("  ", *tag) if tag else ()
     room = width - 1 - cell_width(line(since, *tag, *_left(view, now, item))) - 2
-    agent = truncate(requester(view), max(_LEAST_NAME, room - _INDENT))
+    edited = line(Piece(f"{words.item.EDITED_ROW} ", "attn")) if view.edits else ()
+    left = room - _INDENT - cell_width(edited)
+    agent = line(*edited, *truncate(requester(view), max(_LEAST_NAME, left)))
     second = line(edge(selected), " " * _INDENT, *agent, since, *tag)
     first = truncate(first, width - 1)
     return (first, justify(second, line(*_left(view, now, item), " "), width))

@@ -11,7 +11,7 @@ from aileron_tui.draw import bars
 from aileron_tui.draw.text import Line, Piece, wrap
 from aileron_tui.input.commands import Command
 from aileron_tui.pages.status_line import footer_line
-from aileron_tui.pages.surface import Place, Surface
+from aileron_tui.pages.surface import Place, Surface, TextField
 from aileron_tui.state.deny_panel import REASON_LIMIT
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import Situation
@@ -125,14 +125,18 @@ class Asking:
         return self.question.field(self.model) if self.question is not None else "nothing"
 
     @property
+    def _input(self) -> TextField:
+        return self.surface.area if self.field == "area" else self.surface.field
+
+    @property
     def text(self) -> str:
-        return self.surface.field.value
+        return self._input.value
 
     def edits_by(self, key: str, *, printable: bool) -> bool:
         """Return whether *key* types or edits in the line that is open."""
         if self.field == "secret":
             return printable or key in SECRET_EDITS
-        return self.field == "field" and self.surface.field.edits_by(key, printable=printable)
+        return self.field in ("field", "area") and self._input.edits_by(key, printable=printable)
 
     def typed(self, text: str) -> None:
         """The field reads *text* now."""
@@ -164,7 +168,7 @@ class Asking:
         """Open the question *name* about *key*, with *text* in the field."""
         self.model.open_panel(name, key)
         limit = self.question.limit if self.question is not None else 0
-        self.surface.field.ask(text, placeholder, limit)
+        self._input.ask(text, placeholder, limit)
         self.surface.focus_on(self.field)
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ _BLOCKS: Mapping[BlockedBy, str] = {
     "drawing": "the item is still being formatted",
     "undrawable": "this item cannot be shown",
 }
-_NOT_ATTACHED = ("refresh", "export")
+_NOT_ATTACHED = ("edit_call", "refresh", "export")
 """What the console itself does, besides all that needs its core: an attached one answers calls and reads."""
 _OVER_PAGES = ({"palette"}, {"help"})
 

@@ -332,6 +332,7 @@ class Page(ABC):
             "panel": panel.is_open,
             "reader": self.model.reader,
             "field": panel.field == "field",
+            "area": panel.field == "area",
             "passphrase": panel.field == "secret",
             "empty": self.is_empty,
         }

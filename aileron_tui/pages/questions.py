@@ -20,6 +20,7 @@ from aileron_tui.pages.account_questions import ACCOUNT, BIND, LOGIN, PASSPHRASE
 from aileron_tui.pages.asking import Answer, Asking, Question
 from aileron_tui.pages.command import call_blocked, unless
 from aileron_tui.pages.device_questions import DEVICE, PAIR
+from aileron_tui.pages.edit_questions import EDIT, EDIT_LINE, EDIT_TEXT
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import Situation
 from aileron_tui.words.bars import counted
@@ -325,6 +326,6 @@ LINK = Question(
 
 ALL = (
     DENY, COUNT, STOP, STOP_RUN, END, FILTER, SEARCH, LINK, PASSPHRASE, ACCOUNT, BIND, LOGIN, REBIND, REVOKE,
-    PAIR, DEVICE,
+    PAIR, DEVICE, EDIT, EDIT_LINE, EDIT_TEXT,
 )  # fmt: skip
 QUESTIONS = {each.name: each for each in ALL}

@@ -10,7 +10,7 @@ Area = Literal[
     "sentence", "listhead", "detail", "guide", "status", "keys", "question", "panelkeys",
 ]  # fmt: skip
 """A place for lines; documents and lists have panes."""
-Place = Literal["document", "field", "secret", "nothing"]
+Place = Literal["document", "field", "area", "secret", "nothing"]
 """Where what is typed goes."""
 
 
@@ -58,6 +58,9 @@ class Surface(Protocol):
 
     @property
     def field(self) -> TextField: ...
+
+    @property
+    def area(self) -> TextField: ...
 
     def arrange_as(self, **classes: bool) -> None:
         """Take the arrangement that *classes* name; the stylesheet says what each does."""

@@ -27,12 +27,12 @@ from aileron_tui.messages import (
 )
 from aileron_tui.pages.listing import ListPage
 from aileron_tui.pages.page import Page, Submit
-from aileron_tui.pages.surface import Area
+from aileron_tui.pages.surface import Area, Place
 from aileron_tui.pages.waiting import WaitingPage
 from aileron_tui.state.model import Model
 from aileron_tui.terminal.handoff import TerminalHandoff
 from aileron_tui.widgets.document import Document, RowList
-from aileron_tui.widgets.line_input import LineInput, PassphraseField
+from aileron_tui.widgets.line_input import LineInput, PassphraseField, TextBox
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines, glyphs_of
 
 
@@ -82,6 +82,7 @@ class ConsoleScreen(Screen[None], inherit_bindings=False):
         super().__init__()
         self._handoff = handoff
         self.field = LineInput(id="reason")
+        self.area = TextBox(id="area", highlight_cursor_line=False)
         self._waker: Timer | None = None
         self._heights: dict[str, int | None] = {}
         self.page = make(model, clock, submit, self)
@@ -123,6 +124,7 @@ class ConsoleScreen(Screen[None], inherit_bindings=False):
             with Vertical(id="panel"):
                 yield Lines(id="question", grows=True)
                 yield self.field
+                yield self.area
                 yield PassphraseField(page.panel.secret, id="passphrase")
                 yield Lines(id="panelkeys")
 
@@ -161,12 +163,12 @@ class ConsoleScreen(Screen[None], inherit_bindings=False):
         if self._heights.get(pane) != rows:  # setting it lays out the whole screen again
             self._heights[pane] = self.query_one(f"#{pane}", RowList).styles.height = rows
 
-    def focus_on(self, place: Literal["document", "field", "secret", "nothing"]) -> None:
-        names = {"document": "#document", "field": "#reason", "secret": "#passphrase"}
+    def focus_on(self, place: Place) -> None:
+        names = {"field": "reason", "secret": "passphrase"}
         if place == "nothing":
             self.set_focus(None)
         elif self.is_ready:
-            self.query_one(names[place]).focus()
+            self.query_one(f"#{names.get(place, place)}").focus()
 
     def after_paint(self, callback: Callable[[], None]) -> None:
         # Everything was written by then; on a slow line it may not have arrived yet.

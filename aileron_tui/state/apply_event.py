@@ -131,6 +131,8 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
                 model.activity.on_refused()
                 model.opened_call.on_refused()
             model.refetched.pop(event.call_id, None)
+            if event.call_id == model.edit_form.key:
+                model.edit_form.problem = event.message
             if model.panel == "pair" and not model.pairing.is_made:
                 model.close_panel()
             model.say(foreign_text(event.message, "attn"), at)

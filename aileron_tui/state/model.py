@@ -30,6 +30,7 @@ from aileron_tui.items import Item
 from aileron_tui.state.account_panel import AccountPanel
 from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens, ReadingProgress
 from aileron_tui.state.deny_panel import DenyPanel
+from aileron_tui.state.edit_form import EditForm
 from aileron_tui.state.filter import ITEM_FIELDS, ParsedFilter, parse
 from aileron_tui.state.list_parts import DecidedTable
 from aileron_tui.state.opened_call import OpenedCall
@@ -110,6 +111,8 @@ class Model:
         self.vault_panel = VaultPanel()
         self.account_choice = AccountChoice()
         self.account_panel = AccountPanel()
+        self.edit_form = EditForm()
+        """The one that was opened last."""
         self.activity = ActivityTable(snapshot.records, now)
         for view in snapshot.approvals:
             self.activity.add_approval(view)

@@ -10,6 +10,7 @@ from aileron_core.console_port.intents import (
     AllowHost,
     Approve,
     Deny,
+    EditCall,
     EndSession,
     Intent,
     WithdrawAcceptance,
@@ -33,7 +34,7 @@ def suite_key(suite_id: str) -> str:
 def intent_key(intent: Intent) -> str | None:
     """Return the key of the row that *intent* is about; None where it is about none."""
     match intent:
-        case Approve() | Deny():
+        case Approve() | Deny() | EditCall():
             return intent.approval_id
         case Acknowledge():
             return intent.call_id

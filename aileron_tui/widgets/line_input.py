@@ -1,9 +1,9 @@
-"""The lines to type in: a reason, a filter, a command's name, and a passphrase."""
+"""The lines to type in: a reason, a filter, a command's name, an argument, and a passphrase."""
 
 import unicodedata
 
 from textual import events
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from aileron_core.text import escape
 from aileron_tui.draw.text import Piece
@@ -43,6 +43,29 @@ class LineInput(Input):
     def _on_paste(self, event: events.Paste) -> None:
         if visible := _visible(event.text):
             self.insert_text_at_cursor(visible)
+        event.stop()
+        event.prevent_default()
+
+
+class TextBox(TextArea):
+    """Several lines of text, of which each is pasted as into a `LineInput`."""
+
+    @property
+    def value(self) -> str:
+        return self.text
+
+    def edits_by(self, key: str, *, printable: bool) -> bool:
+        return printable or key == "enter" or key in self._bindings.key_to_bindings
+
+    def ask(self, text: str, placeholder: str = "", limit: int = 0) -> None:
+        """Begin with *text*, the cursor behind it."""
+        self.load_text(text)
+        self.move_cursor(self.document.end)
+
+    put = ask
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        self.insert("\n".join(map(_visible, event.text.splitlines())))
         event.stop()
         event.prevent_default()
 

@@ -186,6 +186,25 @@ async def test_a_change_in_sight(shown: Console) -> None:
     await shown.rest()
 
 
+_OFFER = "Hi Sam,\n\nthe offer is attached.\nIt stands until Friday.\n\nBest,\nAna"
+_INPUTS = (
+    FieldView(name="to", label="To", value="sam@helio.example"),
+    FieldView(name="subject", label="Subject", value="Offer 2291"),
+    FieldView(name="body", label="Body", value=_OFFER, multiline=True),
+    FieldView(name="cc", label="Cc", missing=True),
+)
+
+
+@picture_of(start(mail(1, inputs=_INPUTS)), "120x36 80x24-plain")
+async def test_the_arguments_of_a_call_as_a_form(shown: Console) -> None:
+    """What was typed is marked by ground and sign; the text is typed on several lines."""
+    await shown.rest()
+    in_field = ("up", "up", "up", "end", *(["backspace"] * 7), *"1 May.")
+    for each in ("e", "j", "j", "enter", *in_field, "ctrl+s"):
+        shown.clock.advance(0.1)
+        await shown.press(each)
+
+
 @picture_of(start(edit(NOW)))
 async def test_a_change_of_a_file_is_shown_as_its_difference(shown: Console) -> None:
     """Against the file as it is, in colour; then what the agent sent."""

@@ -22,6 +22,7 @@ from aileron_tui.pages.device_questions import ended
 from aileron_tui.pages.page import Page
 from aileron_tui.pages.questions import approved
 from aileron_tui.pages.waiting import WaitingPage
+from aileron_tui.state.edit_form import EditForm
 from aileron_tui.state.situation import Situation
 
 _Key = Command[Situation, Page]
@@ -77,6 +78,18 @@ def _ask_deny(page: WaitingPage) -> None:
     if item is not None and item.calls:
         page.model.deny_panel.open(item.calls[0])
         page.panel.ask("deny", item.key, placeholder="optional")
+
+
+_fixed = unless(
+    lambda now: now.approval and now.approval.inputs,
+    "the arguments of a built-in tool, and of what has begun, cannot be changed",
+)
+
+
+def _ask_edit(page: WaitingPage) -> None:
+    if (view := page.situation.approval) is not None:
+        page.model.edit_form = EditForm(view)
+        page.panel.ask("edit", view.call_id)
 
 
 def _ask_stop_run(page: Page) -> None:
@@ -265,6 +278,10 @@ DECIDING = (
     Command[Situation, WaitingPage](
         "deny", ("d",), "deny", ("waiting",), "deny, with a reason that the agent will read", asks=True,
         footer_rank=30, label_now=lambda now: _counted("deny", now), why_not=lambda now: call_blocked(now, now.deny_blocked_by), do=_ask_deny,
+    ),
+    Command[Situation, WaitingPage](
+        "edit_call", ("e",), "edit", ("waiting",), "change the arguments before you answer", asks=True,
+        footer_rank=32, do=_ask_edit, why_not=lambda now: call_blocked(now, now.blocked_by) or _fixed(now),
     ),
     Command[Situation, WaitingPage](
         "whole", ("x",), "whole", ("waiting",), "show the whole new preview; again: the changes",

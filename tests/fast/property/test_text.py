@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.text import Rendered, escape, inline, render
+from aileron_core.text.rendering import from_marks
 from tests.support.attacks import harmless
 
 HOSTILE = (
@@ -123,6 +124,12 @@ def test_a_log_line_can_be_read_back(text: str, times: int) -> None:
         return char * int(count or 1)
 
     assert MARK.sub(undo, escape(text)) == text
+
+
+@given(TEXT)
+def test_a_text_with_its_marks_unfolded_is_read_back_exactly(text: str) -> None:
+    """A person edits it so: what they leave alone stays, hidden characters too."""
+    assert from_marks(render(text, unfold=True).text) == text
 
 
 @given(st.text(alphabet=st.characters(min_codepoint=0x20, max_codepoint=0x7E)))

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 ROOM = ROOT / "aileron_tui"
 
 IMPORTS: dict[str, frozenset[str]] = {
-    "textual.widgets": frozenset({"Input"}),
+    "textual.widgets": frozenset({"Input", "TextArea"}),
     "rich.cells": frozenset({"cell_len", "set_cell_size", "split_graphemes"}),
     "rich.console": frozenset({"RenderableType"}),
     "rich.segment": frozenset({"Segment"}),

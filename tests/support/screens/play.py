@@ -90,7 +90,7 @@ class Play(Watched):
         self.model.view = start_view
         self.model.size = size
         self.model.account_panel.has_browser = False
-        self.field = _Field()
+        self.field, self.area = _Field(), _Field()
         self.is_ready = self.is_current = self.is_uncovered = True
         self.lacks_letters = False
         self.rail_size = (50, 0)
@@ -230,6 +230,8 @@ class Play(Watched):
             above.append(" " + "•" * self.page.panel.secret.characters + "▏")
         elif self._classes.get("field"):
             above.append(" " + self.field.value)
+        elif self._classes.get("area"):
+            above += [f" {each}" for each in self.area.value.split("\n")]
         return [*above, *(_drawn(each, width) for each in self._rows("panelkeys"))]
 
     @property
@@ -408,6 +410,8 @@ class Play(Watched):
         if not page.take_key(key, printable=bool(character)):
             if self._focused == "secret":
                 page.panel.secret.press(key, character or None)
+            elif self._focused == "area":
+                self.area.press(key, "\n" if key == "enter" else character)
             elif self._focused == "field":
                 self.field.press(key, character)
                 page.panel.typed(self.field.value)
