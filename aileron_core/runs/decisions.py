@@ -227,9 +227,8 @@ class ApprovalService:
                 RULE_KEY: run.rule,
             }
             if verdict.decision == "deny":
-                refused = Forbidden(
-                    f"{verdict.reason[:1].upper()}{verdict.reason[1:]}. Nothing ran."
-                )
+                said = f"{verdict.reason[:1].upper()}{verdict.reason[1:]}. Nothing ran."
+                refused = Forbidden(self.standing.grants.boundary(verdict.source) or said)
                 await self._end(
                     run,
                     RunEvent.DENY,

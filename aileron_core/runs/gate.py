@@ -15,6 +15,7 @@ from aileron_core.clock import Clock
 from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.errors import AileronError, Conflict, Forbidden, RateLimited, Unauthorized
 from aileron_core.ids import new_approval_id, new_run_id
+from aileron_core.policy.model import Verdict
 from aileron_core.runs import run_table
 from aileron_core.runs.account_waits import WAITS, need_members
 from aileron_core.runs.approved import write_outcome
@@ -141,7 +142,7 @@ class Gate:
         if resolved.verdict is not None and resolved.verdict.decision == "deny":
             if (known := await self._sent_before(call)) is not None:
                 return await self._attach(known, call)
-            return await self._deny(call, resolved, row, resolved.verdict.text)
+            return await self._deny(call, resolved, row, resolved.verdict)
         known = await self._find_earlier(call, row)
         if known is not None:
             return await self._attach(known, call)
@@ -342,10 +343,11 @@ class Gate:
         run.span.end(state="refused")
 
     async def _deny(
-        self, call: Call, resolved: ResolvedAction, row: RunRecord, reason: str
+        self, call: Call, resolved: ResolvedAction, row: RunRecord, verdict: Verdict
     ) -> GateAnswer:
-        """Put on record that a rule denies the call; nobody is asked."""
-        refused = Forbidden(f"A rule denies this call: {reason}. Nothing ran.")
+        """Put on record that a rule or a grant denies the call; nobody is asked."""
+        said = f"A rule denies this call: {verdict.text}. Nothing ran."
+        refused = Forbidden(self.standing.grants.boundary(verdict.source) or said)
         row = replace(row, failure=refused.to_failure(row.run_id), ended_at=self.clock.now())
         run = self._register(call, resolved, row, PreviewResult(status="none"))
         summary = f"A rule denied {row.action_name}"

@@ -1,5 +1,6 @@
 """Standing answers that a person gave in this console: in memory alone, bound to what they saw, and counted."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -59,6 +60,11 @@ class Grant:
     @property
     def name(self) -> str:
         return f"grant {self.view.grant_id}"
+
+    @property
+    def reason(self) -> str:
+        """Why a call is answered by it, as a clause."""
+        return f"{'denied' if self.denies else 'allowed'} by {self.name}"
 
     @property
     def denies(self) -> bool:
@@ -141,6 +147,14 @@ class Grants:
         found = [(each, restricts(dict(each.view.tests), values)) for each in about]
         sure = next(((grant, True) for grant, denied in found if denied), None)
         return sure or next(((grant, False) for grant, denied in found if denied is None), None)
+
+    def boundary(self, name: str) -> str:
+        """Return what an agent reads of the denial *name*; empty where there is none."""
+        ends_at = next((each.view.ends_at for each in self if each.name == name), None)
+        if ends_at is None:
+            return ""
+        until = time.strftime("%H:%M", time.localtime(ends_at))
+        return f"A person denied calls like this until {until}. Nothing ran. Do not try to do it in another way."
 
     def find(self, action: str, session: Session, binding: Binding, values: Values) -> Grant | None:
         """Return a grant that allows a call, if one does."""

@@ -275,12 +275,10 @@ class StandingAnswers:
 
 
 def _by_grant(grant: Grant) -> Verdict:
-    view = grant.view
-    done = "denied" if grant.denies else "allowed"
-    looked_at = tuple(key for key, _ in view.tests)
+    looked_at = tuple(key for key, _ in grant.view.tests)
     return Verdict(
-        decision=view.decision,
-        reason=f"{done} by {grant.name}",
+        decision=grant.view.decision,
+        reason=grant.reason,
         source=grant.name,
         looked_at=looked_at,
     )

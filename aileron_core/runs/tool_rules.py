@@ -75,25 +75,18 @@ class ToolRules:
             verdict = Verdict(decision="deny", reason="no tool may touch this", about=facts.target)
         verdict = replace(verdict, about=in_utf8(verdict.about), place=facts.place)
         if verdict.decision != "deny":
-            denial = self._grants.denial(
-                action.name, session, argument_values(action, argument_fields(action, args))
-            )
-            if denial is not None and denial[1]:
-                verdict = replace(
-                    verdict, decision="deny", reason=f"denied by {denial[0].name}", about=""
-                )
-        if verdict.decision == "ask":
             values = argument_values(action, argument_fields(action, args))
-            asked = replace(resolved, verdict=verdict)
-            binding = binding_of(asked)
-            if (grant := self._grants.find(action.name, session, binding, values)) is not None:
-                verdict = replace(
-                    verdict,
-                    decision="allow",
-                    reason=f"allowed by {grant.name}",
-                    about="",
+            denial = self._grants.denial(action.name, session, values)
+            grant = denial[0] if denial is not None and denial[1] else None
+            if grant is None and verdict.decision == "ask":
+                binding = binding_of(replace(resolved, verdict=verdict))
+                grant = self._grants.find(action.name, session, binding, values)
+            if grant is not None:
+                verdict = Verdict(
+                    decision=grant.view.decision,
+                    reason=grant.reason,
+                    place=facts.place,
                     source=grant.name,
-                    before_rehearsal=None,
                 )
         if verdict.decision != "deny" and action.tool in WRITING and not facts.outside:
             # One that cannot be done, since a text is not there, say, is not asked about. Outside, the answer

@@ -32,6 +32,7 @@ _ENDS: dict[str, tuple[str, Role]] = {
     AuditEvent.RUN_ASKED_AGAIN: ("●", "muted"),
     AuditEvent.RECHECK_DIFFERED: ("▲", "attn"),
     AuditEvent.APPROVAL_DENIED: ("✗", "danger"),
+    AuditEvent.RUN_DENIED_BY_RULE: ("✗", "danger"),
     AuditEvent.APPROVAL_EXPIRED: ("–", "muted"),
     AuditEvent.APPROVAL_WITHDRAWN: ("←", "muted"),
 }
@@ -151,7 +152,13 @@ def _ran(record: RecordView) -> Detail:
 
 def equal_calls_section(decided: Iterable[ApprovalView], view: ApprovalView) -> Section:
     """Return how calls of the same action were answered, from *decided* (newest first)."""
-    equal = [e for e in decided if e.action == view.action and e.call_id != view.call_id]
+    equal = [
+        e
+        for e in decided
+        if e.action == view.action
+        and e.call_id != view.call_id
+        and e.decided_by in ("", "person")  # a rule or a grant is no answer of theirs to this call
+    ]
     yes = [e for e in equal if e.state in _APPROVED and e.decided_at is not None]
     no = [e for e in equal if e.state == "denied"]
     rows: list[tuple[str, Role, Line]] = []

@@ -393,5 +393,5 @@ def _how(view: ApprovalView, now: float) -> Line:
         return read_back_tag(view.read_back)
     if view.decided_at is not None and view.state != "expired":
         waited = age(view.decided_at - view.requested_at)
-        return (Piece(words.views.waited(escape(view.hand), waited), "muted"),)
+        return (Piece(words.views.waited(view.decided_by, escape(view.hand), waited), "muted"),)
     return (Piece(words.item.OUTCOMES.get(view.state, view.state), "muted"),)

@@ -58,6 +58,8 @@ class Command(Generic[Now, On]):
     decides: bool = False
     asks: bool = False
     moves: bool = False
+    mouse: bool = True
+    """A click may do it, where it does not decide."""
     fixed: bool = False
     """No other key can be given to it."""
     ends: bool = False

@@ -25,7 +25,7 @@ _BLOCKS: Mapping[BlockedBy, str] = {
     "drawing": "the item is still being formatted",
     "undrawable": "this item cannot be shown",
 }
-_NOT_ATTACHED = ("edit_call", "refresh", "export")
+_NOT_ATTACHED = ("edit_call", "grant", "deny_standing", "refresh", "export")
 """What the console itself does, besides all that needs its core: an attached one answers calls and reads."""
 _OVER_PAGES = ({"palette"}, {"help"})
 
@@ -122,6 +122,14 @@ def call_blocked(now: Situation, by: BlockedBy) -> str:
     if now.approval is None and now.batch is None and now.blocked_by in ("none", "drawing"):
         return _said.NO_CALL
     return blocked(now, by)
+
+
+def not_approved(now: Situation) -> str:
+    """Return why the selected call cannot be approved now, as a clause; empty where it can."""
+    # While all calls are held the core takes no yes: it would run something later.
+    if now.model.paused_at is not None and now.blocked_by == "none":
+        return f"all calls are on hold. {now.registry.key_label('go_on')} resumes them"
+    return call_blocked(now, now.blocked_by)
 
 
 # Refusals

@@ -178,7 +178,7 @@ class Page(ABC):
         """Do what the clicked key of *command* does, unless that decides: the mouse decides nothing."""
         clicked = self.model.registry.command(command)
         self.model.forget_first_press()
-        if not clicked.decides:
+        if clicked.mouse and not clicked.decides:
             self.do(clicked.id)
             return
         keys = self.model.registry.key_labels(clicked)
@@ -367,6 +367,8 @@ class Page(ABC):
         beside = self.view != "waiting" and table is not None and not table.opened
         if wanted := model.opened_call.next_read(self.clock.monotonic(), beside=beside):
             self.submit(wanted)
+        if model.panel == "grant" and (tries := model.grant_panel.next_try()):
+            self.submit(tries)
 
     def _on_rest(self) -> None:
         """What is drawn was in view for some time."""

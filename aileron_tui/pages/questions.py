@@ -1,10 +1,12 @@
 """The questions about calls, sessions, lists and documents."""
 
+from aileron_core.actions.model import shown_name
 from aileron_core.console_port.intents import (
     Approve,
     Deny,
     EndSession,
     Intent,
+    ReadOffers,
     StopEverything,
     StopRun,
 )
@@ -12,15 +14,17 @@ from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.document import agent_name, session_name
-from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.links import parse_link
-from aileron_tui.draw.text import Line, Piece, wrap
+from aileron_tui.draw.text import Line, Piece, line, truncate, wrap
 from aileron_tui.draw.times import time_left
 from aileron_tui.pages.account_questions import ACCOUNT, BIND, LOGIN, PASSPHRASE, REBIND, REVOKE
 from aileron_tui.pages.asking import Answer, Asking, Question
 from aileron_tui.pages.command import call_blocked, unless
 from aileron_tui.pages.device_questions import DEVICE, PAIR
 from aileron_tui.pages.edit_questions import EDIT, EDIT_LINE, EDIT_TEXT
+from aileron_tui.pages.grant_questions import GRANT, GRANT_VALUE
+from aileron_tui.state.deny_panel import STANDS_SECONDS
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import Situation
 from aileron_tui.words.bars import counted
@@ -44,12 +48,43 @@ def _deny_text(now: Situation) -> tuple[str, str]:
     return asked, remark if others else ""
 
 
+def _deny_rows(_: Asking, now: Situation, width: int) -> tuple[Line, ...]:
+    rows, panel = [*bars.panel_question(*_deny_text(now), width)], now.model.deny_panel
+    if not panel.stands or now.approval is None:
+        return tuple(rows)
+    if panel.offers is None:
+        return (*rows, (Piece(f" {words.grants.TRYING} …", "muted"),))
+    name = foreign_text(shown_name(now.approval.action), "strong")
+    with_ = words.grants.WITH if panel.stays else words.grants.WHATEVER
+    rows.append((Piece(f" {words.grants.stands(STANDS_SECONDS)} ", "attn"), *name, Piece(with_)))
+    for each in panel.stays:
+        label = foreign_text(each.field.label, "muted")
+        rows.append(truncate(line("   ", *label, "  ", *brief(each.field.value)), width - 1))
+    return tuple(rows)
+
+
+def _stand(asking: Asking) -> None:
+    panel = asking.model.deny_panel
+    panel.stands = not panel.stands
+    if panel.stands and asking.model.panel_key is not None:
+        asking.submit(ReadOffers(approval_id=asking.model.panel_key))
+
+
+def _not_denied(now: Situation) -> str:
+    panel = now.model.deny_panel
+    waits = panel.stands and panel.offers is None
+    return words.grants.TRYING if waits else call_blocked(now, now.deny_blocked_by)
+
+
 def _denied(now: Situation) -> tuple[Deny, ...]:
     if now.item is None or now.model.panel_key != now.item.key:
         return ()
     shown = now.batch is None or not now.unseen
     ids = [each.call_id for each in now.calls]
-    return tuple(Deny(approval_id=each, reason=now.reason, on_screen=shown) for each in ids)
+    terms = now.model.deny_panel.terms if now.batch is None else None
+    return tuple(
+        Deny(approval_id=each, reason=now.reason, on_screen=shown, grant=terms) for each in ids
+    )
 
 
 def _all_denied(now: Situation) -> tuple[Deny, ...]:
@@ -68,23 +103,29 @@ def _bring(asking: Asking, *, earlier: bool) -> None:
 
 
 DENY = Question(
-    "deny", text=_deny_text, field=lambda _: "field", leave="leave it waiting",
+    "deny", rows=_deny_rows, field=lambda _: "field", leave="leave it waiting",
     is_over=lambda now: (
         now.deny_blocked_by in ("over", "empty", "lost", "storage", "undrawable")
     ),
     answers=(
         Answer(
             "deny_enter", ("enter",), "deny", help="deny with this reason", decides=True, ends=True,
-            footer_rank=0, why_not=lambda now: call_blocked(now, now.deny_blocked_by), intents=_denied,
+            footer_rank=0, why_not=_not_denied, intents=_denied,
         ),
         Answer(
             "deny_others", ("ctrl+s",), "all of ended sessions", decides=True, ends=True, footer_rank=1,
             help="deny with this reason, and all other calls of ended sessions",
             why_not=lambda now: (
-                call_blocked(now, now.deny_blocked_by) if now.others_denied
+                _not_denied(now) if now.others_denied
                 else "no other call is waiting that could be denied with this one"
             ),
             intents=_all_denied,
+        ),
+        Answer(
+            "deny_standing", ("ctrl+d",), "later calls too", footer_rank=2, do=_stand,
+            help="deny later calls like it too, for an hour, without asking; again: this call alone",
+            label_now=lambda now: "this call alone" if now.model.deny_panel.stands else "",
+            why_not=lambda now: call_blocked(now, now.deny_blocked_by),
         ),
         Answer(
             "reason_earlier", ("up",), "earlier", help="use an earlier reason", moves=True, footer_rank=2,
@@ -326,6 +367,6 @@ LINK = Question(
 
 ALL = (
     DENY, COUNT, STOP, STOP_RUN, END, FILTER, SEARCH, LINK, PASSPHRASE, ACCOUNT, BIND, LOGIN, REBIND, REVOKE,
-    PAIR, DEVICE, EDIT, EDIT_LINE, EDIT_TEXT,
+    PAIR, DEVICE, EDIT, EDIT_LINE, EDIT_TEXT, GRANT, GRANT_VALUE,
 )  # fmt: skip
 QUESTIONS = {each.name: each for each in ALL}

@@ -51,7 +51,7 @@ def status_line(
     if not now.model.arming.focused and now.blocked_by == "none":
         return (Piece(words.status.NOT_FOCUSED, "attn"),)
     if now.pressed_once and availability(now.registry.command(now.pressed_once), now).shown:
-        return _confirmed(now, width)
+        return confirmed(now, width)
     if now.view != "waiting" and not now.opened:
         return message.pieces if message is not None else list_status
     present = list_status if now.view == "waiting" and list_status else _present(now)
@@ -77,13 +77,16 @@ def _ends_soon(now: Situation) -> Line:
     return (Piece(words.status.ends_soon(int(rest)), "danger"), Piece(" "))
 
 
-def _confirmed(now: Situation, width: int) -> Line:
+def confirmed(now: Situation, width: int) -> Line:
+    """Return what the second press of the key that was pressed once would do."""
     key, view = now.registry.key_label(now.pressed_once), now.approval
     command = now.registry.command(now.pressed_once)
     if now.batch is not None:
         does = words.status.approves_calls(len(now.calls), len(now.batch.calls))
-    elif now.pressed_once == "approve" and view is not None:
+    elif now.pressed_once in ("approve", "grant_enter") and view is not None:
         does = what_a_yes_does(view)
+        if now.pressed_once == "grant_enter":
+            does = words.grants.and_such(does)
     else:
         does = command.phrase or command.label
     if now.findings:

@@ -26,6 +26,7 @@ from aileron_tui.draw.rows import (
 from aileron_tui.draw.text import Line, justify, line, truncate
 from aileron_tui.items import Batch, Item
 from aileron_tui.pages.command import whose_answer
+from aileron_tui.pages.grant_questions import GRANT
 from aileron_tui.pages.page import Page, Submit
 from aileron_tui.pages.panes import RowsPane
 from aileron_tui.pages.surface import Surface
@@ -220,6 +221,8 @@ class WaitingPage(Page):
         items = len(self.model.queue.items)
         height, around = self.model.size[1], self.rows_around
         rows = compact_list_rows(items, height, around, head) if self._compact else 0
+        if self.panel.question is GRANT:
+            rows = min(rows, 1)
         self.model.list_rows = rows
         self.surface.set_rows("queue", rows or None)
 

@@ -20,14 +20,17 @@ from aileron_core.console_port.events import (
     CoreEvent,
     CoreLost,
     EverythingStopped,
+    GrantEnded,
     HistoryRead,
     IntentRefused,
     LibraryUpdated,
+    OffersRead,
     PauseChanged,
     Recorded,
     RecordRead,
     RecordsRead,
     SessionsUpdated,
+    ShapeTried,
     StorageHealth,
     VaultRefused,
     VaultStatus,
@@ -75,10 +78,10 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
             _accounts(model, event, now, at)
         case VaultStatus() | VaultRefused() | VaultUnlocked():
             _vault(model, event, at)
-        case LinkMade():
-            model.pairing.on_link(event)
-        case DevicesUpdated():
+        case LinkMade() | DevicesUpdated():
             _devices(model, event, now, at)
+        case OffersRead() | ShapeTried() | GrantEnded():
+            _grants(model, event, at)
         case _:
             _whole(model, event, at)
     return False
@@ -135,6 +138,8 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
                 model.edit_form.problem = event.message
             if model.panel == "pair" and not model.pairing.is_made:
                 model.close_panel()
+            if model.panel == "grant" and model.grant_panel.tried is None:
+                model.close_panel()  # nothing more is known of the call
             model.say(foreign_text(event.message, "attn"), at)
         case CoreLost():
             model.core_lost = event.message
@@ -314,8 +319,11 @@ def _sessions(model: Model, event: SessionsUpdated, now: float, at: float) -> No
         model.say(session_ended(model.ending_agents.pop(session_id, "")), at)
 
 
-def _devices(model: Model, event: DevicesUpdated, now: float, at: float) -> None:
+def _devices(model: Model, event: LinkMade | DevicesUpdated, now: float, at: float) -> None:
     """Ask about the device that redeemed the link which is shown; of any other only say that it is there."""
+    if isinstance(event, LinkMade):
+        model.pairing.on_link(event)
+        return
     before, said = model.pairing.devices, words.devices
     came = model.pairing.update(event.devices)
     model.sessions_table.update(model.sessions, event.devices, now)
@@ -330,6 +338,19 @@ def _devices(model: Model, event: DevicesUpdated, now: float, at: float) -> None
     elif came is not None:
         view, key = (model.registry.key_label(e) for e in ("view_sessions", "confirm_device"))
         model.say((Piece(said.wants_to_pair(came.kind, view, key), "attn"),), at)
+
+
+def _grants(model: Model, event: OffersRead | ShapeTried | GrantEnded, at: float) -> None:
+    match event:
+        case OffersRead(offers=offers):
+            is_granted = model.grant_panel.on_offers(offers) and not offers.offers
+            if is_granted or (model.deny_panel.on_offers(offers) and not model.deny_panel.stands):
+                model.refuse(escape(offers.why_none), at)
+        case ShapeTried():
+            model.grant_panel.on_tried(event)
+        case GrantEnded():
+            text = words.grants.ended(escape(event.grant_id), escape(event.why))
+            model.say((Piece(text, "attn"),), at)
 
 
 def audit_exported(event: AuditExported) -> Line:

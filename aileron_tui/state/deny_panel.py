@@ -1,13 +1,18 @@
-"""The state of the deny panel: the calls of ended sessions, and reasons that were given before."""
+"""The state of the deny panel: the calls of ended sessions, reasons that were given before, whether the denial stands."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from aileron_core.console_port.standing import MAX_GRANT_USES, GrantTerms, OfferedField, OffersView
 from aileron_core.console_port.view_models import ApprovalView
+from aileron_core.policy.offers import TEXT_FORMATS
+from aileron_core.policy.values import ARGUMENT
 
 REASONS_KEPT = 50
 REASON_LIMIT = 2_000
 """The most characters of a reason that the core accepts."""
+STANDS_SECONDS = 3600.0
+"""For so long later calls are denied too."""
 _OPEN = frozenset({"pending", "awaiting_vault"})
 """States in which nobody has answered yet."""
 
@@ -59,6 +64,10 @@ class ReasonHistory:
         return self._given[self._at] if self._at >= 0 else self._written
 
 
+def _is_text(field: OfferedField) -> bool:
+    return field.field.multiline or field.field.format in TEXT_FORMATS
+
+
 class DenyPanel:
     """What the deny panel knows besides its call."""
 
@@ -70,6 +79,12 @@ class DenyPanel:
         self.reasons = ReasonHistory()
         self._counted: frozenset[str] = frozenset()
         self._together: dict[str, Counter[str]] = {}
+        self._about = ""
+        """The call that the panel is open on."""
+        self.stands = False
+        """Later calls like it are denied too."""
+        self.offers: OffersView | None = None
+        """What the core says of the call's fields; None until it was asked and has answered."""
 
     def update(self, view: ApprovalView) -> None:
         if view.state in _OPEN and view.requester_gone:
@@ -85,6 +100,33 @@ class DenyPanel:
         others = self._gone.keys() - {view.call_id}
         self._counted = frozenset(others if view.requester_gone else ())
         self.reasons.reset()
+        self._about, self.stands, self.offers = view.call_id, False, None
+
+    def on_offers(self, offers: OffersView) -> bool:
+        """Take what the core says; return whether it was asked here."""
+        if offers.approval_id != self._about or not self.stands:
+            return False
+        self.offers = offers
+        self.stands = (
+            bool(offers.fields) or not offers.why_none
+        )  # else nothing is known of the call
+        return True
+
+    @property
+    def stays(self) -> tuple[OfferedField, ...]:
+        """The fields of the call that later ones share to be denied too: what it reaches, else what it was given but texts."""
+        fields = self.offers.fields if self.offers is not None else ()
+        given = [each for each in fields if each.tests and each.tests[0].name == "is"]
+        named = [each for each in given if each.key.startswith(ARGUMENT) and not _is_text(each)]
+        return tuple([each for each in given if each.is_reach] or named)
+
+    @property
+    def terms(self) -> GrantTerms | None:
+        """The terms on which the denial stands; None where it is for this call alone."""
+        if not self.stands:
+            return None
+        tests = tuple((each.key, each.tests[0]) for each in self.stays)
+        return GrantTerms(decision="deny", tests=tests, seconds=STANDS_SECONDS, uses=MAX_GRANT_USES)
 
     @property
     def others(self) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens, 
 from aileron_tui.state.deny_panel import DenyPanel
 from aileron_tui.state.edit_form import EditForm
 from aileron_tui.state.filter import ITEM_FIELDS, ParsedFilter, parse
+from aileron_tui.state.grant_panel import GrantPanel
 from aileron_tui.state.list_parts import DecidedTable
 from aileron_tui.state.opened_call import OpenedCall
 from aileron_tui.state.pairing import Pairing
@@ -171,6 +172,7 @@ class Model:
         self._confirmed: tuple[str, Version] | None = None
         self.pending_intents = PendingIntents()
         self.deny_panel = DenyPanel(snapshot.approvals)
+        self.grant_panel = GrantPanel()
         self._readings: dict[tuple[str, bool], tuple[Version, ReadingProgress]] = {}
         self._unfolded: str | None = None
         self._read_whole: str | None = None
@@ -261,6 +263,9 @@ class Model:
         asked: Version = (self.panel,)
         if self.panel:
             asked = (self.panel, self.account_choice.index, self.account_panel.version)
+        if self.panel in ("grant", "deny"):
+            stands = (self.deny_panel.stands, self.deny_panel.offers)
+            asked = (self.panel, self.grant_panel.version, stands)
         surroundings = (self.view, asked, self.size, self.unfolded, self.reader, paused)
         content = subject.version if subject is not None else ()
         if table is not None:

@@ -67,6 +67,8 @@ class Situation:
         """What was found in the selected item that wants a second press: hidden text, look-alikes, a drift."""
         if shown and ((view == "waiting" and table is None) or view == "library"):
             self.findings = model.findings
+        if model.panel == "grant":
+            self.findings = (*model.grant_panel.findings, *self.findings)
         self.scrollable = shown and model.scrollable
         """The document has more lines than its pane."""
 

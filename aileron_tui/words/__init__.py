@@ -11,6 +11,7 @@ from aileron_tui.words import context as context
 from aileron_tui.words import devices as devices
 from aileron_tui.words import files as files
 from aileron_tui.words import filters as filters
+from aileron_tui.words import grants as grants
 from aileron_tui.words import item as item
 from aileron_tui.words import plain as plain
 from aileron_tui.words import refusals as refusals

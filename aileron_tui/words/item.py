@@ -107,6 +107,7 @@ WHAT_YOU_SAW: Final = "what you saw"
 AS_IT_IS_NOW: Final = "as it is now"
 NO_PREVIEW_NOW: Final = "no preview now"
 RULE: Final = "Rule"
+RULES: Final = "RULES"
 WORDS: Final = "Words"
 THE_FILE: Final = "the file"
 THE_HOSTS: Final = "Hosts"
@@ -495,7 +496,9 @@ def more_steps(count: int) -> str:
 
 
 def rule_decided(gated: bool, state: str, decided_by: str) -> str:
-    """Return what the rules did with a call, before the reason; *decided_by*: empty if nobody was asked."""
-    if state == "denied" and not decided_by:
+    """Return what the rules did with a call, before the reason; *decided_by*: a person, a rule or a grant, if any did."""
+    if state == "denied" and decided_by != "person":
         return "denied because: "
+    if decided_by not in ("", "person"):
+        return "approved because: "
     return "asked because: " if gated else "ran without asking because: "

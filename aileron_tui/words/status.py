@@ -189,10 +189,6 @@ def runs_action(name: str) -> str:
     return f"run {name}"
 
 
-def and_identical(phrase: str) -> str:
-    return f"{phrase}, and run identical calls of this session without asking"
-
-
 def changes_fields(phrase: str, count: int) -> str:
     return f"{phrase} ({count} {'field changes' if count == 1 else 'fields change'})"
 

@@ -1,5 +1,6 @@
 """The words of activity, audit, actions and sessions."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -8,6 +9,8 @@ from aileron_core.console_port.view_models import UnreadReason
 from aileron_core.containment.detection import Containment
 
 NAME: Final = "aileron"
+_STANDING: Final = re.compile(r"policy\.toml(:[0-9]{1,6})?|grant [gd][0-9]{1,6}")
+"""The names of what answers calls in a person's place."""
 VIEWS: Final = {
     "waiting": "Waiting",
     "activity": "Activity",
@@ -199,7 +202,9 @@ def further_refusals(count: int) -> str:
 
 
 def by(actor: str, hand: str = "") -> str:
-    """Return who did something: you only where that was in a console; *hand*: a person's, rendered."""
+    """Return who or what did something: you only where that was in a console; *hand*: a person's, rendered."""
+    if _STANDING.fullmatch(actor):
+        return actor
     return hand if actor == "person" and is_elsewhere(hand) else ACTORS.get(actor, NAME)
 
 
@@ -212,9 +217,10 @@ def is_elsewhere(hand: str) -> bool:
     return hand not in ("", "console")
 
 
-def waited(hand: str, time: str) -> str:
-    """Return with which *hand* a person decided, and how long that took."""
-    return f"{by('person', hand)}, {time}"
+def waited(by_whom: str, hand: str, time: str) -> str:
+    """Return what or who decided, a person with which *hand*, and how long they took."""
+    person = by_whom in ("", "person")
+    return f"{by('person', hand)}, {time}" if person else by(by_whom)
 
 
 def new_above(count: int, key: str) -> str:

@@ -1,6 +1,6 @@
 """The console without a screen on fixtures, for tests that drive it through a pseudo-terminal.
 
-    python -I plain_child.py INTENTS [LOCK_SECONDS [restless | vault | builtin | devices | undrawable]]
+    python -I plain_child.py INTENTS [LOCK_SECONDS [restless | vault | devices | undrawable]]
 
 Each intent becomes a line of the file INTENTS, and is answered.
 With `restless` the first call changes all the time; with `undrawable` drawing it fails.
@@ -62,9 +62,6 @@ class PlainPort(RecordingPort):
         start = snapshot(now)
         if "vault" in sys.argv:
             start = replace(start, approvals=waiting_for_accounts(now), vault=LOCKED)
-        if "builtin" in sys.argv:
-            first, *others = start.approvals
-            start = replace(start, approvals=(replace(first, can_be_remembered=True), *others))
         if "devices" in sys.argv:
             start = replace(start, devices=devices(now)[:1])
         if "undrawable" in sys.argv:

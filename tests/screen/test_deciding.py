@@ -1,4 +1,4 @@
-"""Keys that decide: once, for a session, and with a second press where something was found."""
+"""Keys that decide, with a second press where something was found."""
 
 from dataclasses import replace
 from typing import Any
@@ -36,13 +36,12 @@ def test_approve_names_the_digest_that_stood_on_screen(play: Play) -> None:
     ]
 
 
-@pytest.mark.parametrize("key", ["a", "A"])
-def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved(key: str) -> None:
+def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
     """A key that was on its way when the item appeared hits nothing."""
-    play = Play(start(short(can_be_remembered=True)))
+    play = Play(start(short()))
     play.shows("WILL HAPPEN")
     play.passes(0.3)
-    play.press_alone(key)
+    play.press_alone("a")
     play.asks_nothing()
 
 
@@ -261,38 +260,6 @@ def test_a_resize_makes_the_key_rest(play: Play) -> None:
     play.until(lambda: not play.armed)
     play.press_alone("a")
     assert play.port.intents == []
-
-
-def test_it_is_a_yes_that_covers_identical_calls() -> None:
-    view = short(can_be_remembered=True)
-    play = rested(start(view))
-    assert "A  approve for the session" in play.keys
-    play.press_alone("A")
-    play.asks()
-    expected = Approve(approval_id=view.approval_id, digest=view.digest, remember=True)
-    assert play.port.intents == [expected]
-
-
-def test_another_call_does_not_offer_it() -> None:
-    """And it opens nothing: a key that decides somewhere does nothing else elsewhere."""
-    play = rested(start(short()))
-    assert "for the session" not in play.keys
-    play.press_alone("A")
-    assert "only a call of a built-in tool can be approved for the session" in play.status_line
-    assert play.port.intents == []
-
-
-def test_unread_lines_want_the_same_key_twice() -> None:
-    """A first `a` and then `A` is no second press; the sentence says what it covers."""
-    view = replace(mail(), can_be_remembered=True)
-    play = Play(start(view), size=(80, 24))
-    play.press_rested("a", "Press a again")
-    play.press_rested("A", "Press A again")
-    assert play.port.intents == []
-    play.press_rested("A")
-    intent = play.asks_for(Approve)
-    assert intent.remember
-    assert intent.unseen_lines > 0
 
 
 def with_subject(subject: str, **changes: object) -> ApprovalView:

@@ -22,15 +22,6 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     reader.close()
 
 
-def test_a_call_is_approved_for_the_session_where_that_is_offered(tmp_path: Path) -> None:
-    person = Reader(tmp_path, "0", "builtin")
-    assert "A approve for the session" in person.asked()
-    assert "✓ Approved: Send a mail draft" in person.answers("A")
-    assert "remember=True" in person.intents
-    assert "A does nothing here now." in person.answers("A")
-    person.close()
-
-
 def test_the_digest_that_was_printed_is_what_is_approved(tmp_path: Path) -> None:
     """The first call of the fixtures, whole: everything of it was printed."""
     person = Reader(tmp_path)

@@ -17,8 +17,9 @@ from aileron_core.console_port.intents import (
 from aileron_core.console_port.view_models import NotAcceptedView
 from aileron_tui import words
 from aileron_tui.input.commands import VIEWS, Command
-from aileron_tui.pages.command import blocked, call_blocked, unless
+from aileron_tui.pages.command import blocked, call_blocked, not_approved, unless
 from aileron_tui.pages.device_questions import ended
+from aileron_tui.pages.grant_questions import ask_grant
 from aileron_tui.pages.page import Page
 from aileron_tui.pages.questions import approved
 from aileron_tui.pages.waiting import WaitingPage
@@ -37,15 +38,12 @@ def _free(now: Situation) -> bool:
 # Calls
 
 
-def _not_approved(now: Situation) -> str:
-    # While all calls are held the core takes no yes: it would run something later.
-    if now.model.paused_at is not None and _free(now):
-        return f"all calls are on hold. {now.registry.key_label('go_on')} resumes them"
-    return call_blocked(now, now.blocked_by)
-
-
 def _counted(verb: str, now: Situation) -> str:
     return f"{verb} {len(now.calls)}" if now.batch is not None else ""
+
+
+def _not_granted(now: Situation) -> str:
+    return _said.BATCH_GRANTED if now.batch is not None else not_approved(now)
 
 
 def _known_outcome(now: Situation) -> str:
@@ -217,7 +215,7 @@ DECIDING = (
     _Key(
         "approve", ("a",), "approve", ("waiting",), "approve exactly what is on screen", decides=True,
         footer_rank=10, after="read", label_now=lambda now: _counted("approve", now),
-        why_not=_not_approved, intents=approved,
+        why_not=not_approved, intents=approved,
     ),
     Command[Situation, WaitingPage](
         "put_in", ("x",), "in/out", ("waiting",), "put a call of a batch in, or leave it out", footer_rank=31,
@@ -228,6 +226,10 @@ DECIDING = (
         "open_batch", ("enter",), "choose calls", ("waiting",), "go into the table of a batch; again: open one call",
         fixed=True, footer_rank=32, label_now=lambda now: "one call" if now.in_table else "",
         why_not=unless(lambda now: now.batch, _said.NO_BATCH), do=WaitingPage.open_batch,
+    ),
+    _Key(
+        "grant", ("A",), "grant", ("waiting",), "approve, and let later calls like it run without asking; asks first",
+        asks=True, footer_rank=12, mouse=False, why_not=_not_granted, do=lambda page: ask_grant(page.panel),
     ),
     _Key(
         "accept", ("t",), "accept", ("waiting", "library"), "accept the file, exactly as it is", decides=True,

@@ -52,6 +52,7 @@ _STATES: Mapping[str, str] = {
     AuditEvent.RECHECK_DIFFERED: "changed",
     AuditEvent.RECHECK_CONFLICT: "failed",
     AuditEvent.APPROVAL_APPROVED: "approved",
+    AuditEvent.APPROVAL_STANDING: "approved",
     AuditEvent.RUN_STARTED: "executing",
     AuditEvent.RUN_COMPLETED: "completed",
     AuditEvent.RUN_FAILED: "failed",
@@ -415,11 +416,15 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         if item.state == "completed" and not item.is_gated:
             ended = telling.at if telling is not None else view.ended_at if view else None
             return (Piece(words.views.not_gated(ended - item.at if ended else 0.0), "muted"),)
+        by = words.views.by(view.decided_by) if view is not None else ""
+        if view is not None and item.state in _DECIDED and by == view.decided_by:
+            return (Piece(by, "muted"),)
         if item.state == "denied" and view is not None and view.reason:
             who = words.views.by("person", escape(item.hand))
             return line(Piece(f"{who}: ", "muted"), '"', *brief(view.reason), '"')
         if item.state in _DECIDED and item.waited is not None:
-            return (Piece(words.views.waited(escape(item.hand), age(item.waited)), "muted"),)
+            waited = words.views.waited("", escape(item.hand), age(item.waited))
+            return (Piece(waited, "muted"),)
         if item.state == "executing" and telling is not None:
             time = time_running(now - telling.at, telling.seconds_allowed)
             return (Piece(words.item.running(time), "ok"),)

@@ -36,6 +36,8 @@ _FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")
 _ROLES: dict[str, Role] = {
     "completed": "ok",
     "approved": "ok",
+    "standing": "ok",
+    "denied_by_rule": "danger",
     "denied": "danger",
     "failed": "danger",
     "unknown": "attn",

@@ -1,6 +1,7 @@
 """Rules of `policy.toml` and grants answer calls by what was fetched; whatever they do not mean waits for the person."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
@@ -334,7 +335,7 @@ async def test_a_grant_is_of_the_action_and_account_that_were_shown_with_it(
 async def test_a_denial_that_stands_goes_over_a_rule_that_allows(
     tmp_path: Path, mailbox: Mailbox
 ) -> None:
-    """Also for the agent's own session; without a row."""
+    """Also for the agent's own session; without a row. The agent reads that it is a boundary."""
     async with opened(tmp_path, mailbox, ALLOWED.replace("readdress", "read*")) as core:
         core.session = (await open_session(core.app)).session
         view = await core.ask_for("readdress", {"id": DRAFT, "to": "x@y.example"})
@@ -351,6 +352,9 @@ async def test_a_denial_that_stands_goes_over_a_rule_that_allows(
             row = await end(core, await core.call("readdress", {"id": DRAFT, "to": to}))
             assert row.decided_by == by
             assert core.views(row.approval_id or "") == []
+            said = row.failure.message if row.failure is not None else ""
+            boundary = r"A person denied calls like this until \d\d:\d\d\. Nothing ran\. Do not try .*"
+            assert re.fullmatch(boundary if by == "grant d1" else "", said)
 
 
 async def test_no_grant_is_made_that_the_call_or_its_action_does_not_have(

@@ -44,6 +44,7 @@ from aileron_core.console_port.intents import (
     VerifyAudit,
     WithdrawAcceptance,
 )
+from aileron_core.console_port.standing import FieldTest, GrantTerms
 from aileron_core.console_port.view_models import HistoryQuery
 from aileron_core.devices.pairing import MOST_DEVICES, Program
 from aileron_core.devices.signed import SignedIntent, request_text
@@ -80,6 +81,7 @@ pytestmark = pytest.mark.core(settings=QUICK)
 _T = TypeVar("_T")
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 """Of P-256: with (r, s) also (r, ORDER - s) is a signature."""
+TERMS = GrantTerms(number=1, tests=(("args.id", FieldTest("any")),), seconds=60, uses=1)
 
 
 def port_of(core: Core) -> AttachedCore:
@@ -248,11 +250,17 @@ async def test_what_was_not_signed_or_shown_is_not_decided(
         "another digest": answer(replace(given, digest=other.digest)),
         "fewer unseen lines": answer(replace(given, unseen_lines=0)),
         "another item": answer(given, shown="0" * 64),
-        "for the session": answer(replace(given, remember=True)),
+        "a grant": answer(replace(given, grant=TERMS)),
+        "a denial that stands": answer(
+            Deny(approval_id=view.approval_id, grant=replace(TERMS, decision="deny")),
+            verdict="deny",
+            unseen=0,
+        ),
         "a digest of another": answer(replace(given, digest=other.digest), digest=other.digest),
     }
     for what, body in wrong.items():
-        assert await console.post("/v1/attach/intent", body), what
+        refused = await console.post("/v1/attach/intent", body)
+        assert refused == "forbidden" if "grant" in what or "stands" in what else refused, what
     await core.app.approvals.refresh(view.approval_id)
     newer = await core.looked(view.approval_id, after=view.version)
     assert await console.post("/v1/attach/intent", answer(given)) == "conflict"  # as it was before
