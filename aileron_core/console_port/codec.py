@@ -139,7 +139,7 @@ def _decoded(kind: Any, value: Any) -> Any:
             return None
         (kind,) = (each for each in of if each is not NoneType)
         return _decoded(kind, value)
-    if origin is Literal and isinstance(value, str) and value in of:
+    if origin is Literal and type(value) in (str, int) and value in of:
         return value
     if origin is tuple and isinstance(value, list):
         return _tuple(of, cast("list[Any]", value))
