@@ -95,6 +95,10 @@ def _fields(panel: GrantPanel, width: int, room: int) -> Iterator[Line]:
         yield (Piece(f" {_said.more_rows(first, count - last)}", "muted"),)
 
 
+def field_bar(field: OfferedField) -> Piece:
+    return Piece("┃ ", "fact-bar") if _is_fetched(field) else Piece("┊ ", "claim-bar")
+
+
 def _is_fetched(field: OfferedField) -> bool:
     return field.key.startswith(FETCHED)
 
@@ -102,7 +106,7 @@ def _is_fetched(field: OfferedField) -> bool:
 def _field(
     field: OfferedField, test: FieldTest, label: Line, cells: int, width: int, *, is_selected: bool
 ) -> list[Line]:
-    bar = Piece("┃ ", "fact-bar") if _is_fetched(field) else Piece("┊ ", "claim-bar")
+    bar = field_bar(field)
     is_free = test.name in ("any", "plain")
     name = _said.test(test.name)
     name += f" {test.values[0]}" if test.name == "plain" else ""

@@ -16,14 +16,14 @@ from aileron_tui.draw import bars
 from aileron_tui.draw.document import agent_name, session_name
 from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.links import parse_link
-from aileron_tui.draw.text import Line, Piece, line, truncate, wrap
+from aileron_tui.draw.text import Line, Piece, truncate, wrap
 from aileron_tui.draw.times import time_left
 from aileron_tui.pages.account_questions import ACCOUNT, BIND, LOGIN, PASSPHRASE, REBIND, REVOKE
 from aileron_tui.pages.asking import Answer, Asking, Question
 from aileron_tui.pages.command import call_blocked, unless
 from aileron_tui.pages.device_questions import DEVICE, PAIR
 from aileron_tui.pages.edit_questions import EDIT, EDIT_LINE, EDIT_TEXT
-from aileron_tui.pages.grant_questions import GRANT, GRANT_VALUE
+from aileron_tui.pages.grant_questions import GRANT, GRANT_VALUE, field_bar
 from aileron_tui.state.deny_panel import STANDS_SECONDS
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import Situation
@@ -58,8 +58,8 @@ def _deny_rows(_: Asking, now: Situation, width: int) -> tuple[Line, ...]:
     with_ = words.grants.WITH if panel.stays else words.grants.WHATEVER
     rows.append((Piece(f" {words.grants.stands(STANDS_SECONDS)} ", "attn"), *name, Piece(with_)))
     for each in panel.stays:
-        label = foreign_text(each.field.label, "muted")
-        rows.append(truncate(line("   ", *label, "  ", *brief(each.field.value)), width - 1))
+        shown = (*foreign_text(each.field.label, "muted"), Piece("  "), *brief(each.field.value))
+        rows.append(truncate((Piece("   "), field_bar(each), *shown), width - 1))
     return tuple(rows)
 
 

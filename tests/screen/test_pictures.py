@@ -8,6 +8,7 @@ from dataclasses import replace
 from aileron_core.console_port.account_views import AccountNeed, AccountView
 from aileron_core.console_port.events import ApprovalUpdated, CoreLost, Snapshot, VaultStatus
 from aileron_core.console_port.field_views import FieldView, PreviewView
+from aileron_core.console_port.intents import TryShape
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_tui.draw.glyphs import Glyphs
 from tests.screen.bound_accounts import ANA, CHANGED, ENDED, UNLOCKED, accounts
@@ -16,6 +17,7 @@ from tests.screen.offered_files import changed
 from tests.screen.picturing import Scenario, picture_of, select, to_row
 from tests.screen.suite_files import suite_of_515
 from tests.support.screens.calls import snapshot
+from tests.support.screens.grants import lunch, past, read, tried
 from tests.support.screens.home import library_items, not_accepted, problems, record_views, sessions
 from tests.support.screens.states import DRAFT, TO, change
 from tests.support.screens.tool_calls import command, edit
@@ -62,6 +64,20 @@ async def test_the_reason_for_a_no(shown: Console) -> None:
     shown.clock.advance(0.1)
     await shown.press(*"wrong")
     await shown.rest()
+
+
+@picture_of(start(lunch()), "80x24 120x36")
+async def test_the_panel_of_a_grant(shown: Console) -> None:
+    """Every field a row with its test: what varies and what it lets through are amber."""
+    await shown.press_rested("A")
+    shown.port.tell(read(lunch()))
+    await shown.shows("● 1 this very call")
+    await shown.go("3", "● 3 what it reaches stays")
+    said = "It may write any text (Calendar: Team; New to you: nobody)."
+    answers = (past(1, denied="not Jo"), *map(past, range(2, 15)))
+    tests = shown.asked(TryShape)[-1].tests
+    shown.port.tell(tried(lunch(), tests, cautions=(said,), matching=answers))
+    await shown.shows("14 of your last 500 answers match")
 
 
 @picture_of(start(), "120x36-plain")

@@ -353,7 +353,9 @@ async def test_a_denial_that_stands_goes_over_a_rule_that_allows(
             assert row.decided_by == by
             assert core.views(row.approval_id or "") == []
             said = row.failure.message if row.failure is not None else ""
-            boundary = r"A person denied calls like this until \d\d:\d\d\. Nothing ran\. Do not try .*"
+            boundary = (
+                r"A person denied calls like this until \d\d:\d\d\. Nothing ran\. Do not try .*"
+            )
             assert re.fullmatch(boundary if by == "grant d1" else "", said)
 
 
