@@ -41,6 +41,7 @@ PICTURES = {
     "suite.svg": "test_515_files_are_one_item_that_begins_with_those_to_look_at",
     "builtin-edit.svg": "test_a_change_of_a_file_is_shown_as_its_difference",
     "builtin-bash.svg": "test_a_command_shows_what_its_rehearsal_did",
+    "grant.svg": "test_the_panel_of_a_grant",
     "sessions.svg": "test_sessions_say_who_is_there_and_what_contains_them",
 }
 """The pictures of the pages, by the test whose snapshot each is a copy of."""

@@ -120,7 +120,7 @@ def _field(
         shown: Line = (Piece(_said.ABSENT_NOW, "muted"),)
     else:
         draw = foreign_text if is_selected and len(text) <= _WHOLE else brief
-        shown = draw(text, "muted" if is_free else "text")
+        shown = draw(text, "muted" if is_free else "text" if _is_fetched(field) else "claim")
     reach = (Piece(_said.REACH, "muted"),) if field.is_reach else ()
     lead = (bar, *label, pad, tested)
     room = width - 10 - cell_width(lead) - (8 if reach else 2)

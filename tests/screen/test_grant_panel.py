@@ -97,6 +97,16 @@ def test_until_the_core_has_answered_for_the_present_tests_enter_does_nothing() 
     assert play.asked(Approve) == []
 
 
+def test_what_the_panel_shows_has_to_rest_like_the_call_before_enter_counts() -> None:
+    """The core's answer may come while the hand is on its way."""
+    play = opened()
+    play.rest()
+    play.port.tell(tried(VIEW, play.asked(TryShape)[-1].tests))
+    play.passes(0.1)
+    play.press_alone("enter", "Too soon: the screen changed.")
+    assert play.asked(Approve) == []
+
+
 def test_a_call_that_changed_under_the_panel_is_not_approved() -> None:
     play = opened()
     answers(play)
