@@ -264,7 +264,8 @@ GRANT = Question(
             why_not=_not_granted, intents=_granted,
         ),
         Answer(
-            "grant_test", ("space",), "test", help="put the next test to the field", footer_rank=4,
+            "grant_test", ("space",), "test", help="put the next test to the field", footer_rank=4, moves=True,
+            at_end=_said.STAYS,
             why_not=_is_offered, do=lambda asking: asking.model.grant_panel.walk_test(),
         ),
         Answer(
@@ -272,11 +273,12 @@ GRANT = Question(
             why_not=unless(lambda now: now.model.grant_panel.written, _said.STAYS), do=_ask_values,
         ),
         Answer(
-            "grant_next", ("j", "down"), "field", help="the next field", paired_with="grant_previous",
-            footer_rank=6, why_not=_is_offered, do=lambda asking: asking.model.grant_panel.move(1),
+            "grant_next", ("j", "down"), "field", help="the next field", paired_with="grant_previous", moves=True,
+            at_end=words.refusals.LAST_ROW, footer_rank=6, why_not=_is_offered, do=lambda asking: asking.model.grant_panel.move(1),
         ),
         Answer(
-            "grant_previous", ("k", "up"), "field above", help="the field above", why_not=_is_offered,
+            "grant_previous", ("k", "up"), "field above", help="the field above", why_not=_is_offered, moves=True,
+            at_end=words.refusals.FIRST_ROW,
             do=lambda asking: asking.model.grant_panel.move(-1),
         ),
         Answer("grant_shape", ("1", "2", "3"), "shape", help="choose a shape", why_not=_is_offered, do=_choose),

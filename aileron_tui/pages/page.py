@@ -157,13 +157,14 @@ class Page(ABC):
 
     @property
     def _place(self) -> tuple[object, ...]:
-        """What moving and reading change: cursor, opened row, first line in view, what stands in a field."""
+        """What moving and reading change: cursor, opened row, first line in view, what stands in a field or a panel."""
         subject = self.model.subject
         cursor = subject.key if subject is not None else None
-        reader = self.reader
+        reader, asked = self.reader, self.model.grant_panel.version
         batch = self.model.queue.batch
         of_table = batch.cursor if batch is not None else ""
-        return (cursor, of_table, reader.document.top, reader.match_counts, self.panel.text)
+        shown = (reader.document.top, reader.match_counts, self.panel.text)
+        return (cursor, of_table, *shown, asked)
 
     def do(self, command_id: str) -> None:
         """Do the command *command_id*, which no key of this screen asked for, if it can be done now, and draw."""
