@@ -12,6 +12,7 @@ from aileron_core.runs.model import RunRecord
 from aileron_core.server.responses import result_body
 from tests.core.runs.test_halting import FINDS_THEN_SENDS, chain
 from tests.core.runs.test_retention import DAY, database_bytes
+from tests.core.runs.test_standing import policy
 from tests.support.core_harness import (
     DRAFT,
     Core,
@@ -19,6 +20,7 @@ from tests.support.core_harness import (
     Start,
     audit_problems,
     change_rows,
+    install_examples,
     problem_messages,
     readdress,
     writes,
@@ -150,3 +152,36 @@ async def test_of_a_call_that_was_denied_the_agent_learns_no_change(
     await core.app.contents.forget_due()
     assert ASKED["to"].encode() not in database_bytes(home)
     assert audit_problems(home) == []
+
+
+async def test_rules_deny_an_edited_call_and_never_allow_it(home: Path, mailbox: Mailbox) -> None:
+    """By its arguments the edit itself is refused; by what is then fetched, the call is denied as any other."""
+    rules = """
+[[rule]]
+actions = ["readdress"]
+decision = "allow"
+where = { "args.to" = { only = ["sam@helio.example"] } }
+other_args = "any"
+[[rule]]
+actions = ["readdress"]
+decision = "deny"
+where = { "args.to" = { within = "evil.example" } }
+[[rule]]
+actions = ["readdress"]
+decision = "deny"
+where = { "fetched.Subject" = { like = "*Angebot*" } }
+"""
+    install_examples(home, readdress=readdress(""))
+    async with Core.open(home, mailbox, policy=policy(rules)) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": "anna@nordlicht.example"})
+        with pytest.raises(Conflict, match="Nothing changed"):
+            await core.do(edit(view, to="mallory@evil.example"))
+        await core.do(edit(view, to="sam@helio.example"))
+        changed = await core.looked(view.approval_id, after=view.version)
+        assert (changed.edits[0][1].value, changed.decided_by) == ("sam@helio.example", "")
+        await core.do(edit(changed, to="anna@nordlicht.example"))
+        again = await core.looked(view.approval_id, after=changed.version)
+        assert (again.edits, again.decided_by) == ((), "")
+        await core.do(edit(again, id=OTHER))
+        denied = await core.ended(view)
+        assert (denied.state, denied.decided_by) == ("denied", "policy.toml:11")
