@@ -39,7 +39,7 @@ from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.model_keys import ModelKeys
 from aileron_core.credentials.oauth import TokenEndpoint
 from aileron_core.credentials.upstreams import base_urls
-from aileron_core.errors import AileronError, StorageUnavailable, VaultLocked
+from aileron_core.errors import AileronError, Problem, StorageUnavailable, VaultLocked
 from aileron_core.events import EventBus
 from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.history.sealing import HistoryKeys
@@ -273,11 +273,12 @@ class _Base:
             return random_nonce(row)
         return hmac.digest(key, f"{row.run_id} {row.content_key}".encode(), "sha256")[:16].hex()
 
-    def alarms(self) -> tuple[str, ...]:
-        """Return a sentence for each set that does not verify with the vault's key."""
+    def alarms(self) -> tuple[Problem, ...]:
+        """Return what does not verify with the vault's key, and the rules that no accepted action fits."""
         sets = (self.accepted_files, self.accepted_projects)
-        found = (self.signing.alarm, *(each.problem for each in sets))
-        return tuple(each for each in found if each)
+        found = filter(None, (self.signing.alarm, *(each.problem for each in sets)))
+        unverified = (Problem(file="aileron.db", message=each) for each in found)
+        return (*unverified, *self.policy.problems)
 
 
 class _Reports:
@@ -363,7 +364,7 @@ class _Files:
             database=base.database,
             clock=base.clock,
             routes=routes,
-            changed=lambda: self._changed(base.grants, publisher),
+            changed=lambda: self._changed(base, publisher),
             guard=self.stop_signal.make_stoppable,
         )
         self.project_trust = ProjectTrust(base.accepted_projects, base.clock)
@@ -376,9 +377,10 @@ class _Files:
             rehearse=base.rehearse,
         )
 
-    def _changed(self, grants: GrantCommands, publisher: EventPublisher) -> None:
+    def _changed(self, base: _Base, publisher: EventPublisher) -> None:
+        base.policy.follow(self.library.ready())
         publisher.library_changed(self.library)
-        grants.library_changed(self.library)
+        base.grants.library_changed(self.library)
 
 
 def _outgoing(options: AppOptions, clock: Clock, routes: Sequence[Route]) -> "OutgoingClient":

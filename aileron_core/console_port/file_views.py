@@ -6,6 +6,7 @@ from typing import Final, Literal
 ChangeKind = Literal[
     "asks_no_more",
     "setting",
+    "rule_opens",
     "rule_allows",
     "secret_except",
     "rule_denies",
@@ -19,6 +20,8 @@ ChangeKind = Literal[
     "credential_part",
     "scopes",
     "imports",
+    "no_grants",
+    "reach",
     "preview",
     "preview_op",
     "preview_args",
@@ -48,7 +51,7 @@ ONE_SIDED: Final = frozenset[ChangeKind](
     {
         *("ops", "hosts", "connectors", "scopes", "imports", "arguments", "secret_except"),
         *("project_args", "project_env", "project_settings"),
-        *("rule_allows", "rule_asks", "rule_denies"),
+        *("rule_opens", "rule_allows", "rule_asks", "rule_denies"),
     }
 )
 """Kinds of which one thing is new, or gone: `name` is empty, and `after` or `before` is that thing."""

@@ -142,6 +142,8 @@ class RuleView:
     """`policy.toml:12`."""
     decision: Literal["allow", "ask", "deny"]
     actions: tuple[str, ...]
+    limits: tuple[str, ...] = ()
+    """To which calls of theirs it is limited besides its tests, in words."""
     tests: FieldTests = ()
     is_open: bool = False
     """What it does not name may be anything."""

@@ -11,11 +11,13 @@ it is only if its hash is what was signed, or is on record.
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Final, Literal
 
+from aileron_core.actions.model import Action
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock
@@ -36,13 +38,14 @@ from aileron_core.library.settings_comparison import (
     settings_sha256,
 )
 from aileron_core.policy.model import ActionRule, Policy, Rule
-from aileron_core.policy.policy_file import NAME, parse_policy, rules_in_force
+from aileron_core.policy.policy_file import NAME, parse_policy, rules_in_force, unknown_fields
 from aileron_core.storage.database import Database
 from aileron_core.vault.atomic_file import read_private_file, replace_file
 from aileron_core.vault.vault import Vault
 
 SettingsKind = Literal["settings", "policy"]
 _MAX_BYTES: Final = 4 * 1024 * 1024
+_UNKNOWN: Final = "it names a field that no accepted action has"
 _log = logging.getLogger(__name__)
 _MAX_POLICY_BYTES: Final = 256 * 1024
 
@@ -263,7 +266,21 @@ class PolicyInForce:
 
     def __init__(self, accepted: AcceptedSettings, policy: Policy) -> None:
         self._accepted = accepted
-        self._policy = policy
+        self._written = self._policy = policy
+        self.problems: tuple[Problem, ...] = ()
+        """Fields that rules name and no accepted action that they are about has."""
+
+    def follow(self, actions: Sequence[Action]) -> None:
+        """Judge by the accepted *actions*: a rule that names a field which none of those has asks about all of them."""
+        unknown = unknown_fields(self._written, actions)
+        self.problems = tuple(chain.from_iterable(unknown.values()))
+        rules = (
+            replace(rule, decision="ask", where={}, reason=_UNKNOWN)
+            if rule.source in unknown and rule.decision != "allow"  # one that allows never fits
+            else rule
+            for rule in self._written.action_rules
+        )
+        self._policy = replace(self._written, action_rules=tuple(rules))
 
     def rules(self) -> tuple[Rule, ...]:
         return rules_in_force(self._in_force())

@@ -87,7 +87,8 @@ _ANY: Final = _judge("wider", "wider", "wider")
 _RULES: Final[dict[ChangeKind, _Rule]] = {
     **dict.fromkeys(ONE_SIDED, _MORE),
     **dict.fromkeys(("asks_no_more", "declared_read", "argument_optional", "credential"), _MORE),
-    **dict.fromkeys(("preview", "shown_fields", "before_after"), _LESS),
+    **dict.fromkeys(("no_grants", "preview", "shown_fields", "before_after"), _LESS),
+    "reach": _MORE,
     **dict.fromkeys(("rule_asks", "rule_denies"), _LESS),
     **dict.fromkeys(("preview_op", "preview_args", "shown_from", "credential_part"), _ANY),
     "wall_seconds": _number,
@@ -190,6 +191,8 @@ def _action_rows(action: Action, seconds: int | None, whole: Collection[str]) ->
     """
     if not action.gated:
         yield Row("asks_no_more")
+    if not action.approval.grants:
+        yield Row("no_grants")
     if action.approval.effect is not None:
         yield Row("effect", shown=action.approval.effect)
     yield from rows_of("ops", _ops(action))
@@ -236,6 +239,8 @@ def _preview_rows(preview: Preview) -> Iterator[Row]:
     for label, source in preview.render:
         yield Row("shown_fields", label, within=here)
         yield Row("shown_from", label, source, within=("shown_fields", label))
+    if preview.reach:
+        yield Row("reach", shown=", ".join(sorted(preview.reach)), within=here)
     for label, source in preview.changes:
         yield Row("before_after", label, source, within=here)
     yield Row("text", "gist", preview.gist or "", within=here)

@@ -86,7 +86,7 @@ class HomeLibrary:
         accepted: AuthenticatedRecords,
         settings: AcceptedSettings,
         policy: AcceptedSettings,
-        alarms: Callable[[], Sequence[str]],
+        alarms: Callable[[], Sequence[Problem]],
         database: Database,
         clock: Clock,
         routes: Sequence[Route],
@@ -96,7 +96,7 @@ class HomeLibrary:
         """Read nothing yet; see `load`.
 
         Args:
-            alarms: gives a sentence for each set of records that does not verify.
+            alarms: gives what does not verify of earlier acceptances, and what is wrong with `policy.toml`.
             routes: the addresses that requests to some hosts go to instead.
             changed: called after each reading and each acceptance.
             guard: gives what a run calls in place of a connector.
@@ -281,9 +281,8 @@ class HomeLibrary:
         return (*self._catalog.problems(), *self._files.store_problems)
 
     def problems_and_alarms(self) -> tuple[Problem, ...]:
-        """Return `problems`, after what of earlier acceptances does not verify; for the person alone."""
-        alarms = (Problem(file="aileron.db", message=each) for each in self._alarms())
-        return (*alarms, *self.problems())
+        """Return `problems`, after what of earlier acceptances and `policy.toml` is wrong; for the person alone."""
+        return (*self._alarms(), *self.problems())
 
     @property
     def settings_accepted(self) -> bool:

@@ -12,6 +12,7 @@ from aileron_core.errors import FileProblems
 from aileron_core.library.comparison import DIRECTIONS, Row, compare, rows_of
 from aileron_core.policy.model import Decision, Policy, Rule
 from aileron_core.policy.policy_file import parse_policy
+from aileron_core.policy.rule_text import rule_in_words
 
 _DEFAULTS: Final[Mapping[str, float]] = {
     "approval.expires_seconds": 1800,
@@ -138,6 +139,11 @@ def _policy_rows(policy: Policy) -> Iterator[Row]:
     for rule in policy.rules:
         key = repr(replace(rule, reason="", source=""))
         yield Row(_KINDS[rule.decision], key, rule_text(rule))
+    for rule in policy.action_rules:
+        where = dict(sorted(rule.where.items()))
+        key = repr(replace(rule, where=where, reason="", source=""))
+        kind = "rule_opens" if rule.is_open else _KINDS[rule.decision]
+        yield Row(kind, key, rule_in_words(rule))
     yield from rows_of("secret_except", policy.secret_exceptions)
 
 

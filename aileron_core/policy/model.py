@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from aileron_core.canonical import Json
 from aileron_core.console_port.standing import FieldTest
 
 Decision = Literal["allow", "ask", "deny"]
@@ -13,6 +14,8 @@ WRITING: Final = ("Write", "Edit")
 COMMAND: Final = "Bash"
 TOOLS: Final = (*READING, *WRITING, COMMAND)
 ANY_FURTHER_WORDS: Final = "*"
+RULE_KEY: Final = "rule"
+"""The member of a record that says why the rules had a call asked, run or denied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +115,11 @@ class Verdict:
     def text(self) -> str:
         """The reason, and what it is about."""
         return f"{self.reason}: {self.about}" if self.about else self.reason
+
+    def to_record(self) -> dict[str, Json]:
+        """Return what a record of the call says of it: why, which rule or grant says so, the fields that it looked at."""
+        by: dict[str, Json] = {"by": self.source, "looked_at": list[Json](self.looked_at)}
+        return {RULE_KEY: self.reason, **(by if self.source else {})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

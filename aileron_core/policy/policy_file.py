@@ -331,25 +331,27 @@ def _is_line(found: object) -> bool:
     return isinstance(found, str) and 0 < len(found) <= MAX_CHARACTERS and found.isprintable()
 
 
-def unknown_fields(policy: Policy, actions: Sequence[Action]) -> list[Problem]:
-    """Return a problem for each field that a rule for actions names and none of its *actions* has.
+def unknown_fields(policy: Policy, actions: Sequence[Action]) -> dict[str, list[Problem]]:
+    """Return, by the source of a rule for actions, each field that it names and none of its *actions* has.
 
     A rule that is about none of them is left alone.
     """
     places = locate(policy.text)
     by_source = {rule.source: rule for rule in policy.action_rules}
-    found: list[Problem] = []
+    found: dict[str, list[Problem]] = {}
     for index in range(MAX_RULES):
         rule = by_source.get(f"{NAME}:{places.get(('rule', index), (0, 0))[0]}")
         meant = [each for each in actions if rule is not None and is_named(rule, each.name)]
-        if rule is None or not meant or any(each.takes_any_arguments for each in meant):
+        if rule is None or not meant:
             continue
         known = {key for each in meant for key in field_keys(each)}
-        for key in rule.where.keys() - known:
+        if any(each.takes_any_arguments for each in meant):
+            known |= {key for key in rule.where if key.startswith(ARGUMENT)}
+        for key in sorted(rule.where.keys() - known):
             there = ", ".join(sorted(known)) or "nothing that a test could be of"
             at: KeyPath = ("rule", index, "where", key)
             problem = KeyProblem(path=at, message=f"is in no such action; there is {there}")
-            found.append(_placed(problem, places))
+            found.setdefault(rule.source, []).append(_placed(problem, places))
     return found
 
 

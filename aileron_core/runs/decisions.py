@@ -14,10 +14,10 @@ from aileron_core.clock import Clock
 from aileron_core.console_port.standing import GrantTerms
 from aileron_core.devices import CONSOLE, Hand, answered
 from aileron_core.errors import AileronError, Conflict, Forbidden, NotFound, StorageUnavailable
-from aileron_core.policy.model import Verdict
+from aileron_core.policy.model import RULE_KEY, Verdict
 from aileron_core.runs import run_table
 from aileron_core.runs.approved import ApprovedRunner
-from aileron_core.runs.interfaces import RULE_KEY, GateSettings, OpenContents, ResolvedAction
+from aileron_core.runs.interfaces import GateSettings, OpenContents, ResolvedAction
 from aileron_core.runs.live_run import LiveRun, PreviewResult
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
@@ -75,6 +75,7 @@ class ApprovalService:
             details: dict[str, Json] = {
                 "unseen_lines": unseen_lines,
                 "preview": run.preview.status,
+                **_asked_because(run),
                 **hand.details(),
             }
             drawn = self.standing.draw_up(run, grant) if grant is not None else None
@@ -221,11 +222,7 @@ class ApprovalService:
             run.resolved = replace(run.resolved, verdict=verdict)
             if verdict.decision == "ask":
                 return False
-            details: dict[str, Json] = {
-                "by": verdict.source,
-                "looked_at": list[Json](verdict.looked_at),
-                RULE_KEY: run.rule,
-            }
+            details = {**verdict.to_record(), RULE_KEY: run.rule}
             if verdict.decision == "deny":
                 said = f"{verdict.reason[:1].upper()}{verdict.reason[1:]}. Nothing ran."
                 refused = Forbidden(self.standing.grants.boundary(verdict.source) or said)
@@ -282,7 +279,11 @@ class ApprovalService:
                 RunEvent.DENY,
                 AuditEvent.APPROVAL_DENIED,
                 f"A person denied {run.row.action_name}",
-                {**hand.details(), **({"grant": drawn.to_record()} if drawn is not None else {})},
+                {
+                    **_asked_because(run),
+                    **hand.details(),
+                    **({"grant": drawn.to_record()} if drawn is not None else {}),
+                },
                 reason=self._reason(reason),
                 decided_at=self.clock.now(),
                 decided_by="person",
@@ -484,6 +485,12 @@ class ApprovalService:
             raise NotFound(f"This session has no approval {approval_id}.")
         row, _ = await self.opened(row)
         return row
+
+
+def _asked_because(run: LiveRun) -> dict[str, Json]:
+    """Return why no rule and no grant answered *run*, where one might have."""
+    verdict = run.resolved.verdict if run.resolved is not None else None
+    return {RULE_KEY: verdict.reason} if verdict is not None and verdict.reason else {}
 
 
 def _too_late(row: RunRecord, hand: str = "") -> Conflict:

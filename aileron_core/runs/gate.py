@@ -22,7 +22,6 @@ from aileron_core.runs.approved import write_outcome
 from aileron_core.runs.argument_quota import ArgumentQuota
 from aileron_core.runs.executor import Executor, RunPlan, capability_refusal
 from aileron_core.runs.interfaces import (
-    RULE_KEY,
     Accounts,
     GateSettings,
     Library,
@@ -319,7 +318,7 @@ class Gate:
         if run.resolved.accounts:
             extra["accounts"] = list(run.resolved.accounts)
         if run.resolved.verdict is not None:
-            extra[RULE_KEY] = run.resolved.verdict.reason
+            extra |= run.resolved.verdict.to_record()
         extra |= need_members(run.account_need)
         if event is RunEvent.START:
             extra |= run.start_details()

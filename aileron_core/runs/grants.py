@@ -110,6 +110,10 @@ class Grants:
         """Have *changed* called when one was made or used, rests or counts again, and *ended* with why, as a clause."""
         self._changed, self._ended = changed, ended
 
+    def notify(self) -> None:
+        """Tell that something answers calls differently now, or has answered one."""
+        self._changed()
+
     def __iter__(self) -> Iterator[Grant]:
         return iter(tuple(self._by_id.values()))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from aileron_core.actions.model import Action, ActionFile, ActionLimits, ConnectorIdentity
 from aileron_core.canonical import JsonObject
@@ -12,8 +12,6 @@ from aileron_core.devices import Hand
 from aileron_core.policy.model import Verdict
 from aileron_core.runs.model import RunRecord
 
-RULE_KEY: Final = "rule"
-"""The member of a run's first record that says why the rules had it asked, run or denied."""
 OpenContents: TypeAlias = Callable[[RunRecord], Awaitable[tuple[RunRecord, str]]]
 """Returns a run with what it contained, and why it has not, as a sentence; '' where it has."""
 Failpoint = Callable[[str], None]

@@ -14,8 +14,9 @@ from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
 from aileron_core.credentials.accounts import AccountService
 from aileron_core.errors import AileronError, OutcomeUnknown, StorageUnavailable
+from aileron_core.policy.model import RULE_KEY
 from aileron_core.runs import run_table
-from aileron_core.runs.interfaces import RULE_KEY, Library, ResolvedAction
+from aileron_core.runs.interfaces import Library, ResolvedAction
 from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.outcomes import RecordedOutcome, recorded_outcome

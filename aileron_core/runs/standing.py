@@ -31,6 +31,7 @@ from aileron_core.policy.offers import (
     shapes_offered,
     why_no_grant,
 )
+from aileron_core.policy.rule_text import limits_in_words
 from aileron_core.policy.shapes import restricts
 from aileron_core.policy.values import ARGUMENT, FETCHED, Values, argument_values, values_of
 from aileron_core.runs.grants import Grant, Grants
@@ -73,6 +74,8 @@ class StandingAnswers:
             )
         if verdict is None:
             return resolved
+        if not verdict.asks_nobody:
+            self._count(verdict.source)
         gated = replace(action, approval=replace(action.approval, required=True))
         return replace(resolved, action=gated, verdict=verdict)
 
@@ -135,6 +138,9 @@ class StandingAnswers:
         before = run.resolved.verdict if run.resolved is not None else None
         if verdict is None and before is not None and before.asks_nobody:
             return Verdict(decision="allow", reason="no rule asks about it", source=NO_RULE)
+        counted = before is not None and not before.asks_nobody  # by its arguments alone
+        if verdict is not None and not counted:
+            self._count(verdict.source)
         return verdict or before or Verdict(decision="ask", reason="")
 
     def came_back(self, run: LiveRun) -> None:
@@ -253,7 +259,9 @@ class StandingAnswers:
             self._rests.pop(run.row.run_id, None)
 
     def _count(self, source: str) -> None:
-        self._used[source] = (self._used.get(source, (0, 0.0))[0] + 1, self.clock.now())
+        if source:
+            self._used[source] = (self._used.get(source, (0, 0.0))[0] + 1, self.clock.now())
+            self.grants.notify()
 
     def rule_views(self, rules: Sequence[ActionRule]) -> tuple[RuleView, ...]:
         """Return *rules* as a person sees them, with what they answered in this console."""
@@ -263,6 +271,7 @@ class StandingAnswers:
                 source=rule.source,
                 decision=rule.decision,
                 actions=rule.actions,
+                limits=limits_in_words(rule),
                 tests=tuple(rule.where.items()),
                 is_open=rule.is_open,
                 grants=rule.grants,

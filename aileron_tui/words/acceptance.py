@@ -36,6 +36,7 @@ _Words = tuple[str, str, str]
 _CHANGES: Final[Mapping[ChangeKind, _Words]] = {
     "asks_no_more": ("no longer asks you", "", "now asks you before each run"),
     "setting": ("setting", "setting", "setting"),
+    "rule_opens": ("+ allows, with any other arguments:", "", "− allows, with any:"),
     "rule_allows": ("+ allows", "", "− allows"),
     "rule_asks": ("− asks you about", "", "+ asks you about"),
     "rule_denies": ("− denies", "", "+ denies"),
@@ -49,6 +50,8 @@ _CHANGES: Final[Mapping[ChangeKind, _Words]] = {
     "credential_part": ("credential,", "", "credential,"),
     "scopes": ("+ scope", "", "− scope"),
     "imports": ("+ host function", "", "− host function"),
+    "no_grants": ("can be granted, so that you are not asked", "", "can no longer be granted"),
+    "reach": ("a grant may keep only these fields:", "", "no grant keeps only these fields:"),
     "preview": ("no longer shows you a preview", "", "now shows you a preview"),
     "preview_op": ("uses a different op for the preview:", "", ""),
     "preview_args": ("uses different arguments for the preview:", "", ""),

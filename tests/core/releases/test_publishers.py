@@ -205,7 +205,7 @@ async def test_an_accepted_key_is_under_the_vaults_key(repository: Repository, h
     async with Core.open(home, accept=False) as core:
         await unlock(core)
         assert not core.app.library.accepted_connectors()
-        assert any("cannot be relied upon" in each for each in core.app.alarms())
+        assert any("cannot be relied upon" in each.message for each in core.app.alarms())
 
 
 @pytest.mark.parametrize("vouched_by", ["old", "new", ""])

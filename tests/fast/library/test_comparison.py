@@ -86,6 +86,7 @@ def wider(old: str, new: str) -> list[tuple[str, str]]:
         ('op = "get"', 'op = "send"', ("preview_op", "get>send")),
         ('{ id = "${args.id}" }\n[approval.preview.render]',
          '{ id = "7" }\n[approval.preview.render]', None),
+        ('op = "get"', 'op = "get"\nreach = ["To"]', ("reach", ">To")),
         ('Bcc = "bcc"\n', "", ("shown_fields", "Bcc")),
         ('To = "to"', 'To = "from"', ("shown_from", "To")),
         ("idempotent = false", "idempotent = true", ("idempotent", "go")),
@@ -110,6 +111,12 @@ def test_each_widening_is_named_and_its_reverse_is_none(
     if expected[0] not in ("effect", "preview_op", "shown_from", "argument_type"):
         assert wider(changed, ACTION) == []
         assert compared_actions(changed, ACTION) != ()
+
+
+def test_an_action_that_can_be_granted_now_allows_more() -> None:
+    asks = ACTION.replace("required = true", "required = true\ngrants = false")
+    assert wider(asks, ACTION) == [("no_grants", ">")]
+    assert wider(ACTION, asks) == []
 
 
 def test_the_most_dangerous_comes_first_and_what_narrows_last() -> None:

@@ -45,6 +45,36 @@ def test_what_a_rule_lets_a_command_change_is_said() -> None:
     ]
 
 
+MAIL = """[[rule]]
+actions = ["send", "get_*"]
+agents = ["codex"]
+decision = "{}"
+{}where = {{ "args.text" = {{ plain = 2000 }}, "fetched.To" = {{ within = "northwind.example" }} }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("decision", "more", "kind", "direction", "end"),
+    [
+        ("allow", "", "rule_allows", "wider", ""),
+        ("allow", 'other_args = "any"\n', "rule_opens", "wider", ""),
+        ("ask", "grants = false\n", "rule_asks", "narrower", "; no grants"),
+        ("deny", 'reason = "x"\n', "rule_denies", "narrower", ""),
+    ],
+)
+def test_a_rule_for_actions_is_told_in_words_and_one_for_any_other_arguments_apart(
+    decision: str, more: str, kind: str, direction: str, end: str
+) -> None:
+    (change,) = compare_policies("", MAIL.format(decision, more))
+    assert (change.kind, change.direction) == (kind, direction)
+    assert change.after == (
+        "send, get_* (agent codex): args.text text of up to 2,000 characters, without links; "
+        f"fetched.To within northwind.example{end}"
+    )
+    in_other_words = MAIL.format(decision, more).replace("2000", "1_000 ")
+    assert len(compare_policies(MAIL.format(decision, more), in_other_words)) == 2
+
+
 CAT = '[[rule]]\ntools = ["Bash"]\ncommand = ["cat", "*"]\npaths = ["{}"]\ndecision = "deny"\n'
 PATHS = '[[rule]]\ntools = ["Write"]\npaths = {}\ndecision = "allow"\n'
 

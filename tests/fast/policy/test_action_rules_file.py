@@ -1,0 +1,115 @@
+"""Rules for actions in `policy.toml`: what one may say, each problem with its line, and a rule written out again."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.actions.load import load_action
+from aileron_core.console_port.standing import FieldTest, FieldTests
+from aileron_core.policy.policy_file import parse_policy, unknown_fields
+from aileron_core.policy.rule_text import to_toml
+from tests.fast.policy.test_policy_file import policy_problems
+
+SEND = Path(__file__).parents[3] / "examples" / "actions" / "send-draft.md"
+WHERE = 'actions = ["send"]\ndecision = "allow"\nwhere = {{ {} }}'
+
+
+def test_a_rule_for_actions_is_read_with_its_tests() -> None:
+    (rule,) = parse_policy(
+        '[[rule]]\nactions = ["get_*", "send"]\neffects = ["read", "send"]\nagents = ["codex"]\n'
+        'contained = true\ndecision = "allow"\nother_args = "any"\ngrants = false\n'
+        'where = { "args.a" = { only = ["x", 1, true] }, "fetched.New to you" = "absent" }\n'
+    ).action_rules
+    assert (rule.actions, rule.effects, rule.agents) == (
+        ("get_*", "send"),
+        ("read", "send"),
+        ("codex",),
+    )
+    assert (rule.contained, rule.is_open, rule.grants) == (True, True, False)
+    assert rule.where == {
+        "args.a": FieldTest("only", ("x", "1", "true")),
+        "fetched.New to you": FieldTest("absent"),
+    }
+    assert rule.source == "policy.toml:1"
+
+
+@pytest.mark.parametrize(
+    ("rule", "key", "line", "words"),
+    [
+        ('actions = ["a"]\ndecision = "ask"\npaths = ["b"]', "rule[0].paths", 4, "the keys are actions, effects"),
+        ('actions = []\ndecision = "ask"', "rule[0].actions", 2, "names of actions"),
+        ('actions = ["a"]\neffects = ["fly"]\ndecision = "ask"', "rule[0].effects[0]", 3, "must be of read"),
+        ('actions = ["a"]\nagents = ["me"]\ndecision = "ask"', "rule[0].agents[0]", 3, "must be of"),
+        ('actions = ["a"]\ncontained = "yes"\ndecision = "ask"', "rule[0].contained", 3, "true or false"),
+        ('actions = ["a"]\ngrants = 1\ndecision = "ask"', "rule[0].grants", 3, "true or false"),
+        ('actions = ["a"]\nother_args = "some"\ndecision = "allow"', "rule[0].other_args", 3, "can only be"),
+        ('actions = ["a"]\nother_args = "any"\ndecision = "deny"', "rule[0].other_args", 3, "decision = \"allow\""),
+        ('actions = ["a"]\ndecision = "allow"\nwhere = 3', "rule[0].where", 4, "a table of tests"),
+        (WHERE.format('"to" = "any"'), 'rule[0].where.to', 4, '"args.NAME" or "fetched.LABEL"'),
+        (WHERE.format('"args." = "any"'), 'rule[0].where."args."', 4, '"args.NAME" or "fetched.LABEL"'),
+        (WHERE.format('"args.a" = "none"'), 'rule[0].where."args.a"', 4, 'must be "absent", "any" or one test'),
+        (WHERE.format('"args.a" = { isnt = "b" }'), 'rule[0].where."args.a"', 4, "one test of is, only"),
+        (WHERE.format('"args.a" = { is = "b", like = "c" }'), 'rule[0].where."args.a"', 4, "one test of"),
+        (WHERE.format('"args.a" = { any = true }'), 'rule[0].where."args.a"', 4, "one test of"),
+        (WHERE.format('"args.a" = { at_most = "9" }'), 'rule[0].where."args.a".at_most', 4, "must be a number"),
+        (WHERE.format('"args.a" = { at_least = [1, 2] }'), 'rule[0].where."args.a".at_least', 4, "must be a number"),
+        (WHERE.format('"args.a" = { plain = 0 }'), 'rule[0].where."args.a".plain', 4, "from 1 to 20000"),
+        (WHERE.format('"args.a" = { plain = true }'), 'rule[0].where."args.a".plain', 4, "from 1 to 20000"),
+        (WHERE.format('"args.a" = { within = "" }'), 'rule[0].where."args.a".within', 4, "must be a text"),
+        (WHERE.format('"args.a" = { is = { b = 1 } }'), 'rule[0].where."args.a".is', 4, "must be a text"),
+        (WHERE.format('"args.a" = { is = "' + "x" * 401 + '" }'), 'rule[0].where."args.a".is', 4, "must be a text"),
+    ],
+)  # fmt: skip
+def test_what_a_rule_for_actions_may_not_say(rule: str, key: str, line: int, words: str) -> None:
+    [found] = policy_problems(f"[[rule]]\n{rule}\n")
+    assert found[:2] == (key, line)
+    assert words in found[2]
+
+
+@pytest.mark.parametrize(
+    ("actions", "where", "unknown"),
+    [
+        ("send-draft", '"args.draft_id" = "any", "fetched.To" = "any"', []),
+        ("send-draft", '"args.draft" = "any"', ["args.draft"]),
+        ("s*", '"fetched.to" = "any"', ["fetched.to"]),
+        ("elsewhere.*", '"args.x" = "any"', []),
+    ],
+)
+def test_a_field_that_no_accepted_action_of_a_rule_has_is_a_problem_at_its_line(
+    actions: str, where: str, unknown: list[str]
+) -> None:
+    policy = parse_policy(
+        f'# mine\n[[rule]]\nactions = ["{actions}"]\ndecision = "deny"\nwhere = {{ {where} }}\n'
+    )
+    found = unknown_fields(policy, [load_action(SEND.read_bytes(), SEND.name)])
+    assert [each.line for each in found.get("policy.toml:2", [])] == [5] * len(unknown)
+    assert all(each in str(found) for each in unknown)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+NUMBER = st.integers(-(10**9), 10**9).map(str)
+TESTS = st.one_of(
+    st.sampled_from([FieldTest("absent"), FieldTest("any")]),
+    st.integers(1, 20_000).map(lambda n: FieldTest("plain", (str(n),))),
+    NUMBER.flatmap(
+        lambda n: st.sampled_from([FieldTest("at_most", (n,)), FieldTest("at_least", (n,))])
+    ),
+    st.tuples(st.sampled_from(["is", "only"]), st.lists(TEXT, max_size=4)).map(
+        lambda each: FieldTest(each[0], tuple(each[1]))
+    ),
+    st.tuples(
+        st.sampled_from(["within", "like"]), st.lists(TEXT.filter(bool), min_size=1, max_size=4)
+    ).map(lambda each: FieldTest(each[0], tuple(each[1]))),
+)
+KEYS = st.tuples(st.sampled_from(["args.", "fetched."]), TEXT.filter(bool)).map("".join)
+
+
+@given(st.dictionaries(KEYS, TESTS, max_size=6).map(lambda each: tuple(each.items())))
+def test_a_grant_written_as_a_rule_is_read_back_as_the_same_tests(tests: FieldTests) -> None:
+    """Also where a service's values hold quotes, line ends or invisible characters: they are escaped."""
+    text = to_toml("send", "allow", tests)
+    assert text.replace("\n", "").isprintable()
+    (rule,) = parse_policy(text).action_rules
+    assert (rule.actions, rule.decision, rule.where) == (("send",), "allow", dict(tests))
