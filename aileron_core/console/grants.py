@@ -22,7 +22,7 @@ from aileron_core.console_port.intents import (
     StandingIntent,
     TryShape,
 )
-from aileron_core.console_port.standing import FieldTests, TriedShape
+from aileron_core.console_port.standing import FieldTest, FieldTests, TriedShape
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.containment.detection import SEEN_CONTAINED
 from aileron_core.errors import AileronError, Conflict, NotFound
@@ -61,6 +61,15 @@ class GrantCommands:
             grants=tuple(views),
             rules=self.standing.rule_views(self.rules),
         )
+
+    def listed(self) -> StandingUpdated:
+        """Return what `updated` does for a command: what tests compare with was fetched for the person alone."""
+        found = self.updated()
+        bare = (
+            replace(each, tests=tuple((key, FieldTest(test.name)) for key, test in each.tests))
+            for each in found.grants
+        )
+        return replace(found, grants=tuple(bare))
 
     def changed(self) -> None:
         self.events.publish(self.updated())

@@ -310,7 +310,7 @@ class ConsoleService:
         if isinstance(intent, RemoveFile):
             return await self.library.remove(intent.kind, intent.file)
         if isinstance(intent, ReadStanding):
-            return self.grants.updated()
+            return self.grants.listed()
         return await self.model_keys.answer(intent)
 
     async def _about_a_call(self, intent: _CallIntent, hand: Hand) -> None:

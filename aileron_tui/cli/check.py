@@ -39,7 +39,7 @@ def check_actions(context: CommandContext, files: Sequence[str], *, portable: bo
         for file, data in read.items()
         for problem in _problems(_shown(file), data, between, portable=portable)
     ]
-    return _report(context, problems, len(read))
+    return report(context, problems, len(read))
 
 
 def validate_project(context: CommandContext, file: str | Path) -> int:
@@ -61,7 +61,7 @@ def validate_project(context: CommandContext, file: str | Path) -> int:
         tools = ()
     if tools:
         problems = (*problems, *_plugin_tool_problems(context.home, path, tools))
-    return _report(context, problems, 1, shows_class=True)
+    return report(context, problems, 1, shows_class=True)
 
 
 def _plugin_tool_problems(
@@ -83,7 +83,7 @@ def _plugin_tool_problems(
     )
 
 
-def _report(
+def report(
     context: CommandContext, problems: Sequence[Problem], files: int, *, shows_class: bool = False
 ) -> int:
     errors = sum(problem.severity == "error" for problem in problems)

@@ -1,4 +1,4 @@
-"""The groups of commands: action, connector, suite, audit, open."""
+"""The groups of commands: action, connector, suite, policy, audit, open."""
 
 import click
 from click import argument, option
@@ -250,6 +250,39 @@ audit.add(
     examples=("aileron audit verify",),
 )
 
+policy = group(
+    "policy",
+    "Check your rules, and see what answered calls in your place.",
+    examples=("aileron policy check", "aileron policy grants"),
+)
+policy.add(
+    "check",
+    "policy.check_policy",
+    """Check a policy.toml. Report every problem with its line.
+
+    FILE is the file to check (default: that of the home). The fields that its rules name are looked for in the
+    actions that you accepted. The exit code is 2 if there is a problem.
+    """,
+    argument("file", required=False, shell_complete=paths),
+    examples=("aileron policy check", "aileron policy check policy.toml --json"),
+)
+policy.add(
+    "explain",
+    "policy.explain_run",
+    """Show which rule or grant answered a call, or why none did.
+
+    RUN is the id of a run or of an approval. The fields that it looked at are named; the audit has no values.
+    """,
+    argument("run", shell_complete=completing.runs),
+    examples=(f"aileron policy explain {_APPROVAL}",),
+)
+policy.add(
+    "grants",
+    "policy.list_grants",
+    "List the grants of the running console.",
+    examples=("aileron policy grants", "aileron policy grants --json"),
+)
+
 open_ = group(
     "open", "Open a page in the browser.", examples=(f"aileron open approval {_APPROVAL}",)
 )
@@ -261,4 +294,4 @@ open_.add(
     examples=(f"aileron open approval {_APPROVAL}",),
 )
 
-GROUPS = (action, connector, suite, audit, open_)
+GROUPS = (action, connector, suite, policy, audit, open_)
