@@ -79,6 +79,7 @@ _PAGES: Mapping[View, MakePage] = {
     "library": partial(ListPage, "library"),
     "sessions": partial(ListPage, "sessions"),
     "accounts": partial(ListPage, "accounts"),
+    "rules": partial(ListPage, "rules"),
 }
 _VIEWS: Mapping[str, View] = {f"view_{view}": view for view in _PAGES}
 

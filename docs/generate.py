@@ -42,6 +42,7 @@ PICTURES = {
     "builtin-edit.svg": "test_a_change_of_a_file_is_shown_as_its_difference",
     "builtin-bash.svg": "test_a_command_shows_what_its_rehearsal_did",
     "grant.svg": "test_the_panel_of_a_grant",
+    "rules.svg": "test_grants_and_rules_say_what_they_answer",
     "sessions.svg": "test_sessions_say_who_is_there_and_what_contains_them",
 }
 """The pictures of the pages, by the test whose snapshot each is a copy of."""

@@ -113,6 +113,8 @@ def _views(view: View, waiting: int, registry: CommandRegistry, named: int) -> L
     parts: list[Piece] = [Piece(" "), Piece(words.views.NAME, "strong"), Piece("  ")]
     for number, (name, label) in enumerate(words.views.VIEWS.items(), start=1):
         shown = number <= named or name == view
+        if name == "rules" and not shown:
+            continue  # it makes room for words on what waits
         action = f"view_{name}"
         parts.append(Piece(f" {registry.key_label(action)} ", "muted", action=action))
         if shown:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-View = Literal["waiting", "activity", "audit", "library", "sessions", "accounts"]
+View = Literal["waiting", "activity", "audit", "library", "sessions", "accounts", "rules"]
 BlockedBy = Literal[
     "none", "lost", "storage", "small", "empty", "sending", "checking", "vault", "over", "fetching",
     "deadline", "drawing", "undrawable",

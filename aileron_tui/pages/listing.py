@@ -140,7 +140,7 @@ class ListPage(Page):
     def go_back(self) -> None:
         """Go back to the list; from there, show all rows again."""
         if self.table.opened:
-            self.table.opened = False
+            self.table.close()
         else:
             self.model.set_filter("", self.clock.now())
 

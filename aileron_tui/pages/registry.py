@@ -6,6 +6,7 @@ from aileron_tui.pages.commands.deciding import DECIDING
 from aileron_tui.pages.commands.everywhere import EVERYWHERE, OVER_PAGES
 from aileron_tui.pages.commands.reading import READING
 from aileron_tui.pages.commands.rows import ITEM, ROWS
+from aileron_tui.pages.commands.rules import RULES
 from aileron_tui.pages.questions import ALL
 
 COMMANDS: tuple[AnyCommand, ...] = (
@@ -14,6 +15,7 @@ COMMANDS: tuple[AnyCommand, ...] = (
     *ACCOUNTS,
     *ROWS,
     *ITEM,
+    *RULES,
     *EVERYWHERE,
     *(each for question in ALL for each in question.commands),
     *OVER_PAGES,

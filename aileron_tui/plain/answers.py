@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import ceil
 
 from aileron_core.console_port.devices import MakeLink
-from aileron_core.console_port.intents import Deny, Intent, StopEverything
+from aileron_core.console_port.intents import Deny, Intent, RevokeGrant, StopEverything
 from aileron_core.console_port.port import ConsolePort
 from aileron_core.console_port.view_models import FINAL_STATES
 from aileron_core.text import escape
@@ -16,6 +16,7 @@ from aileron_tui.pages.account_questions import chosen, passphrase_question
 from aileron_tui.pages.command import Availability, availability
 from aileron_tui.plain.output import COMMANDS, OWN_KEYS, Output
 from aileron_tui.state.deny_panel import REASON_LIMIT
+from aileron_tui.state.tables.rules import grant_line
 
 _NOT_RUNNING = ("pending", "awaiting_vault", *FINAL_STATES)
 
@@ -40,6 +41,7 @@ class Answers:
             "choose_account": self._choose,
             "open_review": self._make_link,
             "devices": self._show_devices,
+            "grants": self._show_grants,
         }
 
     def give(self, typed: str) -> None:
@@ -47,7 +49,7 @@ class Answers:
         model = self._model
         word, _, rest = typed.partition(" ")
         action = self._command_of(word)
-        if rest and action not in ("deny", "choose_account", "devices"):
+        if rest and action not in ("deny", "choose_account", "devices", "grants"):
             action = ""
         self._quits = self._quits and action == "quit"
         if model.panel == "stop":
@@ -179,6 +181,21 @@ class Answers:
         if not is_answer or not self._decide(action):
             self._say(words.devices.LEFT)
         self._model.close_panel()
+
+    # Grants
+
+    def _show_grants(self, name: str) -> bool:
+        """List the grants, or end the one called *name*."""
+        grants = self._model.rules.grants
+        if name not in (each.grant_id for each in grants):
+            for each in grants:
+                self._say(grant_line(each, self._output.clock.now()))
+            self._say(words.plain.about_grants(len(grants)))
+        elif self._model.snapshot.attached:
+            self._say(words.refusals.did_nothing(words.plain.GRANTS, words.refusals.OWNERS))
+        else:
+            self._hand_over(RevokeGrant(grant_id=name))
+        return True
 
     # The vault
 

@@ -35,10 +35,12 @@ COMMANDS = {
     "view_library": "aileron action list",
     "view_sessions": "aileron status",
     "view_accounts": "aileron binding list",
+    "view_rules": "aileron policy grants",
 }  # fmt: skip
 """The registry's commands that this console has, in its help's order; which command to type elsewhere for the others."""
 OWN_KEYS = {
     "n": "next", "1": "again", words.plain.STOP: "stop_everything", words.plain.DEVICES: "devices",
+    words.plain.GRANTS: "grants",
 }  # fmt: skip
 _TYPED_BEHIND = {"deny": " REASON", "choose_account": " NUMBER"}
 

@@ -31,6 +31,7 @@ from aileron_core.console_port.events import (
     RecordsRead,
     SessionsUpdated,
     ShapeTried,
+    StandingUpdated,
     StorageHealth,
     VaultRefused,
     VaultStatus,
@@ -78,6 +79,8 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
             _accounts(model, event, now, at)
         case VaultStatus() | VaultRefused() | VaultUnlocked():
             _vault(model, event, at)
+        case StandingUpdated():
+            model.rules.update(event.grants, event.rules, now)
         case LinkMade() | DevicesUpdated():
             _devices(model, event, now, at)
         case OffersRead() | ShapeTried() | GrantEnded():
@@ -127,6 +130,8 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
             model.say(audit_exported(event), at)
         case EverythingStopped():
             model.say(everything_stopped(event), at)
+        case GrantEnded():
+            model.say((Piece(words.rules.ended(event.grant_id, event.why), "attn"),), at)
         case IntentRefused():
             model.pending_intents.on_refused(event.call_id)
             model.audit.on_refused()

@@ -42,6 +42,7 @@ from aileron_tui.state.tables.accounts import AccountsTable
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.audit import AuditTable
 from aileron_tui.state.tables.library import LibraryTable
+from aileron_tui.state.tables.rules import RulesTable
 from aileron_tui.state.tables.sessions import SessionsTable
 from aileron_tui.state.tables.table import AnyTable
 from aileron_tui.state.vault_panel import AccountChoice, CallsWithoutAccount, VaultPanel
@@ -126,12 +127,14 @@ class Model:
         self.pairing = Pairing(snapshot.devices)
         self.sessions_table = SessionsTable(snapshot.sessions, snapshot.devices, now)
         self.accounts = AccountsTable(snapshot.accounts, now)
+        self.rules = RulesTable(snapshot.grants, snapshot.rules, now)
         self.tables: dict[View, AnyTable] = {
             "activity": self.activity,
             "audit": self.audit,
             "library": self.library,
             "sessions": self.sessions_table,
             "accounts": self.accounts,
+            "rules": self.rules,
         }
         self.refetched: dict[str, ApprovalView] = {}
         """Calls whose preview is being fetched again, as they were when that was asked for."""
@@ -220,6 +223,8 @@ class Model:
             run_id = view.run_id if view is not None else ""
         elif self.view == "activity" and (self.activity.opened or self.beside):
             run_id = self.activity.run_id
+        elif self.view == "rules":
+            run_id = self.rules.shown_run
         elif self.view == "audit" and self.audit.shows_call(beside=self.beside):
             record = self.audit.current
             run_id = (record.run_id or "") if record is not None else ""

@@ -15,6 +15,7 @@ from aileron_tui.words import grants as grants
 from aileron_tui.words import item as item
 from aileron_tui.words import plain as plain
 from aileron_tui.words import refusals as refusals
+from aileron_tui.words import rules as rules
 from aileron_tui.words import status as status
 from aileron_tui.words import terminal as terminal
 from aileron_tui.words import vault as vault

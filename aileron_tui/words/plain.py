@@ -24,12 +24,14 @@ LEFT_ALONE: Final = "Cancelled. Nothing was stopped or ended."
 STOP: Final = "stop"
 """What can be typed in place of the key that stops everything."""
 DEVICES: Final = "devices"
+GRANTS: Final = "grants"
 
 HELP: Final = (
     ("n", "print the next waiting item"),
     ("1", "print the item again"),
     (STOP, "stop everything; asks first"),
     (DEVICES, "list the paired browsers and consoles; with a number, confirm or end one"),
+    (GRANTS, "list the grants; with the name of one, end it"),
     ("┃", "marks what Aileron fetched or computed"),
     ("┊", "marks what the agent claims"),
 )
@@ -60,6 +62,11 @@ def asks_again(key: str, label: str) -> str:
 def about_devices(count: int) -> str:
     """Return how to go on after the list of *count* devices."""
     return f"{DEVICES} NUMBER asks about one." if count else "No device is paired."
+
+
+def about_grants(count: int) -> str:
+    """Return how to go on after the list of *count* grants."""
+    return f"{GRANTS} NAME ends one." if count else "There are no grants."
 
 
 def changes_too_fast(key: str) -> str:

@@ -17,6 +17,7 @@ VIEWS: Final = {
     "audit": "Audit",
     "library": "Actions",
     "sessions": "Sessions",
+    "rules": "Rules",
 }
 ACTORS: Final = {"person": "you", "agent": "agent", "aileron": "aileron"}
 NO_RECORDS: Final = "No records yet."

@@ -1,6 +1,6 @@
 """The console without a screen on fixtures, for tests that drive it through a pseudo-terminal.
 
-    python -I plain_child.py INTENTS [LOCK_SECONDS [restless | vault | devices | undrawable]]
+    python -I plain_child.py INTENTS [LOCK_SECONDS [restless | vault | devices | grants | undrawable]]
 
 Each intent becomes a line of the file INTENTS, and is answered.
 With `restless` the first call changes all the time; with `undrawable` drawing it fails.
@@ -31,6 +31,7 @@ from aileron_tui.terminal.notifications import Notifier
 from tests.support.screens.calls import approval, snapshot
 from tests.support.screens.home import devices
 from tests.support.screens.port import RecordingPort
+from tests.support.screens.rules import LUNCH, NO_SAM
 from tests.support.screens.states import Undrawable
 
 LOCKED = VaultStatus(state="locked", entries=2)
@@ -64,6 +65,8 @@ class PlainPort(RecordingPort):
             start = replace(start, approvals=waiting_for_accounts(now), vault=LOCKED)
         if "devices" in sys.argv:
             start = replace(start, devices=devices(now)[:1])
+        if "grants" in sys.argv:
+            start = replace(start, grants=(NO_SAM, LUNCH))
         if "undrawable" in sys.argv:
             first, *others = start.approvals
             fields = (FieldView(label="Body", value=Undrawable("x"), multiline=True),)

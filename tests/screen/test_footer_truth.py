@@ -83,7 +83,9 @@ def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
         # A pause and its end share a key, filter and search, what is done to a session and to a device, and
         # what is done to an offered key, to a preview and to a call of a batch: never are two of them there.
         shared = [key for key in ("P", "slash") if key in keys]
-        shared += {"sessions": ["t", "x"], "waiting": ["x", "x"]}.get(context, [])
+        # And a row is opened before its calls are.
+        of = {"sessions": ["t", "x"], "waiting": ["x", "x"], "rules": ["enter"]}
+        shared += of.get(context, [])
         assert sorted(keys) == sorted([*set(keys), *shared]), context
     deciding = [key for each in COMMANDS if each.decides for key in each.keys]
     # Where a reason is typed no character alone can decide: there the spec has `ctrl+s`.
@@ -141,6 +143,6 @@ async def test_a_view_without_widgets_draws_nothing() -> None:
     """Regression: a drawing that came due while the console ended looked for the audit's list."""
     async with console(start(short(1))) as shown:
         pages = [page for page in shown.app._screens.values() if not page.is_mounted]
-        assert len(pages) == 5
+        assert len(pages) == 6
         for page in pages:
             page.page.redraw()

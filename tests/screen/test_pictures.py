@@ -19,6 +19,7 @@ from tests.screen.suite_files import suite_of_515
 from tests.support.screens.calls import snapshot
 from tests.support.screens.grants import lunch, past, read, tried
 from tests.support.screens.home import library_items, not_accepted, problems, record_views, sessions
+from tests.support.screens.rules import LUNCH, NO_SAM, OPEN, POST, READS, STRIPE
 from tests.support.screens.states import DRAFT, TO, change
 from tests.support.screens.tool_calls import command, edit
 
@@ -415,6 +416,15 @@ async def test_the_accounts_say_which_cannot_be_used(shown: Console) -> None:
     """Status in sign and word, why below, and the connectors that have no account."""
     await shown.go("6", "3 accounts, 2 cannot be used")
     await to_row(shown, "api_key/mail/home")
+    await shown.rest()
+
+
+@picture_of(
+    start(mail(1), grants=(NO_SAM, POST, LUNCH), rules=(READS, STRIPE, OPEN)), "120x36 80x24-plain"
+)
+async def test_grants_and_rules_say_what_they_answer(shown: Console) -> None:
+    """What rests and what lets any other argument through are amber; the tests of the selected one below."""
+    await shown.go("7", "3 grants, 1 at rest")
     await shown.rest()
 
 

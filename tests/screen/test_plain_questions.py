@@ -168,6 +168,20 @@ def test_a_device_is_paired_confirmed_and_ended_by_whole_answers(tmp_path: Path)
     person.close()
 
 
+def test_grants_are_listed_and_one_is_ended_by_its_name(tmp_path: Path) -> None:
+    person = Reader(tmp_path, "0", "grants")
+    person.asked()
+    listed = person.answers("grants")
+    assert "g3 allow create_event: what it reaches stays, used 4/20, ends in" in listed
+    assert "d1 deny send_mail: To sam@helio.example, used 2/100" in listed
+    assert "grants NAME ends one." in person.answers("grants g9")
+    assert person.intents == ""
+    assert "Grant g3 ended: a person revoked it." in person.answers("grants g3")
+    assert person.intents == "RevokeGrant(grant_id='g3')\n"
+    assert "g3" not in person.answers("grants")
+    person.close()
+
+
 UNSEEN = "(not shown) > "
 PASSPHRASE = b"correct horse battery"
 

@@ -16,6 +16,8 @@ _AuditKey = Command[Situation, AuditPage]
 _WaitingKey = Command[Situation, WaitingPage]
 _said = words.refusals
 _OPENED = "a row is already open"
+_FIELDS = tuple(each for each in DOCUMENT if each != "rules")
+"""Where there are fields to copy: a rule is copied whole."""
 _can_move = unless(
     lambda now: now.scrollable if now.moves_document else now.rows > 1, _said.ONLY_ROW
 )
@@ -159,7 +161,7 @@ ROWS = (
 
 ITEM = (
     _Key(
-        "copy", ("y",), "copy", DOCUMENT, "copy a field as shown; again: the next one", footer_rank=62,
+        "copy", ("y",), "copy", _FIELDS, "copy a field as shown; again: the next one", footer_rank=62,
         needs="document", do=lambda page: page.handoff.copy(),
     ),
     _Key(

@@ -138,6 +138,10 @@ class Table(ABC, Generic[T]):
         """What the rows are about, in their order; nothing where a row is a record's number."""
         return ()
 
+    def close(self) -> None:
+        """Go back from the opened row to the list."""
+        self.opened = False
+
     def filter_again(self, now: float) -> None:
         """A key was handled: leave out rows that are too old by now for an `age:`."""
 

@@ -36,7 +36,7 @@ _NAMES = {character: name for name, character in CHARACTERS.items()}
 _PAGES: dict[View, Callable[..., Page]] = {
     "waiting": WaitingPage, "activity": partial(ListPage, "activity"), "audit": AuditPage,
     "library": partial(ListPage, "library"), "sessions": partial(ListPage, "sessions"),
-    "accounts": partial(ListPage, "accounts"),
+    "accounts": partial(ListPage, "accounts"), "rules": partial(ListPage, "rules"),
 }  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from aileron_core.console_port.events import (
     CallsCounted,
     CoreEvent,
     EverythingStopped,
+    GrantEnded,
     HistoryRead,
     IntentRefused,
     LibraryUpdated,
@@ -36,6 +37,7 @@ from aileron_core.console_port.events import (
     RecordsRead,
     SessionsUpdated,
     Snapshot,
+    StandingUpdated,
     VaultRefused,
     VaultStatus,
     VaultUnlocked,
@@ -62,6 +64,7 @@ from aileron_core.console_port.intents import (
     ReadRecords,
     RefetchPreview,
     RefreshPreview,
+    RevokeGrant,
     SetPause,
     StopEverything,
     StopRun,
@@ -113,6 +116,7 @@ class FixtureCore:
         self._problems = start.problems
         self._sessions = start.sessions
         self._devices = start.devices
+        self._standing = StandingUpdated(grants=start.grants, rules=start.rules)
         self._records = list(start.records)
 
     def answer(self, intent: Intent) -> list[CoreEvent]:
@@ -157,6 +161,10 @@ class FixtureCore:
                 return [LinkMade(url=LINK, expires_at=self._clock.now() + 60)]
             case ConfirmDevice() | EndDevice():
                 return [self._move_device(intent)]
+            case RevokeGrant(grant_id=gone):
+                kept = (each for each in self._standing.grants if each.grant_id != gone)
+                self._standing = replace(self._standing, grants=tuple(kept))
+                return [GrantEnded(grant_id=gone, why="a person revoked it"), self._standing]
             case StopRun():
                 return self._stop_run(intent.run_id)
             case UndoRun():

@@ -1,0 +1,45 @@
+"""The words of grants and rules: the list, and what becomes of one."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from aileron_tui.words.bars import counted
+
+STATUS: Final = "Grants end with this console; rules stand in policy.toml."
+NONE: Final = "No grants, and no rules for actions in policy.toml. Every gated call waits for you."
+SHAPES: Final[Mapping[int, str]] = {
+    1: "this very call", 2: "other text", 3: "what it reaches stays",
+}  # fmt: skip
+NO_GRANTS: Final = ", no grants"
+OPEN: Final = ", any other arguments"
+NOT_ACCEPTED: Final = ", not accepted"
+FITS: Final = "FITS"
+OTHERS_ABSENT: Final = "allowed if each field passes; any other must be absent"
+OTHERS_ANY: Final = "about a call if each field passes; any other may be anything"
+ANY_CALL: Final = "every call"
+BOUND: Final = "to action file, connectors, hosts and accounts, as they were"
+ANSWERED: Final = "ANSWERED"
+NEWEST: Final = "enter opens the newest call, then older ones"
+CANNOT_BE_RULE: Final = (
+    "Not copied: a rule cannot hold a value of more than 400 characters, or more than 64 values."
+)
+NO_GRANT: Final = "no grant is selected; a rule stands in policy.toml"
+NO_CALLS: Final = "it has answered no call"
+
+
+def count(grants: int, resting: int, rules: int) -> str:
+    rest = f", {resting} at rest" if resting else ""
+    return f"{counted(grants, 'grant')}{rest} · {counted(rules, 'rule')}"
+
+
+def ends(at: str, uses: int, *, spans_sessions: bool) -> str:
+    session = "" if spans_sessions else ", with the session"
+    return f"at {at}{session}, or after {counted(uses, 'more call')}, whichever is first"
+
+
+def copied(lines: int) -> str:
+    return f"Copied {lines} lines for policy.toml. A rule has no end, and is for every session."
+
+
+def ended(grant: str, why: str) -> str:
+    return f"Grant {grant} ended: {why}."
