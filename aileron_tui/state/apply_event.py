@@ -79,12 +79,10 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
             _accounts(model, event, now, at)
         case VaultStatus() | VaultRefused() | VaultUnlocked():
             _vault(model, event, at)
-        case StandingUpdated():
-            model.rules.update(event.grants, event.rules, now)
         case LinkMade() | DevicesUpdated():
             _devices(model, event, now, at)
-        case OffersRead() | ShapeTried() | GrantEnded():
-            _grants(model, event, at)
+        case OffersRead() | ShapeTried() | GrantEnded() | StandingUpdated():
+            _grants(model, event, now, at)
         case _:
             _whole(model, event, at)
     return False
@@ -345,8 +343,15 @@ def _devices(model: Model, event: LinkMade | DevicesUpdated, now: float, at: flo
         model.say((Piece(said.wants_to_pair(came.kind, view, key), "attn"),), at)
 
 
-def _grants(model: Model, event: OffersRead | ShapeTried | GrantEnded, at: float) -> None:
+def _grants(
+    model: Model,
+    event: OffersRead | ShapeTried | GrantEnded | StandingUpdated,
+    now: float,
+    at: float,
+) -> None:
     match event:
+        case StandingUpdated(grants=grants, rules=rules):
+            model.rules.update(grants, rules, now)
         case OffersRead(offers=offers):
             is_granted = model.grant_panel.on_offers(offers) and not offers.offers
             if is_granted or (model.deny_panel.on_offers(offers) and not model.deny_panel.stands):
