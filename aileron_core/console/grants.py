@@ -90,7 +90,7 @@ class GrantCommands:
         self.standing.grants.sweep()
 
     def library_changed(self, library: HomeLibrary) -> None:
-        """End the grants whose action is not what it was."""
+        """End the grants whose action is not what it was; rules may count now that did not."""
 
         def is_changed(grant: Grant) -> bool:
             if is_builtin(grant.view.action):
@@ -104,6 +104,7 @@ class GrantCommands:
             return found.action.sha256 != grant.binding[0]
 
         self.standing.grants.revoke_where(is_changed, "its action has changed")
+        self.changed()
 
     async def carry_out(self, intent: StandingIntent) -> None:
         """Carry out *intent*, and publish what answers it.

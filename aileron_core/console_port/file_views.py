@@ -103,5 +103,7 @@ class FileContentView:
     """Size and hash of a connector's module, our own sentence; empty for others."""
     before: AcceptedBeforeView | None = None
     """None: nothing was accepted under its name, or exactly these bytes are."""
+    allows: tuple[AcceptanceChangeView, ...] = ()
+    """Of rules that nobody accepted before: what each allows."""
     is_kept: bool = False
     """It is what was accepted, which counts; its file has other bytes now."""

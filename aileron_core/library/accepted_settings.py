@@ -46,6 +46,7 @@ from aileron_core.vault.vault import Vault
 SettingsKind = Literal["settings", "policy"]
 _MAX_BYTES: Final = 4 * 1024 * 1024
 _UNKNOWN: Final = "it names a field that no accepted action has"
+_UNTIL_MENDED: Final = "Until the file is fixed and the console is restarted, the rule asks."
 _log = logging.getLogger(__name__)
 _MAX_POLICY_BYTES: Final = 256 * 1024
 
@@ -210,6 +211,9 @@ class AcceptedSettings:
         """Return what a person is asked to accept, if it does not count."""
         if not self.problem:
             return ()
+        is_first = self._before is None and self.file.kind == "policy"
+        changes = self.file.compare("", self._text) if is_first else ()
+        allows = tuple(each for each in changes if each.direction == "wider")
         return (
             NotAcceptedView(
                 kind=self.file.kind,
@@ -217,7 +221,7 @@ class AcceptedSettings:
                 file=self.file.name,
                 digest=self.sha256,
                 change="changed" if self._before is not None else "new",
-                content=FileContentView(text=self._text, before=self._before),
+                content=FileContentView(text=self._text, before=self._before, allows=allows),
                 tried=self.tried,
             ),
         )
@@ -273,7 +277,10 @@ class PolicyInForce:
     def follow(self, actions: Sequence[Action]) -> None:
         """Judge by the accepted *actions*: a rule that names a field which none of those has asks about all of them."""
         unknown = unknown_fields(self._written, actions)
-        self.problems = tuple(chain.from_iterable(unknown.values()))
+        self.problems = tuple(
+            replace(each, severity="warning", message=f"{each.message}. {_UNTIL_MENDED}")
+            for each in chain.from_iterable(unknown.values())
+        )
         rules = (
             replace(rule, decision="ask", where={}, reason=_UNKNOWN)
             if rule.source in unknown and rule.decision != "allow"  # one that allows never fits

@@ -43,6 +43,14 @@ def content_blocks(
     yield from _text_lines(text, unfold=unfold, must_be_seen=must_be_seen)
 
 
+def allowed_blocks(content: FileContentView) -> Iterator[Block]:
+    """Yield what rules allow that nobody accepted before."""
+    if content.allows:
+        yield heading(words.acceptance.ALLOWS, role="attn")
+        yield from _change_lines(content.allows, "attn")
+        yield blank()
+
+
 def suite_difference_blocks(files: Sequence[NotAcceptedView]) -> Iterator[Block]:
     """Yield what changed files of a suite allow more, each with its name, then which files differ, and how."""
     wider = [(each, each.before.wider) for each in files if each.before and each.before.wider]

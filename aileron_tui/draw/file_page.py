@@ -9,6 +9,7 @@ from aileron_core.console_port.view_models import NotAcceptedView, PublisherView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.acceptance import (
+    allowed_blocks,
     content_blocks,
     difference_blocks,
     publisher_warnings,
@@ -88,7 +89,7 @@ def with_content(
     before = content.before
     if before is not None:
         made += [*difference_blocks(before, content.text, unfold=unfold), blank()]
-    made += facts
+    made += [*allowed_blocks(content), *facts]
     if content.module:
         made.append(value("Module", line(content.module)))
     made.append(blank())

@@ -5,6 +5,7 @@ from typing import Final
 
 from aileron_core.console_port.file_views import ChangeDirection, ChangeKind
 
+ALLOWS: Final = "ALLOWS"
 WIDER: Final = "ALLOWS MORE"
 CHANGED: Final = "WHAT CHANGED"
 OTHERWISE: Final = "ALSO DIFFERENT"

@@ -27,7 +27,7 @@ WARN_READS_UNSEEN: Final = (
 )
 THEN_SETTINGS: Final = "these settings are used, and calls go on"
 ACCEPT_SETTINGS: Final = "Accept these settings?"
-THEN_POLICY: Final = "▲ calls of the built-in tools that these rules allow run without asking you"
+THEN_POLICY: Final = "▲ calls that these rules allow run without asking you"
 ACCEPT_POLICY: Final = "Accept these rules?"
 THEN_CONNECTOR: Final = "your actions can use it; it can reach only these hosts"
 THEN_PUBLISHER: Final = (
