@@ -1,6 +1,6 @@
 """The values of a policy: what is known about a call, a rule, and what the rules say of the call."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -116,10 +116,20 @@ class Verdict:
         """The reason, and what it is about."""
         return f"{self.reason}: {self.about}" if self.about else self.reason
 
+    @property
+    def whole_text(self) -> str:
+        """The text, and where it answered the call which fields it looked at."""
+        return answered_text(self.text, () if self.decision == "ask" else self.looked_at)
+
     def to_record(self) -> dict[str, Json]:
         """Return what a record of the call says of it: why, which rule or grant says so, the fields that it looked at."""
         by: dict[str, Json] = {"by": self.source, "looked_at": list[Json](self.looked_at)}
         return {RULE_KEY: self.reason, **(by if self.source else {})}
+
+
+def answered_text(reason: str, looked_at: Sequence[str]) -> str:
+    """Return *reason* with the fields that were looked at, if any were."""
+    return f"{reason}, which looked at {', '.join(looked_at)}" if looked_at else reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

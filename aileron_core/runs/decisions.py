@@ -222,7 +222,7 @@ class ApprovalService:
             run.resolved = replace(run.resolved, verdict=verdict)
             if verdict.decision == "ask":
                 return False
-            details = {**verdict.to_record(), RULE_KEY: run.rule}
+            details = verdict.to_record()
             if verdict.decision == "deny":
                 said = f"{verdict.reason[:1].upper()}{verdict.reason[1:]}. Nothing ran."
                 refused = Forbidden(self.standing.grants.boundary(verdict.source) or said)

@@ -188,12 +188,7 @@ class LiveRun:
     def rule(self) -> str:
         """Why the rules had it asked, run or denied; empty where none apply."""
         verdict = self.resolved.verdict if self.resolved is not None else None
-        if verdict is None:
-            return self.recorded_rule
-        looked_at = ", ".join(verdict.looked_at)
-        if verdict.decision == "ask" or not looked_at:
-            return verdict.text
-        return f"{verdict.text}, which looked at {looked_at}"
+        return verdict.whole_text if verdict is not None else self.recorded_rule
 
     @property
     def is_builtin(self) -> bool:

@@ -14,7 +14,7 @@ from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
 from aileron_core.credentials.accounts import AccountService
 from aileron_core.errors import AileronError, OutcomeUnknown, StorageUnavailable
-from aileron_core.policy.model import RULE_KEY
+from aileron_core.policy.model import RULE_KEY, answered_text
 from aileron_core.runs import run_table
 from aileron_core.runs.interfaces import Library, ResolvedAction
 from aileron_core.runs.live_run import LiveRun, NonceSource, PreviewResult, random_nonce
@@ -295,11 +295,15 @@ def recorded_rule(connection: sqlite3.Connection, run_id: str) -> str:
     Empty if none does.
     """
     row = connection.execute(
-        "SELECT body FROM audit WHERE run = ? ORDER BY event IN (?, ?) DESC, seq LIMIT 1",
-        (run_id, AuditEvent.APPROVAL_STANDING, AuditEvent.RUN_DENIED_BY_RULE),
+        "SELECT body, event IN (?1, ?2) AS answered FROM audit WHERE run = ?3 "
+        "ORDER BY answered DESC, seq LIMIT 1",
+        (AuditEvent.APPROVAL_STANDING, AuditEvent.RUN_DENIED_BY_RULE, run_id),
     ).fetchone()
     rule = _member(row[0], RULE_KEY) if row is not None else None
-    return rule if isinstance(rule, str) else ""
+    if row is None or not isinstance(rule, str):
+        return ""
+    looked_at = _member(row[0], "looked_at") if row[1] else None
+    return answered_text(rule, tuple(map(str, looked_at or ())))
 
 
 def recorded_hand(connection: sqlite3.Connection, run_id: str) -> str:

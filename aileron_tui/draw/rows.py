@@ -112,18 +112,19 @@ def row_lines(
             return (justify(first, line(*_remark(item), " "), width),)
         second = line(edge(selected), " " * _INDENT, *_remark(item))
         return (truncate(first, width - 1), justify(truncate(second, width - 1), (), width))
+    edited = line(Piece(f"{words.item.EDITED_ROW} ", "attn")) if view.edits else ()
     if compact:
         has_ended = view.state in words.item.ROW_STATES
         right = row_tag(item, now, hidden=False) if has_ended else _left(view, now, item)
         taken = cell_width(line(*first, *right))
-        agent = truncate(requester(view), max(9, width - taken - 4))
+        left = width - taken - 4 - cell_width(edited)
+        agent = line(*edited, *truncate(requester(view), max(9, left)))
         gap = Piece(" " * max(1, 16 - cell_width(agent) - cell_width(right)))
         return (justify(first, line(*agent, gap, *right, " "), width),)
     since = Piece(f" · {age(now - view.requested_at)}", "muted")
     tag = row_tag(item, now, hidden=hidden)
     tag = line("  ", *tag) if tag else ()
     room = width - 1 - cell_width(line(since, *tag, *_left(view, now, item))) - 2
-    edited = line(Piece(f"{words.item.EDITED_ROW} ", "attn")) if view.edits else ()
     left = room - _INDENT - cell_width(edited)
     agent = line(*edited, *truncate(requester(view), max(_LEAST_NAME, left)))
     second = line(edge(selected), " " * _INDENT, *agent, since, *tag)

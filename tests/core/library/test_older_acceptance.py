@@ -70,6 +70,7 @@ def make_older(home: Path) -> None:
     change_rows(
         home,
         "DELETE FROM pins WHERE kind IN ('settings', 'policy')",
+        "ALTER TABLE runs DROP COLUMN asked_args",
         "UPDATE meta SET value = '6' WHERE key = 'schema_version'",
         "PRAGMA user_version = 6",
     )

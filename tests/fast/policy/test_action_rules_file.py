@@ -19,7 +19,7 @@ WHERE = 'actions = ["send"]\ndecision = "allow"\nwhere = {{ {} }}'
 def test_a_rule_for_actions_is_read_with_its_tests() -> None:
     (rule,) = parse_policy(
         '[[rule]]\nactions = ["get_*", "send"]\neffects = ["read", "send"]\nagents = ["codex"]\n'
-        'contained = true\ndecision = "allow"\nother_args = "any"\ngrants = false\n'
+        'contained = true\ndecision = "ask"\ngrants = false\n'
         'where = { "args.a" = { only = ["x", 1, true] }, "fetched.New to you" = "absent" }\n'
     ).action_rules
     assert (rule.actions, rule.effects, rule.agents) == (
@@ -27,7 +27,7 @@ def test_a_rule_for_actions_is_read_with_its_tests() -> None:
         ("read", "send"),
         ("codex",),
     )
-    assert (rule.contained, rule.is_open, rule.grants) == (True, True, False)
+    assert (rule.contained, rule.is_open, rule.grants) == (True, False, False)
     assert rule.where == {
         "args.a": FieldTest("only", ("x", "1", "true")),
         "fetched.New to you": FieldTest("absent"),
@@ -57,7 +57,10 @@ def test_a_rule_for_actions_is_read_with_its_tests() -> None:
         (WHERE.format('"args.a" = { at_least = [1, 2] }'), 'rule[0].where."args.a".at_least', 4, "must be a number"),
         (WHERE.format('"args.a" = { plain = 0 }'), 'rule[0].where."args.a".plain', 4, "from 1 to 20000"),
         (WHERE.format('"args.a" = { plain = true }'), 'rule[0].where."args.a".plain', 4, "from 1 to 20000"),
-        (WHERE.format('"args.a" = { within = "" }'), 'rule[0].where."args.a".within', 4, "must be a text"),
+        (WHERE.format('"args.a" = { within = "" }'), 'rule[0].where."args.a".within', 4, "must be a domain"),
+        (WHERE.format('"args.a" = { within = "https://b.example" }'), 'rule[0].where."args.a".within', 4, "must be a domain"),
+        (WHERE.format('"args.a" = { like = [] }'), 'rule[0].where."args.a".like', 4, "must be a text"),
+        ('actions = ["a"]\ngrants = false\ndecision = "allow"', "rule[0].grants", 3, 'decision = "ask"'),
         (WHERE.format('"args.a" = { is = { b = 1 } }'), 'rule[0].where."args.a".is', 4, "must be a text"),
         (WHERE.format('"args.a" = { is = "' + "x" * 401 + '" }'), 'rule[0].where."args.a".is', 4, "must be a text"),
     ],
@@ -99,9 +102,10 @@ TESTS = st.one_of(
     st.tuples(st.sampled_from(["is", "only"]), st.lists(TEXT, max_size=4)).map(
         lambda each: FieldTest(each[0], tuple(each[1]))
     ),
-    st.tuples(
-        st.sampled_from(["within", "like"]), st.lists(TEXT.filter(bool), min_size=1, max_size=4)
-    ).map(lambda each: FieldTest(each[0], tuple(each[1]))),
+    st.lists(TEXT, min_size=1, max_size=4).map(lambda each: FieldTest("like", tuple(each))),
+    st.sampled_from(["acme.example", "*.b.example", "a'b@c.example", '/no"tes', "a b/"]).map(
+        lambda place: FieldTest("within", (place,))
+    ),
 )
 KEYS = st.tuples(st.sampled_from(["args.", "fetched."]), TEXT.filter(bool)).map("".join)
 
