@@ -45,7 +45,7 @@ def check_policy(context: CommandContext, file: str | None) -> int:
     """
     home = Home(context.home)
     path = home.policy if file is None else Path(file)
-    if not path.is_file():
+    if file is not None and not path.is_file():
         raise CliError(EXIT.USAGE, f"There is no file {path}.")
     try:
         unknown = unknown_fields(load_policy(path), accepted_actions(home))
@@ -53,7 +53,7 @@ def check_policy(context: CommandContext, file: str | None) -> int:
     except FileProblems as error:
         problems = error.problems
     found = [replace(each, file=str(path)) for each in sorted(problems, key=lambda each: each.line)]
-    return EXIT.USAGE if report(context, found, 1) else EXIT.DONE
+    return EXIT.USAGE if report(context, found, int(path.is_file())) else EXIT.DONE
 
 
 def explain_run(context: CommandContext, run: str) -> int:

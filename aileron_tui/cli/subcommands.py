@@ -264,7 +264,7 @@ policy.add(
     actions that you accepted. The exit code is 2 if there is a problem.
     """,
     argument("file", required=False, shell_complete=paths),
-    examples=("aileron policy check", "aileron policy check policy.toml --json"),
+    examples=("aileron policy check", "aileron policy check --json"),
 )
 policy.add(
     "explain",

@@ -50,7 +50,7 @@ NOT_TYPED = {
     r"curl .*/SESSION_ID/": "names a session of yours",
     r"aileron (suite|update|action add (https:|github:|aileron-suite)|connector install github:)": "needs a published suite: see tests/core/releases",
     r"aileron run": "needs a model: see tests/core/library and tests/process",
-    r"aileron (audit show|open approval) (run|act)-": "names a call of yours",
+    r"aileron (audit show|open approval|policy explain) (run|act)-": "names a call of yours",
     r"aileron action run (list-tasks|close-task)": "needs an account at Todoist",
     r"aileron binding (reauthorize|rebind|forget)": "needs an account at Google, or one that changed: see test_oauth.py and test_accounts.py",
     r"aileron vault keyring": "needs a system's keyring",

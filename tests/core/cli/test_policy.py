@@ -48,9 +48,10 @@ async def test_explain_says_what_answered_a_call_or_why_it_was_left_to_the_perso
     denied = '\n[[rule]]\nactions = ["readdress"]\ndecision = "deny"\nwhere = { "args.to" = { within = "evil.example" } }\n'
     async with opened(tmp_path, mailbox, ALLOWED + denied) as core:
         row = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
-        assert await printed_json("explain", row.run_id, home=tmp_path) == {
+        found = await printed_json("explain", row.run_id, home=tmp_path)
+        assert found.pop("reason").startswith("allowed by policy.toml:2")
+        assert found == {
             "run": row.run_id, "action": "readdress", "decision": "allow", "by": "policy.toml:2",
-            "reason": "allowed by policy.toml:2",
             "looked_at": ["args.id", "args.to", "fetched.To", "fetched.Subject"],
         }  # fmt: skip
         assert "Anna" not in await printed("explain", row.run_id, home=tmp_path)
