@@ -4,12 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from aileron_core.actions.model import ActionLimits, is_builtin, shown_name
-from aileron_core.console_port.view_models import (
-    FINAL_STATES,
-    WAITING_STATES,
-    ApprovalView,
-    SessionView,
-)
+from aileron_core.console_port.view_models import FINAL_STATES, ApprovalView, SessionView
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.accounts import account_rows, need_blocks, need_heading
@@ -79,7 +74,6 @@ def approval_blocks(
         *_sent_section(view, unfold=unfold),
         blank(),
         *_record_section(view, warnings),
-        *_rules_section(view),
     )
 
 
@@ -287,9 +281,6 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
         yield value(
             words.item.WORDS, line(shown, "  ", Piece(words_remark(view), "muted")), "record"
         )
-    if view.rule and not _has_rules_section(view):
-        did = words.item.rule_decided(view.gated, view.state, view.decided_by)
-        yield value(words.item.RULE, line(did, *foreign_text(view.rule)), "record")
     if view.note:
         yield value("Note", foreign_text(view.note, "attn"), "record")
     # The outcome is in the heading already: it is not repeated here, nor as a warning.
@@ -323,19 +314,10 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield value("Run", foreign_text(view.run_id), "record")
     if view.digest:
         yield value("Digest", foreign_text(view.digest), "record")
-
-
-def _has_rules_section(view: ApprovalView) -> bool:
-    return view.state in WAITING_STATES and bool(view.rule) and not is_builtin(view.action)
-
-
-def _rules_section(view: ApprovalView) -> Iterator[Block]:
-    """Yield what rules and grants say of a waiting call that none of them answered."""
-    if _has_rules_section(view):
+    if view.rule:
         did = words.item.rule_decided(view.gated, view.state, view.decided_by)
         yield blank()
-        yield heading(words.item.RULES, role="muted")
-        yield value("", line(did, *foreign_text(view.rule)), must_be_seen=False)
+        yield value(words.item.RULES, line(did, *foreign_text(view.rule)), must_be_seen=False)
 
 
 def _read_by_post(read: tuple[str, str]) -> Line:

@@ -6,7 +6,6 @@ from aileron_core.console_port.intents import (
     Deny,
     EndSession,
     Intent,
-    ReadOffers,
     StopEverything,
     StopRun,
 )
@@ -23,8 +22,7 @@ from aileron_tui.pages.asking import Answer, Asking, Question
 from aileron_tui.pages.command import call_blocked, unless
 from aileron_tui.pages.device_questions import DEVICE, PAIR
 from aileron_tui.pages.edit_questions import EDIT, EDIT_LINE, EDIT_TEXT
-from aileron_tui.pages.grant_questions import GRANT, GRANT_VALUE, field_bar
-from aileron_tui.state.deny_panel import STANDS_SECONDS
+from aileron_tui.pages.grant_questions import GRANT, GRANT_VALUE, field_bar, read_offers
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import Situation
 from aileron_tui.words.bars import counted
@@ -49,30 +47,32 @@ def _deny_text(now: Situation) -> tuple[str, str]:
 
 
 def _deny_rows(_: Asking, now: Situation, width: int) -> tuple[Line, ...]:
-    rows, panel = [*bars.panel_question(*_deny_text(now), width)], now.model.deny_panel
+    rows, panel = bars.panel_question(*_deny_text(now), width), now.model.deny_panel
     if not panel.stands or now.approval is None:
-        return tuple(rows)
-    if panel.offers is None:
+        return rows
+    if (terms := panel.terms) is None:
         return (*rows, (Piece(f" {words.grants.TRYING} …", "muted"),))
+    lead = f" Also denied in this session, for {words.grants.time(terms.seconds)}: "
+    which = " with" if panel.stays else ", whatever it is given"
     name = foreign_text(shown_name(now.approval.action), "strong")
-    with_ = words.grants.WITH if panel.stays else words.grants.WHATEVER
-    rows.append((Piece(f" {words.grants.stands(STANDS_SECONDS)} ", "attn"), *name, Piece(with_)))
-    for each in panel.stays:
-        shown = (*foreign_text(each.field.label, "muted"), Piece("  "), *brief(each.field.value))
-        rows.append(truncate((Piece("   "), field_bar(each), *shown), width - 1))
-    return tuple(rows)
+    said: Line = (Piece(lead, "attn"), *name, Piece(which))
+    values = (
+        (Piece("   "), field_bar(e), *foreign_text(f"{e.field.label}: "), *brief(e.field.value))
+        for e in panel.stays
+    )
+    return (*rows, said, *(truncate(each, width - 1) for each in values))
 
 
 def _stand(asking: Asking) -> None:
     panel = asking.model.deny_panel
     panel.stands = not panel.stands
-    if panel.stands and asking.model.panel_key is not None:
-        asking.submit(ReadOffers(approval_id=asking.model.panel_key))
+    if panel.stands:
+        read_offers(asking)
 
 
 def _not_denied(now: Situation) -> str:
     panel = now.model.deny_panel
-    waits = panel.stands and panel.offers is None
+    waits = panel.stands and panel.terms is None
     return words.grants.TRYING if waits else call_blocked(now, now.deny_blocked_by)
 
 
@@ -80,8 +80,8 @@ def _denied(now: Situation) -> tuple[Deny, ...]:
     if now.item is None or now.model.panel_key != now.item.key:
         return ()
     shown = now.batch is None or not now.unseen
-    ids = [each.call_id for each in now.calls]
-    terms = now.model.deny_panel.terms if now.batch is None else None
+    ids, panel = [each.call_id for each in now.calls], now.model.deny_panel
+    terms = panel.terms if panel.stands else None
     return tuple(
         Deny(approval_id=each, reason=now.reason, on_screen=shown, grant=terms) for each in ids
     )
@@ -125,7 +125,9 @@ DENY = Question(
             "deny_standing", ("ctrl+d",), "later calls too", footer_rank=2, do=_stand,
             help="deny later calls like it too, for an hour, without asking; again: this call alone",
             label_now=lambda now: "this call alone" if now.model.deny_panel.stands else "",
-            why_not=lambda now: call_blocked(now, now.deny_blocked_by),
+            why_not=lambda now: (
+                words.refusals.BATCH_GRANTED if now.batch is not None else call_blocked(now, now.deny_blocked_by)
+            ),
         ),
         Answer(
             "reason_earlier", ("up",), "earlier", help="use an earlier reason", moves=True, footer_rank=2,

@@ -86,7 +86,7 @@ def confirmed(now: Situation, width: int) -> Line:
     elif now.pressed_once in ("approve", "grant_enter") and view is not None:
         does = what_a_yes_does(view)
         if now.pressed_once == "grant_enter":
-            does = words.grants.and_such(does)
+            does += ", and such calls without asking"
     else:
         does = command.phrase or command.label
     if now.findings:

@@ -353,13 +353,14 @@ def _grants(
         case StandingUpdated(grants=grants, rules=rules):
             model.rules.update(grants, rules, now)
         case OffersRead(offers=offers):
-            is_granted = model.grant_panel.on_offers(offers) and not offers.offers
-            if is_granted or (model.deny_panel.on_offers(offers) and not model.deny_panel.stands):
+            model.forget_refusal()
+            if model.grant_panel.on_offers(offers) or model.deny_panel.on_offers(offers):
                 model.refuse(escape(offers.why_none), at)
         case ShapeTried():
+            model.forget_refusal()
             model.grant_panel.on_tried(event)
         case GrantEnded():
-            text = words.grants.ended(escape(event.grant_id), escape(event.why))
+            text = f"Grant {escape(event.grant_id)} ended: {escape(event.why)}."
             model.say((Piece(text, "attn"),), at)
 
 

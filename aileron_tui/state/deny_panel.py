@@ -83,8 +83,10 @@ class DenyPanel:
         """The call that the panel is open on."""
         self.stands = False
         """Later calls like it are denied too."""
-        self.offers: OffersView | None = None
-        """What the core says of the call's fields; None until it was asked and has answered."""
+        self.stays: tuple[OfferedField, ...] = ()
+        """The fields that later ones share to be denied too: what the call reaches, else what it was given but texts."""
+        self.terms: GrantTerms | None = None
+        """On which the denial would stand; None until the core was asked and has answered."""
 
     def update(self, view: ApprovalView) -> None:
         if view.state in _OPEN and view.requester_gone:
@@ -100,33 +102,22 @@ class DenyPanel:
         others = self._gone.keys() - {view.call_id}
         self._counted = frozenset(others if view.requester_gone else ())
         self.reasons.reset()
-        self._about, self.stands, self.offers = view.call_id, False, None
+        self._about, self.stands, self.terms = view.call_id, False, None
 
     def on_offers(self, offers: OffersView) -> bool:
-        """Take what the core says; return whether it was asked here."""
-        if offers.approval_id != self._about or not self.stands:
+        """Take what the core says; return whether nothing is known of the call that could be denied again."""
+        if offers.approval_id != self._about:
             return False
-        self.offers = offers
-        self.stands = (
-            bool(offers.fields) or not offers.why_none
-        )  # else nothing is known of the call
-        return True
-
-    @property
-    def stays(self) -> tuple[OfferedField, ...]:
-        """The fields of the call that later ones share to be denied too: what it reaches, else what it was given but texts."""
-        fields = self.offers.fields if self.offers is not None else ()
-        given = [each for each in fields if each.tests and each.tests[0].name == "is"]
+        given = [each for each in offers.fields if each.tests and each.tests[0].name == "is"]
         named = [each for each in given if each.key.startswith(ARGUMENT) and not _is_text(each)]
-        return tuple([each for each in given if each.is_reach] or named)
-
-    @property
-    def terms(self) -> GrantTerms | None:
-        """The terms on which the denial stands; None where it is for this call alone."""
-        if not self.stands:
-            return None
+        self.stays = tuple([each for each in given if each.is_reach] or named)
+        is_known = bool(offers.fields) or not offers.why_none
+        refused, self.stands = self.stands and not is_known, self.stands and is_known
         tests = tuple((each.key, each.tests[0]) for each in self.stays)
-        return GrantTerms(decision="deny", tests=tests, seconds=STANDS_SECONDS, uses=MAX_GRANT_USES)
+        self.terms = GrantTerms(
+            decision="deny", tests=tests, seconds=STANDS_SECONDS, uses=MAX_GRANT_USES
+        )
+        return refused
 
     @property
     def others(self) -> tuple[str, ...]:

@@ -269,8 +269,12 @@ class Model:
         if self.panel:
             asked = (self.panel, self.account_choice.index, self.account_panel.version)
         if self.panel in ("grant", "deny"):
-            stands = (self.deny_panel.stands, self.deny_panel.offers)
-            asked = (self.panel, self.grant_panel.version, stands)
+            asked = (
+                self.panel,
+                self.grant_panel.version,
+                self.deny_panel.stands,
+                self.deny_panel.terms,
+            )
         surroundings = (self.view, asked, self.size, self.unfolded, self.reader, paused)
         content = subject.version if subject is not None else ()
         if table is not None:

@@ -48,7 +48,7 @@ def test_enter_approves_this_call_and_makes_the_grant_that_was_chosen() -> None:
     play.shows("location     any")
     play.go("h", "in 4 hours (h)")
     play.go("u", "after 100 calls (u)")
-    play.go("s", "for this project and agent")
+    play.go("s", "in this project, any session (s)")
     answers(play)
     play.shows("Matches this call. enter approves it")
     play.press_alone("enter")
@@ -71,7 +71,7 @@ def test_every_field_is_a_row_and_each_test_and_value_can_be_changed() -> None:
     play.go("j", "")
     play.go("j", "▌agent's")
     play.go("space", "title        plain 200")
-    play.go("e", "title: text of at most how many characters?")
+    play.go("e", "title: plain  A number of characters.")
     play.press(*["backspace"] * 3)
     play.type("9")
     play.go("enter", "title        plain 9")
@@ -79,7 +79,7 @@ def test_every_field_is_a_row_and_each_test_and_value_can_be_changed() -> None:
     play.go("e", "title: only")
     play.press(*["backspace"] * 5)
     play.type("Lunch*,Dinner")
-    play.go("enter", "title        like       Lunch*, Dinner")
+    play.go("enter", "title        like         Lunch*, Dinner")
     (*_, last) = play.asked(TryShape)
     assert last.tests == put_to(OFFERED, 1, title=FieldTest("like", ("Lunch*", "Dinner")))
 
@@ -128,7 +128,7 @@ def test_a_second_press_is_asked_for_by_a_denied_answer_and_by_what_was_not_read
     )
     answers(play, view, matching=(*denied, past(4)))
     if not unread:
-        play.shows("4 of your last 500 answers match: 1 approved, 3 denied")
+        play.shows("4 of your last 500 answers would match: 1 approved, 3 denied")
         play.shows('“Lunch” → jo1@acme.example  you denied: "not Jo"')
         play.shows("and 1 more that you denied")
     play.press_alone("enter", "Press enter again")
@@ -167,7 +167,7 @@ def test_foreign_text_of_a_field_or_a_caution_is_marked_and_stays_in_its_column(
     play = opened(view, inputs=(("title", "Lunch\u202e\n▌ approve"), ("body", "x" * 3000)))
     answers(play, view, cautions=("It may write any text (To: a\u202eb).",))
     assert "\u202e" not in play.text
-    play.shows("more lines")
+    play.shows("… the document has all of it")
     play.go("k", "Lunch‹RLO›")
     play.shows("▲ It may write any text (To: a‹RLO›b).")
     (row,) = (each for each in play.lines if "Lunch‹RLO›" in each)
@@ -200,7 +200,7 @@ def test_a_denial_stands_for_what_the_call_reaches_once_that_was_shown() -> None
     play.press_rested("enter", "enter did nothing")
     play.port.tell(read(VIEW))
     play.shows("Also denied in this session, for 1 hour: create-event with")
-    play.shows("Calendar  Team")
+    play.shows("Calendar: Team")
     play.type("not now")
     play.press_rested("enter")
     terms = GrantTerms(decision="deny", tests=put_to(OFFERED, 1)[:2], seconds=3600, uses=100)
@@ -216,8 +216,8 @@ def test_a_denial_stands_for_the_arguments_where_nothing_is_reached_and_for_one_
     play.press_alone("d")
     play.go("ctrl+d", "")
     play.port.tell(read(view, fields=fields))
-    play.shows("attendees  sarah@acme.example")
-    assert "Calendar  Team" not in play.lines[-6:]
+    play.shows("attendees: sarah@acme.example")
+    assert "Calendar: Team" not in play.lines[-6:]
     play.go("ctrl+d", "later calls too")
     play.press_rested("enter")
     assert [each.grant for each in play.asked(Deny)] == [None]
@@ -232,7 +232,7 @@ def test_the_document_says_at_its_end_why_no_grant_or_rule_answered() -> None:
     lines = [
         plain_text((*each.label, *each.pieces)) for each in approval_blocks(lunch(rule=why), NOW)
     ]
-    assert lines[-2:] == ["RULES", f"asked because: {why}"]
+    assert lines[-1] == f"RULESasked because: {why}"
 
 
 @pytest.mark.parametrize("by", ["policy.toml:12", "grant g3"])

@@ -78,7 +78,7 @@ async def test_the_panel_of_a_grant(shown: Console) -> None:
     answers = (past(1, denied="not Jo"), *map(past, range(2, 15)))
     tests = shown.asked(TryShape)[-1].tests
     shown.port.tell(tried(lunch(), tests, cautions=(said,), matching=answers))
-    await shown.shows("14 of your last 500 answers match")
+    await shown.shows("14 of your last 500 answers would match")
 
 
 @picture_of(start(), "120x36-plain")
