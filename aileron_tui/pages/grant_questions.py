@@ -132,8 +132,8 @@ def _below(panel: GrantPanel, now: Situation, width: int) -> Iterator[Line]:
     if panel.selected is not None:
         value, bar = _value(*panel.selected), field_bar(panel.selected[0])
         whole = wrap(value, width - 13) if cell_width(value) > width - _CELLS_BESIDE else ()
-        for each in whole[:_WHOLE_ROWS]:
-            yield (Piece(" " * 10), bar, *each.pieces)
+        for row, each in enumerate(whole[:_WHOLE_ROWS]):
+            yield (Piece(f" {'' if row else 'in full':<9}", "muted"), bar, *each.pieces)
     if len(whole) > _WHOLE_ROWS:
         yield (Piece(f"{' ' * 10}… the document has all of it", "muted"),)
     for caution in tried.cautions if tried is not None else ():
