@@ -225,3 +225,12 @@ def test_of_more_than_twenty_the_number_is_typed() -> None:
     play.type("3")
     play.press_rested("enter")
     assert len(approved(play)) == 23
+
+
+def test_a_batch_has_neither_a_grant_nor_a_denial_that_stands() -> None:
+    """What would stand is shown of one call."""
+    play = Play(start(*issues(4)))
+    play.press_rested("A", "a batch has no grant")
+    play.press_rested("d")
+    play.go("ctrl+d", "a batch has no grant")
+    assert play.port.intents == []
