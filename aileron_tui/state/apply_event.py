@@ -81,7 +81,7 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
             _vault(model, event, at)
         case LinkMade() | DevicesUpdated():
             _devices(model, event, now, at)
-        case OffersRead() | ShapeTried() | GrantEnded() | StandingUpdated():
+        case OffersRead() | ShapeTried() | StandingUpdated():
             _grants(model, event, now, at)
         case _:
             _whole(model, event, at)
@@ -345,7 +345,7 @@ def _devices(model: Model, event: LinkMade | DevicesUpdated, now: float, at: flo
 
 def _grants(
     model: Model,
-    event: OffersRead | ShapeTried | GrantEnded | StandingUpdated,
+    event: OffersRead | ShapeTried | StandingUpdated,
     now: float,
     at: float,
 ) -> None:
@@ -359,9 +359,6 @@ def _grants(
         case ShapeTried():
             model.forget_refusal()
             model.grant_panel.on_tried(event)
-        case GrantEnded():
-            text = f"Grant {escape(event.grant_id)} ended: {escape(event.why)}."
-            model.say((Piece(text, "attn"),), at)
 
 
 def audit_exported(event: AuditExported) -> Line:
