@@ -693,7 +693,7 @@ class App(_Base):
     def _vault_changed(self, _state: VaultState) -> None:
         if self.vault.state != "unlocked":
             self.authorizations.close()
-            self.standing.grants.revoke_where(lambda _: True, "the vault was locked")
+            self.standing.grants.end_where(lambda _: True, "the vault was locked")
         self.publisher.sessions_changed()
         following = tasks.spawn(self._follow_vault(), name="follow the vault")
         self._following.add(following)

@@ -16,9 +16,9 @@ from aileron_core.console_port.events import (
     StandingUpdated,
 )
 from aileron_core.console_port.intents import (
+    EndGrant,
     ReadOffers,
     ReadStanding,
-    RevokeGrant,
     StandingIntent,
     TryShape,
 )
@@ -103,7 +103,7 @@ class GrantCommands:
                 return True
             return found.action.sha256 != grant.binding[0]
 
-        self.standing.grants.revoke_where(is_changed, "its action has changed")
+        self.standing.grants.end_where(is_changed, "its action has changed")
         self.changed()
 
     async def carry_out(self, intent: StandingIntent) -> None:
@@ -121,8 +121,8 @@ class GrantCommands:
                 self.events.publish(
                     ShapeTried(approval_id=intent.approval_id, tests=intent.tests, tried=tried)
                 )
-            case RevokeGrant():
-                if not self.standing.grants.revoke(intent.grant_id, "a person revoked it"):
+            case EndGrant():
+                if not self.standing.grants.end(intent.grant_id, "a person ended it"):
                     raise NotFound(f"The grant {intent.grant_id} has ended already.")
             case ReadStanding():
                 self.changed()

@@ -41,6 +41,7 @@ from aileron_core.console_port.intents import (
     CountCalls,
     Deny,
     EditCall,
+    EndGrant,
     EndSession,
     ExportAudit,
     Intent,
@@ -55,7 +56,6 @@ from aileron_core.console_port.intents import (
     RefetchPreview,
     RefreshPreview,
     RemoveFile,
-    RevokeGrant,
     SetPause,
     StopEverything,
     StopRun,
@@ -256,7 +256,7 @@ class ConsoleService:
         if isinstance(intent, _ReadIntent):
             self.events.publish(await self._read(intent))
             return
-        if isinstance(intent, ReadOffers | TryShape | RevokeGrant | ReadStanding):
+        if isinstance(intent, ReadOffers | TryShape | EndGrant | ReadStanding):
             await self.grants.carry_out(intent)
             return
         await self._about_the_rest(intent, hand)
@@ -446,7 +446,7 @@ class ConsoleService:
 
     async def _stop_everything(self, hand: Hand) -> None:
         """Stop what runs and waits, whatever becomes of the record that devices ended, which they do first."""
-        self.grants.standing.grants.revoke_where(lambda _: True, "a person stopped everything")
+        self.grants.standing.grants.end_where(lambda _: True, "a person stopped everything")
         try:
             await self.devices.end_all("a person stopped everything", by="person", hand=hand)
         finally:

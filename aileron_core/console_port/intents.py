@@ -55,7 +55,7 @@ class TryShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeGrant:
+class EndGrant:
     """End a grant; what it answered and has not begun waits for the person again."""
 
     grant_id: str
@@ -342,7 +342,7 @@ VaultIntent: TypeAlias = (
     | SetKeyring
     | TouchVault
 )
-StandingIntent: TypeAlias = ReadOffers | TryShape | RevokeGrant | ReadStanding
+StandingIntent: TypeAlias = ReadOffers | TryShape | EndGrant | ReadStanding
 CommandIntent: TypeAlias = RemoveFile | VaultIntent | AccountIntent | ModelKeyIntent | ReadStanding
 """What a command may ask for: none decides, and none accepts a file."""
 NarrowingIntent: TypeAlias = (

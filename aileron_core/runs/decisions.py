@@ -370,7 +370,7 @@ class ApprovalService:
     def requester_ended(self, session_id: str) -> None:
         """Handle the end of a session: its approvals stay open, and the screen says that the session has ended."""
         self.previews.forget_session(session_id)
-        self.standing.grants.revoke_where(
+        self.standing.grants.end_where(
             lambda grant: grant.view.scope == "session" and grant.view.session_id == session_id,
             "its session has ended",
         )

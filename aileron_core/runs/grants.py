@@ -252,7 +252,7 @@ class Grants:
                 grant.view, grant.rests_for = replace(grant.view, rests=""), ""
                 self._changed()
 
-    def revoke(self, grant_id: str, why: str) -> bool:
+    def end(self, grant_id: str, why: str) -> bool:
         """End a grant; return whether there was one. What it answered and has not begun waits for the person."""
         grant = self._by_id.pop(grant_id, None)
         if grant is not None:
@@ -260,16 +260,16 @@ class Grants:
             self._changed()
         return grant is not None
 
-    def revoke_where(self, is_meant: Callable[[Grant], bool], why: str) -> None:
+    def end_where(self, is_meant: Callable[[Grant], bool], why: str) -> None:
         for grant in self:
             if is_meant(grant):
-                self.revoke(grant.view.grant_id, why)
+                self.end(grant.view.grant_id, why)
 
     def sweep(self) -> None:
         """End those whose time or uses are over."""
         now = self._clock.now()
         for grant in self:
             if now >= grant.view.ends_at:
-                self.revoke(grant.view.grant_id, "its time is over")
+                self.end(grant.view.grant_id, "its time is over")
             elif grant.view.used >= grant.view.uses and not grant.view.rests:
-                self.revoke(grant.view.grant_id, "it has no uses left")
+                self.end(grant.view.grant_id, "it has no uses left")

@@ -145,7 +145,7 @@ class StandingAnswers:
 
     def came_back(self, run: LiveRun) -> None:
         """End what a person granted beside *run*, which is no longer what they saw."""
-        self.grants.revoke_where(
+        self.grants.end_where(
             lambda grant: grant.seen_run == run.row.run_id, "the call beside it had changed"
         )
 

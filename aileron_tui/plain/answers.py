@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import ceil
 
 from aileron_core.console_port.devices import MakeLink
-from aileron_core.console_port.intents import Deny, Intent, RevokeGrant, StopEverything
+from aileron_core.console_port.intents import Deny, EndGrant, Intent, StopEverything
 from aileron_core.console_port.port import ConsolePort
 from aileron_core.console_port.view_models import FINAL_STATES
 from aileron_core.text import escape
@@ -194,7 +194,7 @@ class Answers:
         elif self._model.snapshot.attached:
             self._say(words.refusals.did_nothing(words.plain.GRANTS, words.refusals.OWNERS))
         else:
-            self._hand_over(RevokeGrant(grant_id=name))
+            self._hand_over(EndGrant(grant_id=name))
         return True
 
     # The vault

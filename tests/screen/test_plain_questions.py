@@ -177,7 +177,7 @@ def test_grants_are_listed_and_one_is_ended_by_its_name(tmp_path: Path) -> None:
     assert "grants NAME ends one." in person.answers("grants g9")
     assert person.intents == ""
     assert "Grant g3 ended: a person revoked it." in person.answers("grants g3")
-    assert person.intents == "RevokeGrant(grant_id='g3')\n"
+    assert person.intents == "EndGrant(grant_id='g3')\n"
     assert "g3" not in person.answers("grants")
     person.close()
 

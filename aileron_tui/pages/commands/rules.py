@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from aileron_core.console_port.intents import RevokeGrant
+from aileron_core.console_port.intents import EndGrant
 from aileron_core.errors import FileProblems
 from aileron_core.policy.policy_file import parse_policy
 from aileron_core.policy.rule_text import to_toml
@@ -17,9 +17,9 @@ _Key = Command[Situation, ListPage]
 _has_grant = unless(lambda now: now.model.rules.grant, words.rules.NO_GRANT)
 
 
-def _revoked(now: Situation) -> Iterable[RevokeGrant]:
+def _ended(now: Situation) -> Iterable[EndGrant]:
     if (grant := now.model.rules.grant) is not None:
-        yield RevokeGrant(grant_id=grant.grant_id)
+        yield EndGrant(grant_id=grant.grant_id)
 
 
 def _copy(page: ListPage) -> None:
@@ -40,8 +40,8 @@ def _copy(page: ListPage) -> None:
 RULES = (
     view_key("rules", "7", "grants and rules: what answers calls in your place", rank=85),
     _Key(
-        "revoke_grant", ("x",), "revoke", ("rules",), "end the grant, at once", decides=True, footer_rank=6,
-        needs="core", phrase="revoke it", why_not=_has_grant, intents=_revoked,
+        "end_grant", ("x",), "end", ("rules",), "end the grant, at once", decides=True, footer_rank=6,
+        needs="core", phrase="end it", why_not=_has_grant, intents=_ended,
     ),
     _Key(
         "show_call", ("enter",), "its calls", ("rules",), "show the calls that the grant answered, newest first",

@@ -12,7 +12,7 @@ import pytest
 from aileron_core.canonical import Json
 from aileron_core.connectors.builtin.worker.file_worker import FileWorker
 from aileron_core.connectors.builtin.worker.paths import Project
-from aileron_core.console_port.intents import Approve, RevokeGrant, SetPause
+from aileron_core.console_port.intents import Approve, EndGrant, SetPause
 from aileron_core.console_port.standing import FieldTest, GrantTerms
 from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.errors import Conflict
@@ -183,7 +183,7 @@ async def test_a_grant_for_a_tool_that_ended_while_calls_were_on_hold_runs_nothi
         again = asyncio.create_task(tools.call("Write", file_path="x.txt", content="one"))
         paused = core.app.pause
         await core.until(lambda: paused._may_start._waiters or None)
-        await core.do(RevokeGrant(grant_id="g1"))
+        await core.do(EndGrant(grant_id="g1"))
         await core.do(SetPause(paused=False))
         with pytest.raises(Conflict, match="grant g1 does not allow this any more"):
             await again

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from aileron_core.console_port.intents import Approve, RevokeGrant, SetPause
+from aileron_core.console_port.intents import Approve, EndGrant, SetPause
 from aileron_core.errors import AileronError
 from aileron_core.runs import LiveRun
 from tests.support.core_harness import Core, Mailbox, install_examples, open_session, readdress
@@ -82,7 +82,7 @@ async def test_no_effect_begins_by_a_grant_that_does_not_mean_it_then(
                 elif step == "revoke":
                     busy = [grant for grant in grants if grant.reserved] or [*grants]
                     if busy:
-                        await core.do(RevokeGrant(grant_id=pick.choice(busy).view.grant_id))
+                        await core.do(EndGrant(grant_id=pick.choice(busy).view.grant_id))
                 else:
                     await core.do(SetPause(paused=True))
                     await asyncio.sleep(0)

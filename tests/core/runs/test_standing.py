@@ -12,9 +12,9 @@ import pytest
 
 from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.console_port.intents import (
+    EndGrant,
     LockVault,
     MarkReadBackSeen,
-    RevokeGrant,
     SetPause,
     StopEverything,
 )
@@ -246,7 +246,7 @@ async def test_a_call_whose_grant_ended_while_it_was_checked_waits_for_the_perso
             await held[0]()
             match stop:
                 case "revoke":
-                    await core.do(RevokeGrant(grant_id=made.view.grant_id))
+                    await core.do(EndGrant(grant_id=made.view.grant_id))
                 case "pause":
                     await core.do(SetPause(paused=True))
                 case "lock":

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from aileron_core.console_port.events import StandingUpdated
-from aileron_core.console_port.intents import ReadCall, RevokeGrant
+from aileron_core.console_port.intents import EndGrant, ReadCall
 from aileron_core.console_port.standing import FieldTest
 from aileron_core.policy.policy_file import parse_policy
 from tests.support.screens.drawn import Drawn
@@ -65,10 +65,10 @@ def test_an_opened_grant_shows_its_tests_and_enter_its_calls_newest_first() -> N
     play.go("enter", "ANSWERED")
 
 
-def test_x_revokes_a_grant_at_once_and_nothing_else() -> None:
+def test_x_ends_a_grant_at_once_and_nothing_else() -> None:
     play = view7()
     play.press_rested("x")
-    play.asks(RevokeGrant(grant_id="g3"))
+    play.asks(EndGrant(grant_id="g3"))
     play.shows("Grant g3 ended: a person revoked it.")
     assert "create_event" not in play.text
     play.press("end")
@@ -76,7 +76,7 @@ def test_x_revokes_a_grant_at_once_and_nothing_else() -> None:
     assert len(play.port.intents) == 1
 
 
-def test_an_attached_console_revokes_nothing() -> None:
+def test_an_attached_console_ends_none() -> None:
     play = Play(start(grants=(LUNCH,), attached="attached 2", is_owners=True))
     play.press_rested("7", "create_event")
     play.press_rested("x", "x did nothing: only the console itself does this")

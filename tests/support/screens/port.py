@@ -52,6 +52,7 @@ from aileron_core.console_port.intents import (
     CountCalls,
     CreateVault,
     Deny,
+    EndGrant,
     EndSession,
     ExportAudit,
     Intent,
@@ -64,7 +65,6 @@ from aileron_core.console_port.intents import (
     ReadRecords,
     RefetchPreview,
     RefreshPreview,
-    RevokeGrant,
     SetPause,
     StopEverything,
     StopRun,
@@ -161,7 +161,7 @@ class FixtureCore:
                 return [LinkMade(url=LINK, expires_at=self._clock.now() + 60)]
             case ConfirmDevice() | EndDevice():
                 return [self._move_device(intent)]
-            case RevokeGrant(grant_id=gone):
+            case EndGrant(grant_id=gone):
                 kept = (each for each in self._standing.grants if each.grant_id != gone)
                 self._standing = replace(self._standing, grants=tuple(kept))
                 return [GrantEnded(grant_id=gone, why="a person revoked it"), self._standing]
