@@ -117,3 +117,9 @@ def test_a_grant_written_as_a_rule_is_read_back_as_the_same_tests(tests: FieldTe
     assert text.replace("\n", "").isprintable()
     (rule,) = parse_policy(text).action_rules
     assert (rule.actions, rule.decision, rule.where) == (("send",), "allow", dict(tests))
+
+
+def test_every_example_of_the_page_on_rules_is_read() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "rules.md").read_text(encoding="utf-8")
+    examples = [each.split("```")[0] for each in page.split("```toml\n")[1:]]
+    assert len([parse_policy(each) for each in examples]) >= 8
