@@ -694,6 +694,7 @@ class App(_Base):
         if self.vault.state != "unlocked":
             self.authorizations.close()
             self.standing.grants.end_where(lambda _: True, "the vault was locked")
+            self.grants.past.forget()
         self.publisher.sessions_changed()
         following = tasks.spawn(self._follow_vault(), name="follow the vault")
         self._following.add(following)

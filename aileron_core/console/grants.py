@@ -1,6 +1,7 @@
 """What a person asks about grants: what can be granted, what it would let through, what counts now, its end."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from aileron_core import tasks
@@ -95,13 +96,12 @@ class GrantCommands:
         def is_changed(grant: Grant) -> bool:
             if is_builtin(grant.view.action):
                 return False
-            try:
-                found = library.find(grant.view.action)
-            except NotFound:  # it is an op of a connector, which has no file
-                return False
-            except AileronError:
-                return True
-            return found.action.sha256 != grant.binding[0]
+            name = grant.view.action
+            with suppress(AileronError):
+                return library.find(name).action.sha256 != grant.binding[0]
+            with suppress(AileronError):  # it may be an op of a connector, which has no file
+                return library.find_op(name).action.sha256 != grant.binding[0]
+            return True
 
         self.standing.grants.end_where(is_changed, "its action has changed")
         self.changed()

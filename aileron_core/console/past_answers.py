@@ -34,6 +34,10 @@ class PastAnswers:
     )
     """Sealed screens that were opened; empty once the vault is locked."""
 
+    def forget(self) -> None:
+        """Forget what was unsealed; called when the vault was locked."""
+        self._read = {}
+
     def note(self, view: ApprovalView, at: float, *, approved: bool, reason: str) -> None:
         """Take note of a person's answer to *view*."""
         self._own.append((_past(view, view.run_id, at, approved=approved, reason=reason), view))
@@ -52,10 +56,11 @@ class PastAnswers:
     ) -> Tried:
         """Return the answers to calls of *actions* for which *matches* says so."""
         if not self.is_open():
-            self._read.clear()
             own = [each for each in self._own if each[1].action in actions]
             return await asyncio.to_thread(_tried, own, len(self._own), 0, matches)
         kept = await self.screens.newest(MOST)
+        there = {(each.run_id, each.at) for each in kept}
+        self._read = {key: view for key, view in self._read.items() if key in there}
         meant = [each for each in kept if each.action in actions]
         opened = await asyncio.to_thread(lambda: list(self._opened(meant)))
         return await asyncio.to_thread(_tried, opened, len(kept), len(meant) - len(opened), matches)
@@ -68,8 +73,6 @@ class PastAnswers:
                 self._read[key] = view
                 call = _past(view, each.run_id, each.at, approved=each.approved, reason=each.reason)
                 yield call, view
-        if not self.is_open():
-            self._read.clear()
 
 
 def _past(view: ApprovalView, run_id: str, at: float, *, approved: bool, reason: str) -> PastCall:

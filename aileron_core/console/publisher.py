@@ -134,7 +134,9 @@ class EventPublisher:
         waiting = [
             run
             for run in self._registry
-            if run.row.approval_id and str(run.row.state) in WAITING_STATES
+            if run.row.approval_id
+            and str(run.row.state) in WAITING_STATES
+            and not run.is_in_background
         ]
         first = nsmallest(APPROVALS_AT_ONCE, waiting, key=_order)
         return tuple(self.view(run) for run in first), len(waiting) - len(first)

@@ -41,7 +41,6 @@ from aileron_core.console_port.intents import (
     CountCalls,
     Deny,
     EditCall,
-    EndGrant,
     EndSession,
     ExportAudit,
     Intent,
@@ -49,7 +48,6 @@ from aileron_core.console_port.intents import (
     ReadApprovals,
     ReadCall,
     ReadHistory,
-    ReadOffers,
     ReadRecord,
     ReadRecords,
     ReadStanding,
@@ -57,9 +55,9 @@ from aileron_core.console_port.intents import (
     RefreshPreview,
     RemoveFile,
     SetPause,
+    StandingIntent,
     StopEverything,
     StopRun,
-    TryShape,
     UndoRun,
     VaultIntent,
     VerifyAudit,
@@ -256,7 +254,7 @@ class ConsoleService:
         if isinstance(intent, _ReadIntent):
             self.events.publish(await self._read(intent))
             return
-        if isinstance(intent, ReadOffers | TryShape | EndGrant | ReadStanding):
+        if isinstance(intent, StandingIntent):
             await self.grants.carry_out(intent)
             return
         await self._about_the_rest(intent, hand)

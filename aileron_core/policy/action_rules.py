@@ -85,21 +85,26 @@ def _web_address(rules: Sequence[ActionRule], action: Action, values: Values) ->
     if not allowing or not action.is_read_only:
         return None
     for key, value in values.items():
-        if key.startswith(ARGUMENT) and any(map(_WEB_ADDRESS.search, value.items)):
+        holds = value.status == "unreadable" or any(map(_WEB_ADDRESS.search, value.items))
+        if key.startswith(ARGUMENT) and holds:
             tests = [rule.where[key] for rule in allowing if key in rule.where]
             if not any(test.name in _NAMING and fits(test, value) for test in tests):
                 (name,) = declared_keys(action, (key,))
-                reason = f"{name} holds a web address, and no rule names its host"
+                reason = f"{name} may hold a web address, and no rule names its host"
                 return Verdict(decision="ask", reason=reason)
     return None
 
 
 def forbids_grants(rules: Iterable[ActionRule], values: Values) -> str:
-    """Return where one of *rules* says that a call can have no grant; empty where none does."""
+    """Return the rule that keeps a call from a grant: one that says so, or that denies what it cannot read.
+
+    Empty where none does.
+    """
     found = (
         rule.source
         for rule in rules
-        if not rule.grants and restricts(rule.where, values) is not False
+        if (not rule.grants or rule.decision == "deny")
+        and restricts(rule.where, values) is not False
     )
     return next(found, "")
 

@@ -38,7 +38,7 @@ def why_no_grant(action: Action, values: Values, forbidden_by: str) -> str:
     if not approval.grants:
         return "Its action file says that it is asked about each time."
     if forbidden_by:
-        return f"{forbidden_by} says that it is asked about each time."
+        return f"{forbidden_by} has it asked about each time."
     unread = [key for key, value in values.items() if value.status == "unreadable"]
     if unread and not is_builtin(action.name):
         return f"Nothing can be said of later calls: {', '.join(unread)} could not be fetched, or stands there twice."
@@ -167,7 +167,7 @@ def refusal(fields: Sequence[OfferedField], tests: FieldTests, values: Values) -
 
 def _edited(names: AbstractSet[str]) -> set[str]:
     """Return the further tests that a person may write for a field that has those of *names*."""
-    return {"only", "within", "like", "at_least", "at_most"} if names & {"any", "plain"} else set()
+    return {"only", "within", "like", "at_least", "at_most"} if "any" in names else set()
 
 
 def cautions(action: Action, fields: Sequence[OfferedField], tests: FieldTests) -> tuple[str, ...]:
@@ -176,9 +176,11 @@ def cautions(action: Action, fields: Sequence[OfferedField], tests: FieldTests) 
     They quote values of the service, which whoever draws them makes visible.
     """
     chosen, said, texts = dict(tests), list[str](), text_keys(action)
-    fixed = [each for each in fields if chosen[each.key].name not in ("any", "plain", "absent")]
+    fixed = [each for each in fields if chosen[each.key].name in ("is", "only", "within")]
     fetched = [each for each in fixed if each.key.startswith(FETCHED)]
-    free = [chosen[key] for key in texts & chosen.keys() if chosen[key].name in ("any", "plain")]
+    free = [
+        chosen[key] for key in texts & chosen.keys() if chosen[key].name in ("any", "plain", "like")
+    ]
     if free:
         sizes = [int(test.values[0]) for test in free if test.name == "plain"]
         text = "any text"

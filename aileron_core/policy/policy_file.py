@@ -218,13 +218,7 @@ class _PolicyReader:
             return FieldTest("any")
         texts = tuple(map(_shown_text, entries))
         test = FieldTest(name, texts)
-        quoted = name in ("at_most", "at_least", "plain") and isinstance(entries[0], str)
-        if (
-            quoted
-            or not all(map(_is_shown, entries))
-            or len(texts) > MAX_ENTRIES
-            or not is_well_formed(test)
-        ):
+        if not all(map(_is_shown, entries)) or len(texts) > MAX_ENTRIES or not is_well_formed(test):
             self._refuse((*at, name), _TAKES[name])
         return test
 

@@ -5,6 +5,7 @@ Both hold what a file or a service says: whoever draws the words makes hidden ch
 
 from typing import Final
 
+from aileron_core.actions.interpolate import number_text
 from aileron_core.console_port.standing import FieldTest, FieldTests
 from aileron_core.policy.model import ActionRule, Decision
 
@@ -61,7 +62,9 @@ def to_toml(action: str, decision: Decision, tests: FieldTests) -> str:
 def _test(test: FieldTest) -> str:
     if test.name in ("absent", "any"):
         return f'"{test.name}"'
-    values = [each if test.name in _NUMBERS else _quoted(each) for each in test.values]
+    # A number that TOML's floats would round stays a text.
+    exact = test.name in _NUMBERS and all(number_text(float(e)) == e for e in test.values)
+    values = list(test.values) if exact else [_quoted(each) for each in test.values]
     is_one = len(values) == 1 and test.name != "only"
     written = values[0] if is_one else f"[{', '.join(values)}]"
     return f"{{ {test.name} = {written} }}"

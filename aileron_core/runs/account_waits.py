@@ -172,7 +172,7 @@ class AccountWaits:
             digest, words = run.consent(preview)
         before, run.preview = (run.preview, run.account_need), preview
         run.account_need = None
-        run.is_tried = self.standing.try_once(run)
+        run.is_tried, run.was_listed = self.standing.try_once(run), True
         try:
             await self.store.transition(
                 run,

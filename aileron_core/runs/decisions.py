@@ -80,7 +80,7 @@ class ApprovalService:
             }
             drawn = self.standing.draw_up(run, grant) if grant is not None else None
             if drawn is not None:
-                details["grant"] = drawn.to_record()
+                details["grant"] = self.standing.to_record(run, drawn)
             await self._take_yes(run, digest, details, "person")
             run.hand = hand.name
             if drawn is not None:
@@ -151,13 +151,14 @@ class ApprovalService:
             args = check_arguments(resolved.action, {**row.args, **changes})
             judged = self.standing.judge(resolved, args, run.session).verdict
             if judged is not None and judged.decision == "deny":
-                raise Conflict(f"With these arguments it is {judged.text}. Nothing changed.")
+                raise Conflict(f"A rule denies these arguments: {judged.text}. Nothing changed.")
             edited = replace(run, row=row.with_arguments(args))
             new, before = edited.row, (run.preview, run.drift)
             if new.args_sha256 == row.args_sha256:
                 raise Conflict("The call has these arguments already. Nothing changed.")
             status = "fetching" if run.has_preview else "none"
             run.preview, run.drift = PreviewResult(status=status, fetched_at=self.clock.now()), None
+            run.resolved = replace(resolved, verdict=judged)
             covers = (None, None) if run.has_preview else edited.consent(run.preview)
             # A name that no file declares is the agent's own text.
             names = [each for each in new.edited_names if each in resolved.action.input_names]
@@ -216,6 +217,8 @@ class ApprovalService:
         async with run.lock:
             if run.row.state is not RunState.PENDING or run.row.digest is None or self.pause.is_on:
                 return False
+            if run.preview.status == "fetching":
+                return False  # again, at a person's key
             verdict = judge(run)
             if verdict is None or run.resolved is None:
                 return False
@@ -246,6 +249,9 @@ class ApprovalService:
     def leave_to_person(self, run: LiveRun) -> None:
         """Have a call that was answered in a person's place, or might have been, wait for them as any other."""
         self.standing.grants.release(run)
+        if run.answered_by and run.resolved is not None:
+            why = f"{run.answered_by} answered it, but it came back to you"
+            run.resolved = replace(run.resolved, verdict=Verdict(decision="ask", reason=why))
         run.answered_by = ""
         if run.is_tried:
             run.is_tried = False
@@ -282,7 +288,7 @@ class ApprovalService:
                 {
                     **_asked_because(run),
                     **hand.details(),
-                    **({"grant": drawn.to_record()} if drawn is not None else {}),
+                    **({"grant": self.standing.to_record(run, drawn)} if drawn is not None else {}),
                 },
                 reason=self._reason(reason),
                 decided_at=self.clock.now(),

@@ -349,6 +349,7 @@ class Gate:
         refused = Forbidden(self.standing.grants.boundary(verdict.source) or said)
         row = replace(row, failure=refused.to_failure(row.run_id), ended_at=self.clock.now())
         run = self._register(call, resolved, row, PreviewResult(status="none"))
+        self.standing.grants.note_denial(verdict.source, run)
         summary = f"A rule denied {row.action_name}"
         await self._admit(run, RunEvent.RULE_DENY, AuditEvent.RUN_DENIED_BY_RULE, summary)
         run.ended.set()

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from aileron_core.actions.model import Action
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.console_port.standing import GrantTerms, GrantView
 from aileron_core.policy.shapes import misfits, restricts
-from aileron_core.policy.values import Values
+from aileron_core.policy.values import Values, declared_keys
 from aileron_core.runs.interfaces import ResolvedAction
 from aileron_core.runs.live_run import LiveRun
 from aileron_core.runs.transitions import RunState
@@ -54,8 +55,8 @@ class Grant:
     """That call."""
     reserved: set[str] = field(default_factory=set[str])
     """The runs that it answered, and that have not begun."""
-    rests_for: str = ""
-    """The run whose end a person has to look at before it answers again."""
+    rests_for: set[str] = field(default_factory=set[str])
+    """The runs whose ends a person has to look at before it answers again."""
 
     @property
     def name(self) -> str:
@@ -79,12 +80,14 @@ class Grant:
             and not misfits(dict(self.view.tests), values)
         )
 
-    def to_record(self) -> JsonObject:
+    def to_record(self, action: Action) -> JsonObject:
         """Return what the record of the person's answer says of it: the tests by name, and no value."""
         view = self.view
+        keys = declared_keys(action, (key for key, _ in view.tests))
+        names = {key: test.name for key, test in view.tests}
         return {
             "grant": view.grant_id,
-            "tests": {key: test.name for key, test in view.tests},
+            "tests": {key: names[key] for key in keys if key in names},
             "scope": view.scope,
             "ends_at": rfc3339(view.ends_at),
             "uses": view.uses,
@@ -230,6 +233,13 @@ class Grants:
         grant.view = replace(view, used=view.used + 1, last_used=self._clock.now())
         self._changed()
 
+    def note_denial(self, name: str, run: LiveRun) -> None:
+        """Count a call that the grant *name* denied; nothing where it is none."""
+        for grant in self:
+            if grant.name == name:
+                grant.view = replace(grant.view, calls=(*grant.view.calls, run.row.run_id))
+                self._count(grant)
+
     def release(self, run: LiveRun) -> None:
         """Give the use back that is reserved for *run*, which did not begin."""
         grant = self._reserved_for(run)
@@ -243,13 +253,12 @@ class Grants:
             lost = run.row.state is RunState.UNKNOWN
             why = "outcome unknown" if lost else "the service holds something else"
         for grant in self:
-            if grant.name != run.answered_by:
+            if run.row.run_id != grant.seen_run and grant.name != run.answered_by:
                 continue
-            if why and not grant.view.rests:
-                grant.view, grant.rests_for = replace(grant.view, rests=why), run.row.run_id
-                self._changed()
-            elif not why and grant.rests_for == run.row.run_id:
-                grant.view, grant.rests_for = replace(grant.view, rests=""), ""
+            before = bool(grant.rests_for)
+            (grant.rests_for.add if why else grant.rests_for.discard)(run.row.run_id)
+            if before != bool(grant.rests_for):
+                grant.view = replace(grant.view, rests=why)
                 self._changed()
 
     def end(self, grant_id: str, why: str) -> bool:
@@ -271,5 +280,5 @@ class Grants:
         for grant in self:
             if now >= grant.view.ends_at:
                 self.end(grant.view.grant_id, "its time is over")
-            elif grant.view.used >= grant.view.uses and not grant.view.rests:
+            elif grant.view.used >= grant.view.uses and not (grant.denies or grant.view.rests):
                 self.end(grant.view.grant_id, "it has no uses left")

@@ -139,6 +139,8 @@ class LiveRun:
     """How what it did is taken back (`OpResult.undo`), until `runs.undo` has it."""
     is_tried: bool = False
     """A rule or a grant may answer it still, or did: it is no row, and nothing announces it."""
+    was_listed: bool = False
+    """It waited for an account before, so that a person has seen it in the list, where it stays."""
     was_tried: bool = False
     """It was looked at once whether a rule or a grant answers it: from then on it is the person's."""
     answered_by: str = ""
@@ -197,7 +199,7 @@ class LiveRun:
     @property
     def is_in_background(self) -> bool:
         """Whether what answers it in a person's place has not left it to them."""
-        return self.is_tried and self.row.state is not RunState.AWAITING_VAULT
+        return self.is_tried and not self.was_listed
 
     @property
     def can_be_edited(self) -> bool:

@@ -33,7 +33,14 @@ from aileron_core.policy.offers import (
 )
 from aileron_core.policy.rule_text import limits_in_words
 from aileron_core.policy.shapes import restricts
-from aileron_core.policy.values import ARGUMENT, FETCHED, Values, argument_values, values_of
+from aileron_core.policy.values import (
+    ARGUMENT,
+    FETCHED,
+    Values,
+    argument_values,
+    declared_keys,
+    values_of,
+)
 from aileron_core.runs.grants import Grant, Grants
 from aileron_core.runs.interfaces import ResolvedAction
 from aileron_core.runs.live_run import LiveRun
@@ -106,7 +113,8 @@ class StandingAnswers:
         if denial is None:
             return None
         if denial[1]:
-            return _by_grant(denial[0])
+            self.grants.note_denial(denial[0].name, run)
+            return _by_grant(denial[0], action)
         reason = f"a field that {denial[0].name} is about cannot be read"
         return Verdict(decision="ask", reason=reason)
 
@@ -127,10 +135,12 @@ class StandingAnswers:
             return verdict
         if not forbids_grants(rules, values):
             if (grant := self.grants.match(run, values)) is not None:
-                return _by_grant(grant)
-            nearly = self.grants.nearly(run, values) if verdict is None else None
+                return _by_grant(grant, action)
+            left = verdict is None or not verdict.source
+            nearly = self.grants.nearly(run, values) if left else None
             if nearly is not None:
-                reason = f"{nearly[0].name} does not answer this, because of {nearly[1]}"
+                (key,) = declared_keys(action, (nearly[1],))
+                reason = f"{nearly[0].name} does not answer this, because of {key}"
                 return Verdict(decision="ask", reason=reason)
         return self._left(run, verdict)
 
@@ -146,7 +156,7 @@ class StandingAnswers:
     def came_back(self, run: LiveRun) -> None:
         """End what a person granted beside *run*, which is no longer what they saw."""
         self.grants.end_where(
-            lambda grant: grant.seen_run == run.row.run_id, "the call beside it had changed"
+            lambda grant: grant.seen_run == run.row.run_id, "the call beside it waits again"
         )
 
     def offers(self, run: LiveRun) -> OffersView:
@@ -191,6 +201,11 @@ class StandingAnswers:
         if why:
             raise Conflict(f"{why} Nothing was decided.")
         return self.grants.draw_up(run, terms)
+
+    def to_record(self, run: LiveRun, grant: Grant) -> JsonObject:
+        """Return what the record of a person's answer to *run* says of the *grant* that they made with it."""
+        assert run.resolved is not None
+        return grant.to_record(run.resolved.action)
 
     def cautions(self, run: LiveRun, tests: FieldTests) -> tuple[str, ...]:
         """Return what a grant with *tests* beside *run* would let through, as sentences."""
@@ -283,8 +298,8 @@ class StandingAnswers:
         )
 
 
-def _by_grant(grant: Grant) -> Verdict:
-    looked_at = tuple(key for key, _ in grant.view.tests)
+def _by_grant(grant: Grant, action: Action) -> Verdict:
+    looked_at = declared_keys(action, (key for key, _ in grant.view.tests))
     return Verdict(
         decision=grant.view.decision,
         reason=grant.reason,

@@ -179,12 +179,14 @@ class AgentApi:
             await self._app.approvals.mark_delivered(row.approval_id)
             return completed_body(row)
         if row.approval_id is not None:
+            run = self._app.registry.by_approval(row.approval_id)
             return pending_body(
                 row,
                 self._app.address.url,
                 attached=answer.attached,
                 need=self._need(row),
                 link_key=self._app.devices.link_key,
+                is_listed=run is None or not run.is_in_background,
             )
         if row.failure is None:
             raise Conflict(

@@ -41,10 +41,12 @@ from aileron_core.console_port.events import (
     ApprovalUpdated,
     CoreEvent,
     EverythingStopped,
+    GrantEnded,
     LibraryUpdated,
     PauseChanged,
     Recorded,
     SessionsUpdated,
+    StandingUpdated,
     StorageHealth,
     VaultStatus,
 )
@@ -107,6 +109,8 @@ _State: TypeAlias = (
     | VaultStatus
     | AccountsUpdated
     | DevicesUpdated
+    | StandingUpdated
+    | GrantEnded
 )
 """What every console is told. All else answers one of them: a link's secret and a login are for that one alone."""
 

@@ -71,6 +71,7 @@ def pending_body(
     attached: bool,
     need: AccountNeed | None = None,
     link_key: str = LINK_KEY,
+    is_listed: bool = True,
 ) -> PendingBody:
     """Return who must decide, where, and what to do meanwhile.
 
@@ -78,6 +79,7 @@ def pending_body(
         attached: the call was attached to an approval that was asked for before.
         need: why it cannot begin yet.
         link_key: the console's key that pairs a browser.
+        is_listed: a person is asked; else that depends on what its preview shows.
     """
     assert row.approval_id is not None
     review = f"{url}/review/{row.approval_id}"
@@ -86,7 +88,10 @@ def pending_body(
         "status": "pending_approval",
         "approval_id": row.approval_id,
         "review_url": review,
-        "message": _pending_message(row, review, what, link_key, attached=attached),
+        "message": _pending_message(row, review, what, link_key, attached=attached)
+        if is_listed
+        else f"Aileron looks at what {row.action_name} would do; a person may have to approve it. Call "
+        "check_action_status with this approval_id until it has ended.",
         "audit_id": row.run_id,
         "expires_at": None if row.expires_at is None else rfc3339(row.expires_at),
         "waits_for": what,

@@ -187,7 +187,9 @@ class Answers:
     def _show_grants(self, name: str) -> bool:
         """List the grants, or end the one called *name*."""
         grants = self._model.rules.grants
-        if name not in (each.grant_id for each in grants):
+        if name and name not in (each.grant_id for each in grants):
+            self._say(words.plain.no_grant(escape(name)))
+        elif not name:
             for each in grants:
                 self._say(grant_line(each, self._output.clock.now()))
             self._say(words.plain.about_grants(len(grants)))

@@ -64,6 +64,10 @@ def about_devices(count: int) -> str:
     return f"{DEVICES} NUMBER asks about one." if count else "No device is paired."
 
 
+def no_grant(name: str) -> str:
+    return f"There is no grant {name}; {GRANTS} lists them."
+
+
 def about_grants(count: int) -> str:
     """Return how to go on after the list of *count* grants."""
     return f"{GRANTS} NAME ends one." if count else "There are no grants."

@@ -23,6 +23,9 @@ NEWEST: Final = "enter opens the newest call, then older ones"
 CANNOT_BE_RULE: Final = (
     "Not copied: a rule cannot hold a value of more than 400 characters, or more than 64 values."
 )
+OF_A_TOOL: Final = (
+    "Not copied: rules for the built-in tools are written in another way (docs/rules.md)."
+)
 NO_GRANT: Final = "no grant is selected; a rule stands in policy.toml"
 NO_CALLS: Final = "it has answered no call"
 
@@ -32,9 +35,11 @@ def count(grants: int, resting: int, rules: int) -> str:
     return f"{counted(grants, 'grant')}{rest} · {counted(rules, 'rule')}"
 
 
-def ends(at: str, uses: int, *, spans_sessions: bool) -> str:
+def ends(at: str, uses: int | None, *, spans_sessions: bool) -> str:
+    """Return when a grant ends; *uses*: how many are left, None where they do not end it."""
     session = "" if spans_sessions else ", with the session"
-    return f"at {at}{session}, or after {counted(uses, 'more call')}, whichever is first"
+    after = "" if uses is None else f", or after {counted(uses, 'more call')}"
+    return f"at {at}{session}{after}, whichever is first"
 
 
 def copied(lines: int) -> str:

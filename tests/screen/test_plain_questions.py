@@ -173,8 +173,8 @@ def test_grants_are_listed_and_one_is_ended_by_its_name(tmp_path: Path) -> None:
     person.asked()
     listed = person.answers("grants")
     assert "g3 allow create_event: what it reaches stays, used 4/20, ends in" in listed
-    assert "d1 deny send_mail: To sam@helio.example, used 2/100" in listed
-    assert "grants NAME ends one." in person.answers("grants g9")
+    assert "d1 deny send_mail: To sam@helio.example, used 2," in listed
+    assert "There is no grant g9; grants lists them." in person.answers("grants g9")
     assert person.intents == ""
     assert "Grant g3 ended: a person revoked it." in person.answers("grants g3")
     assert person.intents == "EndGrant(grant_id='g3')\n"

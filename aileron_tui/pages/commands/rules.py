@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from aileron_core.actions.model import is_builtin
 from aileron_core.console_port.intents import EndGrant
 from aileron_core.errors import FileProblems
 from aileron_core.policy.policy_file import parse_policy
@@ -25,6 +26,9 @@ def _ended(now: Situation) -> Iterable[EndGrant]:
 def _copy(page: ListPage) -> None:
     """Copy the selected grant as a rule, unless no rule can hold it."""
     if (grant := page.model.rules.grant) is None:
+        return
+    if is_builtin(grant.action):
+        page.model.say(words.rules.OF_A_TOOL, page.clock.monotonic())
         return
     text = to_toml(grant.action, grant.decision, grant.tests)
     try:

@@ -38,7 +38,7 @@ class RulesTable(KeyedTable[_Standing]):
             Column("action", lambda e, _: foreign_text(_actions(e)), 17, 12, outside=True),
             Column("shape", lambda e, _: _shape(e), 30, 18),
             Column("ends", lambda e, row: muted(age(e.ends_at - row.now) if isinstance(e, GrantView) else "-"), 8),
-            Column("used", lambda e, _: line(f"{e.used}/{e.uses}" if isinstance(e, GrantView) else str(e.used)), 7),
+            Column("used", lambda e, _: line(_used(e)), 7),
             Column("last", lambda e, _: muted(clock_minutes(e.last_used) if e.last_used else ""), 0, 7),
         )  # fmt: skip
         self._call = 0
@@ -120,6 +120,7 @@ class RulesTable(KeyedTable[_Standing]):
         if not is_grant:
             return
         spans, left = item.scope == "project", item.uses - item.used
+        left = None if item.decision == "deny" else left
         whose = (Piece("this project and agent"),) if spans else foreign_text(item.session_id)
         yield value("For", whose)
         yield value("Bound", (Piece(_said.BOUND),))
@@ -136,9 +137,15 @@ class RulesTable(KeyedTable[_Standing]):
 
 def grant_line(grant: GrantView, now: float) -> Line:
     """Return *grant* as a sentence."""
-    about = f", used {grant.used}/{grant.uses}, ends in {age(grant.ends_at - now)}"
+    about = f", used {_used(grant)}, ends in {age(grant.ends_at - now)}"
     name = f"{grant.grant_id} {grant.decision} "
     return line(name, *foreign_text(grant.action), ": ", *_shape(grant), about)
+
+
+def _used(item: _Standing) -> str:
+    if isinstance(item, GrantView) and item.decision == "allow":
+        return f"{item.used}/{item.uses}"
+    return str(item.used)
 
 
 def _name(item: _Standing) -> str:

@@ -273,7 +273,7 @@ async def test_what_drifts_is_the_persons_and_a_grant_beside_it_ends(
         await core.looked(view.approval_id, after=view.version)
         await core.until(lambda: not list(core.app.standing.grants) or None)
         (record,) = await core.until_record("grant.ended")
-        assert record["summary"] == "The grant g1 ended: the call beside it had changed"
+        assert record["summary"] == "The grant g1 ended: the call beside it waits again"
 
 
 async def test_a_grant_rests_from_a_call_that_ended_otherwise_until_a_person_looked(
@@ -366,7 +366,7 @@ async def test_no_grant_is_made_that_the_call_or_its_action_does_not_have(
         tmp_path, mailbox, '[[rule]]\nactions = ["readdress"]\ndecision = "ask"\ngrants = false\n'
     ) as core:
         view = await core.ask_for("readdress", {"id": DRAFT})
-        assert "policy.toml:1 says" in (await offers(core, view)).why_none
+        assert "policy.toml:1 has it asked" in (await offers(core, view)).why_none
         view = await core.ask()
         terms = await terms_of(core, view, 1)
         wrong = {"fetched.To": FieldTest("is", ("someone else",)), "fetched.Body": FieldTest("any")}
@@ -377,3 +377,41 @@ async def test_no_grant_is_made_that_the_call_or_its_action_does_not_have(
                     view.approval_id, view.digest, grant=replace(terms, tests=tests)
                 )
         assert core.live(view).row.state == "pending"
+
+
+async def test_a_grant_never_runs_what_a_rule_that_denies_could_not_read(
+    tmp_path: Path, mailbox: Mailbox
+) -> None:
+    rule = '[[rule]]\nactions = ["readdress"]\ndecision = "deny"\nwhere = { "args.to" = { within = "evil.example" } }\n'
+    subject = readdress('reach = ["Subject"]\n')
+    async with opened(tmp_path, mailbox, rule, action=subject) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": "sam@helio.example"})
+        await grant(core, view, 3)
+        fine = await end(
+            core, await core.call("readdress", {"id": DRAFT, "to": "jo@helio.example"})
+        )
+        odd = {"id": DRAFT, "to": "x@evil.example; y@helio.example"}
+        asked = await end(core, await core.call("readdress", odd))
+        assert (fine.decided_by, asked.state) == ("grant g1", "pending")
+
+
+async def test_a_call_that_may_be_answered_is_nowhere_in_a_list_and_one_that_was_stays(
+    tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the console's, nor in the review page's, nor does the agent read that a person is asked."""
+    async with opened(tmp_path, mailbox, ALLOWED) as core:
+        with hold_answers(mailbox, f"GET {DRAFT}") as reached:
+            answer = await core.call("readdress", {"id": DRAFT, "to": ANNA})
+            await reached()
+            lists = (core.app.publisher.first_waiting(), core.app.publisher.first_approvals())
+            assert [found for found, _ in lists] == [(), ()]
+            assert core.app.console.status()["pending"] == 0
+        assert (await end(core, answer)).state == "completed"
+        need = AccountNeed(connector="x", reason="locked", kind="", candidates=())
+        with monkeypatch.context() as locked:
+            locked.setattr(core.app.accounts, "assign", lambda connectors, *_: (connectors, need))
+            waits = await core.call("readdress", {"id": DRAFT, "to": ANNA})
+        await core.app.account_waits.sweep()
+        row = await end(core, waits)
+        assert row.decided_by == "policy.toml:2"
+        assert core.views(row.approval_id or "")[-1].state == "completed"
