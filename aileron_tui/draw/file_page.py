@@ -68,7 +68,7 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
 
 def _tried(tried: TriedShape) -> Iterator[Block]:
     """Yield which of a person's answers the rules of a file would have given, denied ones first."""
-    yield value(words.files.PAST, line(words.files.past(tried)))
+    yield value(words.files.PAST, line(words.grants.past(tried)))
     for call in tried.matching[:MAX_PAST]:
         said = (Piece(f"{clock_seconds(call.at)}  "), *foreign_text(call.what))
         if not call.approved:

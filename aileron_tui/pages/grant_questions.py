@@ -28,7 +28,6 @@ from aileron_tui.pages.status_line import confirmed
 from aileron_tui.state.grant_panel import GrantPanel
 from aileron_tui.state.situation import Situation
 
-_SHAPES = {1: "this very call", 2: "other text", 3: "what it reaches stays"}
 _LABEL_CELLS = 16
 _CELLS_BESIDE = 52
 """The most cells of a row that are not its value."""
@@ -75,7 +74,10 @@ def _rows(asking: Asking, now: Situation, width: int) -> tuple[Line, ...]:
     room = asking.model.size[1] - asking.rows_around - _ROWS_AROUND - len(below)
     shapes: list[Piece] = []
     for each in panel.offers.offers:
-        chosen, name = each.number == panel.terms.number, f"{each.number} {_SHAPES[each.number]}"
+        chosen, name = (
+            each.number == panel.terms.number,
+            f"{each.number} {words.rules.SHAPES[each.number]}",
+        )
         shapes += [Piece("  ● " if chosen else "  ○ ", "fact-bar" if chosen else "muted")]
         shapes += [Piece(name, "strong" if chosen else "muted")]
     return (title, tuple(shapes), *_fields(panel, width, max(_LEAST_ROWS, room)), *below)

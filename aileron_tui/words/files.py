@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from aileron_core.console_port.standing import TriedShape
-
 FILE_EFFECT: Final = "FILE"
 FILE_SECTION: Final = "THE FILE"
 PROBLEM_TITLE: Final = "A file has a problem"
@@ -256,14 +254,6 @@ def withdraws_acceptance(key: str, kind: str, name: str) -> str:
 
 
 PAST: Final = "Past"
-
-
-def past(tried: TriedShape) -> str:
-    """Return how many of a person's answers rules would have given."""
-    denied = sum(not each.approved for each in tried.matching)
-    yes = len(tried.matching) - denied
-    text = f"decides {len(tried.matching)} of your last {tried.looked_at} answers: {yes} approved, {denied} denied"
-    return f"{text}; {tried.unread} could not be read" if tried.unread else text
 
 
 def denied(reason: str) -> str:
