@@ -250,3 +250,15 @@ def test_a_call_that_was_answered_in_a_persons_place_names_what_did(by: str) -> 
     forged = lunch(**done, decided_by="person, with a key")
     assert "with a key" not in str(approval_blocks(forged, NOW))
     play.go("2", by)
+
+
+def test_keys_that_are_pasted_into_the_panel_make_no_grant() -> None:
+    """A paste that ends in a line end is a burst of keys, of which the last would be `enter`."""
+    play = opened()
+    play.go("3", "● 3 what it reaches stays")
+    answers(play)
+    play.rest()
+    play.press("j", "enter")
+    assert play.asked(Approve) == []
+    play.press_rested("enter")
+    assert play.asks_for(Approve).grant is not None

@@ -178,7 +178,7 @@ async def test_validate_names_every_fault_and_asks_the_home_where_no_console_run
         pass  # it accepted what is there, and ended
     file = tmp_path / "aileron.toml"
     file.write_text(
-        "[server]\nlisten = 1\n"
+        "[server]\nlisten = 1\n[[rule]]\nactions = ['*']\ndecision = 'allow'\n"
         '[launch.codex]\nargs = ["--yolo", "resume"]\nenv = { PATH = "/x", TZ = "/etc/x" }\n'
         '[mcp_proxy]\nenable = true\nplugin_tools = [\n{ plugin = "nope", expose = ["a"] },\n'
         f'{{ plugin = "{PLUGIN}", expose = ["list_drafts", "list_draft"] }},\n'
@@ -191,7 +191,7 @@ async def test_validate_names_every_fault_and_asks_the_home_where_no_console_run
     assert sorted(keys) == [
         "launch.codex.args", "launch.codex.args", "launch.codex.env.PATH", "launch.codex.env.TZ",
         "mcp_proxy.plugin_tools[0].plugin", "mcp_proxy.plugin_tools[1].expose[1]",
-        "mcp_proxy.plugin_tools[2].expose", "mcp_proxy.plugin_tools[2].plugin", "server",
+        "mcp_proxy.plugin_tools[2].expose", "mcp_proxy.plugin_tools[2].plugin", "rule", "server",
     ]  # fmt: skip
     assert "no op 'list_draft'" in next(each["message"] for each in found if "[1]" in each["key"])
     assert not any("was not compared" in each["message"] for each in found)

@@ -12,6 +12,7 @@ import pytest
 
 from aileron_core.console_port.account_views import AccountNeed
 from aileron_core.console_port.intents import (
+    Acknowledge,
     EndGrant,
     LockVault,
     MarkReadBackSeen,
@@ -22,7 +23,7 @@ from aileron_core.console_port.standing import FieldTest, GrantTerms
 from aileron_core.errors import Conflict
 from aileron_core.policy.model import Policy
 from aileron_core.policy.policy_file import parse_policy
-from aileron_core.runs import GateAnswer
+from aileron_core.runs import GateAnswer, LiveRun
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.transitions import RunState
 from aileron_core.vault.secret import Secret
@@ -31,6 +32,7 @@ from tests.support.core_harness import (
     PASSPHRASE,
     Core,
     Mailbox,
+    change_rows,
     hold_answers,
     install_examples,
     open_session,
@@ -38,8 +40,10 @@ from tests.support.core_harness import (
     run_on_request,
     writes,
 )
+from tests.support.frozen_clock import FrozenClock
 from tests.support.granting import grant, launched, offers, terms_of
 
+OTHER = "r-8842190312"
 AWAY = ("https://evil.example/?secret", "evil.example/?secret")
 READDRESS = readdress('reach = ["To"]\n')
 ANNA = "Anna Brandt <anna.brandt@nordlicht.example>"
@@ -415,3 +419,74 @@ async def test_a_call_that_may_be_answered_is_nowhere_in_a_list_and_one_that_was
         row = await end(core, waits)
         assert row.decided_by == "policy.toml:2"
         assert core.views(row.approval_id or "")[-1].state == "completed"
+
+
+async def test_a_grant_rests_from_an_unknown_outcome_on_also_for_what_it_had_answered(
+    tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    action = readdress('reach = ["To"]\n').replace("idempotent = true\n", "")
+    async with opened(tmp_path, mailbox, action=action) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": "a@a.example"})
+        made = await grant(core, view, 3, changed={"fetched.To": FieldTest("any")})
+        both, carry_out = asyncio.Event(), core.app.approvals.runner.run
+
+        async def once_both_are_answered(run: LiveRun) -> None:
+            await both.wait()
+            await carry_out(run)
+
+        monkeypatch.setattr(core.app.approvals.runner, "run", once_both_are_answered)
+        mailbox_lost = [
+            await core.call("readdress", {"id": each, "to": "b@a.example"})
+            for each in (DRAFT, OTHER)
+        ]
+        await core.until(lambda: len(made.reserved) == 2 or None)
+        mailbox.control(lose_answer="update")
+        both.set()
+        lost = [await end(core, each) for each in mailbox_lost]
+        assert [each.state for each in lost] == ["unknown", "pending"]
+        assert made.view.rests == "outcome unknown"
+        later = await core.call("readdress", {"id": DRAFT, "to": "c@a.example"})
+        assert (await end(core, later)).state == "pending"
+        await core.do(Acknowledge(call_id=lost[0].approval_id or "", looked_at=None))
+        assert made.view.rests == ""
+
+
+async def test_a_grant_ends_with_its_time_which_no_use_of_it_renews(
+    tmp_path: Path, mailbox: Mailbox
+) -> None:
+    clock = FrozenClock()
+    subject = readdress('reach = ["Subject"]\n')
+    async with opened(tmp_path, mailbox, action=subject, clock=clock) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": "a@a.example"})
+        made = await grant(core, view, 3, seconds=900)
+        ends_at = made.view.ends_at
+        clock.advance(890)
+        used = await end(core, await core.call("readdress", {"id": DRAFT, "to": "b@a.example"}))
+        assert (used.decided_by, made.view.ends_at) == ("grant g1", ends_at)
+        clock.advance(11)
+        late = await end(core, await core.call("readdress", {"id": DRAFT, "to": "c@a.example"}))
+        assert late.state == "pending"
+        (record,) = await core.until_record("grant.ended")
+        assert record["summary"] == "The grant g1 ended: its time is over"
+
+
+async def test_no_row_of_the_database_makes_or_widens_a_grant(
+    tmp_path: Path, mailbox: Mailbox
+) -> None:
+    """Nor does one that says that a grant answered a call; and with the console each grant is gone."""
+    async with opened(tmp_path, mailbox) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": ANNA})
+        change_rows(
+            tmp_path,
+            f"UPDATE runs SET decided_by = 'grant g1', state = 'approved' WHERE run_id = '{view.run_id}'",
+        )
+        again = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
+        assert (again.run_id, again.state) == (view.run_id, "pending")
+    async with opened(tmp_path, mailbox) as core:
+        view = await core.ask_for("readdress", {"id": DRAFT, "to": "sam@helio.example"})
+        await grant(core, view, 1, scope="project")
+        before = writes(mailbox).count(f"PUT {DRAFT}")
+    async with opened(tmp_path, mailbox) as core:
+        assert list(core.app.standing.grants) == []
+        row = await end(core, await core.call("readdress", {"id": DRAFT, "to": ANNA}))
+        assert (row.state, writes(mailbox).count(f"PUT {DRAFT}")) == ("pending", before)

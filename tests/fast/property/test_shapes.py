@@ -10,8 +10,8 @@ import pytest
 
 from aileron_core.actions.model import Action, Approval, Input, Preview, Step
 from aileron_core.console_port.field_views import FieldView, PreviewView
-from aileron_core.console_port.standing import FieldTest, TestName
-from aileron_core.policy.offers import offered_fields, shapes_offered
+from aileron_core.console_port.standing import FieldTest, GrantOffer, TestName
+from aileron_core.policy.offers import cautions, offered_fields, shapes_offered
 from aileron_core.policy.shapes import is_plain, is_within, misfits, restricts
 from aileron_core.policy.values import Value, addresses, values_of
 
@@ -247,3 +247,23 @@ def test_sixty_five_fields_fit_nothing() -> None:
     values = {f"args.{n}": Value("none") for n in range(65)}
     assert misfits({}, values)
     assert restricts({}, values) is None
+
+
+def test_a_grant_says_to_whom_it_writes_and_where_it_rests_on_the_agents_word() -> None:
+    made = call(to="sam@acme.example", body="Hello")
+    fields = offered_fields(MAIL, made, {})
+    first, _, widest = shapes_offered(MAIL, made, fields)
+
+    def said(offer: GrantOffer, **changed: FieldTest) -> tuple[str, ...]:
+        pairs = zip((each.key for each in fields), offer.tests, strict=True)
+        tests = tuple((key, changed.get(key.partition(".")[2], test)) for key, test in pairs)
+        return cautions(MAIL, fields, tests)
+
+    assert said(first) == ()
+    assert said(widest) == (
+        "It may write text of up to 200 characters, without links (Known: yes).",
+        "Anything may stand in to.",
+    )
+    nobody = said(widest, Known=FieldTest("any"), body=FieldTest("like", ("*",)))
+    assert nobody[0] == "It may write any text, to whomever the agent names."
+    assert nobody[-1] == "It rests on the agent's word: nothing that was fetched has to stay."
