@@ -106,6 +106,12 @@ def _approval(table: "_FrontMatterTable") -> Approval:
     return approval
 
 
+def read_preview(document: Mapping[str, object], path: KeyPath) -> tuple[Preview, list[KeyProblem]]:
+    """Return the table *document* at *path* as `[approval.preview]` is read, and what is wrong with its form."""
+    findings: list[KeyProblem] = []
+    return _preview(_FrontMatterTable(document, path, findings)), findings
+
+
 def _preview(table: "_FrontMatterTable") -> Preview:
     preview = Preview(
         op=table.text("op"),

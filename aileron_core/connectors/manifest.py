@@ -16,6 +16,7 @@ from aileron_core.connectors.protocol import (
     CredentialRequirement,
     OAuth2Requirement,
 )
+from aileron_core.connectors.servers.table import ServerTable, to_table
 from aileron_core.errors import FileProblems, Problem
 
 _MAX_BYTES = 1024 * 1024
@@ -57,6 +58,8 @@ class Manifest:
     credential: CredentialRequirement | None = None
     idempotent: bool = True
     """Whether a step that does not say counts as idempotent in upstream; ours asks the step."""
+    server: ServerTable | None = None
+    """What it is where it is an MCP server; None of a WASM module."""
     wants_spawn: bool = False
     """It wants to start programs on this machine, which this version never allows."""
 
@@ -149,7 +152,8 @@ def _table(document: Mapping[str, Any], path: str) -> Mapping[str, Any]:
 
 def _to_manifest(document: Mapping[str, Any]) -> Manifest:
     connector = document["connector"]
-    hosts = _table(document, "capabilities.network").get("hosts", [])
+    server = to_table(document["server"]) if "server" in document else None
+    hosts = server.hosts if server else _table(document, "capabilities.network").get("hosts", [])
     default = _table(document, "connector.idempotency").get("default", "idempotent")
     return Manifest(
         name=connector["name"],
@@ -167,7 +171,10 @@ def _to_manifest(document: Mapping[str, Any]) -> Manifest:
             )
             for name, op in _table(document, "provides.ops").items()
         },
-        credential=_to_credential(_table(document, "capabilities.credential")),
+        credential=_to_credential(_table(document, "capabilities.credential"))
+        if server is None or not server.secrets
+        else CredentialRequirement(kind="environment", names=server.secrets),
+        server=server,
         idempotent=default == "idempotent",
         wants_spawn="spawn" in _table(document, "capabilities") or "forwarder" in connector,
     )

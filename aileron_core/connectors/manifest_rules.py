@@ -1,16 +1,19 @@
 """The keys of a connector's `manifest.toml`: one table of what each may be, and what checks it."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from aileron_core.actions.front_matter import read_preview
 from aileron_core.actions.model import Input
 from aileron_core.actions.names import fqn_problem, is_semver
-from aileron_core.actions.problems import KeyPath, KeyProblem, quoted
+from aileron_core.actions.problems import KeyPath, KeyProblem, key_text, quoted
 from aileron_core.actions.validate import MAX_WALL_SECONDS, input_problems
 from aileron_core.connectors.http.host_names import normalize_host_port
+from aileron_core.connectors.servers.table import PREFIX, TREE, WORDS
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 7230, 3.2.6
 _OP_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -128,6 +131,8 @@ def _name(value: Any) -> str | None:
         return problem
     if len(value) > _LONGEST_NAME:
         return f"is longer than {_LONGEST_NAME} characters"
+    if value.startswith(PREFIX):
+        return None  # `_form` says what a server's may be
     # Which an action may name, but the account of no connector is called by.
     return "must not contain +" if "+" in value else fqn_problem(value)
 
@@ -199,6 +204,108 @@ def _op(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
         yield ("inputs",), "names an input twice"
 
 
+_SERVER_NAME = re.compile(re.escape(PREFIX) + r"[a-z][a-z0-9]{0,15}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_PACKAGE = re.compile(r"(npm|pypi):@?[A-Za-z0-9][A-Za-z0-9._/-]*@[0-9][A-Za-z0-9.+!_-]*")
+_TREE_HASH = re.compile(r"sha256:[0-9a-f]{64}")
+_SECRET = re.compile(r"\$\{secret\.([^{}]*)\}")
+
+
+def _word(value: Any) -> str | None:
+    """Accept a word of a command line."""
+    if not isinstance(value, str):
+        return "must be a string"
+    return "must not contain a NUL" if "\0" in value else None
+
+
+def _path(value: Any) -> str | None:
+    good = isinstance(value, str) and value.startswith("/") and not re.search(r"[\r\n\x00]", value)
+    return (
+        None if good and os.path.normpath(value) == value else "must be an absolute path without .."
+    )
+
+
+def _variable(value: Any) -> str | None:
+    good = isinstance(value, str) and _VARIABLE.fullmatch(value)
+    return None if good else "must be the name of an environment variable"
+
+
+def _matches(pattern: re.Pattern[str], message: str) -> Callable[[Any], str | None]:
+    return lambda value: (
+        None if isinstance(value, str) and pattern.fullmatch(value) else f"must be {message}"
+    )
+
+
+def _preview_of_tool(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return "must be a table"
+    _, findings = read_preview(cast("dict[str, object]", value), ())
+    if findings:
+        return f"{key_text(findings[0].path)} {findings[0].message}"
+    return None
+
+
+def _server(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    started = ("run", "program", "package", "tree", "files", "env", "secrets", "rehearse")
+    if "url" in table:
+        for key in started:
+            if key in table:
+                yield (key,), "is not for a server with a url"
+        return
+    program, files = table.get("program", ()), table.get("files", {})
+    if not program or not program[0].startswith("/"):
+        yield ("program",), "must begin with the absolute path of a program"
+    if ("package" in table) != ("tree" in table):
+        yield ("package",), "and tree go together"
+    if any(TREE in word for word in program) and "tree" not in table:
+        yield ("program",), f"has {TREE}, and there is no tree"
+    yield from _secrets(table)
+    if table.get("rehearse") and (table.get("hosts") or not files.get("write")):
+        yield ("rehearse",), "needs files.write, and no hosts: what is sent cannot be rehearsed"
+
+
+def _secrets(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    secrets = table.get("secrets", ())
+    if secrets and not table.get("hosts"):
+        yield ("secrets",), "a server with a secret must list its hosts"
+    for name in sorted({*secrets} & {*table.get("env", {})}):
+        yield ("env", name), "is one of its secrets, too"
+    for word in (*table.get("run", ()), *table.get("program", ())):
+        for name in _SECRET.findall(word):
+            if name not in secrets:
+                yield ("program",), f"names the secret {quoted(name)}, which is not in secrets"
+
+
+def _form(document: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    is_server = "server" in document
+    if is_server != bool(_SERVER_NAME.fullmatch(document["connector"]["name"])):
+        message = (
+            f"must be {PREFIX}NAME (a to z and 0 to 9, 16 at most) of a server, and of nothing else"
+        )
+        yield ("connector", "name"), message
+    others = {*document.get("capabilities", {})} - {"credential"}
+    if is_server and (others or "provides" in document):
+        yield ("server",), "what a server may do is in this table alone"
+
+
+_SERVER = Table(
+    {
+        "run": ListOf(_word, least=1),
+        "program": ListOf(_word, least=1),
+        "package": _matches(_PACKAGE, "npm:NAME@VERSION or pypi:NAME@VERSION"),
+        "tree": _matches(_TREE_HASH, "sha256: and 64 hex digits"),
+        "url": _url,
+        "files": Table({"read": ListOf(_path), "write": ListOf(_path)}),
+        "hosts": ListOf(_host),
+        "env": TableOf(_word, name=_VARIABLE),
+        "secrets": ListOf(_variable),
+        "rehearse": _flag,
+        "tools": TableOf(_one_of(*WORDS)),
+        "actions": TableOf(Table({"preview": _preview_of_tool}, required=("preview",))),
+    },
+    required=("tools",),
+    together=_server,
+)
 # Keys of [capabilities.credential] that only one kind has.
 _ONLY_FOR = {
     "header": "api_key",
@@ -278,6 +385,8 @@ _MANIFEST = Table(
             }
         ),
         "provides": Table({"intents": ListOf(_text), "ops": TableOf(_OP, name=_OP_NAME)}),
+        "server": _SERVER,
     },
     required=("connector",),
+    together=_form,
 )

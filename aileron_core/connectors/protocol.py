@@ -11,7 +11,7 @@ from aileron_core.errors import Failure
 if TYPE_CHECKING:
     from aileron_core.connectors.stop_request import StopRequest
 
-CredentialKind: TypeAlias = Literal["api_key", "oauth2", "aws_sigv4", "basic"]
+CredentialKind: TypeAlias = Literal["api_key", "oauth2", "aws_sigv4", "basic", "environment"]
 MIB = 1024 * 1024
 ACCOUNT = "ACCOUNT"
 """Stands for an account's name in what an agent is answered with."""
@@ -115,6 +115,8 @@ class CredentialRequirement:
     service: str = ""
     access_key_id: str = ""
     oauth2: OAuth2Requirement | None = None
+    names: tuple[str, ...] = ()
+    """Of an MCP server's values, in the order of its manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,120 @@
+"""The table `[server]` of a manifest: what is started, what it may touch, and a word for each of its tools."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from aileron_core.actions.front_matter import read_preview
+from aileron_core.actions.interpolate import template_problems
+from aileron_core.actions.model import BUILT_IN_TOOLS, Preview, op_tool_name
+from aileron_core.actions.problems import KeyPath
+from aileron_core.canonical import Json
+from aileron_core.connectors.servers.definitions import ToolDefinition
+
+Word: TypeAlias = Literal["run", "ask", "look", "off"]
+"""What an agent's call of a tool does: runs unasked, asks a person, is Aileron's own look alone, or is refused."""
+WORDS: Final[tuple[Word, ...]] = ("run", "ask", "look", "off")
+PREFIX: Final = "mcp://local/"
+"""Begins the connector's name of every server."""
+TREE: Final = "{tree}"
+"""Begins a word of `program` that is a path in the server's installed package."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTable:
+    """How one MCP server is started, and what it and each of its tools may do."""
+
+    run: tuple[str, ...] = ()
+    """The command as the person gave it."""
+    program: tuple[str, ...] = ()
+    """What is executed: an absolute program, then its arguments."""
+    package: str = ""
+    """`npm:NAME@VERSION` or `pypi:NAME@VERSION` that is installed for it; empty for any other program."""
+    tree: str = ""
+    """`sha256:` and the hex hash of the installed package's files."""
+    url: str = ""
+    """Of a remote server, in place of everything that is started."""
+    files_read: tuple[str, ...] = ()
+    files_write: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    secrets: tuple[str, ...] = ()
+    """The names of the values that its account has."""
+    rehearse: bool = False
+    tools: Mapping[str, Word] = field(default_factory=dict[str, Word])
+    previews: Mapping[str, Preview] = field(default_factory=dict[str, Preview])
+    """By tool, the read of the same server that shows what its call is about."""
+
+    @property
+    def has_files(self) -> bool:
+        """Whether some of the person's files are listed."""
+        return bool(self.files_read or self.files_write)
+
+    def word(self, tool: str) -> Word:
+        return self.tools.get(tool, "off")
+
+
+def to_table(table: Mapping[str, Any]) -> ServerTable:
+    """Return the table `[server]`, which has been checked, as a value."""
+    files = table.get("files", {})
+    actions = cast("Mapping[str, Any]", table.get("actions", {}))
+    return ServerTable(
+        run=tuple(table.get("run", ())),
+        program=tuple(table.get("program", ())),
+        package=table.get("package", ""),
+        tree=table.get("tree", ""),
+        url=table.get("url", ""),
+        files_read=tuple(files.get("read", ())),
+        files_write=tuple(files.get("write", ())),
+        hosts=tuple(table.get("hosts", ())),
+        env=dict(table.get("env", {})),
+        secrets=tuple(table.get("secrets", ())),
+        rehearse=table.get("rehearse", False),
+        tools=dict(table.get("tools", {})),
+        previews={name: read_preview(each["preview"], ())[0] for name, each in actions.items()},
+    )
+
+
+def tool_problems(
+    name: str, table: ServerTable, tools: Sequence[ToolDefinition]
+) -> Iterator[tuple[KeyPath, str]]:
+    """Yield what is wrong with the words and previews of a server for its *tools*, with the key's place.
+
+    Args:
+        name: of the server.
+    """
+    known = {each.name: each for each in tools}
+    for tool in known.keys() - table.tools.keys():
+        yield ("server", "tools"), f"has no word for the tool {tool!r}: run, ask, look or off"
+    for tool, word in table.tools.items():
+        if tool not in known:
+            yield ("server", "tools", tool), "the server lists no such tool"
+        elif word in ("run", "ask") and (other := clash(name, tool, table)):
+            yield ("server", "tools", tool), f"agents would know it by the name of {other}"
+    for tool, preview in table.previews.items():
+        path: KeyPath = ("server", "actions", tool, "preview")
+        if table.word(tool) != "ask":
+            yield path, "is only for a tool whose word is ask"
+        if preview.op not in known or table.word(preview.op) not in ("run", "look"):
+            yield (*path, "op"), "must be one of its tools whose word is run or look"
+        declared = [*known[tool].properties] if tool in known else []
+        for place, message in template_problems(
+            cast("Json", preview.args), declared=dict.fromkeys(declared), steps=()
+        ):
+            yield (*path, "args", *place), message
+
+
+def clash(name: str, tool: str, table: ServerTable) -> str:
+    """Return what else has the MCP name of the offered *tool* of the server *name*; empty where nothing has."""
+    wanted = server_tool_name(name, tool)
+    if wanted in BUILT_IN_TOOLS:
+        return "a tool of Aileron's"
+    for other, word in table.tools.items():
+        if other != tool and word in ("run", "ask") and server_tool_name(name, other) == wanted:
+            return f"its tool {other!r}"
+    return ""
+
+
+def server_tool_name(name: str, tool: str) -> str:
+    """Return what agents call the *tool* of the server *name*."""
+    return op_tool_name(f"{name}.{tool}")
