@@ -27,6 +27,8 @@ _EXPECTED = {
 
 def input_schema(action: Action) -> dict[str, Json]:
     """Return the JSON Schema of *action*'s arguments, as MCP tools state it."""
+    if action.schema is not None:
+        return dict(action.schema)
     return {
         "type": "object",
         "properties": {entry.name: _property(entry) for entry in action.inputs},

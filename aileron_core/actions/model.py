@@ -178,6 +178,8 @@ class Action:
     file: str = ""
     tool: str = ""
     """The name of its MCP tool; empty for that of a file, which is made from `name`."""
+    schema: JsonObject | None = None
+    """The JSON Schema of its arguments as an MCP server states it; None: it is made of `inputs`."""
 
     @property
     def gated(self) -> bool:
@@ -202,14 +204,20 @@ class Action:
 
     @property
     def title(self) -> str:
-        """The first Markdown heading of the body, else the name."""
-        return _first_heading(self.body) or self.name
+        """The first Markdown heading of the body, else the name; of a server's tool the name."""
+        return self.name if self.is_of_server else _first_heading(self.body) or self.name
 
     @property
     def description(self) -> str:
         """What agents read: the body without its leading heading, else the intent."""
-        text = _without_leading_heading(self.body) or self.intent
+        own = self.body if self.is_of_server else _without_leading_heading(self.body)
+        text = own or self.intent
         return f"{text}\n\n{GATED_NOTE}" if self.gated else text
+
+    @property
+    def is_of_server(self) -> bool:
+        """Whether it is a tool of an MCP server: what it says of itself is what the server says."""
+        return self.schema is not None
 
     @property
     def takes_any_arguments(self) -> bool:

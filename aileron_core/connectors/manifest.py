@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from aileron_core.actions.model import Input
 from aileron_core.actions.positions import load_toml, locate, nearest
-from aileron_core.actions.problems import key_text
+from aileron_core.actions.problems import KeyProblem, key_text
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.http.host_names import normalize_host_port
 from aileron_core.connectors.manifest_rules import manifest_problems
@@ -111,23 +111,27 @@ def parse_manifest(data: bytes, file: str) -> Manifest:
             the rest.
     """
     text, document = _load(data, file)
-    found = [*manifest_problems(document)]
-    if found:
-        places = locate(text)
-        problems = [
-            Problem(
-                file=file,
-                message=each.message,
-                class_=each.class_,
-                line=line,
-                column=column,
-                key=key_text(each.path),
-            )
-            for each in found
-            for line, column in [nearest(each.path, places)]
-        ]
-        raise FileProblems(sorted(problems, key=lambda p: (p.class_ != "parse_error", p.line)))
+    if found := [*manifest_problems(document)]:
+        raise FileProblems(located(found, text, file))
     return _to_manifest(document)
+
+
+def located(found: Iterable[KeyProblem], text: str, file: str) -> list[Problem]:
+    """Return what was *found* in the manifest *text* with its places, in their order; *file* is its name."""
+    places = locate(text)
+    problems = [
+        Problem(
+            file=file,
+            message=each.message,
+            class_=each.class_,
+            line=line,
+            column=column,
+            key=key_text(each.path),
+        )
+        for each in found
+        for line, column in [nearest(each.path, places)]
+    ]
+    return sorted(problems, key=lambda each: (each.class_ != "parse_error", each.line))
 
 
 def _load(data: bytes, file: str) -> tuple[str, dict[str, Any]]:

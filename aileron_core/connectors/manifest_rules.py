@@ -13,7 +13,7 @@ from aileron_core.actions.names import fqn_problem, is_semver
 from aileron_core.actions.problems import KeyPath, KeyProblem, key_text, quoted
 from aileron_core.actions.validate import MAX_WALL_SECONDS, input_problems
 from aileron_core.connectors.http.host_names import normalize_host_port
-from aileron_core.connectors.servers.table import PREFIX, TREE, WORDS
+from aileron_core.connectors.servers.table import PREFIX, TREE, VERSION, WORDS
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 7230, 3.2.6
 _OP_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -283,6 +283,8 @@ def _form(document: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
             f"must be {PREFIX}NAME (a to z and 0 to 9, 16 at most) of a server, and of nothing else"
         )
         yield ("connector", "name"), message
+    if is_server and document["connector"]["version"] != VERSION:
+        yield ("connector", "version"), f"must be {VERSION}: a package's own version is in package"
     others = {*document.get("capabilities", {})} - {"credential"}
     if is_server and (others or "provides" in document):
         yield ("server",), "what a server may do is in this table alone"

@@ -1,6 +1,7 @@
 """The connectors installed on this machine, stored by the hash of their bytes, which is their identity.
 
     <home>/store/connectors/sha256/<hex>/{connector.wasm, manifest.toml}     0600 in 0700
+    <home>/store/connectors/sha256/<hex>/{definitions.json, manifest.toml}   of an MCP server
     <home>/store/connectors/sha256/<hex>/signed.tar.gz                       its publisher's signatures
     <home>/store/connectors/tmp/install-*/                                   staging
 
@@ -13,23 +14,28 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
 from aileron_core.actions.catalog import read_plain
 from aileron_core.actions.model import Action, ConnectorIdentity, ConnectorRequirement
+from aileron_core.actions.problems import KeyProblem
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.connectors.manifest import Manifest, parse_manifest
+from aileron_core.connectors.manifest import Manifest, located, parse_manifest
 from aileron_core.connectors.protocol import CredentialRequirement
+from aileron_core.connectors.servers.definitions import ToolDefinition, parse_definitions
+from aileron_core.connectors.servers.table import PREFIX, tool_problems
 from aileron_core.containment.safe_paths import read_small_file
 from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound, Problem
 from aileron_core.vault.atomic_file import replace_file, sync_folder
 
 MODULE_FILE: Final = "connector.wasm"
+DEFINITIONS_FILE: Final = "definitions.json"
+"""In the place of a module: the tools of an MCP server."""
 MANIFEST_FILE: Final = "manifest.toml"
 SIGNED_FILE: Final = "signed.tar.gz"
 """The signatures of the release that it came with; `aileron_core.releases.kept` says what they prove."""
@@ -45,7 +51,7 @@ _SETTLED_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledConnector:
-    """A connector in the store, its bytes verified against its hash."""
+    """A connector in the store, its bytes verified against its hash; of an MCP server its tools are its module."""
 
     identity: ConnectorIdentity
     manifest: Manifest
@@ -54,6 +60,18 @@ class InstalledConnector:
     module_bytes: int
     module_sha256: str
     """Lower-case hex."""
+    tools: tuple[ToolDefinition, ...] = ()
+    """Of an MCP server."""
+
+    @property
+    def module_text(self) -> str:
+        """Size and hash of its module, as a person reads them."""
+        return f"{self.module_bytes:,} bytes, sha256:{self.module_sha256}"
+
+    @property
+    def whole_text(self) -> str:
+        """All that there is to read of it: its manifest, and each tool of an MCP server."""
+        return "\n".join((self.manifest_text, *(f"{each.text}\n" for each in self.tools)))
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -71,14 +89,30 @@ class InstalledConnector:
         return f"store/connectors/{self.identity.hash.replace(':', '/', 1)}"
 
     @classmethod
-    def of(cls, manifest: Manifest, hash_: str, module: bytes, text: bytes) -> Self:
-        """Return the connector with these bytes; *manifest* is what *text* states."""
+    def of(cls, manifest: Manifest, hash_: str, module: bytes, text: bytes, file: str) -> Self:
+        """Return the connector with these bytes; *manifest* is what *text* states.
+
+        Args:
+            file: what problems call the manifest.
+
+        Raises:
+            FileProblems: the module is not a server's tools where the manifest is a server's, or does not
+                fit the words that it has for them.
+        """
+        tools: tuple[ToolDefinition, ...] = ()
+        if manifest.server is not None:
+            tools = parse_definitions(module, str(Path(file).with_name(DEFINITIONS_FILE)))
+            name = manifest.name.removeprefix(PREFIX)
+            found = tool_problems(name, manifest.server, tools)
+            if problems := [KeyProblem(path=path, message=message) for path, message in found]:
+                raise FileProblems(located(problems, text.decode(), file))
         return cls(
             identity=ConnectorIdentity(fqn=manifest.name, version=manifest.version, hash=hash_),
             manifest=manifest,
             manifest_text=text.decode(),
             module_bytes=len(module),
             module_sha256=sha256_hex(module),
+            tools=tools,
         )
 
 
@@ -127,16 +161,49 @@ class ConnectorStore:
         """
         parsed = parse_manifest(manifest, _label(origin, MANIFEST_FILE))
         check_magic(module, _label(origin, MODULE_FILE))
-        if parsed.wants_spawn:
-            message = "asks to start local programs, which is not supported"
+        problem = (
+            "asks to start local programs, which is not supported" if parsed.wants_spawn else ""
+        )
+        if parsed.server is not None:
+            problem = "is that of an MCP server, which has no module: use `aileron server add`"
+        if problem:
+            raise FileProblems([Problem(file=_label(origin, MANIFEST_FILE), message=problem)])
+        return self._install(parsed, MODULE_FILE, module, manifest, origin, signed)
+
+    def install_server(
+        self, definitions: bytes, manifest: bytes, *, origin: str = ""
+    ) -> InstalledConnector:
+        """Install an MCP server's tools and its manifest, as `install` does.
+
+        Raises:
+            FileProblems: the manifest is invalid, or its words do not fit the tools; nothing was installed.
+            HomeError: the store cannot be written.
+        """
+        parsed = parse_manifest(manifest, _label(origin, MANIFEST_FILE))
+        if parsed.server is None:
+            message = "has no table [server]"
             raise FileProblems([Problem(file=_label(origin, MANIFEST_FILE), message=message)])
+        return self._install(parsed, DEFINITIONS_FILE, definitions, manifest, origin, b"")
+
+    def _install(
+        self,
+        parsed: Manifest,
+        name: str,
+        module: bytes,
+        manifest: bytes,
+        origin: str,
+        signed: bytes,
+    ) -> InstalledConnector:
         hash_ = identity_hash(module, manifest)
+        file = _label(origin, MANIFEST_FILE)
+        installed = InstalledConnector.of(parsed, hash_, module, manifest, file)
         with _writing(self._root):
             if not self._has_valid(hash_):
-                self._write_entry(hash_, module, manifest, signed)
+                self._write_entry(hash_, name, module, manifest, signed)
+            os.utime(self._folder(hash_))  # the newest build of a server is the one that is offered
             if signed and self.signatures(hash_) != signed:
                 replace_file(self._folder(hash_) / SIGNED_FILE, signed)
-        return InstalledConnector.of(parsed, hash_, module, manifest)
+        return installed
 
     def list(self) -> tuple[InstalledConnector, ...]:
         """Return the usable connectors, ordered by name, version and hash."""
@@ -173,8 +240,9 @@ class ConnectorStore:
             FileProblems: this version cannot use its manifest.
         """
         module, manifest = self.read(hash_)
-        parsed = parse_manifest(manifest, str(self._folder(hash_) / MANIFEST_FILE))
-        return InstalledConnector.of(parsed, hash_, module, manifest)
+        file = str(self._folder(hash_) / MANIFEST_FILE)
+        parsed = parse_manifest(manifest, file)
+        return InstalledConnector.of(parsed, hash_, module, manifest, file)
 
     def read(self, hash_: str) -> tuple[bytes, bytes]:
         """Return module and manifest, verified against *hash_*.
@@ -185,7 +253,7 @@ class ConnectorStore:
         """
         folder = self._folder(hash_)
         try:
-            module = _read_regular(folder / MODULE_FILE, MAX_MODULE)
+            module = _read_regular(folder / self._module_name(hash_), MAX_MODULE)
             manifest = _read_regular(folder / MANIFEST_FILE, MAX_MANIFEST)
         except FileNotFoundError as error:
             raise NotFound(
@@ -206,6 +274,19 @@ class ConnectorStore:
                 details={"expected": hash_, "computed": computed},
             )
         return module, manifest
+
+    def superseded(
+        self, stored: Iterable[InstalledConnector], accepted: Collection[str]
+    ) -> tuple[str, ...]:
+        """Return the hashes of those MCP servers in *stored* of which there is a newer build, but for the *accepted*."""
+        builds: dict[str, list[tuple[int, str]]] = {}
+        for each in stored:
+            if each.manifest.server is not None:
+                with suppress(OSError):
+                    at = self._folder(each.identity.hash).stat().st_mtime_ns
+                    builds.setdefault(each.identity.fqn, []).append((at, each.identity.hash))
+        older = (hash_ for found in builds.values() for _, hash_ in sorted(found)[:-1])
+        return tuple(each for each in older if each not in accepted)
 
     def signatures(self, hash_: str) -> bytes:
         """Return what lies beside a connector as the signatures of its release; nothing where there are none."""
@@ -233,10 +314,14 @@ class ConnectorStore:
     def _signature(self, hash_: str) -> tuple[tuple[int, ...], ...] | None:
         # Plain strings: this is asked before every call.
         folder = f"{self._by_hash_text}/{_digits(hash_)}/"
-        try:
-            return _times(folder + MODULE_FILE), _times(folder + MANIFEST_FILE)
-        except OSError:
-            return None
+        for name in (MODULE_FILE, DEFINITIONS_FILE):
+            with suppress(OSError):
+                return _times(folder + name), _times(folder + MANIFEST_FILE)
+        return None
+
+    def _module_name(self, hash_: str) -> str:
+        is_server = (self._folder(hash_) / DEFINITIONS_FILE).is_file()
+        return DEFINITIONS_FILE if is_server else MODULE_FILE
 
     def _settled(self, signature: tuple[tuple[int, ...], ...]) -> bool:
         newest = max(times[-1] for times in signature)
@@ -261,12 +346,14 @@ class ConnectorStore:
             return False
         return True
 
-    def _write_entry(self, hash_: str, module: bytes, manifest: bytes, signed: bytes) -> None:
+    def _write_entry(
+        self, hash_: str, name: str, module: bytes, manifest: bytes, signed: bytes
+    ) -> None:
         for folder in (self._root.parent, self._root, self._by_hash, self._staging):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         staged = Path(tempfile.mkdtemp(prefix="install-", dir=self._staging))
         try:
-            _write_new(staged / MODULE_FILE, module)
+            _write_new(staged / name, module)
             _write_new(staged / MANIFEST_FILE, manifest)
             if signed:
                 _write_new(staged / SIGNED_FILE, signed)

@@ -1,5 +1,6 @@
 """What a person accepts: the content of a file, and how it differs from what was accepted before."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -16,6 +17,12 @@ ChangeKind = Literal[
     "effect",
     "declared_read",
     "connectors",
+    "program",
+    "tools",
+    "files_write",
+    "files_read",
+    "secrets",
+    "environment",
     "credential",
     "credential_part",
     "scopes",
@@ -49,6 +56,7 @@ ChangeKind = Literal[
 
 ONE_SIDED: Final = frozenset[ChangeKind](
     {
+        *("tools", "files_write", "files_read", "secrets"),
         *("ops", "hosts", "connectors", "scopes", "imports", "arguments", "secret_except"),
         *("project_args", "project_env", "project_settings"),
         *("rule_opens", "rule_allows", "rule_asks", "rule_denies"),
@@ -101,9 +109,28 @@ class FileContentView:
     """Of an action file all of it, of a connector its manifest: foreign text."""
     module: str = ""
     """Size and hash of a connector's module, our own sentence; empty for others."""
+    server: "ServerView | None" = None
+    """What an MCP server is, whose text goes on with each of its tools; None for others."""
     before: AcceptedBeforeView | None = None
     """None: nothing was accepted under its name, or exactly these bytes are."""
     allows: tuple[AcceptanceChangeView, ...] = ()
     """Of rules that nobody accepted before: what each allows."""
     is_kept: bool = False
     """It is what was accepted, which counts; its file has other bytes now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerView:
+    """What a person is asked to accept of an MCP server, beside its hosts and its account."""
+
+    program: str
+    """What is executed, as a command line, or the URL of a remote one: foreign text."""
+    package: str
+    """What is installed for it, as `npm:NAME@VERSION`; empty for another program."""
+    files_read: tuple[str, ...]
+    files_write: tuple[str, ...]
+    secrets: tuple[str, ...]
+    """The names of the values that it is given."""
+    is_rehearsed: bool
+    tools: Mapping[str, tuple[str, ...]]
+    """The names of its tools by their word, `run`, `ask`, `look` or `off`: foreign text."""

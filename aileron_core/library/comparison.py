@@ -11,8 +11,11 @@ from typing import Any, Final, TypeAlias, get_args
 
 from aileron_core.actions.model import ANY, Action, Input, Preview, Step
 from aileron_core.canonical import Json
-from aileron_core.connectors.manifest import Manifest, OpSchema
+from aileron_core.connectors.manifest import OpSchema
 from aileron_core.connectors.protocol import CredentialRequirement
+from aileron_core.connectors.servers.definitions import ToolDefinition
+from aileron_core.connectors.servers.table import ServerTable
+from aileron_core.connectors.store import InstalledConnector
 from aileron_core.console_port.file_views import (
     ONE_SIDED,
     AcceptanceChangeView,
@@ -90,6 +93,7 @@ _RULES: Final[dict[ChangeKind, _Rule]] = {
     **dict.fromkeys(("no_grants", "preview", "shown_fields", "before_after"), _LESS),
     "reach": _MORE,
     **dict.fromkeys(("rule_asks", "rule_denies"), _LESS),
+    **dict.fromkeys(("program", "environment"), _ANY),
     **dict.fromkeys(("preview_op", "preview_args", "shown_from", "credential_part"), _ANY),
     "wall_seconds": _number,
     "memory_mib": _number,
@@ -278,26 +282,25 @@ def _input_rows(entry: Input) -> Iterator[Row]:
         yield Row("text", f"{name}.{key}", shown, within=both)
 
 
-def compare_manifests(
-    old: Manifest, new: Manifest, *, old_module: str, new_module: str
+def compare_connectors(
+    old: InstalledConnector, new: InstalledConnector
 ) -> tuple[AcceptanceChangeView, ...]:
-    """Return what differs between two connectors, what allows more first.
-
-    Args:
-        old_module: size and hash of the module, as a sentence.
-        new_module: the same of the new one.
-    """
-    return compare(_manifest_rows(old, old_module), _manifest_rows(new, new_module))
+    """Return what differs between two connectors, what allows more first."""
+    return compare(_connector_rows(old), _connector_rows(new))
 
 
-def _manifest_rows(manifest: Manifest, module: str) -> Iterator[Row]:
+def _connector_rows(connector: InstalledConnector) -> Iterator[Row]:
+    manifest = connector.manifest
+    if manifest.server is not None:
+        yield from _server_rows(manifest.server, connector.tools)
+    else:
+        yield Row("module", shown=connector.module_text)
     yield from rows_of("hosts", manifest.hosts)
     yield from rows_of("imports", manifest.imports)
     if manifest.credential is not None:
         yield from _credential_rows(manifest.credential)
     for op, seconds in manifest.wall_seconds.items():
         yield Row("wall_seconds", op, str(seconds), seconds)
-    yield Row("module", shown=module)
     yield Row("version", shown=manifest.version)
     yield Row("default_idempotency", shown=_yes(manifest.idempotent))
     yield Row("text", "publisher", manifest.publisher)
@@ -305,6 +308,28 @@ def _manifest_rows(manifest: Manifest, module: str) -> Iterator[Row]:
     yield Row("text", "intents", ", ".join(manifest.intents))
     for op, schema in manifest.ops.items():
         yield Row("text", f"op {op}", _described(schema))
+
+
+def _server_rows(table: ServerTable, tools: Iterable[ToolDefinition]) -> Iterator[Row]:
+    yield Row("program", shown=table.shown_program, value=(table.program, table.tree))
+    yield from rows_of("files_read", table.files_read)
+    yield from rows_of("files_write", table.files_write)
+    yield from rows_of("secrets", table.secrets)
+    for name, each in table.env.items():
+        yield Row("environment", name, each)
+    yield from rows_of(
+        "tools", (f"{name}: {word}" for name, word in table.tools.items() if word != "off")
+    )
+    if table.rehearse:
+        yield Row("preview", "rehearsal")
+    for name, preview in table.previews.items():
+        both: RowKey = ("preview", name)
+        yield Row("preview", name)
+        yield Row("preview_op", name, preview.op, within=both)
+        yield Row("preview_args", name, _shown(preview.args), within=both)
+    for tool in tools:
+        for key, claim in tool.members().items():
+            yield Row("text", f"{tool.name} {key}", value=claim)
 
 
 def _described(op: OpSchema) -> str:

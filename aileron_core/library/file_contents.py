@@ -1,19 +1,23 @@
 """The content of each file that a person is asked to accept, beside what was accepted before it."""
 
 import asyncio
+import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from aileron_core.actions.catalog import CatalogEntry, ScannedFile, read_scanned
 from aileron_core.actions.model import Action
+from aileron_core.connectors.servers.table import WORDS
 from aileron_core.connectors.store import InstalledConnector
 from aileron_core.console_port.file_views import (
     AcceptanceChangeView,
     AcceptedBeforeView,
     FileContentView,
+    ServerView,
 )
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.library.accepted_contents import AcceptedContents
-from aileron_core.library.comparison import compare_actions, compare_manifests
+from aileron_core.library.comparison import compare_actions, compare_connectors
 from aileron_core.library.run_time import named_run_time, run_seconds
 
 _Accepted = Mapping[tuple[str, str], AcceptanceRecord]
@@ -106,19 +110,37 @@ class FileContents:
         accepted: _Accepted,
         stored: Mapping[str, InstalledConnector],
     ) -> FileContentView:
-        """Return the manifest of an installed connector, with size and hash of its module."""
-        text, module = entry.manifest_text, _module(entry)
+        """Return all that there is to read of an installed connector."""
+        server = _server(entry)
+        module = "" if server else entry.module_text
+        content = FileContentView(text=entry.whole_text, module=module, server=server)
         record = _accepted_before(entry, accepted)
         if record is None:
-            return FileContentView(text=text, module=module)
+            return content
         old = stored.get(record.digest)
         if old is None:
-            return FileContentView(text=text, module=module, before=_before(record, None, ()))
-        changes = compare_manifests(
-            old.manifest, entry.manifest, old_module=_module(old), new_module=module
-        )
-        before = _before(record, old.manifest_text, changes)
-        return FileContentView(text=text, module=module, before=before)
+            return replace(content, before=_before(record, None, ()))
+        before = _before(record, old.whole_text, compare_connectors(old, entry))
+        return replace(content, before=before)
+
+
+def _server(entry: InstalledConnector) -> ServerView | None:
+    table = entry.manifest.server
+    if table is None:
+        return None
+    return ServerView(
+        program=table.url or shlex.join(table.program),
+        package=table.package,
+        files_read=table.files_read,
+        files_write=table.files_write,
+        secrets=table.secrets,
+        is_rehearsed=table.rehearse,
+        tools={
+            word: names
+            for word in WORDS
+            if (names := tuple(sorted(tool for tool, of in table.tools.items() if of == word)))
+        },
+    )
 
 
 def _text(file: ScannedFile) -> str:
@@ -160,7 +182,3 @@ def _hosts(action: Action, stored: Mapping[str, InstalledConnector]) -> tuple[st
     if any(each is None for each in found):
         return None
     return tuple(sorted({host for each in found if each for host in each.manifest.hosts}))
-
-
-def _module(entry: InstalledConnector) -> str:
-    return f"{entry.module_bytes:,} bytes, sha256:{entry.module_sha256}"

@@ -60,6 +60,7 @@ from aileron_core.library.offers import (
 )
 from aileron_core.library.plugin_tools import accepted_plugin, op_action, plugin_tool_problems
 from aileron_core.library.removal import FileKind
+from aileron_core.library.server_actions import server_actions
 from aileron_core.library.view import LibraryState, library_items, not_accepted_views
 from aileron_core.proxy_settings import PluginTools
 from aileron_core.runs import ResolvedAction
@@ -118,6 +119,8 @@ class HomeLibrary:
         self._accepted = Acceptances(accepted, database, clock, self._connectors_of)
         self._accepts_all = False
         self._catalog = Catalog(self._files.actions, {})
+        self._tools: Mapping[str, Action] = {}
+        """The tools of accepted MCP servers, by action name."""
         self._reading = asyncio.Lock()
         self._compiling = asyncio.Lock()
 
@@ -130,6 +133,8 @@ class HomeLibrary:
             NotFound: no file holds an action of that name.
             Conflict: it, or a connector of it, is not accepted or broken.
         """
+        if (tool := self._tools.get(name)) is not None:
+            return self._resolved_tool(tool)
         action = self._catalog.ready().get(name)
         # The catalog is judged anew a moment after what is accepted has changed.
         if action is None or self._accepted.digest("action", action.file) != action.sha256:
@@ -143,6 +148,13 @@ class HomeLibrary:
         if seconds != action.limits.wall_seconds:
             action = replace(action, limits=replace(action.limits, wall_seconds=seconds))
         return ResolvedAction(action=action, connectors=connectors, routed=self._routed(connectors))
+
+    def _resolved_tool(self, action: Action) -> ResolvedAction:
+        (pin,) = action.requires
+        connector = self._files.connectors.get(pin.hash)
+        if connector is None or self._accepted.digest("connector", pin.ref) != pin.hash:
+            raise self._missing(action.name)
+        return ResolvedAction(action=action, connectors={pin.fqn: self._guard(connector)})
 
     def find_op(self, name: str) -> ResolvedAction:
         """Return the op `<plugin>.<op>` of an accepted connector, as an action of its own.
@@ -161,7 +173,8 @@ class HomeLibrary:
         return plugin_tool_problems(exposed, self._accepted_in_store(), self.ready())
 
     def _accepted_in_store(self) -> tuple[InstalledConnector, ...]:
-        return tuple(self._files.stored[each.identity.hash] for each in self.accepted_connectors())
+        accepted = (self._files.stored[each.identity.hash] for each in self.accepted_connectors())
+        return tuple(each for each in accepted if each.manifest.server is None)
 
     def accepted_reads(self, identity: ConnectorIdentity, op: str) -> Mapping[str, str]:
         found = accepted_reads(self._accepted.records.values(), identity.ref, identity.hash)
@@ -226,13 +239,13 @@ class HomeLibrary:
     def _compare_connectors(self, resolved: ResolvedAction) -> str:
         for connector in resolved.connectors.values():
             identity = connector.identity
+            if self._accepted.digest("connector", identity.ref) != identity.hash:
+                ended = self._accepted.end_reason("connector", identity.ref)
+                return f"the connector {identity.ref} {ended}"
             try:
                 self._store.read(identity.hash)
             except (HashMismatch, NotFound):
                 return f"the files of the connector {identity.fqn} were changed"
-            if self._accepted.digest("connector", identity.ref) != identity.hash:
-                ended = self._accepted.end_reason("connector", identity.ref)
-                return f"the connector {identity.ref} {ended}"
         return ""
 
     def _missing(self, name: str) -> AileronError:
@@ -257,7 +270,7 @@ class HomeLibrary:
 
     def ready(self) -> tuple[Action, ...]:
         """Return the actions that agents see, by name: of those that are accepted, what can run."""
-        found = self._catalog.ready()
+        found = {**self._catalog.ready(), **self._tools}
         return tuple(found[name] for name in sorted(found) if not cannot_run(found[name]))
 
     def accepted_connectors(self) -> tuple[Connector, ...]:
@@ -344,10 +357,23 @@ class HomeLibrary:
     async def _read_again(self) -> None:
         await self._end_removed(rejudge=self._files.stamps is not None)
         suites = self._files.suites
-        if await self._files.read():
+        changed = await self._files.read()
+        if await self._remove_superseded() or changed:
             await self._judge()
         elif self._files.suites != suites:
             self._changed()
+
+    async def _remove_superseded(self) -> bool:
+        """Remove the builds of MCP servers that newer ones replaced; return whether there were any."""
+        if self._accepted.waits_for_vault:
+            return False  # nobody knows what is accepted
+        accepted = {*self._accepted.digests("connector").values()}
+        older = await asyncio.to_thread(
+            self._store.superseded, self._files.stored.values(), accepted
+        )
+        for hash_ in older:
+            await asyncio.to_thread(self._store.remove, hash_)
+        return bool(older) and await self._files.read()
 
     async def _end_removed(self, *, rejudge: bool) -> None:
         """Record what was removed; it is no longer accepted, even if the same bytes come back."""
@@ -394,7 +420,20 @@ class HomeLibrary:
             kept=self._contents.kept(self._changed_actions()),
             extra_problems=lambda action: availability_problems(action, installed, accepted),
         )
+        self._tools = self._server_tools()
         self._changed()
+
+    def _server_tools(self) -> dict[str, Action]:
+        """Return the tools of the accepted servers; of one that has an accepted action's name, the action stays."""
+        ready = self._catalog.ready().values()
+        used = {*self._catalog.ready(), *(each.tool_name for each in ready)}
+        servers = [
+            self._files.stored[each.identity.hash]
+            for each in self.accepted_connectors()
+            if self._files.stored[each.identity.hash].manifest.server is not None
+        ]
+        tools = (each for server in servers for each in server_actions(server))
+        return {each.name: each for each in tools if not {each.name, each.tool} & used}
 
     def _prepare_accepted(self) -> None:
         """Compile or load what is accepted. While the vault is locked no call begins, so it waits for the key."""
@@ -583,6 +622,7 @@ class HomeLibrary:
         ended = reads_gated_by(self._accepted.records.values(), filter(None, actions))
         await self._accepted.accept(found, by, ended=ended, hand=hand)
         await self._collect_copies()
+        await self._remove_superseded()
         await self._judge()
 
     async def withdraw_acceptance(self, kind: str, name: str, digest: str) -> None:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from aileron_core.actions.catalog import CatalogEntry
+from aileron_core.connectors.servers.table import PREFIX
 from aileron_core.connectors.store import InstalledConnector
 from aileron_core.console_port.view_models import NotAcceptedView, PublisherView
 
@@ -22,7 +23,7 @@ KIND: Final = "publisher"
 _ALIKE: Final = 0.8
 """How like two owners' names are, from 0 to 1, of which one may be meant to be taken for the other."""
 _DRAWN_ALIKE: Final = str.maketrans("01", "ol")
-_UNPUBLISHED: Final = "local://"
+_UNPUBLISHED: Final = ("local://", PREFIX)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from aileron_core.connectors.store import OFFERED_KEYS, ConnectorStore
+from aileron_core.connectors.store import (
+    DEFINITIONS_FILE,
+    MANIFEST_FILE,
+    MODULE_FILE,
+    OFFERED_KEYS,
+    ConnectorStore,
+)
 from aileron_core.errors import HomeError, NotFound
 from aileron_core.library.acceptance import AcceptanceRecord
 
@@ -59,7 +65,8 @@ def _is_gone(home: Path, record: AcceptanceRecord) -> bool:
         paths = [home / "actions" / record.name]
     elif record.kind == "connector":
         folder = home / "store" / "connectors" / record.digest.replace(":", "/", 1)
-        paths = [folder / "connector.wasm", folder / "manifest.toml"]
+        module, tools = folder / MODULE_FILE, folder / DEFINITIONS_FILE
+        paths = [tools if _is_missing(module) else module, folder / MANIFEST_FILE]
     else:  # what goes with a file ends with it
         return False
     return any(_is_missing(path) for path in paths)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from aileron_core.connectors.read_names import AWS_PREFIX, unchecked_op
-from aileron_core.console_port.file_views import FileContentView
+from aileron_core.console_port.file_views import FileContentView, ServerView
 from aileron_core.console_port.standing import TriedShape
 from aileron_core.console_port.view_models import NotAcceptedView, PublisherView, RunTimeView
 from aileron_core.errors import Problem
@@ -37,7 +37,10 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
     if file.kind == "publisher":
         return tuple(_key_offer(file))
     why = words.files.why_not_accepted(file.kind, file.change, is_update=file.is_update)
+    server = file.content.server if file.content is not None else None
     then = consequence_line(file.kind, file.name, file.gated)
+    if server is not None:
+        then = (Piece(words.files.THEN_SERVER),)
     # What it allows comes first, so that it is on the screen when the key is pressed.
     blocks = [
         heading(words.files.FILE_SECTION, _remark(why)),
@@ -54,6 +57,8 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
         value("Kind", line(file.kind)),
         value("File", foreign_text(file.file)),
     ]
+    if server is not None:
+        blocks += server_blocks(server, file.hosts)
     if file.tried is not None:
         blocks += _tried(file.tried)
     if file.source:
@@ -64,6 +69,25 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
     blocks.append(value("Digest", foreign_text(file.digest)))
     blocks += publisher_blocks(file.publisher)
     return with_content(blocks, file.content, unfold=unfold)
+
+
+def server_blocks(server: ServerView, hosts: Sequence[str]) -> Iterator[Block]:
+    """Yield what an MCP server is started as, what it may touch, and what agents may do with its tools."""
+    yield value("Program", foreign_text(server.program, "strong"))
+    yield from _listed("Package", [foreign_text(server.package)] if server.package else ())
+    yield from _listed("Writes", [foreign_text(each, "attn") for each in server.files_write])
+    yield from _listed("Reads", [foreign_text(each, "strong") for each in server.files_read])
+    yield from _listed("Secrets", [foreign_text(each, "strong") for each in server.secrets])
+    for word, names in server.tools.items():
+        label, role = words.files.TOOL_WORDS[word]
+        yield value(label, foreign_text(", ".join(names), role))
+    for warning in words.files.server_remarks(
+        runs="run" in server.tools,
+        has_hosts=bool(hosts),
+        has_secrets=bool(server.secrets),
+        is_rehearsed=server.is_rehearsed,
+    ):
+        yield value("", _remark(warning))
 
 
 def _tried(tried: TriedShape) -> Iterator[Block]:
@@ -96,6 +120,8 @@ def with_content(
     remark = words.acceptance.WHOLE_KEPT if content.is_kept else words.acceptance.WHOLE_FILE
     if content.module:
         remark = words.acceptance.WHOLE_MANIFEST
+    if content.server is not None:
+        remark = words.acceptance.WHOLE_SERVER
     compared = before is not None and before.text is not None
     made += content_blocks(content.text, remark, unfold=unfold, must_be_seen=not compared)
     return tuple(made)

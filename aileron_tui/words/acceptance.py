@@ -26,6 +26,7 @@ SIGNS: Final = "− accepted before, + offered now"
 WHOLE_FILE: Final = "the whole file, as it is on disk"
 WHOLE_KEPT: Final = "what you accepted; its file on disk differs"
 WHOLE_MANIFEST: Final = "the whole manifest, as installed"
+WHOLE_SERVER: Final = "its manifest, and each tool as the server describes it"
 WHOLE_FILES: Final = "each file in full"
 ASKED_NOTHING: Final = "none"
 NOT_SET: Final = "not set"
@@ -47,6 +48,12 @@ _CHANGES: Final[Mapping[ChangeKind, _Words]] = {
     "effect": ("different effect:", "effect:", "effect:"),
     "declared_read": ("now declared read-only", "", "no longer declared read-only"),
     "connectors": ("+ connector", "", "− connector"),
+    "program": ("starts something else:", "", ""),
+    "tools": ("+ tool", "", "− tool"),
+    "files_write": ("+ writes", "", "− writes"),
+    "files_read": ("+ reads", "", "− reads"),
+    "secrets": ("+ secret", "", "− secret"),
+    "environment": ("variable", "", ""),
     "credential": ("asks for a different credential:", "", "no longer asks for a credential:"),
     "credential_part": ("credential,", "", "credential,"),
     "scopes": ("+ scope", "", "− scope"),

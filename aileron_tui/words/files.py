@@ -1,8 +1,8 @@
 """The words of files that a person accepts, one or several together, and of their problems."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 FILE_EFFECT: Final = "FILE"
 FILE_SECTION: Final = "THE FILE"
@@ -28,6 +28,15 @@ ACCEPT_SETTINGS: Final = "Accept these settings?"
 THEN_POLICY: Final = "▲ calls that these rules allow run without asking you"
 ACCEPT_POLICY: Final = "Accept these rules?"
 THEN_CONNECTOR: Final = "your actions can use it; it can reach only these hosts"
+THEN_SERVER: Final = "your agents get these tools; it is started when the first of them is called"
+TOOL_WORDS: Final[Mapping[str, tuple[str, Literal["attn", "fact", "muted"]]]] = MappingProxyType(
+    {
+        "run": ("Run unasked", "attn"),
+        "ask": ("Ask you", "fact"),
+        "look": ("For previews", "fact"),
+        "off": ("Off", "muted"),
+    }
+)
 THEN_PUBLISHER: Final = (
     "what this key signed can be added and accepted, and nothing that another key signed"
 )
@@ -258,3 +267,18 @@ PAST: Final = "Past"
 
 def denied(reason: str) -> str:
     return f'  you denied: "{reason}"' if reason else "  you denied"
+
+
+def server_remarks(
+    *, runs: bool, has_hosts: bool, has_secrets: bool, is_rehearsed: bool
+) -> Iterator[str]:
+    """Yield what a person should know of an MCP server before they accept it."""
+    if runs:
+        yield "That a tool only reads is its author's claim; where files are listed, it cannot write them."
+    if runs and has_hosts:
+        yield "What it sends to its hosts nobody checks: there, a read is one by its word alone."
+    if has_secrets:
+        yield "The server itself holds the secrets, and can send them to its hosts."
+    if is_rehearsed:
+        yield "What it would change is tried first, and shown to you."
+    yield "All sessions share its process: what one leaves in its memory another can see."

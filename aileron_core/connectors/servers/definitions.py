@@ -56,6 +56,15 @@ class ToolDefinition:
             for name, each in members.items()
         }
 
+    @property
+    def text(self) -> str:
+        """All of it for a person to read: its texts as they are, then its schemas and hints."""
+        rest = {key: each for key, each in self.members().items() if not isinstance(each, str)}
+        schemas = (f"{key} = {json.dumps(each, indent=2)}" for key, each in rest.items())
+        return "\n".join(
+            (f"# {self.name}", *filter(None, (self.title, self.description)), *schemas)
+        )
+
     def members(self) -> dict[str, Json]:
         """Return it as MCP writes it."""
         claims: dict[str, Json] = {

@@ -1,5 +1,6 @@
 """The table `[server]` of a manifest: what is started, what it may touch, and a word for each of its tools."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -16,6 +17,8 @@ Word: TypeAlias = Literal["run", "ask", "look", "off"]
 WORDS: Final[tuple[Word, ...]] = ("run", "ask", "look", "off")
 PREFIX: Final = "mcp://local/"
 """Begins the connector's name of every server."""
+VERSION: Final = "1.0.0"
+"""The connector's version of every server: its package's own is in `package`, and new bytes replace the accepted ones."""
 TREE: Final = "{tree}"
 """Begins a word of `program` that is a path in the server's installed package."""
 
@@ -49,6 +52,12 @@ class ServerTable:
     def has_files(self) -> bool:
         """Whether some of the person's files are listed."""
         return bool(self.files_read or self.files_write)
+
+    @property
+    def shown_program(self) -> str:
+        """What is executed as a command line, with what is installed for it; of a remote server its URL."""
+        command = shlex.join(self.program)
+        return self.url or (f"{command} ({self.package})" if self.package else command)
 
     def word(self, tool: str) -> Word:
         return self.tools.get(tool, "off")

@@ -62,7 +62,7 @@ def declared_kind(kind: str) -> str:
     return f'[capabilities.credential]\nkind = "{kind}"\n{more.get(kind, "")}'
 
 
-KINDS: tuple[str, ...] = get_args(CredentialKind)
+KINDS: tuple[str, ...] = tuple(each for each in get_args(CredentialKind) if each != "environment")
 HEADER_OF = {"api_key": "x-api-key", "oauth2": "authorization", "basic": "authorization"}
 
 

@@ -21,7 +21,7 @@ from tests.support.core_harness import Core
 from tests.support.scripted_guest import furnish_guest
 from tests.support.tls_service import Request, TlsService, tls_service
 
-KINDS: Sequence[str] = get_args(CredentialKind)
+KINDS: Sequence[str] = [each for each in get_args(CredentialKind) if each != "environment"]
 SECRET = "canary-Secret/7f2a+91x"
 TOKEN = "canary-Token/55c0+1de"
 RENEWAL = "canary-Renewal/8a31+f00"

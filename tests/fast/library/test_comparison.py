@@ -3,9 +3,11 @@
 import pytest
 
 from aileron_core.actions.load import load_action
+from aileron_core.canonical import sha256_hex
 from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.connectors.store import InstalledConnector
 from aileron_core.console_port.file_views import AcceptanceChangeView
-from aileron_core.library.comparison import compare_actions, compare_manifests
+from aileron_core.library.comparison import compare_actions, compare_connectors
 
 ACTION = """+++
 name = "send"
@@ -177,9 +179,14 @@ def test_what_neither_widens_nor_narrows_is_named_too(old: str, new: str, kind: 
     assert [(each.direction, each.kind) for each in found] == [("other", kind)]
 
 
-def manifests(old: str, new: str, modules: tuple[str, str] = ("m", "m")) -> list[tuple[str, ...]]:
-    first, second = (parse_manifest(each.encode(), "manifest.toml") for each in (old, new))
-    found = compare_manifests(first, second, old_module=modules[0], new_module=modules[1])
+def manifests(
+    old: str, new: str, modules: tuple[bytes, bytes] = (b"m", b"m")
+) -> list[tuple[str, ...]]:
+    first, second = (
+        InstalledConnector.of(parse_manifest(text, "m"), "sha256:0", module, text, "m")
+        for text, module in ((old.encode(), modules[0]), (new.encode(), modules[1]))
+    )
+    found = compare_connectors(first, second)
     return [(e.direction, e.kind, e.name, e.before, e.after) for e in found]
 
 
@@ -187,10 +194,16 @@ def test_a_connector_names_hosts_functions_credential_and_its_code() -> None:
     changed = (MANIFEST + OAUTH).replace(
         '["api.example.com:443"]', '["evil.example:443", "api.example.com:443"]'
     )
-    assert manifests(MANIFEST, changed, ("10 bytes", "20 bytes")) == [
+    assert manifests(MANIFEST, changed, (b"1", b"22")) == [
         ("wider", "hosts", "", "", "evil.example:443"),
         ("wider", "credential", "", "", "oauth2"),
-        ("other", "module", "", "10 bytes", "20 bytes"),
+        (
+            "other",
+            "module",
+            "",
+            f"1 bytes, sha256:{sha256_hex(b'1')}",
+            f"2 bytes, sha256:{sha256_hex(b'22')}",
+        ),
     ]
     assert [each[0] for each in manifests(changed, MANIFEST)] == ["narrower", "narrower"]
 

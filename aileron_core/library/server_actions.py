@@ -1,0 +1,89 @@
+"""The tools of accepted MCP servers as actions. Pure.
+
+An argument is checked for being there and for its plain type; no pattern and no `$ref` of a server is evaluated.
+"""
+
+from collections.abc import Iterator
+
+from aileron_core.actions.model import (
+    ANY,
+    INPUT_TYPES,
+    Action,
+    ActionLimits,
+    Approval,
+    ConnectorRequirement,
+    Input,
+    Step,
+)
+from aileron_core.canonical import canonical, sha256_hex
+from aileron_core.connectors.servers.definitions import ToolDefinition
+from aileron_core.connectors.servers.table import PREFIX, server_tool_name
+from aileron_core.connectors.store import InstalledConnector
+
+_WALL_SECONDS = 60
+
+
+def server_actions(connector: InstalledConnector) -> Iterator[Action]:
+    """Yield an action for each tool of the server *connector* that agents may call."""
+    table, whose = connector.manifest.server, connector.identity
+    assert table is not None
+    name = whose.fqn.removeprefix(PREFIX)
+    for tool in connector.tools:
+        word = table.word(tool.name)
+        if word not in ("run", "ask"):
+            continue
+        asks = word == "ask"
+        yield Action(
+            name=f"{name}.{tool.name}",
+            tool=server_tool_name(name, tool.name),
+            version=whose.version,
+            source=whose.ref,
+            requires=(
+                ConnectorRequirement(
+                    fqn=whose.fqn,
+                    version=whose.version,
+                    hash=whose.hash,
+                    capabilities=(tool.name,),
+                ),
+            ),
+            intent=tool.title or tool.name,
+            inputs=tuple(_inputs(tool)),
+            steps=(
+                Step(
+                    id=tool.name,
+                    connector=whose.fqn,
+                    op=tool.name,
+                    idempotent=not asks,
+                    takes_any=tool.input_schema.get("additionalProperties") is not False,
+                ),
+            ),
+            approval=Approval(
+                required=asks,
+                effect=None if asks else "read",
+                preview=table.previews.get(tool.name),
+            ),
+            limits=ActionLimits(wall_seconds=_WALL_SECONDS),
+            body=tool.description,
+            sha256=sha256_hex(
+                canonical({"name": tool.name, "server": whose.ref, "hash": whose.hash})
+            ),
+            file=name,
+            schema=tool.input_schema,
+        )
+
+
+def _inputs(tool: ToolDefinition) -> Iterator[Input]:
+    for name, schema in tool.properties.items():
+        type_, items = schema.get("type"), schema.get("items")
+        items_type = items.get("type") if isinstance(items, dict) else None
+        description = schema.get("description")
+        is_plain = isinstance(type_, str) and type_ in INPUT_TYPES
+        yield Input(
+            name=name,
+            type=str(type_) if is_plain else ANY,
+            description=description if isinstance(description, str) else "",
+            required=name in tool.required,
+            items_type=items_type
+            if type_ == "array" and isinstance(items_type, str) and items_type in INPUT_TYPES
+            else None,
+        )
