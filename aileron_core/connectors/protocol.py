@@ -154,6 +154,14 @@ class Credential(Protocol):
         """
         ...
 
+    def environment(self) -> Mapping[str, str]:
+        """Return the values that an MCP server is started with, by name; empty for every other kind.
+
+        Raises:
+            BindingFailed: it cannot be used any more.
+        """
+        ...
+
     def secrets(self) -> Sequence[bytes]:
         """Return what must not come back in an answer, signatures of the requests so far included."""
         ...

@@ -121,6 +121,9 @@ class CheckedCredential:
             ) from None
         return self.credential.headers(request)
 
+    def environment(self) -> Mapping[str, str]:
+        return {}
+
     def secrets(self) -> Sequence[bytes]:
         return self.credential.secrets()
 

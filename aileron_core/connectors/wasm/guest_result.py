@@ -1,6 +1,5 @@
 """The result of an op from what its guest printed, its exit code or trap; which typed errors are kept."""
 
-import math
 import re
 from typing import Any, cast
 
@@ -24,6 +23,7 @@ from aileron_core.connectors.wasm.json_slices import (
     SLICE_BYTES,
     LongString,
     StructureTooLarge,
+    finite,
     load_json,
 )
 from aileron_core.errors import (
@@ -272,7 +272,7 @@ def _parse(text: bytearray, invocation: Invocation) -> dict[str, Any]:
 
     try:
         parsed: object = load_json(
-            text, invocation.yield_control, convert_long_string=decoded, parse_float=_finite
+            text, invocation.yield_control, convert_long_string=decoded, parse_float=finite
         )
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
@@ -282,10 +282,3 @@ def _parse(text: bytearray, invocation: Invocation) -> dict[str, Any]:
     if is_deeper_than(MAX_DEPTH + 1, cast("Json", parsed)):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
     return cast("dict[str, Any]", parsed)
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise ValueError("it contains a number that is too large")
-    return number

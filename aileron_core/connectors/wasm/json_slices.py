@@ -6,9 +6,11 @@ first, in slices; the rest is small enough to be parsed at once.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from io import BytesIO
+from json import scanner
 from typing import Any, Final, NoReturn, TypeAlias
 
 MAX_STRUCTURE_BYTES: Final = 256 * 1024
@@ -41,12 +43,18 @@ class MalformedString(ValueError):
 
 
 class StructureTooLarge(ValueError):
-    """Everything except the long strings is larger than `MAX_STRUCTURE_BYTES`."""
+    """Everything except the long strings is larger than the limit."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            f"it is larger than {MAX_STRUCTURE_BYTES} bytes, not counting long strings"
-        )
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"it is larger than {limit} bytes, not counting long strings")
+
+
+class _SlowDecoder(json.JSONDecoder):
+    """Ten times slower than the usual one, and never one long step: it is no C but for one short string."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.scan_once: Any = vars(scanner)["py_make_scanner"](self)
 
 
 class LongString:
@@ -89,6 +97,7 @@ def load_json(
     convert_long_string: Callable[[LongString], Any],
     parse_float: Callable[[str], Any] = float,
     errors: str = "strict",
+    max_structure: int = MAX_STRUCTURE_BYTES,
 ) -> Any:
     """Return the JSON value in *data*.
 
@@ -96,6 +105,8 @@ def load_json(
         data: UTF-8.
         convert_long_string: converts a long string that is not a key.
         errors: how to handle invalid UTF-8, as in `bytes.decode`.
+        max_structure: bytes of everything but the long strings. What is larger than
+            `MAX_STRUCTURE_BYTES` is parsed slowly.
 
     Raises:
         StructureTooLarge: see there.
@@ -103,7 +114,9 @@ def load_json(
         RecursionError: it is nested too deeply.
     """
     structure, extracted = (
-        (data, []) if len(data) <= SLICE_BYTES else _extract_long_strings(data, yield_control)
+        (data, [])
+        if len(data) <= SLICE_BYTES
+        else _extract_long_strings(data, yield_control, max_structure)
     )
     following = iter(extracted)
 
@@ -117,15 +130,28 @@ def load_json(
             pass  # each was held against what an escape may be
     text = structure.decode("utf-8", errors)
     try:
-        return json.loads(text, parse_constant=constant, parse_float=parse_float)
+        decoder = _SlowDecoder if len(structure) > MAX_STRUCTURE_BYTES else json.JSONDecoder
+        return decoder(parse_constant=constant, parse_float=parse_float).decode(text)
     except json.JSONDecodeError as error:
         if structure is data:
             raise
         raise ValueError(error.msg) from error  # its position is one in what was left
 
 
+def finite(digits: str) -> float:
+    """Return a number, as `parse_float`.
+
+    Raises:
+        ValueError: it is too large to be one.
+    """
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("it contains a number that is too large")
+    return number
+
+
 def _extract_long_strings(
-    data: bytes | bytearray, yield_control: YieldControl
+    data: bytes | bytearray, yield_control: YieldControl, max_structure: int
 ) -> tuple[bytes | bytearray, list[LongString]]:
     """Return *data* with each long string that is not a key replaced by `_PLACE`, and those strings in order."""
     pieces: list[bytes | bytearray] = []
@@ -144,10 +170,10 @@ def _extract_long_strings(
             extracted.append(LongString(data, quote + 1, end))
             removed += at - quote
             copied = at
-        if at - removed > MAX_STRUCTURE_BYTES:
-            raise StructureTooLarge
-    if len(data) - removed > MAX_STRUCTURE_BYTES:
-        raise StructureTooLarge
+        if at - removed > max_structure:
+            raise StructureTooLarge(max_structure)
+    if len(data) - removed > max_structure:
+        raise StructureTooLarge(max_structure)
     _check_between(data, at, len(data))
     pieces.append(data[copied:])
     return b"".join(pieces), extracted

@@ -1,0 +1,500 @@
+"""JSON-RPC with one MCP server over its pipes, done by the one thread that lives as long as the server.
+
+A line is parsed as a guest's output is, so that no answer holds the interpreter lock for long.
+"""
+
+import itertools
+import json
+import os
+import select
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, cast
+
+from aileron_core import __version__
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.clock import Clock
+from aileron_core.connectors.http.scrubber import Scrubber
+from aileron_core.connectors.protocol import MIB
+from aileron_core.connectors.servers.definitions import MAX_BYTES, MAX_PAGES, MAX_TOOLS
+from aileron_core.connectors.servers.started import Started
+from aileron_core.connectors.wasm.json_slices import (
+    LongString,
+    StructureTooLarge,
+    finite,
+    load_json,
+)
+
+MAX_LINE: Final = 16 * MIB
+_MAX_STRUCTURE: Final = 4 * MIB
+"""Of a line, everything but its long texts."""
+_MAX_UNASKED, _MAX_UNASKED_BYTES = 2_000, 4 * MIB
+_MAX_STDERR_BYTES = MIB
+"""In a second; more is read later."""
+_MAX_REPLIES = 1_000
+"""To a server's own requests, while it reads none of them."""
+_READ_BYTES = 64 * 1024
+OLD_ERAS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+NEW_ERA: Final = "2026-07-28"
+_CLIENT: Final[JsonObject] = {"name": "aileron", "version": __version__}
+_FIRST_ID: Final = 1_700_000_001
+"""A number of ten digits occurs in hardly any listing; see `_Page`."""
+
+
+class ServerFault(Exception):
+    """What a server did after which it is not spoken to any more; the message is the end of a sentence about it."""
+
+
+class ServerEnded(ServerFault):
+    """It was ended by Aileron, or there is no time left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """An answer: a result, or the code and message of a JSON-RPC error."""
+
+    line: bytes = field(default=b"", repr=False)
+    result: JsonObject | None = None
+    code: int = 0
+    message: str = ""
+
+
+class Exchange(Protocol):
+    """A request that may be sent, and what becomes of its answer; all on the client's thread."""
+
+    def leave(self) -> bool:
+        """Return whether to send it: called right before its first byte may reach the server."""
+        ...
+
+    def stayed(self) -> None:
+        """Note that not even its first byte was taken."""
+        ...
+
+    def answered(self, reply: Reply) -> None: ...
+
+
+class _OwnRequest:
+    """One of the client's own, for whose answer its thread waits."""
+
+    reply: Reply | None = None
+
+    def leave(self) -> bool:
+        return True
+
+    def stayed(self) -> None:
+        pass
+
+    def answered(self, reply: Reply) -> None:
+        self.reply = reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """One page of a listing, as the line that answered the request *id_*.
+
+    Before each gated request the tools are listed again. An answer of the same bytes but for its id is
+    not parsed: where the id stands only once in the line, it can be nothing else in the other one.
+    """
+
+    id_: int
+    reply: Reply
+    cursor: str | None
+
+    def expected(self, id_: int) -> bytes | None:
+        ours = str(self.id_).encode()
+        if self.reply.line.count(ours) != 1:
+            return None
+        return self.reply.line.replace(ours, str(id_).encode())
+
+
+class _Allowance:
+    """How much is read in a second of what nobody asked for."""
+
+    def __init__(self, lines: int, size: int) -> None:
+        self._limits = lines, size
+        self._began = 0.0
+        self._lines = self._size = 0
+
+    def take(self, size: int, now: float) -> None:
+        if now - self._began >= 1.0:
+            self._began, self._lines, self._size = now, 0, 0
+        self._lines += 1
+        self._size += size
+
+    def wait(self, now: float) -> float:
+        """Return for how many seconds nothing more may be read."""
+        is_used_up = self._lines >= self._limits[0] or self._size >= self._limits[1]
+        return max(0.0, self._began + 1.0 - now) if is_used_up else 0.0
+
+
+class StdioClient:
+    """Speaks with *started*, on the calling thread alone.
+
+    Args:
+        wake: a pipe's end; a byte in it ends `pump`.
+        on_stderr: takes each line that is not part of the protocol.
+        is_over: whether the server is to be ended.
+    """
+
+    def __init__(
+        self,
+        started: Started,
+        *,
+        wake: int,
+        on_stderr: Callable[[bytes], None],
+        is_over: Callable[[], bool],
+        scrubber: Scrubber,
+        clock: Clock,
+    ) -> None:
+        process = started.process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._stdin, self._stdout = process.stdin.fileno(), process.stdout.fileno()
+        self._stderr, self._wake = process.stderr.fileno(), wake
+        os.set_blocking(self._stdin, False)
+        self._on_stderr, self._is_over = on_stderr, is_over
+        self._scrubber, self._clock = scrubber, clock
+        self._ids = itertools.count(_FIRST_ID)
+        self._open: dict[int, Exchange] = {}
+        self._given_up: set[int] = set()
+        self._out: deque[tuple[bytes, Exchange | None]] = deque()
+        self._written = 0
+        self._replies = 0
+        self._lines: deque[bytes] = deque()
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._stderr_part = b""
+        self._unasked = _Allowance(_MAX_UNASKED, _MAX_UNASKED_BYTES)
+        self._said = _Allowance(2**30, _MAX_STDERR_BYTES)
+        self._expected: tuple[bytes, int, Reply] | None = None
+        self._pages: list[_Page] = []
+        self._meta: JsonObject | None = None
+        self.era = ""
+        self.server = ""
+        """Its name and version, as it says."""
+        self.is_stale = True
+        """It said that its list of tools has changed, or has not been asked for it."""
+
+    def initialize(self, seconds: float) -> None:
+        """Agree on the era of the protocol.
+
+        Raises:
+            ServerFault: it refuses, or speaks none that is known.
+        """
+        deadline = self._clock.monotonic() + seconds
+        offer: JsonObject = {
+            "protocolVersion": OLD_ERAS[0],
+            "capabilities": {},
+            "clientInfo": _CLIENT,
+        }
+        reply = self.request("initialize", offer, deadline)
+        if reply.result is not None:
+            self.era = str(reply.result.get("protocolVersion"))[:40]
+            if self.era not in OLD_ERAS:
+                raise ServerFault(f"speaks MCP {self.era!r}, which Aileron does not")
+            self._note_server(reply.result.get("serverInfo"))
+            self._send({"method": "notifications/initialized"})
+            return
+        self.era = NEW_ERA
+        self._meta = {
+            "io.modelcontextprotocol/protocolVersion": NEW_ERA,
+            "io.modelcontextprotocol/clientInfo": _CLIENT,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        found = self.request("server/discover", {}, deadline)
+        versions = (found.result or {}).get("supportedVersions")
+        if not isinstance(versions, list) or NEW_ERA not in versions:
+            raise ServerFault(f"refused to begin: {reply.message or 'it gave no reason'}")
+        meta = cast("JsonObject", found.result).get("_meta")
+        if isinstance(meta, dict):
+            self._note_server(cast("JsonObject", meta).get("io.modelcontextprotocol/serverInfo"))
+        listen: JsonObject = {"notifications": {"toolsListChanged": True}}
+        self._given_up.add(self.send("subscriptions/listen", listen, _OwnRequest()))
+
+    def _note_server(self, info: Json) -> None:
+        members = cast("JsonObject", info if isinstance(info, dict) else {})
+        words = (members.get("name"), members.get("version"))
+        self.server = " ".join(each[:100] for each in words if isinstance(each, str))
+
+    def list_tools(self, seconds: float) -> list[Json] | None:
+        """Return the tools that it lists now; None where they are the same as the last time.
+
+        Raises:
+            ServerFault: it lists too much, or nothing.
+        """
+        deadline = self._clock.monotonic() + seconds
+        self.is_stale = False
+        before, pages = self._pages, list[_Page]()
+        tools: list[Json] = []
+        size, cursor, is_same = 0, None, bool(before)
+        while not pages or cursor is not None:
+            if len(pages) == MAX_PAGES:
+                raise ServerFault(f"lists its tools on more than {MAX_PAGES} pages")
+            known = before[len(pages)] if is_same and len(pages) < len(before) else None
+            page = self._page(cursor, known, deadline)
+            is_same = known is not None and page.reply.result is known.reply.result
+            pages.append(page)
+            cursor = page.cursor
+            size += len(page.reply.line)
+            listed = cast("JsonObject", page.reply.result).get("tools")
+            if not isinstance(listed, list):
+                raise ServerFault("answered the question for its tools with no list")
+            tools += listed
+            if size > MAX_BYTES:
+                raise ServerFault(f"describes its tools in more than {MAX_BYTES // MIB} MiB")
+            if len(tools) > MAX_TOOLS:
+                raise ServerFault(f"lists more than {MAX_TOOLS:,} tools")
+        self._pages = pages
+        return None if is_same and len(pages) == len(before) else tools
+
+    def _page(self, cursor: str | None, known: _Page | None, deadline: float) -> _Page:
+        params: JsonObject = {} if cursor is None else {"cursor": cursor}
+        own = _OwnRequest()
+        id_ = self.send("tools/list", params, own)
+        if known is not None and (line := known.expected(id_)) is not None:
+            self._expected = line, id_, known.reply
+        reply = self._wait_for(own, "list its tools", deadline)
+        self._expected = None
+        if reply.result is None:
+            raise ServerFault(f"refused to list its tools: {reply.message or 'it gave no reason'}")
+        if known is not None and reply is known.reply:
+            return known
+        following = reply.result.get("nextCursor")
+        if following is not None and not isinstance(following, str):
+            raise ServerFault("lists its tools with a wrong cursor")
+        return _Page(id_=id_, reply=reply, cursor=following)
+
+    def request(self, method: str, params: JsonObject, deadline: float) -> Reply:
+        """Send one of the client's own requests and return its answer.
+
+        Raises:
+            ServerFault: none came.
+        """
+        own = _OwnRequest()
+        self.send(method, params, own)
+        return self._wait_for(own, f"answer {method}", deadline)
+
+    def _wait_for(self, own: _OwnRequest, what: str, deadline: float) -> Reply:
+        while own.reply is None:
+            remaining = deadline - self._clock.monotonic()
+            if remaining <= 0:
+                raise ServerFault(f"did not {what} in time")
+            self.pump(remaining)
+        return own.reply
+
+    def send(self, method: str, params: JsonObject, exchange: Exchange) -> int:
+        """Queue a request and return its id; `pump` writes it."""
+        id_ = next(self._ids)
+        if self._meta is not None:
+            params = {**params, "_meta": self._meta}
+        self._open[id_] = exchange
+        self._send({"id": id_, "method": method, "params": params}, exchange)
+        return id_
+
+    def give_up(self, exchange: Exchange) -> None:
+        """Tell the server that nobody waits for the answer of a request any more."""
+        for id_, each in self._open.items():
+            if each is exchange:
+                del self._open[id_]
+                self._given_up.add(id_)
+                cancelled: JsonObject = {"requestId": id_, "reason": "nobody waits for it"}
+                self._send({"method": "notifications/cancelled", "params": cancelled})
+                return
+
+    def _send(self, message: JsonObject, exchange: Exchange | None = None) -> None:
+        line = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
+        self._out.append((line, exchange))
+
+    def pump(self, seconds: float) -> None:
+        """Write and read what can be now; wait up to *seconds* for it, or until woken.
+
+        Raises:
+            ServerFault: it ended, or did what ends it.
+        """
+        self._write()
+        if self._read_lines():
+            seconds = 0.0
+        now = self._clock.monotonic()
+        quiet, mute = self._unasked.wait(now), self._said.wait(now)
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        if not quiet:
+            poll.register(self._stdout, select.POLLIN)
+        if not mute and self._stderr >= 0:
+            poll.register(self._stderr, select.POLLIN)
+        if self._out:
+            poll.register(self._stdin, select.POLLOUT)
+        seconds = min(seconds, *(each for each in (quiet, mute) if each), 3600.0)
+        ready = {each for each, _ in poll.poll(max(0.0, seconds) * 1000)}
+        if self._wake in ready:
+            os.read(self._wake, 4096)
+        if self._is_over():
+            raise ServerEnded("was ended")
+        if self._stderr in ready:
+            self._read_stderr()
+        if self._stdout in ready:
+            self._read_stdout()
+        self._read_lines()
+
+    def _write(self) -> None:
+        while self._out:
+            line, exchange = self._out[0]
+            if self._written == 0 and exchange is not None and not exchange.leave():
+                self._out.popleft()
+                self._open = {id_: each for id_, each in self._open.items() if each is not exchange}
+                continue
+            try:
+                # A view: what is left of a large one is not copied each time.
+                self._written += os.write(self._stdin, memoryview(line)[self._written :])
+            except BlockingIOError:
+                return
+            except BrokenPipeError:
+                if self._written == 0 and exchange is not None:
+                    exchange.stayed()
+                raise ServerFault("closed its standard input") from None
+            if self._written == len(line):
+                self._out.popleft()
+                self._written = 0
+        self._replies = 0
+
+    def _read_stderr(self) -> None:
+        chunk = os.read(self._stderr, _READ_BYTES)
+        if not chunk:
+            self._stderr = -1
+            return
+        self._said.take(len(chunk), self._clock.monotonic())
+        *lines, self._stderr_part = (self._stderr_part + chunk).split(b"\n")
+        if len(self._stderr_part) > _READ_BYTES:
+            lines.append(self._stderr_part)
+            self._stderr_part = b""
+        for line in lines:
+            self._on_stderr(line)
+
+    def rest_of_stderr(self) -> None:
+        """Read what a server that has ended has said last."""
+        if self._stderr >= 0:
+            os.set_blocking(self._stderr, False)
+            with suppress(BlockingIOError):
+                self._read_stderr()
+        if self._stderr_part:
+            self._on_stderr(self._stderr_part)
+            self._stderr_part = b""
+
+    def _read_stdout(self) -> None:
+        chunk = os.read(self._stdout, _READ_BYTES)
+        if not chunk:
+            raise ServerFault("ended")
+        first, *others = chunk.split(b"\n")
+        self._parts.append(first)
+        self._size += len(first)
+        if self._size > MAX_LINE:
+            raise ServerFault(f"sent a line of more than {MAX_LINE // MIB} MiB")
+        for each in others:
+            self._lines.append(b"".join(self._parts))
+            self._parts, self._size = [each], len(each)
+
+    def _read_lines(self) -> bool:
+        """Read what has arrived, and return whether anything had; the rest waits while it is too much."""
+        is_any = False
+        while self._lines and not self._unasked.wait(self._clock.monotonic()):
+            is_any = True
+            if line := self._lines.popleft().strip():
+                self._read_line(line)
+        return is_any
+
+    def _read_line(self, line: bytes) -> None:
+        if self._expected is not None and line == self._expected[0]:
+            _, id_, reply = self._expected
+            self._open.pop(id_).answered(reply)
+            return
+        message = self._parsed(line)
+        id_ = None if message is None else message.get("id")
+        if message is not None and "method" not in message and id_ is not None:
+            self._answer(cast("Any", id_), line, message)
+            return
+        self._unasked.take(len(line), self._clock.monotonic())
+        if message is None or "method" not in message:
+            self._on_stderr(line)  # a program that prints beside the protocol
+        elif id_ is not None:
+            self._reply(id_, message["method"])
+        elif message["method"] == "notifications/tools/list_changed":
+            self.is_stale = True
+
+    def _parsed(self, line: bytes) -> JsonObject | None:
+        try:
+            message = load(line)
+        except StructureTooLarge as error:
+            raise ServerFault(f"sent a message that is too large: {error}") from None
+        except (ValueError, RecursionError):
+            if line.startswith(b"{") and self._open:  # may be the answer that somebody waits for
+                raise ServerFault("sent a message that is no JSON") from None
+            return None
+        if not isinstance(message, dict):
+            return None
+        if self._scrubber.finds(line):
+            message = scrubbed(message, self._scrubber)
+        return cast("JsonObject", message)
+
+    def _answer(self, id_: Any, line: bytes, message: JsonObject) -> None:
+        is_ours = type(id_) is int
+        if is_ours and id_ in self._given_up:
+            self._given_up.discard(id_)
+            return
+        exchange = self._open.pop(id_, None) if is_ours else None
+        if exchange is None:
+            raise ServerFault("answered a request that it was not sent")
+        result, error = message.get("result"), message.get("error")
+        if isinstance(result, dict):
+            exchange.answered(Reply(line=line, result=cast("JsonObject", result)))
+            return
+        members = cast("Mapping[str, Any]", error if isinstance(error, dict) else {})
+        code, text = members.get("code"), members.get("message")
+        exchange.answered(
+            Reply(
+                code=code if type(code) is int else 0,
+                message=text[:2000] if isinstance(text, str) else "",
+            )
+        )
+
+    def _reply(self, id_: Json, method: Json) -> None:
+        """Answer a request of the server's own: nothing but a ping is offered."""
+        if self._replies >= _MAX_REPLIES or not isinstance(id_, str | int) or len(str(id_)) > 200:
+            return
+        self._replies += 1
+        none: JsonObject = {"code": -32601, "message": "Aileron does not offer this."}
+        self._send({"id": id_, **({"result": {}} if method == "ping" else {"error": none})})
+
+
+def load(data: bytes) -> Any:
+    """Return the JSON value of *data* without holding the interpreter lock for long; raises as `load_json`."""
+
+    def decoded(long: LongString) -> str:
+        return long.text(_go_on)
+
+    return load_json(
+        data,
+        _go_on,
+        convert_long_string=decoded,
+        parse_float=finite,
+        errors="replace",
+        max_structure=_MAX_STRUCTURE,
+    )
+
+
+def _go_on() -> None:
+    """Between two slices any other thread gets its turn by itself."""
+
+
+def scrubbed(value: Any, scrubber: Scrubber) -> Any:
+    """Return JSON without the secrets in its texts."""
+    if isinstance(value, str):
+        return scrubber.scrub(value.encode()).decode("utf-8", "replace")
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value).items()
+        return {scrubbed(name, scrubber): scrubbed(each, scrubber) for name, each in members}
+    if isinstance(value, list):
+        return [scrubbed(each, scrubber) for each in cast("list[Any]", value)]
+    return value

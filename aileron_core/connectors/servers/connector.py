@@ -1,0 +1,161 @@
+"""A person's MCP server as a `Connector`: its ops are its tools, each used by the word that the person gave it."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from aileron_core.actions.model import ConnectorIdentity
+from aileron_core.canonical import JsonObject
+from aileron_core.connectors.manifest import Manifest
+from aileron_core.connectors.protocol import Credential, CredentialRequirement, Limits, OpResult
+from aileron_core.connectors.servers.definitions import ToolDefinition
+from aileron_core.connectors.servers.process import ServerCall, ServerKey, ServerProcesses
+from aileron_core.connectors.servers.started import Mode
+from aileron_core.connectors.servers.table import ServerTable
+from aileron_core.connectors.stop_request import StopRequest, StopRequested, stopped_by_person
+from aileron_core.errors import (
+    AileronError,
+    BindingRequired,
+    CapabilityDenied,
+    ResourceLimitExceeded,
+    Unavailable,
+)
+
+
+class ServerConnector:
+    """One accepted server; any number of calls may run at a time, in one process or two.
+
+    Args:
+        definitions: its tools, as they were accepted.
+        check: called on a worker thread before each call; raises `HashMismatch` if what was accepted is
+            not in the store any more.
+    """
+
+    prepared = True
+
+    def __init__(
+        self,
+        identity: ConnectorIdentity,
+        manifest: Manifest,
+        definitions: tuple[ToolDefinition, ...],
+        servers: ServerProcesses,
+        *,
+        account: str = "",
+        consented_account: JsonObject | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        assert manifest.server is not None
+        self.identity, self.manifest, self.definitions = identity, manifest, definitions
+        self.table: ServerTable = manifest.server
+        self.account, self.consented_account = account, consented_account
+        self._servers, self._check = servers, check
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return self.manifest.hosts
+
+    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
+        return self.manifest.hosts
+
+    @property
+    def credential_requirement(self) -> CredentialRequirement | None:
+        return self.manifest.credential
+
+    async def prepare(self) -> None:
+        pass  # it is started at its first call
+
+    async def call(
+        self,
+        op: str,
+        args: JsonObject,
+        *,
+        limits: Limits,
+        read_only: bool = False,
+        accepted_reads: Collection[str] = (),
+        credential: Credential | None = None,
+        on_request: Callable[[], None] | None = None,
+        stop: StopRequest | None = None,
+    ) -> OpResult:
+        """Call the tool *op* once; see `protocol.Connector.call`.
+
+        A preview's output has `json` (what is structured, or a text that parses) and `text`; that of any
+        other call has `content` and `structuredContent`, as the server sent them. The wall-clock limit
+        starts once the server can be called.
+        """
+        if (refusal := self._refusal(op, read_only=read_only)) is not None:
+            return OpResult(failure=refusal.to_failure())
+        stop = stop or StopRequest()
+        call = ServerCall(
+            server=self._name,
+            tool=op,
+            args=args,
+            is_gated=self.table.word(op) == "ask",
+            is_look=read_only,
+            on_request=on_request,
+        )
+        try:
+            if self._check is not None:
+                await asyncio.to_thread(self._check)
+            return await self._made(call, self._key(call, credential), limits, stop)
+        except StopRequested:
+            return OpResult(failure=stopped_by_person().to_failure())
+        except AileronError as error:
+            return OpResult(failure=error.to_failure())
+
+    @property
+    def _name(self) -> str:
+        return self.identity.fqn.rpartition("/")[2]
+
+    def _refusal(self, op: str, *, read_only: bool) -> CapabilityDenied | None:
+        word = self.table.word(op)
+        if word in (("run", "look") if read_only else ("run", "ask")):
+            return None
+        use = "a preview may not use it" if read_only else "no agent may call it"
+        return CapabilityDenied(
+            f"The tool {op} of the MCP server {self._name} has the word {word}: {use}. Nothing was sent.",
+            details={"requested": op, "word": word},
+        )
+
+    def _key(self, call: ServerCall, credential: Credential | None) -> ServerKey:
+        secrets: Mapping[str, str] = {} if credential is None else credential.environment()
+        if missing := [each for each in self.table.secrets if each not in secrets]:
+            raise BindingRequired(
+                f"The MCP server {self._name} needs an account with {', '.join(missing)}. Nothing was sent."
+            )
+        mode: Mode = "write" if call.is_gated and self.table.has_files else "read"
+        return ServerKey(identity=self.identity, mode=mode, secrets=secrets)
+
+    async def _made(
+        self, call: ServerCall, key: ServerKey, limits: Limits, stop: StopRequest
+    ) -> OpResult:
+        for _ in range(2):  # it may end between the two steps
+            process = self._servers.process(key, self.table, self.definitions)
+            if not process.ready.done():
+                await stop.interrupt(_wait(asyncio.wrap_future(process.ready)))
+            if (error := process.ready.result()) is not None:
+                raise error
+            if process.submit(call):
+                break
+        else:
+            raise Unavailable(f"The MCP server {self._name} ended at once. Nothing was sent.")
+        answer = asyncio.wrap_future(call.done)
+        try:
+            await stop.interrupt(_wait(answer, limits.wall_seconds))
+        except StopRequested:
+            return process.give_up(call, stopped_by_person(), retire=call.is_gated)
+        except asyncio.CancelledError:
+            process.give_up(call, Unavailable("The call was cancelled."), retire=call.is_gated)
+            raise
+        if not answer.done():
+            configured = f"{limits.wall_seconds:g}s"
+            late = ResourceLimitExceeded(
+                f"The MCP server {self._name} did not answer {call.tool} within {configured}.",
+                details={"limit": "wall_time", "configured": configured},
+            )
+            return process.give_up(call, late, retire=True)
+        return answer.result()
+
+
+async def _wait(future: "asyncio.Future[Any]", seconds: float | None = None) -> None:
+    """Wait for *future*, but for no longer than so many seconds; it goes on if this is cancelled."""
+    await asyncio.wait({future}, timeout=seconds)

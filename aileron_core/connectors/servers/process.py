@@ -1,0 +1,594 @@
+"""The processes of MCP servers: one for all sessions, started at the first call, listed, held after too many ends."""
+
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+from aileron_core.actions.model import ConnectorIdentity
+from aileron_core.canonical import JsonObject
+from aileron_core.clock import Clock, SystemClock, rfc3339
+from aileron_core.connectors.http.scrubber import Scrubber
+from aileron_core.connectors.protocol import MIB, OpResult
+from aileron_core.connectors.servers.client import (
+    Reply,
+    ServerEnded,
+    ServerFault,
+    StdioClient,
+    load,
+)
+from aileron_core.connectors.servers.definitions import (
+    BadListing,
+    ToolDefinition,
+    differences,
+    from_listing,
+)
+from aileron_core.connectors.servers.started import Mode, Started, StartServer
+from aileron_core.connectors.servers.table import ServerTable
+from aileron_core.errors import (
+    AileronError,
+    ConnectorRuntimeError,
+    HashMismatch,
+    InternalError,
+    Unavailable,
+)
+from aileron_core.text import escape
+
+_log = logging.getLogger(__name__)
+START_SECONDS: Final = 60.0
+"""For a start with all that is asked before the first call."""
+IDLE_SECONDS: Final = 600.0
+_LIST_SECONDS: Final = 20.0
+_RELIST_SECONDS: Final = 1.0
+"""How often a server that says that its tools have changed is asked for them without a call."""
+_MAX_ENDS, _ENDS_SECONDS = 3, 60.0
+_MAX_LOG = 4 * MIB
+_LAST_LINES = 20
+_MAX_MESSAGE = 2000
+_NOTHING_RAN = (-32601, -32602)
+"""Method not found, invalid params: errors of JSON-RPC that come before anything is done."""
+
+OnListed: TypeAlias = Callable[[ConnectorIdentity, tuple[ToolDefinition, ...]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerKey:
+    """What one process is for; where any of it differs, another one is started."""
+
+    identity: ConnectorIdentity
+    mode: Mode
+    secrets: Mapping[str, str] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The server's own name."""
+        return self.identity.fqn.rpartition("/")[2]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ServerCall:
+    """One call of a tool, between the core's loop and the server's thread."""
+
+    server: str
+    tool: str
+    args: JsonObject
+    is_gated: bool = False
+    """A person approved it: the tool is compared right before, and no good answer leaves its effect unknown."""
+    is_look: bool = False
+    on_request: Callable[[], None] | None = None
+    done: "Future[OpResult]" = field(default_factory=Future[OpResult])
+    on_answered: Callable[[bool], None] | None = None
+    """Called on the server's thread when it has an answer, with whether it is one."""
+    hosts: Callable[[], tuple[str, ...]] = tuple
+    """Returns what the server was connected to meanwhile."""
+    has_left: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def leave(self) -> bool:
+        with self._lock:
+            if self.done.done():
+                return False
+            self.has_left = True
+        if self.on_request is not None:
+            self.on_request()
+        return True
+
+    def stayed(self) -> None:
+        self.has_left = False
+
+    def end(self, failure: AileronError, *, is_good_answer: bool = False) -> OpResult:
+        """End it with *failure*, unless it has ended, and return how it ended; from any thread.
+
+        Args:
+            is_good_answer: the server itself said that it failed.
+        """
+        with self._lock:
+            if not self.done.done():
+                left = int(self.has_left)
+                writes = left if self.is_gated else 0
+                self.done.set_result(
+                    OpResult(
+                        failure=failure.to_failure(),
+                        requests_sent=left,
+                        writes_sent=writes,
+                        writes_unanswered=0 if is_good_answer else writes,
+                        reported_by_connector=is_good_answer,
+                        hosts_asked=self.hosts(),
+                    )
+                )
+        return self.done.result()
+
+    def answered(self, reply: Reply) -> None:
+        is_answer = reply.result is None or _is_result(reply.result)
+        if self.on_answered is not None:
+            self.on_answered(is_answer)
+        who = f"The MCP server {self.server}"
+        if reply.result is None:
+            said = escape(reply.message) or "it gave no reason"
+            message = f"{who} refused {self.tool} with the error {reply.code}: {said}"
+            self.end(ConnectorRuntimeError(message), is_good_answer=reply.code in _NOTHING_RAN)
+            return
+        if not is_answer:
+            self.end(ConnectorRuntimeError(f"{who} answered {self.tool} with no result."))
+            return
+        text = "\n".join(_texts(reply.result))
+        if reply.result.get("isError") is True:
+            message = text[:_MAX_MESSAGE] or f"{self.tool} failed and gave no reason."
+            self.end(ConnectorRuntimeError(message), is_good_answer=True)
+            return
+        output = _shown(reply.result, text) if self.is_look else _passed_on(reply.result)
+        with self._lock:
+            if not self.done.done():
+                self.done.set_result(
+                    OpResult(
+                        output=output,
+                        requests_sent=1,
+                        writes_sent=int(self.is_gated),
+                        hosts_asked=self.hosts(),
+                    )
+                )
+
+
+def _is_result(result: JsonObject) -> bool:
+    """Return whether a tool has run: the new era has answers that ask for more instead."""
+    content = result.get("content")
+    blocks = cast("list[Any]", content) if isinstance(content, list) else [None]
+    return result.get("resultType", "complete") == "complete" and all(
+        isinstance(each, dict) for each in blocks
+    )
+
+
+def _texts(result: JsonObject) -> list[str]:
+    blocks = cast("list[dict[str, Any]]", result["content"])
+    texts = [each.get("text") for each in blocks if each.get("type") == "text"]
+    return [each for each in texts if isinstance(each, str)]
+
+
+def _passed_on(result: JsonObject) -> JsonObject:
+    """Return what an agent is answered with: the server's own blocks."""
+    return {name: result[name] for name in ("content", "structuredContent") if name in result}
+
+
+def _shown(result: JsonObject, text: str) -> JsonObject:
+    """Return what a preview shows of a result."""
+    structured = result.get("structuredContent")
+    if structured is None:
+        try:
+            structured = load(text.encode("utf-8", "surrogatepass"))
+        except (ValueError, RecursionError):
+            structured = None
+    return {"json": structured, "text": text}
+
+
+class ServerLog:
+    """What a server writes to its standard error, escaped and without its secrets, in a file of at most 4 MiB."""
+
+    def __init__(self, path: Path | None, scrubber: Scrubber, clock: Clock) -> None:
+        self._scrubber, self._clock = scrubber, clock
+        self.last: deque[str] = deque(maxlen=_LAST_LINES)
+        self._file = -1
+        if path is not None:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._file = os.open(path, flags, 0o600)
+            except OSError as error:
+                _log.warning("%s cannot be written: %s", path, error.strerror)
+
+    def write(self, line: bytes) -> None:
+        text = escape(self._scrubber.scrub(line.rstrip(b"\r")).decode("utf-8", "replace"))
+        self.last.append(text)
+        if self._file < 0:
+            return
+        entry = f"{rfc3339(self._clock.now())} {text}\n".encode()
+        with suppress(OSError):  # a full disk is no reason to end a server
+            if os.fstat(self._file).st_size + len(entry) > _MAX_LOG:
+                os.ftruncate(self._file, 0)
+                note = f"What was here before was deleted: the log had {_MAX_LOG // MIB} MiB.\n"
+                os.write(self._file, note.encode())
+            os.write(self._file, entry)
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerEnd:
+    """How a process ended: in which words, and whether the server is to blame."""
+
+    message: str
+    is_fault: bool
+
+
+class ServerProcess:
+    """One process and the thread that starts it, speaks with it and ends it.
+
+    Args:
+        start: called on that thread.
+        definitions: the tools as they were accepted.
+        on_differs: called on that thread with each new listing in which a tool differs from them.
+        on_end: called on that thread once the process is gone.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        start: Callable[[], Started],
+        *,
+        definitions: tuple[ToolDefinition, ...],
+        secrets: Mapping[str, str],
+        log: Path | None = None,
+        on_differs: Callable[[tuple[ToolDefinition, ...]], None],
+        on_end: Callable[["ServerProcess", ServerEnd], None],
+        idle_seconds: float = IDLE_SECONDS,
+        start_seconds: float = START_SECONDS,
+        clock: Clock,
+    ) -> None:
+        self.name = name
+        self._start, self._definitions = start, definitions
+        self._on_differs, self._on_end = on_differs, on_end
+        self._idle_seconds, self._start_seconds, self._clock = idle_seconds, start_seconds, clock
+        self._scrubber = Scrubber(each.encode() for each in secrets.values())
+        self.log = ServerLog(log, self._scrubber, clock)
+        self.ready: Future[AileronError | None] = Future()
+        """Done once it can be called, with None, or cannot, with why."""
+        self.tools: tuple[ToolDefinition, ...] = ()
+        """As it lists them now."""
+        self.era, self.server = "", ""
+        self._differing: frozenset[str] = frozenset()
+        self._hosts: Callable[[], tuple[str, ...]] = tuple
+        self._lock = threading.Lock()
+        self._open: set[ServerCall] = set()
+        self._inbox: deque[Callable[[StdioClient], None]] = deque()
+        self._takes_calls, self._is_over = True, False
+        self._woken, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+        self._thread = threading.Thread(target=self._run, name=f"mcp server {name}", daemon=True)
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    @property
+    def takes_calls(self) -> bool:
+        return self._takes_calls
+
+    def submit(self, call: ServerCall) -> bool:
+        """Have *call* made; False where this process takes no more. From any thread."""
+        with self._lock:
+            if not self._takes_calls:
+                return False
+            self._open.add(call)
+            self._tell(partial(self._call, call=call))
+        return True
+
+    def give_up(self, call: ServerCall, failure: AileronError, *, retire: bool) -> OpResult:
+        """End *call* with *failure*, unless it has an answer, and return how it ended. From any thread.
+
+        Args:
+            retire: take no further call, since this one got no answer.
+        """
+        result = call.end(failure)
+        with self._lock:
+            self._open.discard(call)
+            if retire:
+                self._takes_calls = False
+            self._tell(lambda client: client.give_up(call))
+        return result
+
+    def retire(self) -> None:
+        """Take no further call, and end once the present ones have."""
+        with self._lock:
+            self._takes_calls = False
+            self._tell(None)
+
+    def close(self) -> None:
+        """End it now; `join` waits for that."""
+        with self._lock:
+            self._takes_calls, self._is_over = False, True
+            self._tell(None)
+
+    def join(self, seconds: float) -> None:
+        self._thread.join(max(0.0, seconds))
+
+    def _tell(self, what: Callable[[StdioClient], None] | None) -> None:
+        if what is not None:
+            self._inbox.append(what)
+        if self._wake >= 0:
+            with suppress(BlockingIOError):  # it has more than enough of them
+                os.write(self._wake, b".")
+
+    def _run(self) -> None:
+        started: Started | None = None
+        client: StdioClient | None = None
+        error: AileronError
+        end = ServerEnd(message="was ended", is_fault=False)
+        try:
+            started = self._start()
+            client = StdioClient(
+                started,
+                wake=self._woken,
+                on_stderr=self.log.write,
+                is_over=lambda: self._is_over,
+                scrubber=self._scrubber,
+                clock=self._clock,
+            )
+            began = self._clock.monotonic()
+            client.initialize(self._start_seconds)
+            self.era, self.server = client.era, client.server
+            self._hosts = started.hosts_reached
+            self._list(client, began + self._start_seconds - self._clock.monotonic())
+            self.ready.set_result(None)
+            self._serve(client)
+            error = Unavailable(f"The MCP server {self.name} was ended. Nothing ran.")
+        except ServerFault as fault:
+            end = ServerEnd(message=str(fault), is_fault=not isinstance(fault, ServerEnded))
+            error = ConnectorRuntimeError(f"The MCP server {self.name} {fault} before it answered.")
+        except AileronError as refusal:
+            error, end = refusal, ServerEnd(message=refusal.message, is_fault=False)
+        except Exception as fault:  # noqa: BLE001 - the edge of a thread; its text may quote a secret
+            _log.error("the thread of an MCP server ended with %s", type(fault).__name__)
+            error = InternalError("An internal error of Aileron ended an MCP server.")
+            end = ServerEnd(message="could not be spoken to", is_fault=True)
+        with self._lock:
+            self._takes_calls = False
+        if started is not None:
+            started.stop()
+        if client is not None:
+            client.rest_of_stderr()
+        self._close(started)
+        if not self.ready.done():
+            self.ready.set_result(self._not_started(end) if end.is_fault else error)
+        for call in tuple(self._open):
+            call.end(error)
+        self._on_end(self, end)
+
+    def _close(self, started: Started | None) -> None:
+        with self._lock:
+            os.close(self._wake)
+            self._wake = -1
+        os.close(self._woken)
+        self.log.close()
+        if started is not None:
+            for each in (started.process.stdin, started.process.stdout, started.process.stderr):
+                if each is not None:
+                    each.close()
+
+    def _not_started(self, end: ServerEnd) -> Unavailable:
+        lines = "\n".join(self.log.last)
+        said = f" It said last:\n{lines}" if lines else ""
+        message = f"The MCP server {self.name} {end.message}, so it cannot be used.{said}"
+        return Unavailable(message)
+
+    def _list(self, client: StdioClient, seconds: float) -> None:
+        listed = client.list_tools(seconds)
+        if listed is None:
+            return
+        try:
+            self.tools = from_listing(listed)
+        except BadListing as error:
+            raise ServerFault(str(error)) from None
+        self._differing = frozenset(
+            each.tool for each in differences(self._definitions, self.tools)
+        )
+        if self._differing:
+            self._on_differs(self.tools)
+
+    def _call(self, client: StdioClient, call: ServerCall) -> None:
+        if not call.done.done():
+            if call.is_gated or client.is_stale:
+                self._list(client, _LIST_SECONDS)
+            if call.tool not in self._differing:
+                call.hosts, call.on_answered = self._hosts, partial(self._answered, call)
+                client.send("tools/call", {"name": call.tool, "arguments": call.args}, call)
+                return
+            message = (
+                f"The MCP server {self.name} describes its tool {call.tool} otherwise than it was "
+                "accepted, or not at all. Nothing was sent. A person can see the difference in the console."
+            )
+            call.end(HashMismatch(message, details={"tool": call.tool}))
+        self._answered(call, is_answer=True)
+
+    def _answered(self, call: ServerCall, is_answer: bool) -> None:
+        with self._lock:
+            self._open.discard(call)
+            self._takes_calls = self._takes_calls and is_answer
+
+    def _serve(self, client: StdioClient) -> None:
+        """Make the calls until it is to end."""
+        last = listed = self._clock.monotonic()
+        while True:
+            while self._inbox:
+                self._inbox.popleft()(client)
+            now = self._clock.monotonic()
+            with self._lock:
+                if self._open or self._inbox:
+                    last = now
+                elif not self._takes_calls or now - last >= self._idle_seconds:
+                    self._takes_calls = False
+                    return
+            wait = self._idle_seconds - (now - last)
+            if client.is_stale:
+                if now - listed >= _RELIST_SECONDS:
+                    self._list(client, _LIST_SECONDS)
+                    listed = self._clock.monotonic()
+                    continue
+                wait = _RELIST_SECONDS - (now - listed)
+            client.pump(max(0.0, wait))
+
+
+class ServerProcesses:
+    """The processes of a console's servers; from any thread.
+
+    Args:
+        logs: the folder of the servers' logs; None keeps none.
+        on_listed: called from any thread with each listing that differs from what was accepted.
+        on_held: called from any thread with the name of a server that is not started any more.
+    """
+
+    def __init__(
+        self,
+        start: StartServer,
+        *,
+        logs: Path | None = None,
+        on_listed: OnListed = lambda identity, tools: None,
+        on_held: Callable[[str], None] = lambda name: None,
+        idle_seconds: float = IDLE_SECONDS,
+        start_seconds: float = START_SECONDS,
+        clock: Clock | None = None,
+    ) -> None:
+        self._start, self._logs = start, logs
+        self._on_listed, self._on_held = on_listed, on_held
+        self._idle_seconds, self._start_seconds = idle_seconds, start_seconds
+        self._clock = clock or SystemClock()
+        self._lock = threading.Lock()
+        self._current: dict[tuple[str, Mode], tuple[ServerKey, ServerProcess]] = {}
+        self._alive: set[ServerProcess] = set()
+        self._ends: dict[str, list[float]] = {}
+        self._held: dict[str, str] = {}
+        self._is_closed = False
+
+    @property
+    def held(self) -> Mapping[str, str]:
+        """The servers that are not started any more, by name, with how they ended."""
+        with self._lock:
+            return dict(self._held)
+
+    def release(self, name: str) -> None:
+        """Have the server *name* started again with its next call: a person's word."""
+        with self._lock:
+            self._held.pop(name, None)
+            self._ends.pop(name, None)
+
+    def process(
+        self, key: ServerKey, table: ServerTable, definitions: tuple[ToolDefinition, ...]
+    ) -> ServerProcess:
+        """Return the process for *key*; it is started if there is none.
+
+        Raises:
+            Unavailable: the server is held, or the console is closing.
+        """
+        name = key.name
+        with self._lock:
+            if self._is_closed:
+                raise Unavailable("The console is closing.")
+            if (why := self._held.get(name)) is not None:
+                raise Unavailable(
+                    f"The MCP server {name} ended {_MAX_ENDS} times within a minute; the last time, it "
+                    f"{why}. It is not started again until a person does that in the console."
+                )
+            known = self._current.get((name, key.mode))
+            if known is not None and known[0] == key and known[1].takes_calls:
+                return known[1]
+            if known is not None:
+                known[1].retire()
+            process = ServerProcess(
+                name,
+                partial(self._start.start, name, table, key.mode, key.secrets),
+                definitions=definitions,
+                secrets=key.secrets,
+                log=None if self._logs is None else self._logs / f"{name}.log",
+                on_differs=partial(self._on_listed, key.identity),
+                on_end=self._ended,
+                idle_seconds=self._idle_seconds,
+                start_seconds=self._start_seconds,
+                clock=self._clock,
+            )
+            self._current[name, key.mode] = key, process
+            self._alive.add(process)
+            process.begin()
+            return process
+
+    def _ended(self, process: ServerProcess, end: ServerEnd) -> None:
+        name, now = process.name, self._clock.monotonic()
+        with self._lock:
+            self._alive.discard(process)
+            if not end.is_fault:
+                return
+            recent = [each for each in self._ends.get(name, ()) if now - each < _ENDS_SECONDS]
+            self._ends[name] = [*recent, now]
+            if len(recent) + 1 < _MAX_ENDS:
+                return
+            self._held[name] = end.message
+        self._on_held(name)
+
+    def stop_running(self, seconds: float = 2.0) -> None:
+        """End every process; calls after that start new ones. Blocks, no longer than that."""
+        with self._lock:
+            alive = tuple(self._alive)
+        for each in alive:
+            each.close()
+        deadline = self._clock.monotonic() + seconds
+        for each in alive:
+            each.join(deadline - self._clock.monotonic())
+
+    def close(self) -> None:
+        """End every process, and start no more. Blocks, no longer than two seconds."""
+        with self._lock:
+            self._is_closed = True
+        self.stop_running()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What a server lists, in which era of the protocol, and its name and version, as it says."""
+
+    tools: tuple[ToolDefinition, ...]
+    era: str
+    server: str
+
+
+def list_tools(
+    start: StartServer, name: str, table: ServerTable, secrets: Mapping[str, str]
+) -> Listing:
+    """Start a server once, list its tools and end it. Blocks.
+
+    Raises:
+        Unavailable: it does not start or list; the message ends with its last lines, escaped.
+        HashMismatch: its installed files are not those that were accepted.
+    """
+    process = ServerProcess(
+        name,
+        partial(start.start, name, table, "read", secrets),
+        definitions=(),
+        secrets=secrets,
+        on_differs=lambda tools: None,
+        on_end=lambda process, end: None,
+        clock=SystemClock(),
+    )
+    process.begin()
+    try:
+        if (error := process.ready.result()) is not None:
+            raise error
+        return Listing(tools=process.tools, era=process.era, server=process.server)
+    finally:
+        process.close()
+        process.join(5.0)

@@ -1,0 +1,202 @@
+"""MCP servers as small programs of the standard library, and what starts them without a box."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aileron_core.actions.model import ConnectorIdentity
+from aileron_core.canonical import Json
+from aileron_core.connectors.manifest import Manifest
+from aileron_core.connectors.protocol import CredentialRequirement
+from aileron_core.connectors.servers.connector import ServerConnector
+from aileron_core.connectors.servers.definitions import from_listing
+from aileron_core.connectors.servers.process import ServerProcesses
+from aileron_core.connectors.servers.started import Mode
+from aileron_core.connectors.servers.table import ServerTable, Word
+
+_PROGRAM = '''
+import json, os, signal, sys, time
+
+STATE = os.environ["STATE"]
+
+
+def write(value):
+    sys.stdout.write(value + "\\n")
+    sys.stdout.flush()
+
+
+def send(**message):
+    write(json.dumps({"jsonrpc": "2.0", **message}))
+
+
+def note(line):
+    """Leave a line where the test finds it: what the server did."""
+    with open(STATE, "a") as file:
+        file.write(line + "\\n")
+
+
+def noted(line):
+    return os.path.exists(STATE) and line in open(STATE).read().split("\\n")
+
+
+def read():
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit(0)
+    return json.loads(line)
+
+
+def tool(name, **more):
+    return {"name": name, "inputSchema": {"type": "object"}, **more}
+
+
+def text(words, **more):
+    return {"content": [{"type": "text", "text": words}], **more}
+
+
+def initialize(id, params):
+    send(id=id, result={
+        "protocolVersion": params.get("protocolVersion"), "capabilities": {"tools": {}},
+        "serverInfo": {"name": "small", "version": "1"},
+    })
+
+
+def tools():
+    return [tool("get"), tool("set")]
+
+
+def listing(id, params):
+    send(id=id, result={"tools": tools()})
+
+
+def call(id, name, args):
+    send(id=id, result=text(json.dumps(args)))
+
+
+def other(message):
+    pass
+
+
+def serve():
+    note(f"start {os.getpid()}")
+    while True:
+        message = read()
+        id, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+        if method == "initialize":
+            initialize(id, params)
+        elif method == "tools/list":
+            listing(id, params)
+        elif method == "tools/call":
+            note("call " + params["name"])
+            call(id, params["name"], params.get("arguments"))
+        else:
+            note(f"got {method} {json.dumps(message.get('error') or message.get('result'))}")
+            other(message)
+
+
+'''
+IDENTITY = ConnectorIdentity(fqn="mcp://local/small", version="1.0.0", hash=f"sha256:{'0' * 64}")
+
+
+@dataclass
+class Unboxed:
+    """A process without a box; its own process group is ended with it."""
+
+    process: "subprocess.Popen[bytes]"
+    reached: tuple[str, ...] = ()
+
+    def hosts_reached(self) -> tuple[str, ...]:
+        return self.reached
+
+    def stop(self) -> None:
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+
+@dataclass
+class UnboxedServers:
+    """Starts each server's program as it stands, with nothing around it: for tests that run as root.
+
+    Attributes:
+        started: the mode of each process, in the order of their starts.
+        reached: what each process is said to have been connected to.
+    """
+
+    started: list[Mode] = field(default_factory=list[Mode])
+    reached: tuple[str, ...] = ()
+
+    def why_not(self, table: ServerTable) -> str:
+        return ""
+
+    def start(
+        self, name: str, table: ServerTable, mode: Mode, secrets: Mapping[str, str]
+    ) -> Unboxed:
+        self.started.append(mode)
+        program = [
+            re.sub(r"\$\{secret\.(\w+)\}", lambda found: secrets[found[1]], word)
+            for word in table.program
+        ]
+        process = subprocess.Popen(
+            program,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={"PATH": "/usr/bin:/bin", "MODE": mode, **table.env, **secrets},
+            start_new_session=True,
+            bufsize=0,
+        )
+        return Unboxed(process, self.reached)
+
+
+def program(folder: Path, source: str = "") -> tuple[str, ...]:
+    """Return the words that run a server of two tools, `get` and `set`, that answer with their arguments.
+
+    Args:
+        source: functions of its own in place of those of `_PROGRAM`.
+    """
+    path = folder / "server.py"
+    path.write_text(_PROGRAM + textwrap.dedent(source) + "\n\nserve()\n")
+    return (sys.executable, "-I", "-S", str(path))
+
+
+def table(folder: Path, source: str = "", **more: Any) -> ServerTable:
+    """Return a server's table: it runs *source*, `get` unasked and `set` asked; its notes are in `state`."""
+    words: dict[str, Word] = {"get": "run", "set": "ask"}
+    given = {"tools": words, "env": {"STATE": str(folder / "state")}, **more}
+    return ServerTable(program=program(folder, source), **given)
+
+
+def notes(folder: Path) -> list[str]:
+    """Return what the server has noted of what it did."""
+    path = folder / "state"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def connector(
+    servers: ServerProcesses,
+    table: ServerTable,
+    tools: Sequence[Json] = (
+        {"name": "get", "inputSchema": {"type": "object"}},
+        {"name": "set", "inputSchema": {"type": "object"}},
+    ),
+) -> ServerConnector:
+    """Return a server's connector, *tools* accepted as they are listed."""
+    needs = CredentialRequirement(kind="environment", names=table.secrets)
+    manifest = Manifest(
+        name=IDENTITY.fqn,
+        version=IDENTITY.version,
+        hosts=table.hosts,
+        server=table,
+        credential=needs if table.secrets else None,
+    )
+    return ServerConnector(IDENTITY, manifest, from_listing(tools), servers)
