@@ -5,6 +5,8 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from aileron_core.connectors.network.host_network import HostNetwork, RefusedHost
+from aileron_core.connectors.network.host_resolver import HostList
 from aileron_core.containment.bubblewrap import SANDBOX_LAUNCH_DIR, bwrap_argv
 from aileron_core.containment.programs import own_interpreter
 from aileron_core.containment.sandbox_network import DNS_PORT
@@ -15,8 +17,6 @@ from aileron_core.launch.caches import prepare_caches
 from aileron_core.launch.foreground import job_argv, run_foreground
 from aileron_core.launch.interfaces import LaunchedSession, Prompter, SessionHold, SessionPort
 from aileron_core.launch.launch_dir import InjectedFiles, LaunchDir
-from aileron_core.launch.network.host_network import HostNetwork, RefusedHost
-from aileron_core.launch.network.host_resolver import HostList
 from aileron_core.launch.prepare import LaunchRequest, PreparedLaunch
 from aileron_core.launch.repositories import Repositories, git_home_config
 from aileron_core.launch.sandbox import (

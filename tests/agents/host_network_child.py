@@ -179,11 +179,11 @@ def _serve_tls(folder: Path, port: int) -> None:
 def main(folder: Path) -> None:
     """Run the sandbox, allow one more host while it runs, and print what was met and reported."""
     from aileron_core.connectors.http.addresses import AddressGuard
+    from aileron_core.connectors.network.host_network import HostNetwork
+    from aileron_core.connectors.network.host_resolver import HostList
     from aileron_core.console_port.view_models import RefusedHost
     from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
     from aileron_core.containment.support import find_sandbox_support
-    from aileron_core.launch.network.host_network import HostNetwork
-    from aileron_core.launch.network.host_resolver import HostList
 
     with socket.create_server((ADDRESS, 0)) as free:
         port = free.getsockname()[1]

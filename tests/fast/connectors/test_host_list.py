@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.errors import FileProblems
-from aileron_core.launch.agents import AGENTS
-from aileron_core.launch.network.client_hello import NotTls, server_name
-from aileron_core.launch.network.host_resolver import (
+from aileron_core.connectors.network.client_hello import NotTls, server_name
+from aileron_core.connectors.network.host_resolver import (
     HostList,
     NotAQuery,
     Query,
     is_host_name,
     parse_entry,
 )
+from aileron_core.errors import FileProblems
+from aileron_core.launch.agents import AGENTS
 from aileron_core.settings import load_settings, parse_project_settings
 
 

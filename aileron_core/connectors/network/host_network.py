@@ -18,14 +18,8 @@ from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
 
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver, SystemResolver
-from aileron_core.console_port.view_models import RefusedHost
-from aileron_core.containment.sandbox_network import (
-    DNS_PORT,
-    SandboxSockets,
-    open_sandbox_sockets,
-)
-from aileron_core.launch.network.client_hello import MAX_HELLO, NotTls, server_name
-from aileron_core.launch.network.host_resolver import (
+from aileron_core.connectors.network.client_hello import MAX_HELLO, NotTls, server_name
+from aileron_core.connectors.network.host_resolver import (
     HTTPS_PORT,
     IPV4,
     IPV6,
@@ -36,13 +30,19 @@ from aileron_core.launch.network.host_resolver import (
     Query,
     is_host_name,
 )
+from aileron_core.console_port.view_models import RefusedHost
+from aileron_core.containment.sandbox_network import (
+    DNS_PORT,
+    SandboxSockets,
+    open_sandbox_sockets,
+)
 
 _CHUNK = 65536
 _HELLO_SECONDS, _CONNECT_SECONDS = 15.0, 10.0
 _REPORT_AGAIN_SECONDS = 30.0
 _MAX_REPORTS = 256
 _MAX_CONNECTIONS, _MAX_QUERIES = 192, 64
-"""At once; more wait. The launcher has to keep files that it can open for itself."""
+"""At once; more wait. This process has to keep files that it can open for itself."""
 _ACCEPT_AGAIN_SECONDS = 0.5
 _MAX_ANSWERED, _MAX_ADDRESSES = 8, 2048
 """Addresses in one answer, and of the sandbox in all."""
