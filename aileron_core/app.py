@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from aileron_core import __version__, tasks
+from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.head import JOURNAL, HeadFile, SystemJournal
 from aileron_core.audit.read import head_contradiction
@@ -17,6 +18,8 @@ from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.builtin.channel import ToolChannels
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.registry import ConnectorRegistry
+from aileron_core.connectors.servers.definitions import ToolDefinition
+from aileron_core.connectors.servers.started import StartServer
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console.account_commands import AccountCommands
 from aileron_core.console.address import ConsoleAddress
@@ -91,6 +94,7 @@ from aileron_core.vault.vault import Vault, VaultState
 
 if TYPE_CHECKING:
     from aileron_core.connectors.http.client import OutgoingClient
+    from aileron_core.connectors.servers.process import ServerProcesses
     from aileron_core.connectors.wasm.engine import WasmEngine
 
 _log = logging.getLogger(__name__)
@@ -121,6 +125,8 @@ class AppOptions:
     """None: the one that runs."""
     has_console: bool = True
     """A person sits before this process: not so of `aileron serve`."""
+    start_server: StartServer | None = None
+    """What starts MCP servers, in place of their boxes; for tests in this process only."""
     make_outgoing: MakeOutgoing | None = None
     """What sends connectors' requests, in place of the real client; for tests in this process only."""
     tracer: Tracer = NO_TRACER
@@ -349,7 +355,9 @@ class _Files:
     def __init__(self, base: _Base, publisher: EventPublisher) -> None:
         routes = base.options.routes
         store = ConnectorStore(base.home.path)
-        self.connectors = ConnectorRegistry(store, lambda: _engine(base))
+        self.connectors = ConnectorRegistry(
+            store, lambda: _engine(base), lambda: self._servers(base)
+        )
         if routes:
             _ = self.connectors.engine  # a route that cannot be used ends the start
         self.stop_signal = StopSignal(self.connectors.stop_running)
@@ -377,6 +385,22 @@ class _Files:
             rehearse=base.rehearse,
         )
 
+    def _servers(self, base: _Base) -> "ServerProcesses":
+        from aileron_core.connectors.servers.process import ServerProcesses
+
+        loop = asyncio.get_running_loop()
+
+        def listed(identity: ConnectorIdentity, tools: tuple[ToolDefinition, ...]) -> None:
+            with suppress(RuntimeError):  # the console is closing
+                asyncio.run_coroutine_threadsafe(self.library.server_differs(identity, tools), loop)
+
+        return ServerProcesses(
+            base.options.start_server or _boxed_servers(base),
+            logs=base.home.path / "servers",
+            on_listed=listed,
+            clock=base.clock,
+        )
+
     def _changed(self, base: _Base, publisher: EventPublisher) -> None:
         base.policy.follow(self.library.ready())
         publisher.library_changed(self.library)
@@ -389,6 +413,12 @@ def _outgoing(options: AppOptions, clock: Clock, routes: Sequence[Route]) -> "Ou
     if options.make_outgoing is not None:
         return options.make_outgoing(routes, clock)
     return OutgoingClient(routes=routes, clock=clock)
+
+
+def _boxed_servers(base: _Base) -> StartServer:
+    from aileron_core.connectors.servers.box import BoxedServers
+
+    return BoxedServers(base.home.path)
 
 
 def _engine(base: _Base) -> "WasmEngine":

@@ -214,8 +214,11 @@ class Connector(Protocol):
         """Return whether a call can begin at once."""
         ...
 
-    async def prepare(self) -> None:
+    async def prepare(self, *, background: bool = False) -> None:
         """Do in advance what the first call would have to wait for, such as compiling.
+
+        Args:
+            background: beside what somebody waits for.
 
         Raises:
             AileronError: it failed; a call fails in the same way.
@@ -297,8 +300,8 @@ class WrappedConnector:
     def prepared(self) -> bool:
         return self.inner.prepared
 
-    async def prepare(self) -> None:
-        await self.inner.prepare()
+    async def prepare(self, *, background: bool = False) -> None:
+        await self.inner.prepare(background=background)
 
     async def call(self, op: str, args: JsonObject, **how: Unpack[CallOptions]) -> OpResult:
         return await self.inner.call(op, args, **how)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from aileron_core.connectors.protocol import Connector
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import HashMismatch, NotFound, Problem
 
 if TYPE_CHECKING:
-    from aileron_core.connectors.wasm.connector import WasmConnector
+    from aileron_core.connectors.servers.process import ServerProcesses
     from aileron_core.connectors.wasm.engine import WasmEngine
 
 
@@ -18,13 +19,21 @@ class ConnectorRegistry:
     """Provides connectors by name, version and hash.
 
     Args:
-        make_engine: returns what runs them, called once, for the first connector: importing the
+        make_engine: returns what runs modules, called once, for the first of them: importing the
             sandbox delays the start of a home that has none. Routes belong to its outgoing client.
+        make_servers: returns what runs MCP servers, called once, for the first of them.
     """
 
-    def __init__(self, store: ConnectorStore, make_engine: Callable[[], "WasmEngine"]) -> None:
+    def __init__(
+        self,
+        store: ConnectorStore,
+        make_engine: Callable[[], "WasmEngine"],
+        make_servers: "Callable[[], ServerProcesses] | None" = None,
+    ) -> None:
         self._store = store
         self._make_engine = make_engine
+        self._make_servers = make_servers
+        self._servers: ServerProcesses | None = None
         self._made: WasmEngine | None = None
         self._making = threading.Lock()
 
@@ -36,13 +45,26 @@ class ConnectorRegistry:
                 self._made = self._make_engine()
             return self._made
 
+    @property
+    def servers(self) -> "ServerProcesses":
+        """What runs the MCP servers."""
+        with self._making:
+            if self._servers is None:
+                assert self._make_servers is not None
+                self._servers = self._make_servers()
+            return self._servers
+
     def stop_running(self) -> None:
-        """Stop every guest that runs or waits for a thread; later calls are not affected."""
+        """Stop every guest that runs or waits for a thread, and every MCP server; later calls are not affected."""
         if (engine := self._engine_if_made()) is not None:
             engine.stop_running()
+        if self._servers is not None:
+            self._servers.stop_running()
 
     def close(self) -> None:
-        """Stop every guest, end the engine's threads and close its connections; blocks."""
+        """Stop every guest and every MCP server, end the engine's threads and close its connections; blocks."""
+        if self._servers is not None:
+            self._servers.close()
         if (engine := self._engine_if_made()) is not None:
             engine.close()
             engine.outgoing.close()
@@ -51,7 +73,7 @@ class ConnectorRegistry:
         with self._making:
             return self._made
 
-    async def get(self, fqn: str, version: str, hash_: str) -> "WasmConnector":
+    async def get(self, fqn: str, version: str, hash_: str) -> Connector:
         """Return the connector with exactly that name, version and hash, its bytes verified.
 
         Raises:
@@ -79,21 +101,20 @@ class ConnectorRegistry:
             )
         return self._connector(installed)
 
-    async def installed(self) -> "tuple[tuple[WasmConnector, ...], tuple[Problem, ...]]":
+    async def installed(self) -> tuple[tuple[Connector, ...], tuple[Problem, ...]]:
         connectors, problems = await self.scan()
         return tuple(each for each, _ in connectors), problems
 
     async def scan(
         self,
-    ) -> "tuple[tuple[tuple[WasmConnector, InstalledConnector], ...], tuple[Problem, ...]]":
+    ) -> tuple[tuple[tuple[Connector, InstalledConnector], ...], tuple[Problem, ...]]:
         """Return every usable connector with what the store says of it, and what is wrong with others."""
         found, problems = await asyncio.to_thread(self._store.scan)
         return tuple((self._connector(entry), entry) for entry in found), problems
 
-    async def stage_modules(self, connectors: "Sequence[WasmConnector]") -> None:
-        """Read the cached machine code of *connectors* before the vault's key verifies it, and check their files."""
+    async def stage_modules(self, hashes: Sequence[str]) -> None:
+        """Read the cached machine code of the modules with *hashes* before the vault's key verifies it, and check their files."""
         if (engine := self._engine_if_made()) is not None:
-            hashes = [each.identity.hash for each in connectors]
             await asyncio.to_thread(engine.stage_modules, hashes)
             for hash_ in hashes:
                 with suppress(NotFound, HashMismatch):  # said where it is used
@@ -104,7 +125,17 @@ class ConnectorRegistry:
         if (engine := self._engine_if_made()) is not None:
             await asyncio.to_thread(engine.collect_modules, wanted)
 
-    def _connector(self, installed: InstalledConnector) -> "WasmConnector":
+    def _connector(self, installed: InstalledConnector) -> Connector:
+        if installed.manifest.server is not None:
+            from aileron_core.connectors.servers.connector import ServerConnector
+
+            return ServerConnector(
+                installed.identity,
+                installed.manifest,
+                installed.tools,
+                self.servers,
+                check=lambda: self._store.verify(installed.identity.hash),
+            )
         from aileron_core.connectors.wasm.connector import WasmConnector
 
         return WasmConnector(

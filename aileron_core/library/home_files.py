@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from aileron_core.actions.catalog import CatalogScan, scan
 from aileron_core.actions.suites import Suite, delete_suite, finish_adding, read_suites
+from aileron_core.connectors.protocol import Connector
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import OFFERED_KEYS, ConnectorStore, InstalledConnector
 from aileron_core.errors import Problem
 from aileron_core.library.publishers import Publishers
 
 if TYPE_CHECKING:
-    from aileron_core.connectors.wasm.connector import WasmConnector
     from aileron_core.releases.kept import SignedRelease
 import os
 from collections.abc import Iterator
@@ -122,7 +122,7 @@ class HomeFiles:
     def __init__(self, actions: Path, registry: ConnectorRegistry, store: ConnectorStore) -> None:
         self.actions = CatalogScan()
         self.suites: tuple[Suite, ...] = ()
-        self.connectors: Mapping[str, WasmConnector] = {}
+        self.connectors: Mapping[str, Connector] = {}
         """By hash."""
         self.stored: Mapping[str, InstalledConnector] = {}
         """The same connectors, as the store has them."""

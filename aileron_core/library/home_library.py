@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aileron_core import tasks
 from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run, read_file
@@ -66,9 +65,6 @@ from aileron_core.proxy_settings import PluginTools
 from aileron_core.runs import ResolvedAction
 from aileron_core.runs.run_table import calls_by_action
 from aileron_core.storage.database import Database
-
-if TYPE_CHECKING:
-    from aileron_core.connectors.wasm.connector import WasmConnector
 
 _log = logging.getLogger(__name__)
 _MOST_READS = 16
@@ -334,7 +330,7 @@ class HomeLibrary:
         await self._rescan()
         await self._judge()
         if self._accepted.waits_for_vault:
-            await self._registry.stage_modules([*self._files.connectors.values()])
+            await self._registry.stage_modules([*self._modules()])
         if self._accepts_all:
             await self.accept_all()
         await self._keep({*self._accepted.digests("action").values()})
@@ -440,8 +436,12 @@ class HomeLibrary:
         usable = {each.identity.hash for each in self.accepted_connectors()}
         if (cold := usable - self._warmed) and not self._accepted.waits_for_vault:
             self._warmed |= cold
-            connectors = [self._files.connectors[digest] for digest in cold]
+            connectors = [self._files.connectors[digest] for digest in cold & self._modules()]
             tasks.spawn(self._compile(connectors), name="compile connectors")
+
+    def _modules(self) -> set[str]:
+        """Return the hashes of the installed connectors that are modules, not MCP servers."""
+        return {each for each, found in self._files.stored.items() if not found.manifest.server}
 
     def _changed_actions(self) -> list[AcceptanceRecord]:
         """Return what was accepted of the action files that have other bytes now."""
@@ -464,7 +464,7 @@ class HomeLibrary:
         digests = await self._database.read(load_digests)
         await asyncio.to_thread(self._copies.collect, digests)
 
-    async def _compile(self, connectors: "Sequence[WasmConnector]") -> None:
+    async def _compile(self, connectors: Sequence[Connector]) -> None:
         """Compile what is accepted before a call has to wait for it: one by one, most used first.
 
         A connector that is called before its turn is compiled at once, beside this.

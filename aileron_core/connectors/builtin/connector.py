@@ -123,7 +123,7 @@ class BuiltinConnector:
     def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
         return ()
 
-    async def prepare(self) -> None:
+    async def prepare(self, *, background: bool = False) -> None:
         pass
 
     async def call(

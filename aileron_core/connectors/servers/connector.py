@@ -61,7 +61,7 @@ class ServerConnector:
     def credential_requirement(self) -> CredentialRequirement | None:
         return self.manifest.credential
 
-    async def prepare(self) -> None:
+    async def prepare(self, *, background: bool = False) -> None:
         pass  # it is started at its first call
 
     async def call(
