@@ -1,0 +1,132 @@
+"""What is proposed of a server before a person has said anything: a word for each tool, a preview by a read, the manifest."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from aileron_core.actions.model import BUILT_IN_TOOLS, Preview
+from aileron_core.connectors.servers.definitions import ToolDefinition
+from aileron_core.connectors.servers.table import PREFIX, ServerTable, Word, server_tool_name
+
+_NAME_PART: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
+_READS: Final = frozenset({"get", "read", "retrieve"})
+_NOT_THERE: Final = frozenset({"create", "post", "fork", "copy", "query"})
+"""What these make or ask for is nothing that a read could be told of."""
+_NO_NOUNS: Final = frozenset({"a", "an", "the"})
+_IN_TEMPLATE: Final = re.compile(r"[^{}]+")
+
+
+def clashing(name: str, tools: Iterable[ToolDefinition]) -> dict[str, list[str]]:
+    """Return the tools of the server *name* that cannot be told apart, by the name that agents would see."""
+    named: dict[str, list[str]] = {}
+    for tool in tools:
+        named.setdefault(server_tool_name(name, tool.name), []).append(tool.name)
+    return {
+        shown: same for shown, same in named.items() if len(same) > 1 or shown in BUILT_IN_TOOLS
+    }
+
+
+def propose_words(name: str, tools: Sequence[ToolDefinition]) -> dict[str, Word]:
+    """Return a word for each tool of the server *name*: what claims to read runs unasked, the rest asks.
+
+    Those of `clashing` are off.
+    """
+    off = {tool for same in clashing(name, tools).values() for tool in same}
+    return {
+        tool.name: "off" if tool.name in off else "run" if tool.claims_to_read else "ask"
+        for tool in tools
+    }
+
+
+def propose_previews(
+    tools: Sequence[ToolDefinition], words: Mapping[str, Word]
+) -> dict[str, Preview]:
+    """Return, by tool that asks, the read of the same server that shows what its call is about.
+
+    A read fits where all that it requires the tool requires too, by name and type, with something
+    that names the thing and not only where it is, and where it reads nothing that the tool does
+    not name. The one that requires and names most is proposed.
+    """
+    where = {
+        name
+        for name in {each for tool in tools for each in tool.required}
+        if sum(name in tool.required for tool in tools) * 2 > len(tools)
+    }
+    reads = [tool for tool in tools if words.get(tool.name) in ("run", "look")]
+    found: dict[str, Preview] = {}
+    for tool in tools:
+        parts = _parts(tool.name)
+        if words.get(tool.name) != "ask" or _NOT_THERE & parts:
+            continue
+        fitting = [
+            read
+            for read in reads
+            if (_parts(read.name) & _READS)
+            and _parts(read.name) - _READS <= parts
+            and {*read.required} <= {*tool.required}
+            and {*read.required} - where
+            and {*read.required} <= {*_shared(read, tool)}
+        ]
+        if fitting:
+            best = max(fitting, key=lambda each: (len(each.required), len(_parts(each.name))))
+            args = {name: f"${{args.{name}}}" for name in _shared(best, tool)}
+            found[tool.name] = Preview(op=best.name, args=args)
+    return found
+
+
+def _parts(name: str) -> set[str]:
+    return {part.lower() for part in _NAME_PART.findall(name)} - _NO_NOUNS
+
+
+def _shared(read: ToolDefinition, tool: ToolDefinition) -> Iterator[str]:
+    """Yield the arguments that both take, by name and type."""
+    for name, schema in read.properties.items():
+        same = schema.get("type") == tool.properties.get(name, {}).get("type", "none is stated")
+        if same and _IN_TEMPLATE.fullmatch(name):
+            yield name
+
+
+def manifest_bytes(name: str, version: str, table: ServerTable) -> bytes:
+    """Return the manifest of the server *name*: `parse_manifest` reads back an equal *table*."""
+    import tomlkit
+
+    stated: dict[str, Any] = {
+        "run": [*table.run],
+        "program": [*table.program],
+        "package": table.package,
+        "tree": table.tree,
+        "url": table.url,
+        "hosts": [*table.hosts],
+        "secrets": [*table.secrets],
+        "rehearse": table.rehearse,
+        "files": {
+            key: [*paths]
+            for key, paths in (("read", table.files_read), ("write", table.files_write))
+            if paths
+        },
+        "env": {**table.env},
+    }
+    server = {key: value for key, value in stated.items() if value}
+    server["tools"] = {**table.tools}
+    if table.previews:
+        server["actions"] = {
+            tool: {"preview": _directive(preview)} for tool, preview in table.previews.items()
+        }
+    document = {"connector": {"name": f"{PREFIX}{name}", "version": version}, "server": server}
+    return tomlkit.dumps(document).encode()
+
+
+def _directive(preview: Preview) -> dict[str, Any]:
+    """Return *preview* as its table in a file, without what is as if nothing were said."""
+    stated: dict[str, Any] = {
+        "op": preview.op,
+        "gist": preview.gist,
+        "multiline": sorted(preview.multiline) or None,
+        "reach": [*preview.reach] or None,
+        "args": preview.args or None,
+        "render": dict(preview.render) or None,
+        "formats": dict(preview.formats) or None,
+        "changes": dict(preview.changes) or None,
+        "read_back": preview.read_back,
+    }
+    return {key: value for key, value in stated.items() if value is not None}

@@ -1,0 +1,221 @@
+"""What is proposed of an MCP server: words and previews for its tools, and the manifest that says so."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.actions.model import Preview
+from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.connectors.servers.definitions import ToolDefinition
+from aileron_core.connectors.servers.propose import (
+    manifest_bytes,
+    propose_previews,
+    propose_words,
+)
+from aileron_core.connectors.servers.table import WORDS, ServerTable, Word
+
+
+def tool(line: str) -> ToolDefinition:
+    """Return the tool that *line* describes: `read get_issue(repo, number:integer, page?)`."""
+    head, _, inner = line.partition("(")
+    *claims, name = head.split()
+    stated = [each.strip() for each in inner.rstrip(")").split(",") if each.strip()]
+    types = {
+        key.rstrip("?"): {"type": type_ or "string"}
+        for key, _, type_ in (each.partition(":") for each in stated)
+    }
+    required = [each.partition(":")[0] for each in stated if "?" not in each]
+    return ToolDefinition(
+        name=name,
+        input_schema={"type": "object", "properties": types, "required": required},
+        annotations={"readOnlyHint": True} if claims else {},
+    )
+
+
+def tools(text: str) -> list[ToolDefinition]:
+    return [tool(line.strip()) for line in text.strip().splitlines()]
+
+
+# Names and arguments as servers of issues, pages, clusters, databases and files have them.
+ISSUES = """
+read get_issue(owner, repo, issue_number:number)
+read get_pull_request(owner, repo, pull_number:number)
+read get_pull_request_files(owner, repo, pull_number:number)
+read get_repository(owner, repo)
+read get_file_contents(owner, repo, path)
+read list_issues(owner, repo)
+read search_issues(q)
+update_issue(owner, repo, issue_number:number, title?)
+add_issue_comment(owner, repo, issue_number:number, body)
+merge_pull_request(owner, repo, pull_number:number)
+create_pull_request_review(owner, repo, pull_number:number, body)
+delete_repository_label(owner, repo, name)
+fork_repository(owner, repo)
+lock_issue(owner, repo, issue_number:string)
+"""
+PAGES = """
+read API-retrieve-a-page(page_id)
+read API-retrieve-page-markdown(page_id)
+read API-get-user(user_id)
+read API-get-self()
+read API-list-templates(page_id)
+API-patch-page(page_id)
+API-update-page-markdown(page_id, type)
+API-post-page(parent:object)
+API-copy-page(page_id)
+read API-get-users()
+read API-retrieve-a-comment(block_id)
+API-create-a-comment(rich_text:array)
+API-post-search()
+"""
+CLUSTER = """
+read kubectl_get(resourceType, name?, namespace?)
+kubectl_patch(resourceType, name, namespace?, patch?:object)
+kubectl_scale(name, replicas:number)
+ping()
+"""
+DATABASE = """
+read read_query(query)
+write_query(query)
+"""
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        (
+            ISSUES,
+            {
+                "update_issue": "get_issue",
+                "add_issue_comment": "get_issue",
+                "merge_pull_request": "get_pull_request",
+            },
+        ),
+        (
+            PAGES,
+            {
+                "API-patch-page": "API-retrieve-a-page",
+                "API-update-page-markdown": "API-retrieve-page-markdown",
+            },
+        ),
+        (CLUSTER, {"kubectl_patch": "kubectl_get"}),
+        (DATABASE, {}),
+    ],
+)
+def test_a_preview_is_proposed_only_where_a_read_shows_the_very_thing(
+    listed: str, expected: Mapping[str, str]
+) -> None:
+    """What is made anew, a container of the thing, another type and a read of more are no such thing."""
+    known = tools(listed)
+    proposed = propose_previews(known, propose_words("x", known))
+    assert {name: preview.op for name, preview in proposed.items()} == expected
+
+
+def test_a_proposed_preview_passes_on_what_both_take() -> None:
+    """Without its optional name, the read would show every resource."""
+    known = tools(CLUSTER)
+    (preview,) = propose_previews(known, propose_words("k8s", known)).values()
+    assert preview.args == {
+        "resourceType": "${args.resourceType}",
+        "name": "${args.name}",
+        "namespace": "${args.namespace}",
+    }
+
+
+def test_a_read_whose_word_is_ask_is_no_preview() -> None:
+    """Aileron asks it unasked: only what a person lets run without a question is."""
+    known = tools(ISSUES)
+    assert propose_previews(known, {each.name: "ask" for each in known}) == {}
+    words: dict[str, Word] = {each.name: "ask" for each in known}
+    assert propose_previews(known, {**words, "get_issue": "look"}).keys() == {
+        "update_issue",
+        "add_issue_comment",
+    }
+
+
+def test_a_tool_runs_unasked_only_where_its_author_says_that_it_reads() -> None:
+    """A name is no such claim. What agents could not tell apart from another tool is off."""
+    known = tools(
+        """
+        read list
+        get_env
+        read a.b
+        a_b
+        read action_status
+        """
+    )
+    assert propose_words("check", known) == {
+        "list": "run",
+        "get_env": "ask",
+        "a.b": "off",
+        "a_b": "off",
+        "action_status": "off",
+    }
+    assert propose_words("x", known)["action_status"] == "run"
+
+
+_TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=8)
+_NAME = _TEXT.filter(bool)
+_LEAF = st.one_of(
+    _TEXT,
+    st.booleans(),
+    st.integers(-(2**53) + 1, 2**53 - 1),
+    st.floats(width=32, allow_nan=False, allow_infinity=False),
+)
+_JSON = st.recursive(
+    _LEAF,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(_NAME, inner, max_size=3)),
+    max_leaves=8,
+)
+_PAIRS = st.dictionaries(_NAME, _TEXT, max_size=2).map(lambda table: tuple(table.items()))
+_PREVIEWS = st.builds(
+    Preview,
+    op=_NAME,
+    args=st.dictionaries(_NAME, _JSON, max_size=3),
+    render=_PAIRS,
+    multiline=st.frozensets(_TEXT, max_size=2),
+    gist=st.none() | _TEXT,
+    formats=_PAIRS,
+    changes=_PAIRS,
+    reach=st.lists(_TEXT, max_size=2).map(tuple),
+    read_back=st.none() | st.dictionaries(_NAME, _JSON, max_size=2),
+)
+_WORDS = st.lists(_TEXT, max_size=3)
+_VARIABLE = st.from_regex(r"[A-Z_][A-Z0-9_]{0,5}", fullmatch=True)
+_TABLES = st.builds(
+    ServerTable,
+    run=_WORDS.map(lambda words: ("npx", *words)),
+    program=_WORDS.map(lambda words: ("/usr/bin/node", *words)),
+    files_read=st.sampled_from([(), ("/a b", '/"')]),
+    files_write=st.sampled_from([(), ("/a/ü",)]),
+    hosts=st.sampled_from([(), ("b.example:443", "a.example:443")]),
+    env=st.dictionaries(_VARIABLE, _TEXT, max_size=2),
+    tools=st.dictionaries(_NAME, st.sampled_from(WORDS), max_size=3),
+    previews=st.dictionaries(_NAME, _PREVIEWS, max_size=2),
+)
+
+
+@given(_TABLES)
+def test_any_table_is_read_back_from_its_manifest(table: ServerTable) -> None:
+    """Names, arguments and words are a stranger's: no character of them ends a string or a key."""
+    read = parse_manifest(manifest_bytes("fs", "2026.8.31", table), "manifest.toml")
+    assert (read.name, read.version, read.server) == ("mcp://local/fs", "2026.8.31", table)
+
+
+def test_the_manifest_of_a_package_names_its_tree_and_secrets() -> None:
+    table = ServerTable(
+        run=("npx", "-y", "@x/y"),
+        program=("/usr/bin/node", "{tree}/i.js", "${secret.KEY}"),
+        package="npm:@x/y@1.2.3",
+        tree="sha256:" + "0" * 64,
+        hosts=("a.example:443",),
+        secrets=("KEY",),
+        tools={"a": "ask"},
+    )
+    assert parse_manifest(manifest_bytes("y", "1.2.3", table), "m").server == table
+    remote = ServerTable(url="https://a.example/mcp", tools={})
+    assert parse_manifest(manifest_bytes("z", "0.0.0", remote), "m").server == remote
+    rehearsed = ServerTable(run=("a",), program=("/a",), files_write=("/b",), rehearse=True)
+    assert parse_manifest(manifest_bytes("r", "0.0.0", rehearsed), "m").server == rehearsed
