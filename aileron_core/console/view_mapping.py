@@ -265,13 +265,13 @@ def _argument(name: str, args: JsonObject | None) -> FieldView:
 def _new_values(run: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
     if run.row.args is None or action is None:
         return ()
-    return new_values(action, run.row.args)
+    return new_values(action, run.row.args, run.preview.output)
 
 
 def _other_arguments(run: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
     if run.row.args is None or action is None:
         return ()
-    return other_arguments(action, run.row.args)
+    return other_arguments(action, run.row.args, run.preview.output)
 
 
 def _preview(

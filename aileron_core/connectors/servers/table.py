@@ -1,8 +1,9 @@
 """The table `[server]` of a manifest: what is started, what it may touch, and a word for each of its tools."""
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from aileron_core.actions.front_matter import read_preview
@@ -21,6 +22,10 @@ VERSION: Final = "1.0.0"
 """The connector's version of every server: its package's own is in `package`, and new bytes replace the accepted ones."""
 TREE: Final = "{tree}"
 """Begins a word of `program` that is a path in the server's installed package."""
+
+ANSWER: Final = "Answer"
+"""The label of all that a read answered."""
+_TOP_LEVEL: Final = re.compile(r"[^.{}]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +116,23 @@ def tool_problems(
             cast("Json", preview.args), declared=dict.fromkeys(declared), steps=()
         ):
             yield (*path, "args", *place), message
+
+
+def shown_preview(tool: ToolDefinition, preview: Preview) -> Preview:
+    """Return *preview* of *tool* with what is shown of its answer: what `render` says, else all of it.
+
+    Then an argument that the answer has at top level is shown as before and after.
+    """
+    if preview.render:
+        return preview
+    names = [each for each in tool.properties if _TOP_LEVEL.fullmatch(each) and each != ANSWER]
+    return replace(
+        preview,
+        render=(*((name, f"json.{name}") for name in names), (ANSWER, "text")),
+        changes=tuple((name, f"${{args.{name}}}") for name in names),
+        multiline=frozenset((ANSWER,)),
+        omits_missing=True,
+    )
 
 
 def clash(name: str, tool: str, table: ServerTable) -> str:

@@ -201,15 +201,19 @@ def _editable(entry: Input, value: Json) -> FieldView:
     )
 
 
-def new_values(action: Action, args: JsonObject) -> tuple[FieldView, ...]:
+def new_values(action: Action, args: JsonObject, output: Json = None) -> tuple[FieldView, ...]:
     """Return what *args* make of the shown fields, as the action file's `changes` say.
 
     Filled in as the inputs of a step are; a field whose argument was not given stays as it is.
+
+    Args:
+        output: the preview's answer, once there is one.
     """
     preview = action.approval.preview
     if preview is None:
         return ()
-    filled = interpolate(dict(preview.changes), args, {}, declared=action.input_names)
+    templates = dict(_shown_changes(preview, output))
+    filled = interpolate(templates, args, {}, declared=action.input_names)
     return tuple(
         _shown(preview, label, _matches(filled[label]))
         for label, _ in preview.render
@@ -217,12 +221,20 @@ def new_values(action: Action, args: JsonObject) -> tuple[FieldView, ...]:
     )
 
 
-def other_arguments(action: Action, args: JsonObject) -> tuple[FieldView, ...]:
+def other_arguments(action: Action, args: JsonObject, output: Json = None) -> tuple[FieldView, ...]:
     """Return what the agent sent that is not, whole and alone, the new value of a shown field."""
     preview = action.approval.preview
-    templates = preview.changes if preview is not None else ()
+    templates = _shown_changes(preview, output) if preview is not None else ()
     covered = {whole_argument(template) for _, template in templates}
     return tuple(field for name, field in _named_arguments(action, args) if name not in covered)
+
+
+def _shown_changes(preview: Preview, output: Json) -> Iterator[tuple[str, str]]:
+    """Yield the `changes` of fields that are shown of *output*; all of them while there is none."""
+    paths = dict(preview.render)
+    for label, template in preview.changes:
+        if output is None or not preview.omits_missing or find(output, paths[label]):
+            yield label, template
 
 
 def _matches(value: Json) -> Matches | None:

@@ -7,6 +7,8 @@ import pytest
 from aileron_core.actions.interpolate import op_arguments
 from aileron_core.actions.model import Action, Approval, Input, Preview, Step
 from aileron_core.canonical import Json, JsonObject
+from aileron_core.connectors.servers.definitions import ToolDefinition
+from aileron_core.connectors.servers.table import shown_preview
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.runs.preview.resolve import (
     argument_fields,
@@ -369,3 +371,57 @@ def test_what_a_service_makes_anew_is_removed_from_its_answers_alone() -> None:
     assert without_made_anew(message, ["a.example:443", "gmail.googleapis.com:443"]) is message
     assert without_made_anew(message, ["a.example:443", "gmail.googleapis.com:8443"]) is message
     assert without_made_anew(message, []) is message
+
+
+ARGUMENTS = ("issue", "title", "body", "a.b", "Answer")
+UPDATE_ISSUE = ToolDefinition(
+    name="update_issue", input_schema={"properties": {each: {} for each in ARGUMENTS}}
+)
+
+
+def of_server(preview: Preview) -> Action:
+    """Return the action of a server's tool whose preview is *preview*."""
+    inputs = (Input(name=each, type="any", description="", required=False) for each in ARGUMENTS)
+    return Action(
+        name="tracker.update_issue",
+        version="0.0.0",
+        source="mcp://local/tracker",
+        requires=(),
+        intent="",
+        inputs=tuple(inputs),
+        approval=Approval(required=True, effect="run", preview=preview),
+    )
+
+
+def test_the_whole_answer_of_a_server_is_shown_with_what_its_call_changes_of_it() -> None:
+    """An argument that the answer has at top level is a change of it; every other is shown as it was sent."""
+    shown = shown_preview(UPDATE_ISSUE, Preview(op="get_issue", args={"issue": "${args.issue}"}))
+    action = of_server(shown)
+    text = '{"title": "Old", "body": "Hi", "labels": []}'
+    output: Json = {"json": {"title": "Old", "body": "Hi", "labels": []}, "text": text}
+    args: JsonObject = {"issue": 7, "title": "New", "a.b": 1, "Answer": "x"}
+    assert [(each.label, each.value) for each in resolve_fields(shown, output)] == [
+        ("title", "Old"),
+        ("body", "Hi"),
+        ("Answer", text),
+    ]
+    assert [(each.label, each.value) for each in new_values(action, args, output)] == [
+        ("title", "New")
+    ]
+    others = other_arguments(action, args, output)
+    assert [each.label for each in others] == ["issue", "a.b", "Answer"]
+
+
+def test_an_answer_of_a_server_that_is_no_json_is_its_text() -> None:
+    action = of_server(shown_preview(UPDATE_ISSUE, Preview(op="get_issue")))
+    assert action.approval.preview is not None
+    output: Json = {"json": None, "text": "one\ntwo"}
+    assert resolve_fields(action.approval.preview, output) == (
+        FieldView(label="Answer", value="one\ntwo", multiline=True),
+    )
+    assert new_values(action, {"title": "New"}, output) == ()
+
+
+def test_what_the_table_of_a_server_renders_is_all_that_is_shown() -> None:
+    preview = Preview(op="get_issue", render=(("Title", "json.title"),))
+    assert shown_preview(UPDATE_ISSUE, preview) is preview
