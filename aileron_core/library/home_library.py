@@ -21,6 +21,8 @@ from aileron_core.clock import Clock
 from aileron_core.connectors.protocol import Connector, Route
 from aileron_core.connectors.read_names import acceptance_name, unchecked_op
 from aileron_core.connectors.registry import ConnectorRegistry
+from aileron_core.connectors.servers.definitions import ToolDefinition, definitions_bytes
+from aileron_core.connectors.servers.table import PREFIX, VERSION
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector, availability_problems
 from aileron_core.console_port.view_models import LibraryItemView, NotAcceptedView
 from aileron_core.devices import CONSOLE, Hand
@@ -346,6 +348,18 @@ class HomeLibrary:
         if await self._files.may_have_changed():
             await self._rescan()
 
+    async def server_differs(
+        self, identity: ConnectorIdentity, tools: tuple[ToolDefinition, ...]
+    ) -> None:
+        """Offer a person to accept the *tools* that an accepted MCP server lists now, in place of what waits of it."""
+        if (known := self._files.stored.get(identity.hash)) is None:
+            return
+        try:
+            await asyncio.to_thread(_install_listed, self._store, known, tools)
+        except AileronError as error:
+            _log.warning("what %s lists now cannot be offered: %s", identity.fqn, error.message)
+        await self.poll()
+
     async def _rescan(self) -> None:
         async with self._reading:  # one that began earlier must not end later, with older files
             await self._read_again()
@@ -656,3 +670,14 @@ class HomeLibrary:
             {"fqn": each.fqn, "version": each.version, "hash": each.hash}
             for each in (action.requires if action else ())
         ]
+
+
+def _install_listed(
+    store: ConnectorStore, known: InstalledConnector, tools: tuple[ToolDefinition, ...]
+) -> None:
+    from aileron_core.connectors.servers.propose import manifest_bytes, relisted
+
+    assert known.manifest.server is not None
+    name = known.identity.fqn.removeprefix(PREFIX)
+    table = relisted(name, known.manifest.server, tools)
+    store.install_server(definitions_bytes(tools), manifest_bytes(name, VERSION, table))

@@ -17,7 +17,7 @@ from aileron_core.actions.model import (
 )
 from aileron_core.canonical import canonical, sha256_hex
 from aileron_core.connectors.servers.definitions import ToolDefinition
-from aileron_core.connectors.servers.table import PREFIX, server_tool_name
+from aileron_core.connectors.servers.table import PREFIX, server_tool_name, shown_preview
 from aileron_core.connectors.store import InstalledConnector
 
 _WALL_SECONDS = 60
@@ -32,7 +32,7 @@ def server_actions(connector: InstalledConnector) -> Iterator[Action]:
         word = table.word(tool.name)
         if word not in ("run", "ask"):
             continue
-        asks = word == "ask"
+        asks, preview = word == "ask", table.previews.get(tool.name)
         yield Action(
             name=f"{name}.{tool.name}",
             tool=server_tool_name(name, tool.name),
@@ -60,7 +60,7 @@ def server_actions(connector: InstalledConnector) -> Iterator[Action]:
             approval=Approval(
                 required=asks,
                 effect=None if asks else "read",
-                preview=table.previews.get(tool.name),
+                preview=shown_preview(tool, preview) if preview is not None else None,
             ),
             limits=ActionLimits(wall_seconds=_WALL_SECONDS),
             body=tool.description,

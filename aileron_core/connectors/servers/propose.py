@@ -2,11 +2,19 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from aileron_core.actions.model import BUILT_IN_TOOLS, Preview
 from aileron_core.connectors.servers.definitions import ToolDefinition
-from aileron_core.connectors.servers.table import PREFIX, ServerTable, Word, server_tool_name
+from aileron_core.connectors.servers.table import (
+    PREFIX,
+    ServerTable,
+    Word,
+    clash,
+    server_tool_name,
+    tool_problems,
+)
 
 _NAME_PART: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 _READS: Final = frozenset({"get", "read", "retrieve"})
@@ -72,6 +80,19 @@ def propose_previews(
             args = {name: f"${{args.{name}}}" for name in _shared(best, tool)}
             found[tool.name] = Preview(op=best.name, args=args)
     return found
+
+
+def relisted(name: str, table: ServerTable, tools: Sequence[ToolDefinition]) -> ServerTable:
+    """Return *table* for what the server lists now: new tools get a proposed word, what is gone or unfit goes."""
+    old = {each.name: table.tools[each.name] for each in tools if each.name in table.tools}
+    words: dict[str, Word] = {**propose_words(name, tools), **old}
+    for tool in words.keys() - old.keys():
+        if clash(name, tool, replace(table, tools=words)):
+            words[tool] = "off"
+    found = replace(table, tools=words)
+    unfit = {path[2] for path, _ in tool_problems(name, found, tools) if path[1] == "actions"}
+    kept = {tool: each for tool, each in table.previews.items() if tool not in unfit}
+    return replace(found, previews=kept)
 
 
 def _parts(name: str) -> set[str]:
