@@ -328,8 +328,10 @@ def _server_rows(table: ServerTable, tools: Iterable[ToolDefinition]) -> Iterato
         yield Row("preview_op", name, preview.op, within=both)
         yield Row("preview_args", name, _shown(preview.args), within=both)
     for tool in tools:
+        yield Row("text", tool.name)
         for key, claim in tool.members().items():
-            yield Row("text", f"{tool.name} {key}", value=claim)
+            within: RowKey = ("text", tool.name)
+            yield Row("text", f"{tool.name} {key}", _shown(claim), within=within)
 
 
 def _described(op: OpSchema) -> str:

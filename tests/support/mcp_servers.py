@@ -16,10 +16,12 @@ from aileron_core.canonical import Json
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.connectors.servers.connector import ServerConnector
-from aileron_core.connectors.servers.definitions import from_listing
+from aileron_core.connectors.servers.definitions import definitions_bytes, from_listing
 from aileron_core.connectors.servers.process import ServerProcesses
+from aileron_core.connectors.servers.propose import manifest_bytes
 from aileron_core.connectors.servers.started import Mode
-from aileron_core.connectors.servers.table import ServerTable, Word
+from aileron_core.connectors.servers.table import VERSION, ServerTable, Word
+from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 
 _PROGRAM = '''
 import json, os, signal, sys, time
@@ -102,6 +104,11 @@ def serve():
 
 
 '''
+TOOLS: Sequence[Json] = (
+    {"name": "get", "inputSchema": {"type": "object"}},
+    {"name": "set", "inputSchema": {"type": "object"}},
+)
+"""What it lists where a test does not say otherwise."""
 IDENTITY = ConnectorIdentity(fqn="mcp://local/small", version="1.0.0", hash=f"sha256:{'0' * 64}")
 
 
@@ -185,10 +192,7 @@ def notes(folder: Path) -> list[str]:
 def connector(
     servers: ServerProcesses,
     table: ServerTable,
-    tools: Sequence[Json] = (
-        {"name": "get", "inputSchema": {"type": "object"}},
-        {"name": "set", "inputSchema": {"type": "object"}},
-    ),
+    tools: Sequence[Json] = TOOLS,
 ) -> ServerConnector:
     """Return a server's connector, *tools* accepted as they are listed."""
     needs = CredentialRequirement(kind="environment", names=table.secrets)
@@ -200,3 +204,9 @@ def connector(
         credential=needs if table.secrets else None,
     )
     return ServerConnector(IDENTITY, manifest, from_listing(tools), servers)
+
+
+def install(home: Path, table: ServerTable, tools: Sequence[Json] = TOOLS) -> InstalledConnector:
+    """Install the server `small` in *home* as one that lists *tools*; nobody has accepted it."""
+    manifest = manifest_bytes("small", VERSION, table)
+    return ConnectorStore(home).install_server(definitions_bytes(from_listing(tools)), manifest)

@@ -85,7 +85,8 @@ def propose_previews(
 def relisted(name: str, table: ServerTable, tools: Sequence[ToolDefinition]) -> ServerTable:
     """Return *table* for what the server lists now: new tools get a proposed word, what is gone or unfit goes."""
     old = {each.name: table.tools[each.name] for each in tools if each.name in table.tools}
-    words: dict[str, Word] = {**propose_words(name, tools), **old}
+    words = propose_words(name, tools)
+    words.update(old)
     for tool in words.keys() - old.keys():
         if clash(name, tool, replace(table, tools=words)):
             words[tool] = "off"

@@ -1,6 +1,6 @@
 """Servers that run without a box, and end with their test."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest

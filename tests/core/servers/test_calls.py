@@ -5,7 +5,7 @@ from pathlib import Path
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.servers.process import ServerProcesses
 from tests.support.core_harness import run
-from tests.support.mcp_servers import UnboxedServers, connector, notes, table
+from tests.support.mcp_servers import UnboxedServers, connector, table
 
 LIMITS = Limits(wall_seconds=20)
 

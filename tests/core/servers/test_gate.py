@@ -1,0 +1,154 @@
+"""A server's tools as actions: nothing before a person accepts it, then each by its word, pinned as it was accepted."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aileron_core.actions.model import Preview
+from aileron_core.actions.validate import validate
+from aileron_core.errors import Conflict, NotFound
+from tests.support.core_harness import Core, records
+from tests.support.mcp_servers import UnboxedServers, install, notes, table
+
+CHANGED = """
+def tools():
+    new = noted("changed")
+    listed = [tool("get"), tool("set", description="Set it" if new else "")]
+    return listed + ([tool("drop"), tool("peek", annotations={"readOnlyHint": True})] if new else [])
+"""
+
+
+@pytest.fixture
+async def plain(tmp_path: Path, unboxed: UnboxedServers) -> AsyncIterator[Core]:
+    """A core whose home has nothing but what a test installs."""
+    home = tmp_path / "home"
+    home.mkdir()
+    async with Core.open(home, accept=False, start_server=unboxed) as core:
+        yield core
+
+
+async def accept(core: Core) -> None:
+    """Accept the server as it waits."""
+    await core.app.library.poll()
+    (view,) = core.app.library.not_accepted()
+    await core.app.library.accept(view.kind, view.name, view.digest, by="a person")
+
+
+def offered(core: Core) -> list[tuple[str, bool]]:
+    return [(each.tool_name, each.gated) for each in core.app.library.ready()]
+
+
+def home_of(core: Core) -> Path:
+    return core.app.home.path
+
+
+async def test_nothing_is_offered_or_started_before_a_person_accepts_it(
+    plain: Core, tmp_path: Path
+) -> None:
+    install(home_of(plain), table(tmp_path))
+    await plain.app.library.poll()
+    assert offered(plain) == []
+    with pytest.raises(NotFound):
+        await plain.call("small.get", {})
+    assert notes(tmp_path) == []
+    await accept(plain)
+    assert offered(plain) == [("small_get", False), ("small_set", True)]
+    answer = await plain.call("small.get", {"any": 1})
+    assert answer.row.state == "completed"
+    assert [each for each in notes(tmp_path) if each.startswith("call")] == ["call get"]
+
+
+async def test_one_yes_is_one_call_of_the_tool_and_its_hash_is_on_record(
+    plain: Core, tmp_path: Path
+) -> None:
+    found = install(home_of(plain), table(tmp_path))
+    await accept(plain)
+    view = await plain.ask_for("small.set", {"to": "b"})
+    assert "call set" not in notes(tmp_path)
+    ended = await plain.run(view)
+    assert ended.state == "completed"
+    assert notes(tmp_path).count("call set") == 1
+    (accepted,) = await records(plain.app, "library.accepted")
+    assert (accepted["name"], accepted["digest"]) == (found.identity.ref, found.identity.hash)
+
+
+async def test_a_read_of_the_same_server_shows_what_is_there_and_what_it_becomes(
+    plain: Core, tmp_path: Path
+) -> None:
+    source = """
+    def call(id, name, args):
+        send(id=id, result=text(json.dumps({"id": args["id"], "title": "Old"})))
+    """
+    arguments = {
+        "type": "object",
+        "properties": {"id": {"type": "string"}, "title": {"type": "string"}},
+    }
+    tools = [
+        {"name": "get", "inputSchema": {"type": "object"}},
+        {"name": "set", "inputSchema": arguments},
+    ]
+    source += f"\n    def tools():\n        return {tools!r}\n"
+    preview = Preview(op="get", args={"id": "${args.id}"})
+    install(home_of(plain), table(tmp_path, source, previews={"set": preview}), tools)
+    await accept(plain)
+    view = await plain.ask_for("small.set", {"id": "7", "title": "New"})
+    assert {each.label: each.value for each in view.preview.fields}["title"] == "Old"
+    assert {each.label: each.value for each in view.new_values}["title"] == "New"
+
+
+async def test_a_changed_tool_does_not_run_until_a_person_accepts_the_difference(
+    plain: Core, tmp_path: Path
+) -> None:
+    install(home_of(plain), table(tmp_path, CHANGED))
+    await accept(plain)
+    view = await plain.ask_for("small.set", {})
+    with (tmp_path / "state").open("a") as state:
+        state.write("changed\n")
+    assert (await plain.run(view)).state == "failed"
+    (failed,) = await records(plain.app, "run.failed")
+    assert failed["class"] == "hash_mismatch"
+    assert "call set" not in notes(tmp_path)
+    assert (await plain.call("small.get", {})).row.state == "completed"
+
+    (offer,) = await plain.until(plain.app.library.not_accepted)
+    assert offer.is_update
+    assert [(each.kind, each.name, each.after) for each in offer.before.changes] == [
+        ("tools", "", "drop: ask"),
+        ("tools", "", "peek: run"),
+        ("text", "drop", ""),
+        ("text", "peek", ""),
+        ("text", "set description", "Set it"),
+    ]
+    assert offered(plain) == [("small_get", False), ("small_set", True)]
+    await accept(plain)
+    names = [("small_drop", True), ("small_get", False), ("small_peek", False), ("small_set", True)]
+    assert offered(plain) == names
+    ended = await plain.run(await plain.ask_for("small.set", {"again": True}))
+    assert ended.state == "completed"
+    assert len([*(home_of(plain) / "store" / "connectors" / "sha256").iterdir()]) == 1
+
+
+async def test_what_waited_for_a_person_does_not_run_with_other_bytes(
+    plain: Core, tmp_path: Path
+) -> None:
+    install(home_of(plain), table(tmp_path))
+    await accept(plain)
+    view = await plain.ask_for("small.set", {})
+    install(home_of(plain), table(tmp_path, env={"STATE": str(tmp_path / "state"), "MORE": "1"}))
+    await accept(plain)
+    ended = await plain.run(view)
+    assert ended.state == "failed"
+    assert "call set" not in notes(tmp_path)
+
+
+async def test_no_project_and_no_file_reaches_a_tool_in_another_way(
+    plain: Core, tmp_path: Path
+) -> None:
+    install(home_of(plain), table(tmp_path))
+    await accept(plain)
+    with pytest.raises(Conflict):
+        plain.app.library.find_op("small.set")
+    problems = validate(replace(plain.app.library.find("small.get").action, schema=None))
+    assert [each.message for each in problems if each.path[0] == "requires"]
