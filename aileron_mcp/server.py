@@ -7,6 +7,7 @@ stateful manager: "old" is 2025-03-26 to 2025-11-25 (a session, a GET stream), "
 """
 
 import asyncio
+import json
 import math
 import re
 import sys
@@ -25,6 +26,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ToolsListChanged
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
@@ -287,7 +289,7 @@ class McpMount:
             result = await self._answer(ctx, params.name, arguments)
         except Exception as error:  # noqa: BLE001 - the edge to the agent
             result = error_result(failure_from(error))
-        return types.CallToolResult.model_validate(result)
+        return _validated(result)
 
     async def _answer(self, ctx: Context, name: str, arguments: JsonObject) -> ToolResult:
         session = _caller(ctx).session
@@ -366,6 +368,26 @@ class McpMount:
             assert pending is not None
             return run_result(pending)
         return approval_result(body, pending)
+
+
+def _validated(result: ToolResult) -> types.CallToolResult:
+    """Return *result*; a block of an MCP server's that is none becomes a text: the call was made all the same."""
+    try:
+        return types.CallToolResult.model_validate(result)
+    except ValidationError:
+        blocks = [
+            each if _is_block(each) else {"type": "text", "text": json.dumps(each)}
+            for each in result["content"]
+        ]
+        return types.CallToolResult.model_validate({**result, "content": blocks})
+
+
+def _is_block(block: Any) -> bool:
+    try:
+        types.CallToolResult.model_validate({"content": [block]})
+    except ValidationError:
+        return False
+    return True
 
 
 def _caller(ctx: Context) -> _Caller:

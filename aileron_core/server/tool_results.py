@@ -56,6 +56,7 @@ _NEXT_STEP: Mapping[str, str] = {
     "unavailable": "Nothing ran. Call again in a minute.",
 }
 _COMPLETED = ("output", "steps", "audit_id", "digest_words", "edited_by_person")
+_OF_CALL = ("audit_id", "digest_words")
 _PENDING = ("approval_id", "review_url", "message", "audit_id", "expires_at", "waits_for")
 _STOPS = (".", "!", "?", "…", "。", "！", "？")
 _OTHER_NEXT_STEP = "Tell the user. They can find the call by its audit id in the Aileron console."
@@ -218,9 +219,46 @@ def _completed(
     if is_builtin(fields.get("action", "")) and note is None:
         # The text alone, as an agent's own tool returns it: an edit has to quote it exactly.
         return {"content": [{"type": "text", "text": str(fields.get("output"))}], "isError": False}
+    if (own := _of_server(fields)) is not None and note is None:
+        return own
     content = {"status": fields["status"], **_present(fields, names)}
     text = _visible_json(content)
     return _result(content, text if note is None else f"{note}\n{text}", is_error=False)
+
+
+def _of_server(fields: Mapping[str, Any]) -> ToolResult | None:
+    """Return what an MCP server's tool returned, as it did, what Aileron knows beside it; None for another output."""
+    output: Any = fields.get("output")
+    if not isinstance(output, Mapping):
+        return None
+    returned = cast("JsonObject", output)
+    content, structured = returned.get("content"), returned.get("structuredContent")
+    if returned.get("isError") is not False or not isinstance(content, list):
+        return None
+    blocks: list[Any] = [*content]
+    own: dict[str, Any] = {}
+    if isinstance(structured, Mapping):
+        own["structuredContent"] = structured
+    elif structured is not None and not blocks:  # agents of the old era can be given no other value
+        blocks.append({"type": "text", "text": _visible_json(structured)})
+    if edited := fields.get("edited_by_person"):
+        said = f"A person changed the arguments of this call: {_visible_json(edited)}"
+        blocks.append({"type": "text", "text": said})
+    ours = {f"aileron/{name}": fields[name] for name in _OF_CALL if name in fields}
+    return {"content": blocks, **own, "_meta": ours, "isError": False}
+
+
+def own_part(result: ToolResult) -> Mapping[str, Any]:
+    """Return the structured half of *result* where Aileron wrote it; empty where an MCP server did."""
+    return {} if "_meta" in result else result.get("structuredContent", {})
+
+
+def plain_text(result: ToolResult) -> str:
+    """Return the content of *result* for who can be given nothing but text."""
+    return "\n".join(
+        str(part["text"]) if part.get("type") == "text" else f"[{part.get('type')}: not shown here]"
+        for part in result["content"]
+    )
 
 
 def _pending(fields: Mapping[str, Any]) -> ToolResult:

@@ -1,5 +1,6 @@
 """MCP servers as small programs of the standard library, and what starts them without a box."""
 
+import contextlib
 import os
 import re
 import signal
@@ -123,10 +124,8 @@ class Unboxed:
         return self.reached
 
     def stop(self) -> None:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.wait()
 
 

@@ -31,7 +31,7 @@ MAX_LINE: Final = 16 * MIB
 _MAX_STRUCTURE: Final = 4 * MIB
 """Of a line, everything but its long texts."""
 _MAX_UNASKED, _MAX_UNASKED_BYTES = 2_000, 4 * MIB
-_MAX_STDERR_BYTES = MIB
+_MAX_STDERR_BYTES = 256 * 1024
 """In a second; more is read later."""
 _MAX_REPLIES = 1_000
 """To a server's own requests, while it reads none of them."""
@@ -178,13 +178,12 @@ class StdioClient:
         self.is_stale = True
         """It said that its list of tools has changed, or has not been asked for it."""
 
-    def initialize(self, seconds: float) -> None:
+    def initialize(self, deadline: float) -> None:
         """Agree on the era of the protocol.
 
         Raises:
             ServerFault: it refuses, or speaks none that is known.
         """
-        deadline = self._clock.monotonic() + seconds
         offer: JsonObject = {
             "protocolVersion": OLD_ERAS[0],
             "capabilities": {},
@@ -212,20 +211,21 @@ class StdioClient:
         if isinstance(meta, dict):
             self._note_server(cast("JsonObject", meta).get("io.modelcontextprotocol/serverInfo"))
         listen: JsonObject = {"notifications": {"toolsListChanged": True}}
-        self._given_up.add(self.send("subscriptions/listen", listen, _OwnRequest()))
+        subscription = self.send("subscriptions/listen", listen, _OwnRequest())
+        del self._open[subscription]
+        self._given_up.add(subscription)  # nobody waits for its answer, which is its end
 
     def _note_server(self, info: Json) -> None:
         members = cast("JsonObject", info if isinstance(info, dict) else {})
         words = (members.get("name"), members.get("version"))
         self.server = " ".join(each[:100] for each in words if isinstance(each, str))
 
-    def list_tools(self, seconds: float) -> list[Json] | None:
+    def list_tools(self, deadline: float) -> list[Json] | None:
         """Return the tools that it lists now; None where they are the same as the last time.
 
         Raises:
             ServerFault: it lists too much, or nothing.
         """
-        deadline = self._clock.monotonic() + seconds
         self.is_stale = False
         before, pages = self._pages, list[_Page]()
         tools: list[Json] = []
@@ -300,8 +300,7 @@ class StdioClient:
             if each is exchange:
                 del self._open[id_]
                 self._given_up.add(id_)
-                cancelled: JsonObject = {"requestId": id_, "reason": "nobody waits for it"}
-                self._send({"method": "notifications/cancelled", "params": cancelled})
+                self._send({"method": "notifications/cancelled", "params": {"requestId": id_}})
                 return
 
     def _send(self, message: JsonObject, exchange: Exchange | None = None) -> None:
@@ -403,6 +402,8 @@ class StdioClient:
             is_any = True
             if line := self._lines.popleft().strip():
                 self._read_line(line)
+            else:
+                self._unasked.take(1, self._clock.monotonic())
         return is_any
 
     def _read_line(self, line: bytes) -> None:

@@ -142,9 +142,9 @@ class ServerConnector:
         try:
             await stop.interrupt(_wait(answer, limits.wall_seconds))
         except StopRequested:
-            return process.give_up(call, stopped_by_person(), retire=call.is_gated)
+            return process.give_up(call, stopped_by_person(), is_hung=False)
         except asyncio.CancelledError:
-            process.give_up(call, Unavailable("The call was cancelled."), retire=call.is_gated)
+            process.give_up(call, Unavailable("The call was cancelled."), is_hung=False)
             raise
         if not answer.done():
             configured = f"{limits.wall_seconds:g}s"
@@ -152,7 +152,7 @@ class ServerConnector:
                 f"The MCP server {self._name} did not answer {call.tool} within {configured}.",
                 details={"limit": "wall_time", "configured": configured},
             )
-            return process.give_up(call, late, retire=True)
+            return process.give_up(call, late, is_hung=True)
         return answer.result()
 
 

@@ -107,6 +107,22 @@ def from_listing(entries: Iterable[Json]) -> tuple[ToolDefinition, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
+def described_once(entries: Sequence[Json]) -> tuple[ToolDefinition, ...]:
+    """Return those tools of a listing that are described well and have their name alone, sorted by name.
+
+    For a server that was accepted: what it lists wrongly takes away that tool and no other one.
+    """
+    found: dict[str, list[ToolDefinition | None]] = {}
+    for entry in entries:
+        name = str(cast("dict[str, Any]", entry).get("name") if isinstance(entry, dict) else None)
+        try:
+            found.setdefault(name, []).extend(from_listing([entry]))
+        except BadListing:
+            found.setdefault(name, []).append(None)
+    alone = [tools[0] for tools in found.values() if len(tools) == 1]
+    return tuple(sorted((each for each in alone if each), key=lambda tool: tool.name))
+
+
 def _tool(entry: Json) -> ToolDefinition:
     members = cast("dict[str, Any]", entry if isinstance(entry, dict) else {})
     name = members.get("name")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from aileron_core.actions.model import ConnectorIdentity
-from aileron_core.canonical import JsonObject
+from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock, SystemClock, rfc3339
 from aileron_core.connectors.http.scrubber import Scrubber
 from aileron_core.connectors.protocol import MIB, OpResult
@@ -27,6 +27,7 @@ from aileron_core.connectors.servers.client import (
 from aileron_core.connectors.servers.definitions import (
     BadListing,
     ToolDefinition,
+    described_once,
     differences,
     from_listing,
 )
@@ -172,8 +173,9 @@ def _texts(result: JsonObject) -> list[str]:
 
 
 def _passed_on(result: JsonObject) -> JsonObject:
-    """Return what an agent is answered with: the server's own blocks."""
-    return {name: result[name] for name in ("content", "structuredContent") if name in result}
+    """Return what an agent is answered with: the server's own blocks, in the shape of MCP's `CallToolResult`."""
+    kept = {name: result[name] for name in ("content", "structuredContent") if name in result}
+    return {**kept, "isError": False}
 
 
 def _shown(result: JsonObject, text: str) -> JsonObject:
@@ -191,34 +193,38 @@ class ServerLog:
     """What a server writes to its standard error, escaped and without its secrets, in a file of at most 4 MiB."""
 
     def __init__(self, path: Path | None, scrubber: Scrubber, clock: Clock) -> None:
-        self._scrubber, self._clock = scrubber, clock
+        self._path, self._scrubber, self._clock = path, scrubber, clock
         self.last: deque[str] = deque(maxlen=_LAST_LINES)
         self._file = -1
-        if path is not None:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-            try:
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._file = os.open(path, flags, 0o600)
-            except OSError as error:
-                _log.warning("%s cannot be written: %s", path, error.strerror)
 
     def write(self, line: bytes) -> None:
         text = escape(self._scrubber.scrub(line.rstrip(b"\r")).decode("utf-8", "replace"))
         self.last.append(text)
-        if self._file < 0:
+        if self._path is None:
             return
         entry = f"{rfc3339(self._clock.now())} {text}\n".encode()
-        with suppress(OSError):  # a full disk is no reason to end a server
+        try:
+            if self._file < 0:
+                self._file = _open_log(self._path)
             if os.fstat(self._file).st_size + len(entry) > _MAX_LOG:
                 os.ftruncate(self._file, 0)
                 note = f"What was here before was deleted: the log had {_MAX_LOG // MIB} MiB.\n"
                 os.write(self._file, note.encode())
             os.write(self._file, entry)
+        except OSError as error:  # a full disk is no reason to end a server
+            _log.warning("%s cannot be written: %s", self._path, error.strerror)
+            self._path = None
 
     def close(self) -> None:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def _open_log(path: Path) -> int:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(path, flags, 0o600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +241,7 @@ class ServerProcess:
     Args:
         start: called on that thread.
         definitions: the tools as they were accepted.
+        read: makes the tools of a listing's entries.
         on_differs: called on that thread with each new listing in which a tool differs from them.
         on_end: called on that thread once the process is gone.
     """
@@ -245,6 +252,7 @@ class ServerProcess:
         start: Callable[[], Started],
         *,
         definitions: tuple[ToolDefinition, ...],
+        read: Callable[[list[Json]], tuple[ToolDefinition, ...]] = described_once,
         secrets: Mapping[str, str],
         log: Path | None = None,
         on_differs: Callable[[tuple[ToolDefinition, ...]], None],
@@ -254,10 +262,12 @@ class ServerProcess:
         clock: Clock,
     ) -> None:
         self.name = name
-        self._start, self._definitions = start, definitions
+        self._start, self._definitions, self._read = start, definitions, read
         self._on_differs, self._on_end = on_differs, on_end
         self._idle_seconds, self._start_seconds, self._clock = idle_seconds, start_seconds, clock
-        self._scrubber = Scrubber(each.encode() for each in secrets.values())
+        # A value of several lines as well by line: a log has one line after the other.
+        parts = {part for each in secrets.values() for part in (each, *each.splitlines())}
+        self._scrubber = Scrubber(part.encode() for part in parts)
         self.log = ServerLog(log, self._scrubber, clock)
         self.ready: Future[AileronError | None] = Future()
         """Done once it can be called, with None, or cannot, with why."""
@@ -290,16 +300,16 @@ class ServerProcess:
             self._tell(partial(self._call, call=call))
         return True
 
-    def give_up(self, call: ServerCall, failure: AileronError, *, retire: bool) -> OpResult:
+    def give_up(self, call: ServerCall, failure: AileronError, *, is_hung: bool) -> OpResult:
         """End *call* with *failure*, unless it has an answer, and return how it ended. From any thread.
 
         Args:
-            retire: take no further call, since this one got no answer.
+            is_hung: the server is to blame, so it gets no further call.
         """
         result = call.end(failure)
         with self._lock:
             self._open.discard(call)
-            if retire:
+            if is_hung or result.writes_unanswered:
                 self._takes_calls = False
             self._tell(lambda client: client.give_up(call))
         return result
@@ -332,6 +342,7 @@ class ServerProcess:
         error: AileronError
         end = ServerEnd(message="was ended", is_fault=False)
         try:
+            deadline = self._clock.monotonic() + self._start_seconds
             started = self._start()
             client = StdioClient(
                 started,
@@ -341,11 +352,10 @@ class ServerProcess:
                 scrubber=self._scrubber,
                 clock=self._clock,
             )
-            began = self._clock.monotonic()
-            client.initialize(self._start_seconds)
+            client.initialize(deadline)
             self.era, self.server = client.era, client.server
             self._hosts = started.hosts_reached
-            self._list(client, began + self._start_seconds - self._clock.monotonic())
+            self._list(client, deadline)
             self.ready.set_result(None)
             self._serve(client)
             error = Unavailable(f"The MCP server {self.name} was ended. Nothing ran.")
@@ -366,7 +376,8 @@ class ServerProcess:
             client.rest_of_stderr()
         self._close(started)
         if not self.ready.done():
-            self.ready.set_result(self._not_started(end) if end.is_fault else error)
+            cannot = f"The MCP server {self.name} {end.message}, so it cannot be called. Nothing was sent."
+            self.ready.set_result(Unavailable(cannot) if end.is_fault else error)
         for call in tuple(self._open):
             call.end(error)
         self._on_end(self, end)
@@ -382,18 +393,12 @@ class ServerProcess:
                 if each is not None:
                     each.close()
 
-    def _not_started(self, end: ServerEnd) -> Unavailable:
-        lines = "\n".join(self.log.last)
-        said = f" It said last:\n{lines}" if lines else ""
-        message = f"The MCP server {self.name} {end.message}, so it cannot be used.{said}"
-        return Unavailable(message)
-
-    def _list(self, client: StdioClient, seconds: float) -> None:
-        listed = client.list_tools(seconds)
+    def _list(self, client: StdioClient, deadline: float | None = None) -> None:
+        listed = client.list_tools(deadline or self._clock.monotonic() + _LIST_SECONDS)
         if listed is None:
             return
         try:
-            self.tools = from_listing(listed)
+            self.tools = self._read(listed)
         except BadListing as error:
             raise ServerFault(str(error)) from None
         self._differing = frozenset(
@@ -405,7 +410,7 @@ class ServerProcess:
     def _call(self, client: StdioClient, call: ServerCall) -> None:
         if not call.done.done():
             if call.is_gated or client.is_stale:
-                self._list(client, _LIST_SECONDS)
+                self._list(client)
             if call.tool not in self._differing:
                 call.hosts, call.on_answered = self._hosts, partial(self._answered, call)
                 client.send("tools/call", {"name": call.tool, "arguments": call.args}, call)
@@ -438,7 +443,7 @@ class ServerProcess:
             wait = self._idle_seconds - (now - last)
             if client.is_stale:
                 if now - listed >= _RELIST_SECONDS:
-                    self._list(client, _LIST_SECONDS)
+                    self._list(client)
                     listed = self._clock.monotonic()
                     continue
                 wait = _RELIST_SECONDS - (now - listed)
@@ -579,6 +584,7 @@ def list_tools(
         name,
         partial(start.start, name, table, "read", secrets),
         definitions=(),
+        read=from_listing,
         secrets=secrets,
         on_differs=lambda tools: None,
         on_end=lambda process, end: None,
@@ -586,7 +592,10 @@ def list_tools(
     )
     process.begin()
     try:
-        if (error := process.ready.result()) is not None:
+        error = process.ready.result()
+        if isinstance(error, Unavailable) and process.log.last:
+            raise Unavailable("\n".join((f"{error.message} It said last:", *process.log.last)))
+        if error is not None:
             raise error
         return Listing(tools=process.tools, era=process.era, server=process.server)
     finally:

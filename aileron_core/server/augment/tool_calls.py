@@ -19,7 +19,9 @@ from aileron_core.server.tool_results import (
     WITHDRAW_ACTION,
     approval_result,
     error_result,
+    own_part,
     parse_status_query,
+    plain_text,
     run_result,
     status_of,
     withdrawal_result,
@@ -127,8 +129,8 @@ class ToolCaller:
             self.report({"call": call, "action": action, "status": status, "id": id_ or ""})
 
     def _text(self, result: FullResult) -> str:
-        text = "\n".join(str(part["text"]) for part in result["content"])
-        if result.get("structuredContent", {}).get("status") == "pending_approval":
+        text = plain_text(result)
+        if own_part(result).get("status") == "pending_approval":
             # All of it is ours; it names a tool that may have another name here.
             for name, own in self.offer.names.items():
                 if own == CHECK_ACTION_STATUS and name != own:
@@ -137,7 +139,7 @@ class ToolCaller:
 
 
 def _line(call: ToolCall, result: FullResult) -> str:
-    content = result.get("structuredContent", {})
+    content = own_part(result)
     status = content.get("status", "completed")
     approval = content.get("approval_id")
     waits = f" (approval_id {approval})" if status == "pending_approval" and approval else ""
