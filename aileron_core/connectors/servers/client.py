@@ -303,6 +303,11 @@ class StdioClient:
                 self._send({"method": "notifications/cancelled", "params": {"requestId": id_}})
                 return
 
+    def say_goodbye(self) -> None:
+        """Write what is left to write, if it takes that now: the end of a server's input is where it ends by itself."""
+        with suppress(ServerFault):
+            self._write()
+
     def _send(self, message: JsonObject, exchange: Exchange | None = None) -> None:
         line = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
         self._out.append((line, exchange))

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import subprocess
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -49,6 +50,7 @@ IDLE_SECONDS: Final = 600.0
 _LIST_SECONDS: Final = 20.0
 _RELIST_SECONDS: Final = 1.0
 """How often a server that says that its tools have changed is asked for them without a call."""
+_GRACE_SECONDS = 2.0
 _MAX_ENDS, _ENDS_SECONDS = 3, 60.0
 _MAX_LOG = 4 * MIB
 _LAST_LINES = 20
@@ -358,6 +360,8 @@ class ServerProcess:
             self._list(client, deadline)
             self.ready.set_result(None)
             self._serve(client)
+            client.say_goodbye()
+            self._let_end(started.process)
             error = Unavailable(f"The MCP server {self.name} was ended. Nothing ran.")
         except ServerFault as fault:
             end = ServerEnd(message=str(fault), is_fault=not isinstance(fault, ServerEnded))
@@ -381,6 +385,16 @@ class ServerProcess:
         for call in tuple(self._open):
             call.end(error)
         self._on_end(self, end)
+
+    def _let_end(self, process: "subprocess.Popen[bytes]") -> None:
+        """Give a server that did nothing wrong the time to end by itself, as at the end of its input."""
+        assert process.stdin is not None
+        process.stdin.close()
+        deadline = self._clock.monotonic() + _GRACE_SECONDS
+        while not self._is_over and self._clock.monotonic() < deadline:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.1)
+                return
 
     def _close(self, started: Started | None) -> None:
         with self._lock:

@@ -1,23 +1,236 @@
 """What a call of an MCP server's tool sends, and what becomes of its answer."""
 
+import asyncio
+import json
 from pathlib import Path
+from typing import Any
 
-from aileron_core.connectors.protocol import Limits
+import pytest
+
+from aileron_core.connectors.protocol import Limits, OpResult
+from aileron_core.connectors.servers.connector import ServerConnector
 from aileron_core.connectors.servers.process import ServerProcesses
-from tests.support.core_harness import run
-from tests.support.mcp_servers import UnboxedServers, connector, table
+from aileron_core.connectors.stop_request import StopRequest
+from tests.support.core_harness import PATIENCE, run
+from tests.support.mcp_servers import UnboxedServers, connector, notes, table
 
-LIMITS = Limits(wall_seconds=20)
+LIMITS = Limits(wall_seconds=PATIENCE)
 
 
-def test_a_call_answers_with_the_servers_blocks_and_a_preview_with_what_they_say(
+def answer(connector: ServerConnector, op: str, wall_seconds: float = PATIENCE) -> OpResult:
+    return run(connector.call(op, {"a": [1]}, limits=Limits(wall_seconds=wall_seconds)))
+
+
+def test_an_agent_gets_the_servers_own_blocks_and_a_preview_what_they_say(
     servers: ServerProcesses, unboxed: UnboxedServers, tmp_path: Path
 ) -> None:
-    small = connector(servers, table(tmp_path))
-    answer = run(small.call("set", {"a": [1]}, limits=LIMITS))
-    shown = run(small.call("get", {"a": [1]}, limits=LIMITS, read_only=True))
-    assert answer.failure is None
-    assert answer.output == {"content": [{"type": "text", "text": '{"a": [1]}'}]}
+    source = """
+    def call(id, name, args):
+        image = {"type": "image", "data": "AAAA" * 3_900_000, "mimeType": "image/png"}
+        send(id=id, result={"content": [{"type": "text", "text": json.dumps(args)}, image]})
+    """
+    unboxed.reached = ("api.example.com:443",)
+    small = connector(servers, table(tmp_path, source))
+    given, shown = (
+        answer(small, "set"),
+        run(small.call("get", {"a": [1]}, limits=LIMITS, read_only=True)),
+    )
+    assert given.failure is None
+    assert given.output == {
+        "content": [
+            {"type": "text", "text": '{"a": [1]}'},
+            {"type": "image", "data": "AAAA" * 3_900_000, "mimeType": "image/png"},
+        ],
+        "isError": False,
+    }
     assert shown.output == {"json": {"a": [1]}, "text": '{"a": [1]}'}
-    assert (answer.writes_sent, shown.writes_sent) == (1, 0)
-    assert unboxed.started == ["read"]
+    assert (given.writes_sent, shown.writes_sent) == (1, 0)
+    assert given.hosts_asked == unboxed.reached
+
+
+NO_GOOD_ANSWER = {
+    "it ends": "os._exit(3)",
+    "it hangs": "time.sleep(60)",
+    "it closes its output": "sys.stdout.flush(); os.close(1); time.sleep(60)",
+    "it answers another request": "send(id=7, result=text('done'))",
+    "it asks for more": "send(id=id, result={'resultType': 'input_required', 'requestState': 'x'})",
+    "its answer is no result": "send(id=id, result={'done': True})",
+    "its answer is no JSON": 'write(\'{"id": %d, "result": \' % id)',
+    "its line is too long": "write(json.dumps({'id': id, 'result': text('x' * 2**24)}))",
+    "it reports an internal error": "send(id=id, error={'code': -32603, 'message': 'later'})",
+}
+
+
+@pytest.mark.parametrize("does", NO_GOOD_ANSWER.values(), ids=NO_GOOD_ANSWER.keys())
+def test_a_gated_request_without_a_good_answer_is_unknown_and_made_once(
+    servers: ServerProcesses, tmp_path: Path, does: str
+) -> None:
+    """What was sent may have had its effect; other calls get a process that does not hang."""
+    source = f"""
+    def call(id, name, args):
+        if name == "get":
+            send(id=id, result=text("still here"))
+        else:
+            {does}
+    """
+    small = connector(servers, table(tmp_path, source))
+    result = answer(small, "set", 2.0 if "hangs" in does or "sleep" in does else PATIENCE)
+    assert result.failure is not None
+    assert result.is_effect_unknown
+    assert (result.requests_sent, result.writes_sent, result.writes_unanswered) == (1, 1, 1)
+    assert answer(small, "get").failure is None
+    assert notes(tmp_path).count("call set") == 1
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("error={'code': -32601, 'message': 'no such tool'}", "no such tool"),
+        ("error={'code': -32602, 'message': 'wrong'}", "wrong"),
+        ("result=text('the disk is full', isError=True)", "the disk is full"),
+    ],
+)
+def test_what_a_server_says_did_not_work_has_failed(
+    servers: ServerProcesses, tmp_path: Path, does: str, said: str
+) -> None:
+    small = connector(servers, table(tmp_path, f"def call(id, *_): send(id=id, {does})"))
+    result = answer(small, "set")
+    assert result.failure is not None
+    assert said in result.failure.message
+    assert not result.is_effect_unknown
+
+
+def test_a_tool_that_runs_unasked_is_not_called_again_either(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    small = connector(servers, table(tmp_path, "def call(*_): os._exit(0)"))
+    result = answer(small, "get")
+    assert result.failure is not None
+    assert (result.failure.class_, result.failure.retriable) == ("connector_runtime_error", False)
+    assert (result.writes_sent, result.is_effect_unknown) == (0, False)
+    assert notes(tmp_path).count("call get") == 1
+
+
+def test_a_server_is_offered_nothing_but_an_answer_to_its_ping(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    source = """
+    def call(id, name, args):
+        for method in ("ping", "sampling/createMessage", "elicitation/create", "roots/list"):
+            send(id=method, method=method, params={})
+            reply = read()
+            note(f"{reply['id']}: {reply.get('result', reply.get('error', {}).get('code'))}")
+        send(id=id, result=text("ok"))
+    """
+    assert answer(connector(servers, table(tmp_path, source)), "set").failure is None
+    assert [each for each in notes(tmp_path) if ": " in each] == [
+        "ping: {}",
+        "sampling/createMessage: -32601",
+        "elicitation/create: -32601",
+        "roots/list: -32601",
+    ]
+
+
+def test_a_server_that_refuses_initialize_is_spoken_to_in_the_new_era(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    source = """
+    def initialize(id, params):
+        send(id=id, error={"code": -32022, "message": "not here"})
+
+    def other(message):
+        if message["method"] == "server/discover":
+            send(id=message["id"], result={"supportedVersions": ["2026-07-28"], "capabilities": {}})
+
+    def call(id, name, args):
+        send(id=id, result=text("ok", resultType="complete"))
+
+    def read():
+        message = json.loads(sys.stdin.readline())
+        meta = message.get("params", {}).get("_meta", {})
+        note(f"{message['method']} in {meta.get('io.modelcontextprotocol/protocolVersion')}")
+        return message
+    """
+    assert answer(connector(servers, table(tmp_path, source)), "set").failure is None
+    eras = [each for each in notes(tmp_path) if " in " in each]
+    assert eras[0] == "initialize in None"
+    assert {each.split(" in ")[0] for each in eras if each.endswith("in 2026-07-28")} == {
+        "server/discover",
+        "subscriptions/listen",
+        "tools/list",
+        "tools/call",
+    }
+
+
+@pytest.mark.parametrize("by", ["a stop", "a cancellation"])
+def test_a_call_that_is_stopped_is_cancelled_at_the_server_and_unknown(
+    servers: ServerProcesses, tmp_path: Path, by: str
+) -> None:
+    source = """
+    def call(id, name, args):
+        other = read()
+        note(f"{other['method']} of this call: {other['params']['requestId'] == id}")
+    """
+    small = connector(servers, table(tmp_path, source))
+
+    async def stopped() -> OpResult | None:
+        stop, sent = StopRequest(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        made = loop.create_task(
+            small.call(
+                "set",
+                {},
+                limits=LIMITS,
+                stop=stop,
+                on_request=lambda: loop.call_soon_threadsafe(sent.set),
+            )
+        )
+        await sent.wait()
+        await _noted(tmp_path, "call set")
+        if by == "a stop":
+            stop.make()
+            return await made
+        made.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await made
+        return None
+
+    result = run(stopped())
+    assert result is None or (result.is_effect_unknown and result.failure is not None)
+    run(_noted(tmp_path, "notifications/cancelled of this call: True"))
+
+
+async def _noted(folder: Path, line: str) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while line not in notes(folder):
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("word", "is_preview"), [("off", False), ("off", True), ("look", False), ("ask", True)]
+)
+def test_a_tool_is_used_by_its_word_alone(
+    servers: ServerProcesses,
+    unboxed: UnboxedServers,
+    tmp_path: Path,
+    word: Any,
+    is_preview: bool,
+) -> None:
+    small = connector(servers, table(tmp_path, tools={"get": word}))
+    result = run(small.call("get", {}, limits=LIMITS, read_only=is_preview))
+    assert result.failure is not None
+    assert result.failure.class_ == "capability_denied"
+    assert unboxed.started == []
+
+
+def test_a_preview_has_the_structured_half_before_the_text(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    source = """
+    def call(id, name, args):
+        send(id=id, result=text("as a table", structuredContent={"rows": list(range(100_000))}))
+    """
+    small = connector(servers, table(tmp_path, source))
+    shown = run(small.call("get", {}, limits=LIMITS, read_only=True))
+    assert shown.output == {"json": {"rows": [*range(100_000)]}, "text": "as a table"}
+    assert json.dumps(shown.output)

@@ -1,0 +1,217 @@
+"""The processes of MCP servers: shared, bounded, ended, and what they write."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from aileron_core.clock import SystemClock
+from aileron_core.connectors.http.scrubber import Scrubber
+from aileron_core.connectors.protocol import Limits, OpResult, RequestToSign
+from aileron_core.connectors.servers.process import ServerLog, ServerProcesses, list_tools
+from aileron_core.errors import Unavailable
+from tests.support.core_harness import PATIENCE, run
+from tests.support.mcp_servers import UnboxedServers, connector, notes, table
+
+LIMITS = Limits(wall_seconds=PATIENCE)
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account of the kind `environment`."""
+
+    values: Mapping[str, str]
+    kind: str = "environment"
+    hosts: tuple[str, ...] = ()
+
+    def headers(self, request: RequestToSign) -> Mapping[str, str]:
+        return {}
+
+    def environment(self) -> Mapping[str, str]:
+        return self.values
+
+    def secrets(self) -> Sequence[bytes]:
+        return [each.encode() for each in self.values.values()]
+
+    def note_answer(self, status: int, body: bytes) -> None:
+        pass
+
+
+def starts(folder: Path) -> list[int]:
+    """Return the process ids of the starts that the server noted."""
+    return [int(each.split()[1]) for each in notes(folder) if each.startswith("start ")]
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_calls_of_all_sessions_use_one_process_and_no_read_the_one_that_writes(
+    servers: ServerProcesses, unboxed: UnboxedServers, tmp_path: Path
+) -> None:
+    """A server with files has a process for reads besides the one for gated calls."""
+
+    async def many(**more: object) -> list[OpResult]:
+        small = table(tmp_path, **more)
+        calls = [
+            connector(servers, small).call(op, {"n": n}, limits=LIMITS)
+            for n, op in enumerate(["get", "set"] * 5)
+        ]
+        return await asyncio.gather(*calls)
+
+    answers = run(many())
+    assert [each.output["content"][0]["text"] for each in answers] == [  # type: ignore[index,call-overload]
+        f'{{"n": {n}}}' for n in range(10)
+    ]
+    assert unboxed.started == ["read"]
+    servers.stop_running()
+    run(many(files_write=(str(tmp_path),)))
+    assert sorted(unboxed.started[1:]) == ["read", "write"]
+
+
+def test_an_idle_process_ends_and_the_next_call_starts_another(
+    unboxed: UnboxedServers, tmp_path: Path
+) -> None:
+    servers = ServerProcesses(unboxed, idle_seconds=0.2)
+    small = connector(servers, table(tmp_path))
+    assert run(small.call("get", {}, limits=LIMITS)).failure is None
+    wait_until_gone(starts(tmp_path)[0])
+    assert run(small.call("get", {}, limits=LIMITS)).failure is None
+    assert len(starts(tmp_path)) == 2
+    servers.close()
+
+
+def test_three_ends_within_a_minute_hold_a_server_until_a_person_releases_it(
+    unboxed: UnboxedServers, tmp_path: Path
+) -> None:
+    held: list[str] = []
+    servers = ServerProcesses(unboxed, on_held=held.append)
+    small = connector(servers, table(tmp_path, "def call(*_): os._exit(1)"))
+    for _ in range(5):
+        result = run(small.call("get", {}, limits=LIMITS))
+    assert result.failure is not None
+    assert (result.failure.class_, result.requests_sent) == ("unavailable", 0)
+    assert (len(starts(tmp_path)), held, [*servers.held]) == (3, ["small"], ["small"])
+    servers.release("small")
+    run(small.call("get", {}, limits=LIMITS))
+    assert len(starts(tmp_path)) == 4
+    servers.close()
+
+
+def test_a_start_does_not_use_up_a_calls_time(servers: ServerProcesses, tmp_path: Path) -> None:
+    source = """
+    def initialize(id, params, known=initialize):
+        time.sleep(1.2)
+        known(id, params)
+    """
+    small = connector(servers, table(tmp_path, source))
+    assert run(small.call("set", {}, limits=Limits(wall_seconds=1))).failure is None
+
+
+def test_a_flood_is_read_later_and_delays_no_one_else(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    """More than 2,000 unasked messages a second wait in the server's pipe."""
+    source = """
+    def call(id, name, args):
+        for n in range(5_000):
+            send(method="notifications/message", params={"level": "info", "data": n})
+        send(id=id, result=text("ok"))
+    """
+    small = connector(servers, table(tmp_path, source))
+
+    async def flooded() -> tuple[float, list[float]]:
+        await small.call("get", {}, limits=LIMITS)
+        began, delays = time.monotonic(), list[float]()
+        call = asyncio.get_running_loop().create_task(small.call("set", {}, limits=LIMITS))
+        while not call.done():
+            at = time.monotonic()
+            await asyncio.sleep(0.005)
+            delays.append(time.monotonic() - at)
+        assert (await call).failure is None
+        return time.monotonic() - began, delays
+
+    took, delays = run(flooded())
+    assert took >= 2.0
+    assert sorted(delays)[len(delays) // 2] < 0.05
+
+
+def test_a_servers_last_lines_are_in_its_log_escaped_and_without_its_secret(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    source = r"""
+    def call(id, name, args):
+        print("\x1b[2Jtoken " + os.environ["TOKEN"], file=sys.stderr, flush=True)
+        send(id=id, result=text("used " + os.environ["TOKEN"] + " and " + sys.argv[1]))
+    """
+    needs = table(tmp_path, source, secrets=("TOKEN",))
+    given = replace(needs, program=(*needs.program, "${secret.TOKEN}"))
+    with_word = connector(servers, given)
+    account = Account({"TOKEN": "hunter2-hunter2"})
+    answer = run(with_word.call("set", {}, limits=LIMITS, credential=account))
+    assert answer.output == {
+        "content": [{"type": "text", "text": "used [removed] and [removed]"}],
+        "isError": False,
+    }
+    run(with_word.call("set", {}, limits=LIMITS, credential=Account({"TOKEN": "another-one"})))
+    assert len(starts(tmp_path)) == 2
+    servers.close()
+    log = tmp_path / "servers" / "small.log"
+    assert log.stat().st_mode & 0o777 == 0o600
+    lines = log.read_text().splitlines()
+    assert [line.split(" ", 1)[1] for line in lines] == ["‹ESC›[2Jtoken [removed]"] * 2
+    without = run(with_word.call("set", {}, limits=LIMITS))
+    assert without.failure is not None
+    assert without.failure.class_ == "binding_required"
+
+
+def test_a_log_has_at_most_4_mib(tmp_path: Path) -> None:
+    log = ServerLog(tmp_path / "logs" / "small.log", Scrubber(()), SystemClock())
+    for number in range(100):
+        log.write(b"%d " % number + b"x" * 64 * 1024)
+    log.close()
+    path = tmp_path / "logs" / "small.log"
+    assert path.stat().st_size <= 4 * 1024 * 1024
+    lines = path.read_text().splitlines()
+    assert "deleted" in lines[0]
+    assert lines[-1].split()[1] == "99"
+
+
+def test_a_servers_close_ends_what_hears_nothing(unboxed: UnboxedServers, tmp_path: Path) -> None:
+    servers = ServerProcesses(unboxed)
+    source = """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    def read():
+        line = sys.stdin.readline()
+        return json.loads(line) if line else time.sleep(600)
+    """
+    small = connector(servers, table(tmp_path, source))
+    assert run(small.call("get", {}, limits=LIMITS)).failure is None
+    servers.close()
+    assert not Path(f"/proc/{starts(tmp_path)[0]}").exists()
+    late = run(small.call("get", {}, limits=LIMITS))
+    assert late.failure is not None
+    assert late.failure.class_ == "unavailable"
+
+
+def test_a_server_is_listed_once_for_the_person_or_shown_with_its_last_lines(
+    unboxed: UnboxedServers, tmp_path: Path
+) -> None:
+    listing = list_tools(unboxed, "small", table(tmp_path), {})
+    assert [each.name for each in listing.tools] == ["get", "set"]
+    assert (listing.era, listing.server) == ("2025-11-25", "small 1")
+    wait_until_gone(starts(tmp_path)[0])
+    with pytest.raises(Unavailable, match=r"It said last:\n‹ESC›\[1mno token"):
+        list_tools(
+            unboxed,
+            "small",
+            table(tmp_path, r"def initialize(*_): sys.exit('\x1b[1mno token')"),
+            {},
+        )
