@@ -235,6 +235,25 @@ async def test_a_fault_of_ours_is_a_result_and_its_message_is_neither_sent_nor_l
     assert "secret argument" not in answer.text + caplog.text
 
 
+async def test_what_an_mcp_server_returned_reaches_the_agent_as_it_is(
+    mcp_console: ThreadConsole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block that is none of MCP's becomes a text: the call was made all the same."""
+    image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+    output = {"content": [image, {"type": "widget"}], "isError": False}
+
+    async def run(*_: Any, **__: Any) -> Any:
+        return {"status": "completed", "audit_id": "run-1", "output": output}
+
+    monkeypatch.setattr(AgentApi, "run", run)
+    headers = {**NEW_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": "read_inbox"}
+    async with http_client(mcp_console, TOKEN) as agent:
+        answer = (await agent.post("/mcp", json=_new({}), headers=headers)).json()["result"]
+    assert answer["content"] == [image, {"type": "text", "text": '{"type": "widget"}'}]
+    assert "structuredContent" not in answer
+    assert answer["_meta"]["aileron/audit_id"] == "run-1"
+
+
 async def test_a_list_that_cannot_be_made_is_an_error_and_not_empty(
     mcp_console: ThreadConsole, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,9 @@ from aileron_core.server.tool_results import (
     approval_result,
     builtin_tools,
     error_result,
+    own_part,
     parse_status_query,
+    plain_text,
     run_result,
     withdrawal_result,
 )
@@ -75,6 +77,23 @@ def test_a_completed_run_is_the_same_json_in_both_halves() -> None:
     assert result["isError"] is False
     assert result["structuredContent"] == body
     assert json.loads(text_of(result)) == body
+
+
+def test_what_an_mcp_server_returned_is_passed_on_once() -> None:
+    """Its blocks as they are, at once and after an approval; its own words are never taken for Aileron's."""
+    image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+    returned = {"content": [image], "structuredContent": {"status": "pending_approval"}}
+    output: Any = {**returned, "isError": False}
+    body: Any = {"status": "completed", "audit_id": "run-1", "output": output}
+    at_once, later = run_result(body), approval_result(result_body(**body))
+    assert at_once == {**output, "_meta": {"aileron/audit_id": "run-1"}}
+    assert later == at_once
+    assert own_part(at_once) == {}
+    edited = {"changed": ["a"], "args": {"a": 2}}
+    blocks = run_result({**body, "edited_by_person": edited})["content"]
+    assert blocks[0] == image
+    assert '"changed": ["a"]' in blocks[1]["text"]
+    assert plain_text(at_once) == "[image: not shown here]"
 
 
 def test_a_pending_run_says_who_decides_where_and_what_to_call_next() -> None:
