@@ -116,11 +116,26 @@ def exists_in_root(folder: int, path: Path) -> bool:
     Raises:
         OSError: it cannot be determined.
     """
-    root = os.open("root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     try:
-        os.close(openat2(root, os.fsencode(path), os.O_PATH | os.O_CLOEXEC, _RESOLVE))
+        identity_in_root(folder, path)
     except (FileNotFoundError, NotADirectoryError):
         return False
+    return True
+
+
+def identity_in_root(folder: int, path: Path) -> tuple[int, int]:
+    """Return device and inode of what *path* is for a process, as `exists_in_root` takes both.
+
+    Raises:
+        OSError: it does not exist there, or cannot be determined.
+    """
+    root = os.open("root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        handle = openat2(root, os.fsencode(path), os.O_PATH | os.O_CLOEXEC, _RESOLVE)
+        try:
+            status = os.fstat(handle)
+        finally:
+            os.close(handle)
     finally:
         os.close(root)
-    return True
+    return status.st_dev, status.st_ino

@@ -9,6 +9,8 @@ from pathlib import Path
 from aileron_core.errors import Forbidden, NotFound
 
 SYSTEM_FOLDERS = tuple(map(Path, ("/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc")))
+OR_WITHOUT = " Or launch with --no-sandbox."
+"""Ends what a launch is told where it cannot be contained; nothing else can go without a sandbox."""
 _SHEBANG = 256
 _PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 
@@ -81,13 +83,13 @@ def mount_roots(
             if kept.is_relative_to(root):
                 raise Forbidden(
                     f"{program} is installed in {root}, so the sandbox would have to show the agent "
-                    f"{kept}. Install it somewhere else, or launch with --no-sandbox."
+                    f"{kept}. Install it somewhere else.{OR_WITHOUT}"
                 )
     if interpreter is not None and not _is_reachable(asked, interpreter, wanted):
         raise NotFound(
             f"{program} is a script for {asked}, and {interpreter} is not in the sandbox under "
             f"that name. Install {program.name} with the system's interpreter or with one in its "
-            "own folder, or launch with --no-sandbox."
+            f"own folder.{OR_WITHOUT}"
         )
     return wanted
 
@@ -144,8 +146,7 @@ def _interpreter(program: Path, asked: str, path: str, excluded: tuple[Path, ...
         if each.parent.name == "shims":
             raise NotFound(
                 f"{each} is a version manager's shim: files of the project choose what it starts. "
-                f"Put the folder of the real {each.name} first on PATH, or launch with "
-                "--no-sandbox."
+                f"Put the folder of the real {each.name} first on PATH.{OR_WITHOUT}"
             )
     return Path(interpreter)
 

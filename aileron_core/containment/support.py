@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from aileron_core.containment.linux_syscalls import (
     no_new_privileges,
     scope_sockets_and_signals,
 )
+from aileron_core.containment.programs import OR_WITHOUT
 from aileron_core.containment.seccomp import REFUSED_CALLS, build_filter
 from aileron_core.errors import Forbidden, NotFound
 from aileron_core.text import escape
@@ -74,22 +76,21 @@ def find_sandbox_support(*, offline: bool, allow_abstract: bool = False) -> Sand
     if sys.platform != "linux":
         raise NotFound(
             "Aileron has no sandbox for this system. Run the agent in a container or as another "
-            "user, or launch with --no-sandbox: the console marks the session as not contained."
+            f"user.{OR_WITHOUT}"
         )
     refuse_root()
     bwrap = find_bwrap()
     if bwrap is None:
         raise NotFound(
             "The sandbox needs bubblewrap, which is not installed. Install the package "
-            "`bubblewrap` (apt, dnf, pacman), or launch with --no-sandbox."
+            f"`bubblewrap` (apt, dnf, pacman).{OR_WITHOUT}"
         )
     calls = machine_filter()
     if calls is None:
         raise Forbidden(
             f"Aileron has no system call filter for this machine ({platform.machine()}, "
             f"{8 * struct.calcsize('P')}-bit Python), only for "
-            f"{' and '.join(sorted(REFUSED_CALLS))}. To run without a sandbox, launch with "
-            "--no-sandbox."
+            f"{' and '.join(sorted(REFUSED_CALLS))}.{OR_WITHOUT}"
         )
     scopes = landlock_abi() >= SCOPE_ABI
     support = SandboxSupport(bwrap=bwrap, has_landlock_scopes=scopes, seccomp_filter=calls)
@@ -114,10 +115,10 @@ def refuse_root() -> None:
     """
     if is_root_outside(os.geteuid(), _uid_map()):
         raise Forbidden(
-            "Aileron cannot sandbox an agent that runs as root: even in a sandbox, root's "
+            "Aileron cannot sandbox what runs as root: even in a sandbox, root's "
             "programs can change kernel settings and read every file. Run the console and the "
             "agent as an ordinary user (`runuser -u USER -- aileron console`, `runuser -u USER "
-            "-- aileron launch ...`), or launch with --no-sandbox."
+            f"-- aileron launch ...`).{OR_WITHOUT}"
         )
 
 
@@ -151,26 +152,25 @@ def _uid_map() -> str:
 def _probe(support: SandboxSupport) -> None:
     """Build a minimal sandbox to see whether the kernel or a policy forbids user namespaces or filters."""
     command = [support.bwrap, "--unshare-user", "--unshare-pid", "--disable-userns"]
-    try:
-        tried = subprocess.run(
-            [*command, "--ro-bind", "/", "/", "true"], capture_output=True, text=True,
-            timeout=_PROBE_SECONDS, check=False, preexec_fn=support.drop_privileges,
-        )  # fmt: skip
-    except subprocess.SubprocessError as error:
-        raise Forbidden(
-            f"The sandbox needs seccomp filters, which this kernel does not support ({error}). To "
-            "run without a sandbox, launch with --no-sandbox."
-        ) from None
-    if tried.returncode == 0:
-        return
-    message = escape(tried.stderr.strip()[:300])
+    with tempfile.TemporaryFile() as rules:  # bubblewrap installs it: a console has threads
+        rules.write(support.seccomp_filter)
+        rules.seek(0)
+        command += ["--seccomp", str(rules.fileno()), "--ro-bind", "/", "/", "true"]
+        try:
+            tried = subprocess.run(
+                command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False,
+                pass_fds=(rules.fileno(),),
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            message = f"it took longer than {_PROBE_SECONDS} s"
+        else:
+            if tried.returncode == 0:
+                return
+            message = escape(tried.stderr.strip()[:300])
     hint = ""
     if Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").exists():
         hint = " AppArmor forbids user namespaces here. Give bwrap a profile that allows `userns`."
-    raise Forbidden(
-        f"bubblewrap cannot create a sandbox here ({message}).{hint} To run without a "
-        "sandbox, launch with --no-sandbox."
-    )
+    raise Forbidden(f"bubblewrap cannot create a sandbox here ({message}).{hint}{OR_WITHOUT}")
 
 
 def abstract_listeners() -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from aileron_core.containment.mounts import Mount
 from aileron_core.containment.programs import SYSTEM_FOLDERS, script_interpreter
+from aileron_core.errors import Forbidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ class Tools:
 def find_tools(
     env: Mapping[str, str],
     home: Path,
-    project: Path,
+    project: Path | None,
     *,
     excluded: Iterable[Path],
     mounted: Iterable[Path] = (),
@@ -86,6 +87,7 @@ def find_tools(
 
     Args:
         env: the person's environment: PATH, and the variables that move toolchains.
+        project: None where there is none.
         excluded: folders that no mount may contain or be in (Aileron's home).
         mounted: what the sandbox has anyway, read-only.
     """
@@ -105,7 +107,7 @@ def find_tools(
             continue
         if folder != usual:
             moved[toolchain.variable] = str(folder)
-        if toolchain.name == "mise":
+        if toolchain.name == "mise" and project is not None:
             moved["MISE_TRUSTED_CONFIG_PATHS"] = str(project)
             if text := _mise_tools(home / ".config" / "mise" / "config.toml"):
                 files[".config/mise/config.toml"] = text
@@ -127,6 +129,25 @@ def find_tools(
         files=files,
         left_out=tuple(search.left_out),
     )
+
+
+def program_mounts(program: Path, home: Path, *, excluded: Iterable[Path]) -> tuple[Mount, ...]:
+    """Return what the sandbox needs of *program*, which may be a link, besides the system's programs.
+
+    Args:
+        excluded: as of `find_tools`.
+
+    Raises:
+        Forbidden: it would show more than it is for, or cannot be looked at.
+    """
+    search = _Search(home, None, tuple(excluded), ())
+    with search.leaving_out(str(program)):
+        search.add_needs(program)
+        search.add_program(program)
+    if search.left_out or not search.is_visible(program):
+        why = search.left_out or [f"{program} (it does not exist)"]
+        raise Forbidden(f"The sandbox cannot have the program {why[0]}. Install it elsewhere.")
+    return tuple(search.mounts.values())
 
 
 def _folder(toolchain: Toolchain, env: Mapping[str, str], home: Path) -> Path:
@@ -163,14 +184,14 @@ class _Search:
     """The mounts that were found so far, by their paths."""
 
     def __init__(
-        self, home: Path, project: Path, excluded: Sequence[Path], mounted: Sequence[Path]
+        self, home: Path, project: Path | None, excluded: Sequence[Path], mounted: Sequence[Path]
     ) -> None:
         self._home = home
-        self._project = project.resolve()
-        self._around = (*SYSTEM_FOLDERS, self._project, *mounted)
+        self._project = () if project is None else (project.resolve(),)
+        self._around = (*SYSTEM_FOLDERS, *self._project, *mounted)
         self._excluded = tuple(each.resolve() for each in excluded)
         shared = (home.resolve() / name for name in _SHARED)
-        self._kept_apart = (home.resolve(), *shared, self._project, *self._excluded)
+        self._kept_apart = (home.resolve(), *shared, *self._project, *self._excluded)
         self.mounts: dict[Path, Mount] = {}
         self.path: list[str] = []
         self.left_out: list[str] = []
@@ -208,7 +229,7 @@ class _Search:
             return False
         if any(kept.is_relative_to(real) for kept in self._kept_apart):
             return False
-        if any(real.is_relative_to(kept) for kept in (self._project, *self._excluded)):
+        if any(real.is_relative_to(kept) for kept in (*self._project, *self._excluded)):
             return False
         if not self._is_covered(path):
             source = None if real == path else real
@@ -245,11 +266,11 @@ class _Search:
         before = len(self.mounts)
         for name in names:
             with self.leaving_out(f"{folder / name}"):
-                self._add_program(folder / name)
+                self.add_program(folder / name)
         if names and (len(self.mounts) > before or self.is_visible(folder)):
             self.path.append(str(folder))
 
-    def _add_program(self, program: Path) -> None:
+    def add_program(self, program: Path) -> None:
         """Mount one program, the links to it, and what it is known to need."""
         path = program
         for _ in range(16):
@@ -260,11 +281,15 @@ class _Search:
             path = target
         if self._is_covered(path):
             return
-        for needed, why in self._needs(path):
-            self.add(needed, why)
+        self.add_needs(path)
         if not self._is_covered(path) and not self.add(path, "on PATH"):
             self.mounts.pop(program, None)
             self.left_out.append(f"{program} (it is in {path})")
+
+    def add_needs(self, program: Path) -> None:
+        """Mount what *program* is known to need besides its own file."""
+        for needed, why in self._needs(program):
+            self.add(needed, why)
 
     def _needs(self, program: Path) -> Iterator[tuple[Path, str]]:
         """Yield the folders that *program* is known to need besides its own file."""
@@ -287,7 +312,7 @@ class _Search:
             if (whole := _installation(interpreter)) is not None:
                 yield whole, f"what {program.name} needs"
             if not self._is_covered(interpreter):
-                self._add_program(interpreter)
+                self.add_program(interpreter)
         for each in _bases(program):
             yield each, f"the Python of {program.name}"
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from aileron_core.connectors.builtin.connector import worker_files
 from aileron_core.containment.bubblewrap import SANDBOX_LAUNCH_DIR, system_mounts
 from aileron_core.containment.mounts import Mount, refuse_nested
+from aileron_core.containment.paths import CheckedPaths, PathChecker
 from aileron_core.containment.programs import find_program, mount_roots, own_interpreter
 from aileron_core.containment.support import SandboxSupport, find_sandbox_support
 from aileron_core.containment.toolchains import Tools, find_tools
@@ -29,7 +30,6 @@ from aileron_core.launch.model_traffic import (
     with_placeholder,
 )
 from aileron_core.launch.named_programs import HomeSettings, ResolvedProgram, missing_files
-from aileron_core.launch.paths import CheckedPaths, PathChecker
 from aileron_core.launch.plan import Agent, Builtins, ModelTraffic, Plan, PlanContext
 from aileron_core.launch.project import (
     ProjectSettings,

@@ -33,7 +33,7 @@ def test_root_is_told_how_an_ordinary_user_starts_it(
     done = run_as_root(folder, "launch", "codex", f"--sandbox={how}", *words)
     assert done.returncode != 0
     assert "STARTED" not in done.stdout
-    assert "Aileron cannot sandbox an agent that runs as root" in done.stderr
+    assert "Aileron cannot sandbox what runs as root" in done.stderr
     assert "runuser -u USER -- aileron launch" in done.stderr
     assert "--no-sandbox" in done.stderr
 
@@ -47,4 +47,4 @@ def test_without_a_sandbox_root_starts_what_root_likes(folder: Path) -> None:
 
 def test_the_doctor_says_it_too(folder: Path) -> None:
     done = run_as_root(folder, "doctor")
-    assert "Aileron cannot sandbox an agent that runs as root" in done.stdout
+    assert "Aileron cannot sandbox what runs as root" in done.stdout

@@ -8,8 +8,8 @@ import pytest
 
 import aileron_core
 from aileron_core.containment.mounts import Mount
+from aileron_core.containment.paths import CheckedPaths, PathChecker
 from aileron_core.errors import Forbidden, NotFound
-from aileron_core.launch.paths import CheckedPaths, PathChecker
 from aileron_core.settings import LaunchPaths
 
 

@@ -1,4 +1,4 @@
-"""`[launch] read`, `write` and `hide`, and the options of these names: which paths are refused, and why.
+"""Which of the person's paths a sandbox may have, and why not: of `[launch]`, its options, and MCP servers.
 
 A path counts as it is written, never as a link leads: an agent could have made the link.
 """
@@ -74,10 +74,11 @@ class CheckedPaths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathChecker:
-    """Checks the paths of one launch."""
+    """Checks the paths of one launch, or of one server."""
 
     home: Path
-    project: Path
+    project: Path | None
+    """None for a server, which has none; what is protected in its folders it has only where a person lists that."""
     aileron_home: Path
     env: Mapping[str, str]
     tools: tuple[Mount, ...]
@@ -86,7 +87,7 @@ class PathChecker:
     def check(
         self, settings: LaunchPaths, options: LaunchPaths, of_project: Iterable[str]
     ) -> CheckedPaths:
-        """Check the paths of `config.toml`, those that were typed, and those that the project hides.
+        """Check a launch's paths: of `config.toml`, those that were typed, and those that the project hides.
 
         Raises:
             Forbidden: a path may not be mounted or hidden.
@@ -105,10 +106,10 @@ class PathChecker:
                         f"{path} does not exist, so it is not in the sandbox (`{how}` in config.toml)."
                     )
                     continue
-                real = self._real(path)
+                real = self.real(path)
                 if self._is_there(real, how):
                     continue
-                self._refuse(path, real, how, is_typed=is_typed)
+                self.refuse(path, real, how, is_typed=is_typed)
                 if how == "write":
                     writable[path] = None
                     continue
@@ -137,16 +138,17 @@ class PathChecker:
         )
 
     def _expand(self, text: str) -> Path:
+        assert self.project is not None
         path = self.home / text[2:] if text.startswith("~/") else self.project / text
         return Path(os.path.normpath(self.home if text == "~" else path))
 
-    def _real(self, path: Path) -> Path:
+    def real(self, path: Path) -> Path:
         """Return *path* with the home's own links resolved.
 
         Raises:
             Forbidden: another link is on the way.
         """
-        real = path.resolve()
+        real = Path(os.path.realpath(path))  # it may be a loop of links
         plain = path
         if path.is_relative_to(self.home):
             plain = self.home.resolve() / path.relative_to(self.home)
@@ -160,16 +162,16 @@ class PathChecker:
         """Return whether the sandbox has *real* anyway."""
         if how == "read" and any(real.is_relative_to(each) for each in SYSTEM_FOLDERS):
             return True
-        return real.is_relative_to(self.project)
+        return self.project is not None and real.is_relative_to(self.project)
 
     def _credentials(self) -> list[Path]:
         home = self.home.resolve()
         return [(home / name).resolve() for name in CREDENTIALS]
 
-    def _refuse(
-        self, path: Path, real: Path, how: Literal["read", "write"], *, is_typed: bool
+    def refuse(
+        self, path: Path, real: Path, how: Literal["read", "write"], *, is_typed: bool = False
     ) -> None:
-        """Raise if the agent may not have *real*.
+        """Raise if *path*, which is *real*, may not be in the sandbox.
 
         Raises:
             Forbidden: says why.
@@ -195,15 +197,16 @@ class PathChecker:
         elif (how == "write" or not is_typed) and any(
             real.is_relative_to(each) for each in self._credentials()
         ):
-            reason = (
-                "credentials are kept there; --read on the command line allows it for one launch"
-            )
+            reason = "credentials are kept there"
+            if self.project is not None:
+                reason += "; --read on the command line allows it for one launch"
         if not reason and how == "write":
             reason = self._why_not_written(real)
         if not reason and (socket := _socket_in(real)) is not None:
             reason = f"{socket} is a socket, which leads to the program behind it"
         if reason:
-            raise Forbidden(f"An agent may not {how} {path}: {reason}. Nothing was started.")
+            who = "A server" if self.project is None else "An agent"
+            raise Forbidden(f"{who} may not {how} {path}: {reason}. Nothing was started.")
 
     def _why_not_written(self, real: Path) -> str:
         """Return why an agent may not write *real*: something outside would run or obey it."""
@@ -212,15 +215,19 @@ class PathChecker:
             return "it belongs to the system"
         if real.is_relative_to(home) and real.relative_to(home).parts[0].startswith("."):
             return "your programs keep settings, caches and tools in such hidden folders, and use them outside"
-        if self.project.is_relative_to(real):
+        if self.project is not None and self.project.is_relative_to(real):
             return "it contains the project"
         for outside, why in self._used_outside():
             if outside.is_relative_to(real) or real.is_relative_to(outside):
                 return f"{outside} {why}"
+        if not real.is_dir() and real.stat().st_nlink > 1:
+            return "it has other names, which share its content"
+        if self.project is None:
+            return ""
         if set(PROTECTED_NAMES) & {*real.parts} or ".git" in real.parts:
             return "your own tools act on it"
         if not real.is_dir():
-            return "it has other names, which share its content" if real.stat().st_nlink > 1 else ""
+            return ""
         if (scan := scan_project(real)).git_entries + scan.repository_shaped:
             return "it contains git repositories; launch the agent in them instead"
         return ""
@@ -260,6 +267,7 @@ class PathChecker:
             real = path.resolve(strict=True)
         except (OSError, RuntimeError):  # RuntimeError: a loop of links
             return None
+        assert self.project is not None
         needed = (self.project, self.project / ".git", self.home.resolve(), *own_code_folders())
         if any(each.is_relative_to(real) for each in needed) or (
             ".git" in real.parts or any(each.is_relative_to(real) for each in SYSTEM_FOLDERS)
