@@ -85,6 +85,10 @@ class HostNetwork:
         self._slots = asyncio.Semaphore(_MAX_CONNECTIONS)
         self._sockets: SandboxSockets | None = None
         self._thread: threading.Thread | None = None
+        self.opened = threading.Event()
+        """Set once it answers, or `failure` says why it does not."""
+        self._reached: dict[str, None] = {}
+        self._reached_lock = threading.Lock()
         self.failure = ""
         """Why there was no network, empty if there was."""
         self.bugs: set[str] = set()
@@ -98,7 +102,9 @@ class HostNetwork:
         Args:
             bwrap: the process that starts the sandbox.
         """
-        self._thread = threading.Thread(target=self._run, args=(bwrap,), name="network")
+        self._thread = threading.Thread(
+            target=self._run, args=(bwrap,), name="network", daemon=True
+        )
         self._thread.start()
         threading.Thread(target=self._report_all, name="network-reports", daemon=True).start()
 
@@ -110,13 +116,22 @@ class HostNetwork:
             self._thread.join()
             self._reports.put(None)
 
+    def take_reached(self) -> tuple[str, ...]:
+        """Return the `name:port` that were connected to since this was asked last."""
+        with self._reached_lock:
+            found = tuple(self._reached)
+            self._reached.clear()
+        return found
+
     def _run(self, bwrap: int) -> None:
         try:
             self._sockets = open_sandbox_sockets(bwrap, self.hosts.ports)
+            self.opened.set()
             self._loop.run_until_complete(self._serve(self._sockets))
         except OSError as error:
             self.failure = error.strerror or str(error)
         finally:
+            self.opened.set()
             if self._sockets is not None:
                 self._sockets.close()
             self._loop.close()
@@ -327,6 +342,8 @@ class HostNetwork:
                 if problem := self._guard.own_address_problem(local, peer):
                     self._refuse(f"{name}:{port}", f"it leads to {peer}, which {problem}")
                     raise _Refused
+                with self._reached_lock:
+                    self._reached[f"{name}:{port}"] = None
                 return upstream
             except OSError as failed:
                 upstream.close()
