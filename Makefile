@@ -89,4 +89,4 @@ confusables:  ## make the table of look-alike letters from Unicode's own
 	$(BIN)/python .ci/confusables.py
 
 clean:  ## remove what was built
-	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis tests/node/node_modules tests/node/runtime/node_modules
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis tests/node/node_modules tests/node/runtime/node_modules tests/node/servers/node_modules

@@ -1,5 +1,5 @@
-"""Put the official TypeScript MCP clients and conformance suites into tests/node, and real agents into
-tests/agents, for `make test`.
+"""Put the official TypeScript MCP clients, conformance suites and MCP servers into tests/node, and real agents
+into tests/agents, for `make test`.
 
     python .ci/node.py
 
@@ -18,6 +18,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PACKAGES = os.path.join(ROOT, "tests", "node")
 RUNTIME = os.path.join(PACKAGES, "runtime")
+SERVERS = os.path.join(PACKAGES, "servers")
 # Real agents: three for `make test`, the others for `make test-all`.
 AGENTS = os.path.join(ROOT, "tests", "agents", "npm")
 ALL_AGENTS = os.path.join(ROOT, "tests", "agents", "npm-all")
@@ -125,6 +126,7 @@ def read(path):
 
 def main():
     install(PACKAGES)
+    install(SERVERS, "install", "package.json")
     agents(AGENTS)
     if os.environ.get("AILERON_TEST_ALL"):
         agents(ALL_AGENTS)

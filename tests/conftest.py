@@ -48,7 +48,7 @@ runs in its own time and is tried once."""
 _NOT_REAL = tuple(
     f"tests/agents/test_{name}.py"
     for name in (
-        "agent_run", "as_root", "checks", "contained", "contained_git", "contained_ordinary", "doctor",
+        "agent_run", "as_root", "box", "checks", "contained", "contained_git", "contained_ordinary", "doctor",
         "gateway", "hidden_repositories", "host_network", "no_credentials", "places", "settings",
         "shared_files", "tools",
     )

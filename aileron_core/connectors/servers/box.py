@@ -283,7 +283,6 @@ class _Boxed:
         self.process.wait()
         if self._network is not None:
             self._network.stop()
-            self._network = None
 
     def _said(self) -> str:
         """Return what bubblewrap printed."""

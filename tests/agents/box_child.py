@@ -1,0 +1,282 @@
+"""MCP servers in their boxes, as an ordinary user: what they meet from inside, as JSON.
+
+python box_child.py FOLDER              # all that can be seen in one console
+python box_child.py FOLDER killed       # a console that is to be killed, once it has printed a line
+"""
+
+import ipaddress
+import json
+import os
+import shutil
+import socket
+import ssl
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from aileron_core.connectors.http.addresses import AddressGuard
+from aileron_core.connectors.servers import box
+from aileron_core.connectors.servers.started import Mode, Started
+from aileron_core.connectors.servers.table import ServerTable
+from aileron_core.errors import NotFound, Unavailable
+
+ROOT = Path(__file__).resolve().parents[2]
+ADDRESS = "127.0.0.5"
+SERVERS = ROOT / "tests" / "node" / "servers"
+FILESYSTEM = "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
+
+INSIDE = r"""
+import json, os, socket, ssl, subprocess, sys
+told = json.loads(sys.argv[1])
+met = {}
+
+def attempt(name, call):
+    try:
+        met[name] = call()
+    except Exception as error:
+        met[name] = f"{type(error).__name__} {getattr(error, 'errno', '')}"
+
+def connect(address, port):
+    socket.create_connection((address, port), 5).close()
+    return "connected"
+
+def fetch(host):
+    context = ssl.create_default_context()
+    with context.wrap_socket(socket.create_connection((host, told["port"]), 20), server_hostname=host) as tls:
+        tls.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        return tls.recv(100).decode()
+
+def write(path):
+    with open(path, "w") as file:
+        file.write("from inside")
+    return "written"
+
+attempt("host", lambda: fetch("api.example"))
+attempt("other host", lambda: fetch("evil.example"))
+attempt("loopback", lambda: connect("127.0.0.1", told["loopback"]))
+attempt("metadata", lambda: connect("169.254.169.254", 80))
+attempt("address", lambda: connect("127.0.0.5", told["port"]))
+attempt("ssh", lambda: open(told["person"] + "/.ssh/id").read())
+attempt("aileron", lambda: sorted(os.listdir(told["home"])))
+attempt("home", lambda: sorted(os.listdir(os.environ["HOME"])))
+attempt("etc", lambda: sorted(os.listdir("/etc")))
+attempt("root", lambda: write("/new"))
+attempt("usr", lambda: write("/usr/new"))
+attempt("tree", lambda: write(told["tree"] + "/new"))
+attempt("own home", lambda: write(os.environ["HOME"] + "/new"))
+attempt("processes", lambda: sorted(
+    open(f"/proc/{each}/cmdline").read().split("\0")[0] for each in os.listdir("/proc") if each.isdigit()))
+attempt("environment", lambda: {k: v for k, v in os.environ.items()})
+attempt("arguments", lambda: sys.argv[2:])
+attempt("parent's environment", lambda: open("/proc/1/environ").read())
+attempt("read", lambda: open(told["listed"] + "/notes").read())
+for name in ("notes", "new", ".envrc", ".git/config", "sub/.git/hooks/new", ".vscode/tasks.json"):
+    attempt("write " + name, lambda: write(told["listed"] + "/" + name))
+attempt("unlisted", lambda: write(told["listed"] + "/../unlisted/new"))
+attempt("namespace", lambda: subprocess.run(["unshare", "-U", "true"], capture_output=True).returncode)
+attempt("keys", lambda: subprocess.run(["keyctl", "show"], capture_output=True).returncode)
+attempt("descriptors", lambda: sorted(os.listdir("/proc/self/fd"))[3:-1])
+print(json.dumps(met), flush=True)
+sys.stdin.read()
+"""
+
+STAYS = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(600)
+print("running", flush=True)
+time.sleep(600)
+"""
+
+
+class _Names:
+    def resolve(self, host: str, port: int) -> list[str]:
+        return [ADDRESS]
+
+
+def _serve(folder: Path) -> int:
+    """Serve TLS for api.example and evil.example; return the port."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "both.pem")
+    listener = socket.create_server((ADDRESS, 0))
+
+    def serve() -> None:
+        while True:
+            client, _ = listener.accept()
+            with context.wrap_socket(client, server_side=True) as tls:
+                tls.recv(100)
+                tls.sendall(b"served")
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listener.getsockname()[1]
+
+
+class Bench:
+    """A person with files, a package, and a console that starts servers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.person, self.port = folder / "person", _serve(folder)
+        self.home = self.person / ".aileron"
+        self.tree = self.home / "store" / "servers" / "sha256" / "ab"
+        self.listed = self.person / "work" / "listed"
+        for name in (".git/hooks", "sub/.git/hooks", ".vscode", "known"):
+            (self.listed / name).mkdir(parents=True)
+        for path in (
+            self.home / "aileron.db", self.person / ".ssh" / "id", self.listed / "notes", self.listed / ".envrc",
+            self.listed / ".git" / "config", self.listed / ".vscode" / "tasks.json",
+            self.person / "work" / "unlisted" / "notes",
+        ):  # fmt: skip
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("outside")
+        self.tree.mkdir(parents=True)
+        (self.tree / "probe.py").write_text(INSIDE)
+        (self.tree / "stays.py").write_text(STAYS)
+        self.refused: list[tuple[str, str, str]] = []
+        self.outside = socket.create_server(("127.0.0.1", 0))
+        certificates = {"NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", *box._CERTIFICATES}
+        env = {name: value for name, value in os.environ.items() if name not in certificates}
+        self.boxes = box.BoxedServers(
+            self.home, self.person, {**env, "SSL_CERT_FILE": str(folder / "both.pem"), "CONSOLES_OWN": "value"},
+            tree=self._tree, refused=lambda *what: self.refused.append(what), resolver=_Names(),
+            guard=AddressGuard([ipaddress.ip_network(f"{ADDRESS}/32")]),
+        )  # fmt: skip
+        told = {
+            "port": self.port, "loopback": self.outside.getsockname()[1], "tree": str(self.tree),
+            "person": str(self.person), "home": str(self.home), "listed": str(self.listed),
+        }  # fmt: skip
+        self.table = ServerTable(
+            program=("/usr/bin/python3", "{tree}/probe.py", json.dumps(told), "${secret.WORD}"),
+            tree="sha256:ab", files_write=(str(self.listed), str(self.listed / ".vscode" / "tasks.json")),
+            hosts=(f"api.example:{self.port}",), env={"MODE": "quiet"}, secrets=("TOKEN", "WORD"),
+        )  # fmt: skip
+
+    def _tree(self, tree: str) -> Path:
+        folder = self.home / "store" / "servers" / tree.replace(":", "/")
+        if not folder.exists():
+            raise NotFound(f"{tree} is not installed.")
+        return folder
+
+    def start(self, mode: Mode, table: ServerTable) -> Started:
+        secrets = {"TOKEN": "the token", "WORD": "the ${secret.TOKEN}"}
+        return self.boxes.start("probe", table, mode, secrets)
+
+    def probe(self, mode: Mode, **changes: Any) -> dict[str, Any]:
+        """Return what the probe met, and what is known of its hosts."""
+        started = self.start(mode, replace(self.table, **changes))
+        try:
+            assert started.process.stdout
+            met: dict[str, Any] = json.loads(started.process.stdout.readline())
+            met["reached"] = [started.hosts_reached(), started.hosts_reached()]
+            return met
+        finally:
+            started.stop()
+
+    def without(self, **changes: Any) -> str:
+        """Return why the server cannot start with another table."""
+        return self.boxes.why_not(replace(self.table, **changes))
+
+    def exchanged(self) -> str:
+        """Return what becomes of a start while an agent makes the listed folder lead to the person's keys."""
+        real: Callable[..., Any] = box._popen
+
+        def popen(*args: Any) -> Any:
+            self.listed.rename(self.listed.with_name("moved"))
+            self.listed.symlink_to(self.person / ".ssh")
+            return real(*args)
+
+        box._popen = popen
+        try:
+            table = replace(self.table, files_write=(), files_read=(str(self.listed),))
+            self.start("read", table).stop()
+        except Unavailable as error:
+            return error.message
+        finally:
+            box._popen = real
+            self.listed.unlink()
+            self.listed.with_name("moved").rename(self.listed)
+        return "started"
+
+    def filesystem(self, mode: Mode) -> dict[str, Any]:
+        """Return what the published server for files answers."""
+        tree = self.home / "store" / "servers" / "sha256" / "fs"
+        if not tree.exists():
+            shutil.copytree(SERVERS, tree, symlinks=True)
+        table = ServerTable(
+            program=(shutil.which("node") or "", f"{{tree}}/{FILESYSTEM}", str(self.listed)),
+            tree="sha256:fs", files_write=(str(self.listed),),
+        )  # fmt: skip
+        started = self.boxes.start("fs", table, mode, {})
+        stdin, stdout = started.process.stdin, started.process.stdout
+        assert stdin
+        assert stdout
+
+        def tell(**message: object) -> None:
+            stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            stdin.flush()
+
+        def ask(number: int, method: str, **params: object) -> Any:
+            tell(id=number, method=method, params=params)
+            return json.loads(stdout.readline())["result"]
+
+        try:
+            client = {"name": "test", "version": "1"}
+            ask(1, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=client)
+            tell(method="notifications/initialized")
+            tools = [each["name"] for each in ask(2, "tools/list")["tools"]]
+            new = {"path": f"{self.listed}/by-{mode}", "content": "x"}
+            wrote = ask(3, "tools/call", name="write_file", arguments=new)
+            return {"tools": tools, "wrote": wrote["content"][0]["text"]}
+        finally:
+            started.stop()
+
+
+def main(folder: Path) -> None:
+    """Print what servers met."""
+    bench = Bench(folder)
+    published = (SERVERS / FILESYSTEM).exists()
+    modes: tuple[Mode, ...] = ("read", "write")
+    result = {
+        **{mode: bench.probe(mode) for mode in modes},
+        "offline": bench.probe("write", hosts=()),
+        "notes": (bench.listed / "notes").read_text(),
+        "refused": bench.refused,
+        "port": bench.port,
+        "listed": str(bench.listed),
+        "exchanged": bench.exchanged(),
+        "fs": {mode: bench.filesystem(mode) for mode in modes} if published else {},
+        "why not": {
+            "": bench.without(),
+            "does not exist": bench.without(files_read=(str(bench.person / "gone"),)),
+            "credentials are kept there": bench.without(files_read=(str(bench.person / ".ssh"),)),
+            "contains your home folder": bench.without(files_read=(str(bench.person),)),
+            "Aileron's home": bench.without(files_write=(str(bench.home),)),
+            "is not installed": bench.without(tree="sha256:cd"),
+            "cannot have the program": bench.without(program=(str(bench.person / "gone"),)),
+            "is an address": bench.without(hosts=("127.0.0.1:443",)),
+        },
+    }
+    print(json.dumps(result))
+
+
+def main_killed(folder: Path) -> None:
+    """Print a line once servers run that would survive their console, and stay until killed."""
+    bench = Bench(folder)
+    stays = replace(
+        bench.table, program=("/usr/bin/python3", "{tree}/stays.py", folder.name), secrets=()
+    )
+    for started in (bench.start("read", replace(stays, hosts=())), bench.start("write", stays)):
+        assert started.process.stdout
+        started.process.stdout.readline()
+    print("running", flush=True)
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    (main_killed if sys.argv[2:] == ["killed"] else main)(Path(sys.argv[1]))

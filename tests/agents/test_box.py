@@ -1,0 +1,155 @@
+"""The box of an MCP server, as hostile and published programs in it meet it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.connectors.servers.box import BoxedServers
+from aileron_core.connectors.servers.table import ServerTable
+from tests.support.ordinary import AS_ORDINARY, OWNS, ordinary_folder
+from tests.support.tls import certificate
+
+CHILD = Path(__file__).parent / "box_child.py"
+pytestmark = pytest.mark.skipif(
+    shutil.which("bwrap", path="/usr/bin:/bin") is None or not Path("/usr/bin/python3").exists(),
+    reason="needs bubblewrap and a system Python",
+)
+EROFS = "OSError 30"
+
+
+@pytest.fixture(scope="module")
+def result() -> Iterator[dict[str, Any]]:
+    with ordinary_folder() as folder:
+        certificate(folder, "api.example", "evil.example")
+        done = subprocess.run(
+            [*AS_ORDINARY, sys.executable, str(CHILD), str(folder)],
+            env={**os.environ, OWNS: str(folder)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        yield json.loads(done.stdout)
+
+
+def test_nothing_of_the_machine_is_there(result: dict[str, Any]) -> None:
+    """Other hosts, loopback, metadata, keys, Aileron's home, other processes and the console's environment."""
+    for met in (result["read"], result["write"], result["offline"]):
+        assert met["other host"].startswith("gaierror")
+        assert met["loopback"].startswith("ConnectionRefusedError")
+        assert met["metadata"].startswith("OSError 101")
+        assert met["ssh"].startswith("FileNotFoundError")
+        assert met["aileron"] == ["store"]
+        assert met["home"] == [".aileron", "work"]
+        assert not {"shadow", "hostname", "machine-id", "ssh"} & {*met["etc"]}
+        assert met["processes"] == ["/usr/bin/bwrap", "/usr/bin/python3"]
+        assert met["parent's environment"] == ""
+        assert met["environment"].keys() == {
+            "HOME", "LANG", "MODE", "PATH", "PWD", "SSL_CERT_FILE", "TOKEN",
+        }  # fmt: skip
+        assert met["arguments"] == ["the ${secret.TOKEN}"]
+        assert met["namespace"] != 0
+        assert met["unlisted"].startswith("FileNotFoundError")
+        assert {met[name] for name in ("root", "usr", "tree")} == {EROFS}
+        assert met["own home"] == "written"
+
+
+def test_a_listed_host_is_reached_over_tls_and_no_other(result: dict[str, Any]) -> None:
+    """Certificates are checked with the person's own, and what was reached or refused is known."""
+    port = result["port"]
+    assert result["read"]["host"] == result["write"]["host"] == "served"
+    assert result["write"]["reached"] == [[f"api.example:{port}"], []]
+    assert ["probe", "evil.example:443", ""] in result["refused"]
+    assert result["offline"]["host"].startswith("gaierror")
+    assert result["offline"]["reached"] == [[], []]
+
+
+def test_files_are_read_only_for_a_read(result: dict[str, Any]) -> None:
+    """A read that writes gets EROFS; for a write, what the person's own tools obey still does unless it is listed."""
+    writes = {name for name in result["read"] if name.startswith("write ")}
+    assert len(writes) == 6
+    assert {result["read"][name] for name in writes} == {EROFS}
+    assert result["read"]["read"] == "outside"
+    assert {name for name in writes if result["write"][name] == "written"} == {
+        "write notes", "write new", "write .vscode/tasks.json",
+    }  # fmt: skip
+    assert {result["write"][name] for name in writes} == {"written", EROFS}
+    assert result["notes"] == "from inside"
+
+
+def test_a_folder_that_an_agent_exchanges_meanwhile_starts_nothing(result: dict[str, Any]) -> None:
+    assert result["exchanged"].startswith(f"{result['listed']} became another while")
+
+
+def test_a_published_server_lists_its_tools_in_both_modes(result: dict[str, Any]) -> None:
+    """It writes in one of them only."""
+    if not result["fs"]:
+        pytest.skip("`make node` puts it into tests/node/servers")
+    read, write = result["fs"]["read"], result["fs"]["write"]
+    assert read["tools"] == write["tools"]
+    assert {"read_text_file", "edit_file", "write_file"} <= {*read["tools"]}
+    assert "EROFS" in read["wrote"]
+    assert write["wrote"].startswith("Successfully wrote")
+
+
+def test_what_cannot_be_started_says_why(result: dict[str, Any]) -> None:
+    """And nothing that a launch alone could do about it."""
+    why = result["why not"]
+    assert why.pop("") == ""
+    for reason, sentence in why.items():
+        assert reason in sentence
+        assert "launch" not in sentence
+
+
+def test_roots_console_starts_no_server(tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can try as root")
+    boxes = BoxedServers(tmp_path, tmp_path, {}, tree=Path)
+    why = boxes.why_not(ServerTable(program=("/usr/bin/true",)))
+    assert "runs as root" in why
+    assert "--no-sandbox" not in why
+
+
+@pytest.mark.real
+def test_a_box_ends_with_its_console() -> None:
+    """Killed, it can end nothing itself: a server that is deaf, and what it left in the background, end too."""
+    with ordinary_folder() as folder:
+        certificate(folder, "api.example")
+        with subprocess.Popen(
+            [*AS_ORDINARY, sys.executable, str(CHILD), str(folder), "killed"],
+            env={**os.environ, OWNS: str(folder)},
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as console:
+            assert console.stdout
+            assert console.stdout.readline() == "running\n"
+            assert len(_named(folder.name)) >= 6
+            console.send_signal(signal.SIGKILL)
+        until = time.monotonic() + 20
+        while _named(folder.name) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert _named(folder.name) == []
+
+
+def _named(word: str) -> list[int]:
+    """Return the processes that have *word* for an argument."""
+    found: list[int] = []
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            try:
+                words = (each / "cmdline").read_bytes().split(b"\0")
+            except OSError:  # it ended
+                continue
+            if word.encode() in words:
+                found.append(int(each.name))
+    return found
