@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from aileron_core.containment.mounts import Mount
 from aileron_core.containment.programs import SYSTEM_FOLDERS, script_interpreter
-from aileron_core.errors import Forbidden
+from aileron_core.errors import Forbidden, NotFound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,15 +138,17 @@ def program_mounts(program: Path, home: Path, *, excluded: Iterable[Path]) -> tu
         excluded: as of `find_tools`.
 
     Raises:
+        NotFound: it does not exist.
         Forbidden: it would show more than it is for, or cannot be looked at.
     """
+    if not program.exists():
+        raise NotFound(f"The program {program} does not exist. Install it.")
     search = _Search(home, None, tuple(excluded), ())
     with search.leaving_out(str(program)):
         search.add_needs(program)
         search.add_program(program)
-    if search.left_out or not search.is_visible(program):
-        why = search.left_out or [f"{program} (it does not exist)"]
-        raise Forbidden(f"The sandbox cannot have the program {why[0]}. Install it elsewhere.")
+    if search.left_out:
+        raise Forbidden(f"A sandbox cannot have {search.left_out[0]}. Install that somewhere else.")
     return tuple(search.mounts.values())
 
 

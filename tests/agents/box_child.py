@@ -182,6 +182,14 @@ class Bench:
         """Return why the server cannot start with another table."""
         return self.boxes.why_not(replace(self.table, **changes))
 
+    def with_secret(self, value: str) -> str:
+        """Return why no server starts with this secret."""
+        try:
+            self.boxes.start("probe", self.table, "read", {"TOKEN": value}).stop()
+        except Unavailable as error:
+            return error.message
+        return "started"
+
     def exchanged(self) -> str:
         """Return what becomes of a start while an agent makes the listed folder lead to the person's keys."""
         real: Callable[..., Any] = box._popen
@@ -258,7 +266,8 @@ def main(folder: Path) -> None:
             "contains your home folder": bench.without(files_read=(str(bench.person),)),
             "Aileron's home": bench.without(files_write=(str(bench.home),)),
             "is not installed": bench.without(tree="sha256:cd"),
-            "cannot have the program": bench.without(program=(str(bench.person / "gone"),)),
+            "does not exist. Install it": bench.without(program=(str(bench.person / "gone"),)),
+            "a NUL character": bench.with_secret(f"x\0--bind\0{bench.person}/.ssh\0/x"),
             "is an address": bench.without(hosts=("127.0.0.1:443",)),
         },
     }

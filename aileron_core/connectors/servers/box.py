@@ -109,14 +109,20 @@ class BoxedServers:
             raise Unavailable(error.message.removesuffix(OR_WITHOUT)) from None
         network = self._network(name, box.hosts) if table.hosts else None
         in_words = {name for word in box.program for name in _SECRET.findall(word)}
-        program = [_SECRET.sub(lambda found: secrets[found[1]], word) for word in box.program]
+        program = [
+            _SECRET.sub(lambda found: secrets.get(found[1], ""), word) for word in box.program
+        ]
         others = {name: value for name, value in secrets.items() if name not in in_words}
         env = {**box.env, **table.env, **others}
-        started = _Boxed(_popen(box, env, program), network)
+        try:
+            started = _Boxed(_popen(box, env, program), network)
+        except OSError as error:
+            raise Unavailable(f"{box.support.bwrap}: {error.strerror}. Try again.") from None
         try:
             started.open(box.checked)
         except BaseException:
             started.stop()
+            started.close()
             raise
         return started
 
@@ -246,7 +252,9 @@ class _Boxed:
         if self._network is not None:
             self._network.start(self.process.pid)
         output = self.process.stdout.fileno()
-        if not select.select([output], (), (), _MADE_SECONDS)[0] or not os.read(output, 1):
+        if not select.select([output], (), (), _MADE_SECONDS)[0]:
+            raise Unavailable("The server's box was not made in time. Start it again.")
+        if not os.read(output, 1):
             raise Unavailable(f"The server's box could not be made: {self._said()}")
         bwrap = self.process.pid
         try:
@@ -283,6 +291,11 @@ class _Boxed:
         self.process.wait()
         if self._network is not None:
             self._network.stop()
+
+    def close(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
 
     def _said(self) -> str:
         """Return what bubblewrap printed."""

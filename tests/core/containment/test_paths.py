@@ -2,6 +2,7 @@
 
 import os
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,22 @@ def test_what_is_refused_says_why(
         if path.startswith(("~/", "/")):
             with pytest.raises(Forbidden):
                 checker.check(LaunchPaths(**{how: (path,)}), LaunchPaths(), ())
+
+
+def test_a_server_may_have_what_is_protected_where_a_person_lists_that(
+    checker: PathChecker,
+) -> None:
+    """It has no project. What runs or is obeyed outside, and credentials, stay refused."""
+    server = replace(checker, project=None)
+    home = server.home
+    write_file(home / "scratch" / ".vscode" / "tasks.json")
+    for name in ("work", "repo", "repo/.git", "scratch/.vscode", "scratch/.vscode/tasks.json"):
+        server.refuse(home / name, home / name, "write")
+    for name in ("bin", "dotfiles", ".config/app", ".ssh"):
+        with pytest.raises(Forbidden, match="A server may not write"):
+            server.refuse(home / name, home / name, "write")
+    with pytest.raises(Forbidden, match=r"credentials are kept there\. "):
+        server.refuse(home / ".ssh", home / ".ssh", "read")
 
 
 def test_a_folder_of_credentials_is_read_only_where_typed_by_name(checker: PathChecker) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
 from aileron_core.containment.programs import find_program
-from aileron_core.containment.toolchains import TOOLCHAINS, Tools, find_tools
+from aileron_core.containment.toolchains import TOOLCHAINS, Tools, find_tools, program_mounts
+from aileron_core.errors import Forbidden, NotFound
 from tests.support.making import program
 from tests.support.ordinary import as_ordinary, ordinary_folder
 
@@ -239,3 +240,37 @@ def test_a_folder_that_cannot_be_looked_at_is_left_out_and_said(variable: str, k
 
     with ordinary_folder() as folder:
         as_ordinary(look)
+
+
+def test_one_program_has_what_it_needs_and_nothing_beside_it(owner: Person) -> None:
+    """A virtual environment's Python, a version manager's Node and a script, as an MCP server is started."""
+    home = owner.home
+    venv = home / "venv"
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", venv], check=True)
+    (site,) = venv.glob("lib/python3*/site-packages")
+    put_file(site / "demo.py", "WORD = 'of-venv'\n")
+    node = program(home / ".nvm/versions/node/v22/bin/node", "#!/bin/sh\ncat $0/../../lib/word\n")
+    put_file(home / ".nvm/versions/node/v22/lib/node_modules/npm/x")
+    put_file(home / ".nvm/versions/node/v22/lib/word", "of-node")
+    put_file(home / ".nvm/.cache/x")
+    alone = program(home / "bin/alone", "#!/bin/sh\necho alone\n")
+    put_file(home / "bin/passwords.txt")
+    (home / "link").symlink_to(alone)
+    for asked, script, word in (
+        (venv / "bin/python", f"{venv}/bin/python -c 'import demo; print(demo.WORD)'", "of-venv"),
+        (node, f"cat {node.parents[1]}/lib/word", "of-node"),
+        (home / "link", str(home / "link"), "alone"),
+        (Path("/usr/bin/env"), "/usr/bin/env echo system", "system"),
+    ):
+        tools = Tools(
+            mounts=program_mounts(asked, home, excluded=(owner.aileron,)), path=("/usr/bin",)
+        )
+        assert (
+            owner.inside(tools, f'{script}; grep -rsl ^secret "$HOME/bin" "$HOME/.nvm/.cache"')
+            == word
+        )
+    with pytest.raises(NotFound, match="does not exist"):
+        program_mounts(home / "gone", home, excluded=(owner.aileron,))
+    own = program(owner.aileron / "bin/own", "#!/bin/sh\n")
+    with pytest.raises(Forbidden, match="cannot have"):
+        program_mounts(own, home, excluded=(owner.aileron,))
