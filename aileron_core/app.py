@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import logging
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -42,7 +43,7 @@ from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.model_keys import ModelKeys
 from aileron_core.credentials.oauth import TokenEndpoint
 from aileron_core.credentials.upstreams import base_urls
-from aileron_core.errors import AileronError, Problem, StorageUnavailable, VaultLocked
+from aileron_core.errors import AileronError, NotFound, Problem, StorageUnavailable, VaultLocked
 from aileron_core.events import EventBus
 from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.history.sealing import HistoryKeys
@@ -394,12 +395,16 @@ class _Files:
             with suppress(RuntimeError):  # the console is closing
                 asyncio.run_coroutine_threadsafe(self.library.server_differs(identity, tools), loop)
 
-        return ServerProcesses(
-            base.options.start_server or _boxed_servers(base),
+        def refused(name: str, host: str, problem: str) -> None:
+            processes.host_refused(name, host, problem)
+
+        processes = ServerProcesses(
+            base.options.start_server or _boxed_servers(base, refused),
             logs=base.home.path / "servers",
             on_listed=listed,
             clock=base.clock,
         )
+        return processes
 
     def _changed(self, base: _Base, publisher: EventPublisher) -> None:
         base.policy.follow(self.library.ready())
@@ -415,10 +420,13 @@ def _outgoing(options: AppOptions, clock: Clock, routes: Sequence[Route]) -> "Ou
     return OutgoingClient(routes=routes, clock=clock)
 
 
-def _boxed_servers(base: _Base) -> StartServer:
+def _boxed_servers(base: _Base, refused: Callable[[str, str, str], None]) -> StartServer:
     from aileron_core.connectors.servers.box import BoxedServers
 
-    return BoxedServers(base.home.path)
+    def package(tree: str) -> Path:
+        raise NotFound(f"The server's package {tree} is not installed.")
+
+    return BoxedServers(base.home.path, Path.home(), os.environ, tree=package, refused=refused)
 
 
 def _engine(base: _Base) -> "WasmEngine":

@@ -54,6 +54,8 @@ _GRACE_SECONDS = 2.0
 _MAX_ENDS, _ENDS_SECONDS = 3, 60.0
 _MAX_LOG = 4 * MIB
 _LAST_LINES = 20
+_MAX_REFUSED = 64
+_NOT_LISTED = "it is not among the server's hosts"
 _MAX_MESSAGE = 2000
 _NOTHING_RAN = (-32601, -32602)
 """Method not found, invalid params: errors of JSON-RPC that come before anything is done."""
@@ -198,16 +200,22 @@ class ServerLog:
         self._path, self._scrubber, self._clock = path, scrubber, clock
         self.last: deque[str] = deque(maxlen=_LAST_LINES)
         self._file = -1
+        self._lock = threading.Lock()
 
     def write(self, line: bytes) -> None:
+        """Write one line; from any thread."""
         text = escape(self._scrubber.scrub(line.rstrip(b"\r")).decode("utf-8", "replace"))
         self.last.append(text)
         if self._path is None:
             return
         entry = f"{rfc3339(self._clock.now())} {text}\n".encode()
+        with self._lock:
+            self._append(self._path, entry)
+
+    def _append(self, path: Path, entry: bytes) -> None:
         try:
             if self._file < 0:
-                self._file = _open_log(self._path)
+                self._file = _open_log(path)
             if os.fstat(self._file).st_size + len(entry) > _MAX_LOG:
                 os.ftruncate(self._file, 0)
                 note = f"What was here before was deleted: the log had {_MAX_LOG // MIB} MiB.\n"
@@ -218,9 +226,10 @@ class ServerLog:
             self._path = None
 
     def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        with self._lock:
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
 
 
 def _open_log(path: Path) -> int:
@@ -493,6 +502,7 @@ class ServerProcesses:
         self._alive: set[ServerProcess] = set()
         self._ends: dict[str, list[float]] = {}
         self._held: dict[str, str] = {}
+        self._refused: dict[str, dict[str, str]] = {}
         self._is_closed = False
 
     @property
@@ -500,6 +510,26 @@ class ServerProcesses:
         """The servers that are not started any more, by name, with how they ended."""
         with self._lock:
             return dict(self._held)
+
+    def host_refused(self, name: str, host: str, problem: str) -> None:
+        """Take note that the box of the server *name* did not let it reach *host*; from any thread.
+
+        Args:
+            host, problem: as of `RefusedHost`.
+        """
+        with self._lock:
+            hosts = self._refused.setdefault(name, {})
+            if host not in hosts and len(hosts) >= _MAX_REFUSED:
+                return
+            hosts[host] = problem
+            process = next((each for each in self._alive if each.name == name), None)
+        if process is not None:
+            process.log.write(f"Aileron: {host} was refused: {problem or _NOT_LISTED}".encode())
+
+    def refused_hosts(self, name: str) -> Mapping[str, str]:
+        """Return each `host:port` that the server *name* was not let reach, with why a person cannot list it."""
+        with self._lock:
+            return dict(self._refused.get(name, {}))
 
     def release(self, name: str) -> None:
         """Have the server *name* started again with its next call: a person's word."""

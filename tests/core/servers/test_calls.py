@@ -234,3 +234,19 @@ def test_a_preview_has_the_structured_half_before_the_text(
     shown = run(small.call("get", {}, limits=LIMITS, read_only=True))
     assert shown.output == {"json": {"rows": [*range(100_000)]}, "text": "as a table"}
     assert json.dumps(shown.output)
+
+
+def test_a_host_that_its_box_refused_is_one_line_of_its_log(
+    servers: ServerProcesses, tmp_path: Path
+) -> None:
+    """The server named it, so it is escaped."""
+    run(connector(servers, table(tmp_path)).call("get", {}, limits=LIMITS, read_only=True))
+    servers.host_refused("small", "evil.example\n\x1b[2J:443", "")
+    servers.host_refused("small", "one.example:443", "its name cannot be resolved")
+    written = (tmp_path / "servers" / "small.log").read_text("utf-8")
+    first, second = (line.partition(" Aileron: ")[2] for line in written.splitlines())
+    assert first.startswith("evil.example")
+    assert "\x1b" not in first
+    assert first.endswith("was refused: it is not among the server's hosts")
+    assert second == "one.example:443 was refused: its name cannot be resolved"
+    assert servers.refused_hosts("small").keys() == {"evil.example\n\x1b[2J:443", "one.example:443"}
