@@ -355,6 +355,7 @@ class _Files:
 
     def __init__(self, base: _Base, publisher: EventPublisher) -> None:
         routes = base.options.routes
+        self._publisher = publisher
         store = ConnectorStore(base.home.path)
         self.connectors = ConnectorRegistry(
             store, lambda: _engine(base), lambda: self._servers(base)
@@ -373,7 +374,7 @@ class _Files:
             database=base.database,
             clock=base.clock,
             routes=routes,
-            changed=lambda: self._changed(base, publisher),
+            changed=lambda: self._changed(base),
             guard=self.stop_signal.make_stoppable,
         )
         self.project_trust = ProjectTrust(base.accepted_projects, base.clock)
@@ -395,20 +396,26 @@ class _Files:
             with suppress(RuntimeError):  # the console is closing
                 asyncio.run_coroutine_threadsafe(self.library.server_differs(identity, tools), loop)
 
+        def changed(_name: str) -> None:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(lambda: self._changed(base))
+
         def refused(name: str, host: str, problem: str) -> None:
             processes.host_refused(name, host, problem)
+            changed(name)
 
         processes = ServerProcesses(
             base.options.start_server or _boxed_servers(base, refused),
             logs=base.home.path / "servers",
             on_listed=listed,
+            on_held=changed,
             clock=base.clock,
         )
         return processes
 
-    def _changed(self, base: _Base, publisher: EventPublisher) -> None:
+    def _changed(self, base: _Base) -> None:
         base.policy.follow(self.library.ready())
-        publisher.library_changed(self.library)
+        self._publisher.library_changed(self.library)
         base.grants.library_changed(self.library)
 
 

@@ -54,6 +54,12 @@ class ConnectorRegistry:
                 self._servers = self._make_servers()
             return self._servers
 
+    def server_state(self, name: str) -> tuple[str, tuple[str, ...]]:
+        """Return how the MCP server *name* ended if it is not started any more, and each host that it was refused."""
+        if (servers := self._servers) is None:
+            return "", ()
+        return servers.held.get(name, ""), (*servers.refused_hosts(name),)
+
     def stop_running(self) -> None:
         """Stop every guest that runs or waits for a thread, and every MCP server; later calls are not affected."""
         if (engine := self._engine_if_made()) is not None:

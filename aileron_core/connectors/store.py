@@ -28,7 +28,7 @@ from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.manifest import Manifest, located, parse_manifest
 from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.connectors.servers.definitions import ToolDefinition, parse_definitions
-from aileron_core.connectors.servers.table import PREFIX, tool_problems
+from aileron_core.connectors.servers.table import server_name, tool_problems
 from aileron_core.containment.safe_paths import read_small_file
 from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound, Problem
 from aileron_core.vault.atomic_file import replace_file, sync_folder
@@ -102,7 +102,7 @@ class InstalledConnector:
         tools: tuple[ToolDefinition, ...] = ()
         if manifest.server is not None:
             tools = parse_definitions(module, str(Path(file).with_name(DEFINITIONS_FILE)))
-            name = manifest.name.removeprefix(PREFIX)
+            name = server_name(manifest.name)
             found = tool_problems(name, manifest.server, tools)
             if problems := [KeyProblem(path=path, message=message) for path, message in found]:
                 raise FileProblems(located(problems, text.decode(), file))

@@ -53,6 +53,7 @@ from aileron_core.console_port.intents import (
     ReadStanding,
     RefetchPreview,
     RefreshPreview,
+    ReleaseServer,
     RemoveFile,
     SetPause,
     StandingIntent,
@@ -90,7 +91,7 @@ _ReadIntent: TypeAlias = (
 )
 _OtherIntent: TypeAlias = (
     MarkReadBackSeen | Accept | AcceptSuite | WithdrawAcceptance | RemoveFile | SetPause
-    | StopEverything | EndSession | AllowHost | MakeLink | ConfirmDevice | EndDevice | ReadApprovals
+    | ReleaseServer | StopEverything | EndSession | AllowHost | MakeLink | ConfirmDevice | EndDevice | ReadApprovals
 )  # fmt: skip
 _log = logging.getLogger(__name__)
 _MOST_NEEDS: Final = 50
@@ -269,6 +270,8 @@ class ConsoleService:
                     await self._about_a_file(intent, hand)
                 finally:  # where some files of a suite were gone, the others are accepted
                     await self.accounts.follow(successions, hand)
+            case ReleaseServer():
+                self.library.release_server(intent.name)
             case SetPause():
                 await self._set_pause(hand, on=intent.paused)
             case StopEverything():

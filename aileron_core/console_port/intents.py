@@ -163,6 +163,14 @@ class WithdrawAcceptance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseServer:
+    """Let an MCP server that ended too often be started again with its next call."""
+
+    name: str
+    """The connector's fully qualified name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetPause:
     """Hold all calls (`on`), or let them go on.
 
@@ -386,6 +394,7 @@ Intent: TypeAlias = (
     | Accept
     | AcceptSuite
     | WithdrawAcceptance
+    | ReleaseServer
     | SetPause
     | StopRun
     | UndoRun

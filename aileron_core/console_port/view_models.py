@@ -615,3 +615,7 @@ class LibraryItemView:
     """None of what holds no text that can be shown: a file in error, the kinds `preview` and `publisher`."""
     publisher: PublisherView | None = None
     """Whose it is; None of what nobody published."""
+    is_held: bool = False
+    """An MCP server that is not started any more, because it ended too often; `reason` says how."""
+    refused_hosts: tuple[str, ...] = ()
+    """Each `host:port` that an MCP server's box did not let it reach, since the console started: foreign text."""

@@ -22,7 +22,7 @@ from aileron_core.connectors.protocol import Connector, Route
 from aileron_core.connectors.read_names import acceptance_name, unchecked_op
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.servers.definitions import ToolDefinition, definitions_bytes
-from aileron_core.connectors.servers.table import PREFIX, VERSION
+from aileron_core.connectors.servers.table import VERSION, server_name
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector, availability_problems
 from aileron_core.console_port.view_models import LibraryItemView, NotAcceptedView
 from aileron_core.devices import CONSOLE, Hand
@@ -321,6 +321,7 @@ class HomeLibrary:
             suites=self._files.suites,
             publishers=self._files.publishers,
             keys=self._accepted.digests(publishers.KIND),
+            server_state=self._registry.server_state,
         )
 
     # Reading the folders
@@ -359,6 +360,11 @@ class HomeLibrary:
         except AileronError as error:
             _log.warning("what %s lists now cannot be offered: %s", identity.fqn, error.message)
         await self.poll()
+
+    def release_server(self, fqn: str) -> None:
+        """Let the MCP server whose connector's name is *fqn* be started again with its next call."""
+        self._registry.servers.release(server_name(fqn))
+        self._changed()
 
     async def _rescan(self) -> None:
         async with self._reading:  # one that began earlier must not end later, with older files
@@ -678,6 +684,6 @@ def _install_listed(
     from aileron_core.connectors.servers.propose import manifest_bytes, relisted
 
     assert known.manifest.server is not None
-    name = known.identity.fqn.removeprefix(PREFIX)
+    name = server_name(known.identity.fqn)
     table = relisted(name, known.manifest.server, tools)
     store.install_server(definitions_bytes(tools), manifest_bytes(name, VERSION, table))

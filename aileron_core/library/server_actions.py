@@ -17,7 +17,7 @@ from aileron_core.actions.model import (
 )
 from aileron_core.canonical import canonical, sha256_hex
 from aileron_core.connectors.servers.definitions import ToolDefinition
-from aileron_core.connectors.servers.table import PREFIX, server_tool_name, shown_preview
+from aileron_core.connectors.servers.table import server_name, server_tool_name, shown_preview
 from aileron_core.connectors.store import InstalledConnector
 
 _WALL_SECONDS = 60
@@ -27,7 +27,7 @@ def server_actions(connector: InstalledConnector) -> Iterator[Action]:
     """Yield an action for each tool of the server *connector* that agents may call."""
     table, whose = connector.manifest.server, connector.identity
     assert table is not None
-    name = whose.fqn.removeprefix(PREFIX)
+    name = server_name(whose.fqn)
     for tool in connector.tools:
         word = table.word(tool.name)
         if word not in ("run", "ask"):

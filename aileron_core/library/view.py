@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -10,6 +10,7 @@ from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run
 from aileron_core.actions.model import Action
 from aileron_core.actions.names import semver_order
 from aileron_core.actions.suites import Suite
+from aileron_core.connectors.servers.table import server_name
 from aileron_core.connectors.store import InstalledConnector
 from aileron_core.console_port.file_views import FileContentView
 from aileron_core.console_port.view_models import (
@@ -51,6 +52,9 @@ class LibraryState:
     publishers: Publishers = field(default_factory=lambda: Publishers({}))
     keys: Mapping[str, str] = field(default_factory=dict[str, str])
     """The accepted keys' fingerprints, by publisher."""
+
+    server_state: Callable[[str], tuple[str, tuple[str, ...]]] = lambda name: ("", ())
+    """Returns how an MCP server ended that is not started any more, and each host that it was refused."""
 
     def why_not_counted(self, name: str, connector: InstalledConnector) -> str:
         """Return why the read that the acceptance *name* is about does not count; empty where it does."""
@@ -287,12 +291,17 @@ def _connector_item(
     identity = connector.identity
     accepted = library.accepted.get((kind, name))
     counts = accepted is not None and accepted.digest == identity.hash
+    is_server = counts and connector.manifest.server is not None
+    held, refused = library.server_state(server_name(identity.fqn)) if is_server else ("", ())
+    why = why or (held and f"It ended too often: {held}. Press s to have it started again.")
     return LibraryItemView(
         kind=kind,
         name=name,
         file=connector.folder,
         digest=identity.hash,
         state="held_back" if not counts else "cannot_run" if why else "ready",
+        is_held=bool(held),
+        refused_hosts=refused,
         reason=why or _why(library, (kind, name), identity.hash),
         is_update=library.is_update((kind, name), identity.hash),
         version=identity.version,

@@ -74,6 +74,8 @@ LIBRARY_STATES: Final = {
 }
 LIBRARY_GLYPHS: Final = {"ready": "●", "cannot_run": "✗", "held_back": "▲", "error": "!"}
 LIBRARY_STATUS: Final = "Everything installed. Agents see only what is ready."
+REFUSED_HOSTS: Final = "Refused"
+"""The label of hosts that a server wanted to reach and may not."""
 NO_LIBRARY: Final = "No actions are installed. Add one with `aileron action add`."
 FILE_REMARK: Final = "as Aileron read it from disk"
 PROBLEMS: Final = "PROBLEMS"

@@ -84,9 +84,9 @@ def propose_previews(
 
 def relisted(name: str, table: ServerTable, tools: Sequence[ToolDefinition]) -> ServerTable:
     """Return *table* for what the server lists now: new tools get a proposed word, what is gone or unfit goes."""
-    old = {each.name: table.tools[each.name] for each in tools if each.name in table.tools}
-    words = propose_words(name, tools)
-    words.update(old)
+    listed = {each.name for each in tools}
+    old: dict[str, Word] = {tool: word for tool, word in table.tools.items() if tool in listed}
+    words: dict[str, Word] = {**propose_words(name, tools), **old}
     for tool in words.keys() - old.keys():
         if clash(name, tool, replace(table, tools=words)):
             words[tool] = "off"

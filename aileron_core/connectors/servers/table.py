@@ -146,6 +146,11 @@ def clash(name: str, tool: str, table: ServerTable) -> str:
     return ""
 
 
+def server_name(fqn: str) -> str:
+    """Return what a person calls the server whose connector's name is *fqn*."""
+    return fqn.removeprefix(PREFIX)
+
+
 def server_tool_name(name: str, tool: str) -> str:
     """Return what agents call the *tool* of the server *name*."""
     return op_tool_name(f"{name}.{tool}")

@@ -9,6 +9,7 @@ from aileron_core.console_port.intents import (
     AllowHost,
     RefetchPreview,
     RefreshPreview,
+    ReleaseServer,
     RemoveFile,
     SetPause,
     UndoRun,
@@ -179,6 +180,11 @@ def _withdrawn(now: Situation) -> Iterable[WithdrawAcceptance]:
         yield WithdrawAcceptance(kind=file.kind, name=file.name, digest=file.digest)
 
 
+def _released(now: Situation) -> Iterable[ReleaseServer]:
+    if (server := now.library_item) is not None:
+        yield ReleaseServer(name=server.connector)
+
+
 # Sessions
 
 
@@ -245,6 +251,15 @@ DECIDING = (
         "decline an offered key of a publisher: the accepted one stays", decides=True, footer_rank=21,
         needs="core", never_with="whole",
         why_not=unless(lambda now: _offered_key(now) and _free(now), "no key is offered here"), intents=_declined,
+    ),
+    _Key(
+        "start_again", ("s",), "start again", ("library",), "have an MCP server that ended too often started again",
+        footer_rank=20, needs="core",
+        why_not=unless(
+            lambda now: now.library_item is not None and now.library_item.is_held,
+            "no MCP server that ended too often is selected",
+        ),
+        intents=_released,
     ),
     _Key(
         "withdraw_acceptance", ("x",), "withdraw", ("library",),

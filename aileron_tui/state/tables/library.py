@@ -10,7 +10,12 @@ from aileron_tui import words
 from aileron_tui.draw.acceptance import content_warnings, publisher_warnings
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import Column
-from aileron_tui.draw.file_page import consequence_line, publisher_blocks, run_time_line
+from aileron_tui.draw.file_page import (
+    consequence_line,
+    publisher_blocks,
+    run_time_line,
+    server_blocks,
+)
 from aileron_tui.draw.foreign_text import foreign_text, host_names, render_foreign, rendered_lines
 from aileron_tui.draw.header import draw_warnings
 from aileron_tui.draw.rows import EFFECTS
@@ -142,7 +147,11 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         if item.kind == "action":
             made += _action_blocks(item)
         made += _run_time(item)
+        if item.content is not None and item.content.server is not None:
+            made += server_blocks(item.content.server, item.hosts)
         made += _list("Hosts", item.hosts)
+        if item.refused_hosts:
+            made += _list(words.views.REFUSED_HOSTS, item.refused_hosts)
         made += [
             value("Name", foreign_text(item.name, "strong")),
             value("Version", foreign_text(item.version) if item.version else _none()),
