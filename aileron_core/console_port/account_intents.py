@@ -4,6 +4,8 @@ In the console a key press stands for the passphrase. Answered by `AccountsUpdat
 `LoginUpdated` or `ModelKeysRead`; in the console by `AccountRefused` too.
 """
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -11,6 +13,15 @@ from aileron_core.vault.secret import Secret
 
 OFF_RECORD: Final = {"off_record": True}
 """Of a field that no record holds: where its intent is signed, a commitment to it is, as to a `Secret`."""
+
+
+def named_values(values: Mapping[str, Secret]) -> Secret:
+    """Return the *values* of an account of kind environment, which are overwritten, as one secret: a JSON object."""
+    # What is no text becomes lone surrogates, which the core refuses.
+    texts = {name: each.reveal().decode(errors="surrogateescape") for name, each in values.items()}
+    for each in values.values():
+        each.wipe()
+    return Secret(json.dumps(texts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +37,7 @@ class BindAccount:
     identity: str
     account: str
     secret: Secret
+    """Of kind environment: all values, as `named_values` makes them."""
     user: str = field(default="", metadata=OFF_RECORD)
     session_token: Secret | None = None
     region: str = ""
@@ -46,8 +58,15 @@ class RebindAccount:
 
     name: str
     connector_hash: str
+    secret: Secret | None = None
+    """Of kind environment: the values that the account lacks, as `named_values` makes them."""
     passphrase: Secret | None = None
     """The vault's, from a command."""
+
+    def wipe(self) -> None:
+        """Overwrite the account's secret."""
+        if self.secret is not None:
+            self.secret.wipe()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

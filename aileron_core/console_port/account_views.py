@@ -54,6 +54,8 @@ class BoundAccount(AccountView):
     """Of kind oauth2: what was granted, as of the last renewal."""
     missing_scopes: tuple[str, ...] = ()
     """What its connector asks for and was not granted."""
+    names: tuple[str, ...] = ()
+    """Of kind environment: those of its values."""
     is_stale: bool = False
     """Its service does not accept it any more."""
     last_used_at: float | None = None
@@ -106,6 +108,8 @@ class CredentialUserView:
     """Of kind oauth2: the `host:port` that gets what the login gives."""
     needs_region: bool = False
     """Of kind aws_sigv4: neither its manifest nor a host names an AWS region."""
+    names: tuple[str, ...] = ()
+    """Of kind environment: those of the values that the server is started with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

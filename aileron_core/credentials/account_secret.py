@@ -1,8 +1,10 @@
 """What a person enters for an account: checked, and in the form in which the vault keeps it."""
 
 import json
+from collections.abc import Sequence
 
 from aileron_core.connectors.manifest import is_aws_region
+from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.console_port.account_intents import BindAccount
 from aileron_core.errors import InvalidRequest
 from aileron_core.vault.secret import Secret
@@ -12,12 +14,15 @@ _SHORTEST_SECRET = 8
 _MAX_SECRET = 16 * 1024
 
 
-def stored_secret(asked: BindAccount, kind: str) -> Secret:
-    """Return what *asked* has for an account of *kind* as the vault keeps it.
+def stored_secret(asked: BindAccount, need: CredentialRequirement) -> Secret:
+    """Return what *asked* has for an account that *need* asks for, as the vault keeps it.
 
     Raises:
         InvalidRequest: a part is missing, too short, too long, or cannot be sent in a header.
     """
+    kind = need.kind
+    if kind == "environment":
+        return stored_values(need.names, asked.secret)
     if kind == "oauth2":
         raise InvalidRequest(
             "An account of kind oauth2 cannot be typed: you log in at its service, in a browser."
@@ -53,6 +58,44 @@ def stored_key(secret: Secret) -> Secret:
         )
     _check_sendable("secret", secret.reveal())
     return Secret(secret.reveal_text())
+
+
+def stored_values(names: Sequence[str], given: Secret | None, kept: Secret | None = None) -> Secret:
+    """Return the values of *names*, for kind environment, as the vault keeps them: those *given*, else those *kept*.
+
+    Both are as `named_values` makes them.
+
+    Raises:
+        InvalidRequest: a value is missing, too short, or cannot be in an environment; or they are too long.
+    """
+    new = _values(given)
+    if not new.keys() <= {*names}:
+        raise InvalidRequest(f"Only these values are asked for: {', '.join(names)}.")
+    values = _values(kept) | new
+    for name in names:
+        if name not in values:
+            raise InvalidRequest(f"There is no value for {name}.")
+        size = len(values[name].encode())
+        if size < _SHORTEST_SECRET:
+            raise InvalidRequest(
+                f"The value of {name} has {size} bytes; it needs at least {_SHORTEST_SECRET}. A shorter one "
+                "could not be found and removed from the server's answers. If it is not secret, put it into "
+                "env in the server's manifest."
+            )
+    stored = json.dumps({name: values[name] for name in names})
+    if len(stored) > _MAX_SECRET:
+        raise InvalidRequest(f"The values have more than {_MAX_SECRET} bytes together.")
+    return Secret(stored)
+
+
+def _values(secret: Secret | None) -> dict[str, str]:
+    try:
+        values: dict[str, str] = json.loads(secret.reveal()) if secret is not None else {}
+        if not any(b"\0" in str.encode(each) for each in values.values()):
+            return values
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass  # it is no such object; what it says of that quotes the values
+    raise InvalidRequest("The values have to be a JSON object: each name with a text, without NUL.")
 
 
 def _check_sendable(what: str, sent: bytes) -> None:

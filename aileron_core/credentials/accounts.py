@@ -265,6 +265,7 @@ def user_view(user: CredentialUser) -> CredentialUserView:
         login_host=_host(login.authorize_url) if login is not None else "",
         token_host=_host(login.token_url) if login is not None else "",
         needs_region=user.needs_region,
+        names=need.names,
     )
 
 

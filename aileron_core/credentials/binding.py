@@ -66,6 +66,8 @@ class Binding(BoundAccount):
             return f"the connector now asks for a credential of kind {user.requirement.kind}"
         if more := sorted(set(user.hosts_in(self.region)).difference(self.hosts)):
             return f"the connector can now reach {', '.join(more)}"
+        if lacks := [each for each in user.requirement.names if each not in self.names]:
+            return f"it has no value for {', '.join(lacks)}"
         if self.connector_hash != user.identity.hash:
             return "the connector has changed since"
         return ""
@@ -103,6 +105,7 @@ class Binding(BoundAccount):
         more: JsonObject = {
             "scopes": list(self.scopes),
             "missing_scopes": list(self.missing_scopes),
+            "names": list(self.names),
             "status": "stale" if self.is_stale else "",
             "last_used_at": self.last_used_at,
             "remembered_for": {each.name: each.sha256 for each in self.remembered_for},
@@ -137,6 +140,7 @@ class Binding(BoundAccount):
             region=str(fields.get("region", "")),
             scopes=_texts(fields.get("scopes")),
             missing_scopes=_texts(fields.get("missing_scopes")),
+            names=_texts(fields.get("names")),
             is_stale=fields.get("status") == "stale",
             last_used_at=float(used) if isinstance(used, int | float) else None,
             remembered_for=tuple(

@@ -10,7 +10,7 @@ from aileron_core.canonical import JsonObject
 from aileron_core.clock import Clock
 from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.console_port.account_intents import BindAccount
-from aileron_core.credentials.account_secret import stored_secret
+from aileron_core.credentials.account_secret import stored_secret, stored_values
 from aileron_core.credentials.binding import (
     Binding,
     CredentialUser,
@@ -24,6 +24,7 @@ from aileron_core.credentials.kinds import (
     AwsSignature,
     BasicPassword,
     CheckedCredential,
+    EnvironmentValues,
     parse_json_secret,
 )
 from aileron_core.credentials.oauth import TokenEndpoint
@@ -118,7 +119,7 @@ class BindingService:
 
     async def bind(self, user: CredentialUser, asked: BindAccount, hand: Hand = CONSOLE) -> Binding:
         """Store what a person entered as an account of *user*, and record it; errors as of `authorize`."""
-        stored = stored_secret(asked, user.requirement.kind)
+        stored = stored_secret(asked, user.requirement)
         return await self._setup(
             user, asked.identity, asked.account, stored, region=asked.region, hand=hand
         )
@@ -176,6 +177,7 @@ class BindingService:
                 region=region,
                 scopes=scopes,
                 missing_scopes=missing_scopes(need.oauth2, scopes) if need.oauth2 else (),
+                names=need.names,
                 last_used_at=self.get(name).last_used_at if replaces else None,
             )
             if not binding.hosts:
@@ -187,15 +189,25 @@ class BindingService:
             await self._put(binding, event, f"A person {summary}", hand, secret=stored)
         return binding
 
-    async def rebind(self, name: str, user: CredentialUser, hand: Hand = CONSOLE) -> Binding:
+    async def rebind(
+        self,
+        name: str,
+        user: CredentialUser,
+        hand: Hand = CONSOLE,
+        values: Secret | None = None,
+    ) -> Binding:
         """Let *user*, as it now is, use the account *name*: the connector that it belongs to.
 
         Another one gets an account of its own, whose secret a person enters: nobody who can reach the
         socket moves a secret to where its owner never sent it.
 
+        Args:
+            values: of kind environment, those that the account lacks. What is not asked for any more is deleted.
+
         Raises:
             NotFound: there is no such account.
             Conflict: it is of another kind, or belongs to another connector.
+            InvalidRequest: it still lacks a value, or one cannot be used.
             VaultLocked, StorageUnavailable, OSError: nothing changed.
         """
         async with self._changing:
@@ -215,9 +227,15 @@ class BindingService:
                 connector=user.identity.fqn,
                 connector_hash=user.identity.hash,
                 hosts=user.hosts_in(before.region),
+                names=user.requirement.names,
                 remembered_for=(),
             )
-            await self._put(after, AuditEvent.BINDING_REBOUND, f"A person bound {name} again", hand)
+            stored = None
+            if after.kind == "environment":
+                kept = await asyncio.to_thread(self._vault.get, name)
+                stored = stored_values(after.names, values, kept)
+            summary = f"A person bound {name} again"
+            await self._put(after, AuditEvent.BINDING_REBOUND, summary, hand, secret=stored)
         return after
 
     async def follow(self, before: CredentialUser, user: CredentialUser, hand: Hand) -> None:
@@ -415,6 +433,9 @@ class BindingService:
             tokens = await self._refresher.current(binding.name, need.oauth2, secret)
             return ApiKey(secret=tokens.access_token, hosts=hosts, kind="oauth2")
         parts = parse_json_secret(secret)
+        if need.kind == "environment":
+            values = {name: Secret(str(parts.get(name, ""))) for name in need.names}
+            return EnvironmentValues(values=values, hosts=hosts)
         if need.kind == "basic":
             return BasicPassword(
                 user=str(parts.get("user", "")),

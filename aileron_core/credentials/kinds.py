@@ -86,7 +86,22 @@ class AwsSignature:
         return [self.keys.secret.reveal(), *temporary, *self._signatures]
 
 
-AccountCredential: TypeAlias = ApiKey | BasicPassword | AwsSignature
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentValues:
+    """The values that an MCP server is started with, and then holds itself. Aileron adds none to a request."""
+
+    values: Mapping[str, Secret]
+    hosts: frozenset[str]
+    kind: str = "environment"
+
+    def headers(self, request: RequestToSign) -> Mapping[str, str]:
+        return {}
+
+    def secrets(self) -> Sequence[bytes]:
+        return [each.reveal() for each in self.values.values()]
+
+
+AccountCredential: TypeAlias = ApiKey | BasicPassword | AwsSignature | EnvironmentValues
 _NOT_ACCEPTED_BY_AWS = (
     *(b"ExpiredToken", b"InvalidClientTokenId", b"UnrecognizedClientException"),
     b"InvalidAccessKeyId",
@@ -113,16 +128,23 @@ class CheckedCredential:
 
     def headers(self, request: RequestToSign) -> Mapping[str, str]:
         """Raises BindingFailed also where the vault was locked meanwhile."""
+        self._require_current()
+        return self.credential.headers(request)
+
+    def environment(self) -> Mapping[str, str]:
+        """Raises as `headers` does."""
+        if not isinstance(self.credential, EnvironmentValues):
+            return {}
+        self._require_current()
+        return {name: each.reveal_text() for name, each in self.credential.values.items()}
+
+    def _require_current(self) -> None:
         try:
             self.check()
         except VaultLocked:
             raise BindingFailed(
                 "The vault was locked while the call was running. No further request was sent."
             ) from None
-        return self.credential.headers(request)
-
-    def environment(self) -> Mapping[str, str]:
-        return {}
 
     def secrets(self) -> Sequence[bytes]:
         return self.credential.secrets()

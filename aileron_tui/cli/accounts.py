@@ -5,7 +5,7 @@ A secret is typed unseen, or read from a descriptor or a file; never from an arg
 
 import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from aileron_core.console_port.account_intents import (
     RemoveModelKey,
     RevokeAccount,
     SetModelKey,
+    named_values,
 )
 from aileron_core.console_port.account_views import (
     AccountChanged,
@@ -61,10 +62,9 @@ from aileron_tui.cli.vault import (  # fmt: skip
     is_running,
     need_console,
 )
-from aileron_tui.words.accounts import sent_as
+from aileron_tui.words.accounts import HELD_BY, hosts_label, sent_as
 
 _AUTHOR = "    its author says │ "
-_PLACES = "    sent to  "
 _SECRET_PROMPTS = {"basic": "Password", "aws_sigv4": "Secret access key"}
 
 
@@ -150,6 +150,11 @@ def _entered(user: CredentialUser, given: GivenAccount) -> BindAccount:
     if user.needs_region and asks and not region:
         region = _ask("AWS region, such as us-east-1: ")
     secret, session_token = given_secret(given.secret), None
+    if names := user.requirement.names:
+        if secret is None:
+            secret = _typed_values(names)
+        elif len(names) == 1:
+            secret = named_values({names[0]: secret})
     if secret is None:
         prompt = _SECRET_PROMPTS.get(kind, "Key")
         secret = ask_unseen(f"{prompt} (not shown): ", "secret")
@@ -165,6 +170,10 @@ def _entered(user: CredentialUser, given: GivenAccount) -> BindAccount:
         session_token=session_token,
         region=region or "",
     )
+
+
+def _typed_values(names: Iterable[str]) -> Secret:
+    return named_values({each: ask_unseen(f"{each} (not shown): ", "secret") for each in names})
 
 
 def given_secret(given: Given) -> Secret | None:
@@ -229,6 +238,8 @@ def list_accounts(context: CommandContext) -> int:
     for each in items:
         mark, color = ("✗", "yellow") if each.problem else ("✓", None)
         context.say(f"{mark} {_shown(each)}  {escape(each.connector)}")
+        if each.names:
+            context.say(f"    values │ {escape(', '.join(each.names))}")
         if each.problem:
             context.say(f"    cannot be used: {escape(each.problem)}", fg=color)
             context.say(f"    `aileron binding {each.remedy} {escape(each.name)}`")
@@ -249,7 +260,10 @@ def inspect_account(context: CommandContext, name: str) -> int:
     context.say(f"    connector  {escape(found.connector) or 'none yet'}")
     if found.connector_hash:
         context.say(f"    {escape(found.connector_hash)}")
-    context.say(f"    sent to    {escape(', '.join(found.hosts)) or 'no host yet'}")
+    if found.names:
+        context.say(f"    values     {escape(', '.join(found.names))}")
+    label = hosts_label(found.kind).lower()
+    context.say(f"    {label:<10} {escape(', '.join(found.hosts)) or 'no host yet'}")
     if found.region:
         context.say(f"    region     {escape(found.region)}, and no other")
     context.say(f"    bound at   {local_time(rfc3339(created)) if created else 'an unknown time'}")
@@ -279,10 +293,16 @@ def rebind_account(
     _say_purpose(context, user, name, region)
     hosts = hosts_of_region(user.hosts, region) if region else user.hosts
     for host in sorted(set(hosts) - set(before.hosts)):
-        context.say(f"    newly sent to {escape(host)}", fg="yellow")
+        label = hosts_label(user.requirement.kind).lower()
+        context.say(f"    newly {label} {escape(host)}", fg="yellow")
+    needed = user.requirement.names
+    for each in sorted(set(before.names) - set(needed)):
+        context.say(f"    no longer asks for {escape(each)}: its value is deleted", fg="yellow")
     confirm(context, f"Let {user.identity.ref} use this account?", yes=yes)
     requests.prepare()
-    asked = RebindAccount(name=name, connector_hash=user.identity.hash)
+    lacking = [each for each in needed if each not in before.names]
+    values = _typed_values(lacking) if lacking else None
+    asked = RebindAccount(name=name, connector_hash=user.identity.hash, secret=values)
     bound = _show_changed(context, requests.ask(asked, AccountChanged))
     context.say(f"✓ {_shown(bound)} is bound to {escape(user.identity.ref)}.", fg="green")
     return EXIT.DONE
@@ -329,15 +349,20 @@ def _say_purpose(
     """Say which connector will use the account, how, and where it will be sent."""
     need = user.requirement
     hosts = hosts_of_region(user.hosts, region) if region else user.hosts
-    sent = sent_as(need.kind, need.header)
     context.say(f"{escape(user.identity.ref)} asks for an account, {escape(name)}:")
     context.say(f"    {user.identity.hash}")
-    context.say(f"    sends    {escape(sent)}")
-    places = f"{escape(', '.join(hosts)) or 'no host'}, over TLS, and to no other host"
-    width = max(shutil.get_terminal_size().columns - len(_PLACES), 20)
-    lines = textwrap.wrap(places, width, break_long_words=False, break_on_hyphens=False)
-    for start, part in zip((_PLACES, *[" " * len(_PLACES)] * len(lines)), lines, strict=False):
-        context.say(f"{start}{part}")
+    reached = escape(", ".join(hosts)) or "no host"
+    if need.names:
+        said = {"needs": ", ".join(need.names), "held by": HELD_BY}
+        said["reaches"] = f"{reached}, and no other host"
+    else:
+        said = {"sends": escape(sent_as(need.kind, need.header))}
+        said["sent to"] = f"{reached}, over TLS, and to no other host"
+    width = max(shutil.get_terminal_size().columns - 13, 20)
+    for label, text in said.items():
+        lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+        for number, part in enumerate(lines):
+            context.say(f"    {'' if number else label:<8} {part}")
     columns = max(shutil.get_terminal_size().columns - len(_AUTHOR), 20)
     for line in need.scope.splitlines():
         for part in textwrap.wrap(escape(line), columns):

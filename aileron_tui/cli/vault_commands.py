@@ -81,7 +81,9 @@ binding.add(
     """Bind an account to a connector. Asks for the secret without echo.
 
     The connector has to be accepted. First shows what will be sent where. For kind oauth2 you log in in a browser,
-    and the account is shown before it is stored. Creates the vault if there is none, and asks for its passphrase.
+    and the account is shown before it is stored. For an MCP server each value that it needs is asked for; a file or
+    descriptor holds the value, or a JSON object of several. Creates the vault if there is none, and asks for its
+    passphrase.
     """,
     argument("connector", shell_complete=completing.connectors),
     option("--identity", default="default", show_default=True, metavar="NAME", help="The last part of the account's name, to tell several accounts apart."),
@@ -113,7 +115,7 @@ binding.add(
 binding.add(
     "rebind",
     "accounts.rebind_account",
-    "Let a changed connector use an account again. Shows what is new, asks, and needs the passphrase.",
+    "Let a changed connector use an account again. Shows what is new, asks, also for values that a server now needs as well, and requires the passphrase.",
     _binding,
     option("--connector", shell_complete=completing.connectors, help="The version of its connector (default: the one that is accepted). For an account without one, such as an imported one: any."),
     _yes,

@@ -270,6 +270,17 @@ def ask_about_account(asking: Asking, name: str) -> None:
         asking.model.account_panel.open(row.user, row.bound)
 
 
+def ask_to_rebind(asking: Asking) -> None:
+    """Ask whether the connector may use the selected account, or for the values that it lacks."""
+    row = asking.model.accounts.current
+    if row is None or row.user is None or row.bound is None:
+        return
+    if set(row.user.names) <= set(row.bound.names):
+        ask_about_account(asking, "rebind")
+    else:
+        ask_to_bind(asking, again=True)
+
+
 def _answer(asking: Asking) -> None:
     """Take what was typed; hand it to the core once nothing more is asked."""
     panel = asking.model.account_panel
@@ -310,6 +321,8 @@ def bind_question(model: Model, width: int) -> tuple[Line, ...]:
     rows = [*_purpose(panel, panel.user, width)]
     if panel.login is not None:
         rows += _missing(panel.login, width)
+    elif panel.bound is not None:
+        rows += _changes(panel.bound, panel.user, width)
     asked = panel.question
     if asked is not None:
         remark = "It is not shown." if asked.is_secret else ""
@@ -378,8 +391,9 @@ def labelled(label: str, text: str | Line, width: int) -> list[Line]:
 def _purpose(panel: AccountPanel, user: CredentialUserView, width: int) -> list[Line]:
     said = words.accounts
     title = f"{escape(panel.name)} for {escape(user.ref)}."
-    sent = said.sent_as(user.kind, escape(user.header))
-    sent += f". Sent to {escape(', '.join(user.hosts))}, over TLS, and to no other host."
+    sent = said.use(
+        user.kind, escape(user.header), escape(", ".join(user.names)), escape(", ".join(user.hosts))
+    )
     rows = [*wrap((Piece(title, "strong"),), width - 2), *wrap((Piece(sent, "muted"),), width - 2)]
     shown = [(Piece(" "), *each.pieces) for each in rows]
     if user.kind != "oauth2":
@@ -452,17 +466,28 @@ def rebind_question(model: Model, width: int) -> tuple[Line, ...]:
     if bound is None or user is None:
         return ()
     question = f"Let {escape(user.ref)} use {escape(bound.name)}?"
-    rows = [*bars.panel_question(question, "", width)]
+    return (*bars.panel_question(question, "", width), *_changes(bound, user, width))
+
+
+def _changes(bound: BoundAccountView, user: CredentialUserView, width: int) -> list[Line]:
+    """Return what is new of the connector of an account."""
+    rows: list[Line] = []
     changes = [
-        *((f"+ {host}", "attn") for host in user.hosts if host not in bound.hosts),
-        *((f"− {host}", "muted") for host in bound.hosts if host not in user.hosts),
+        *((f"+ {each}", "attn") for each in user.hosts if each not in bound.hosts),
+        *((f"− {each}", "muted") for each in bound.hosts if each not in user.hosts),
+        *((f"+ {each}", "attn") for each in user.names if each not in bound.names),
+        *(
+            (f"− {each}, which is deleted", "muted")
+            for each in bound.names
+            if each not in user.names
+        ),
     ]
     if bound.connector_hash != user.hash:
         changes += [(f"− {bound.connector_hash}", "muted"), (f"+ {user.hash}", "attn")]
     for text, role in changes:
         wrapped = wrap(foreign_text(text, "attn" if role == "attn" else "muted"), width - 6)
         rows += [(Piece("   "), Piece("┃ ", "fact-bar"), *each.pieces) for each in wrapped]
-    return tuple(rows)
+    return rows
 
 
 def _asked_about(now: Situation) -> BoundAccountView | None:

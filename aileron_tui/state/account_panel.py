@@ -4,7 +4,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from aileron_core.console_port.account_intents import BeginLogin, BindAccount
+from aileron_core.console_port.account_intents import (
+    BeginLogin,
+    BindAccount,
+    RebindAccount,
+    named_values,
+)
 from aileron_core.console_port.account_views import (
     AccountRefused,
     BoundAccountView,
@@ -28,6 +33,8 @@ class Entry:
 
     field: Field
     text: str
+    name: str = ""
+    """Of kind environment: that of the value."""
 
     @property
     def is_secret(self) -> bool:
@@ -53,7 +60,7 @@ class AccountPanel:
         self.refusal = ""
         self._entries: list[Entry] = []
         self._texts: dict[Field, str] = {}
-        self._secrets: dict[Field, Secret] = {}
+        self._secrets: dict[str, Secret] = {}
 
     @property
     def question(self) -> Entry | None:
@@ -127,7 +134,7 @@ class AccountPanel:
         if not len(typed) and not asked.is_optional:
             self.refusal = "nothing was typed"
             return None
-        self._secrets[asked.field] = typed
+        self._secrets[asked.name or asked.field] = typed
         return self._next()
 
     def _next(self) -> Intent | None:
@@ -150,13 +157,20 @@ class AccountPanel:
                 token_host=self._texts.get("token_host", ""),
                 device=not self.has_browser,
             )
+        if self.user.names:
+            values = {each: self._secrets.pop(each) for each in [*self._secrets]}
+            secret = named_values(values)
+        else:
+            secret = self._secrets.pop("secret")
+        if self.bound is not None:
+            return RebindAccount(name=self.bound.name, connector_hash=self.user.hash, secret=secret)
         token = self._secrets.pop("session_token", None)
         return BindAccount(
             connector_hash=self.user.hash,
             identity=identity,
             account=self._texts.get("account", ""),
             user=self._texts.get("user", self.user.access_key_id),
-            secret=self._secrets.pop("secret"),
+            secret=secret,
             session_token=token if token is not None and len(token) else None,
             region=self._texts.get("region", ""),
         )
@@ -191,11 +205,15 @@ def _entries(
         (is_new and user.default_name in taken, "identity", "Last part of the account's name (there is already one called default):"),
         (has_no_client, "client_id", "Your own client id at the service:"),
         (has_no_client, "client_secret", "Its client secret, if there is one (may be empty):"),
-        (not is_login, "account", "Your name for this account, such as a mail address (may be empty):"),
+        (is_new and not is_login, "account", "Your name for this account, such as a mail address (may be empty):"),
         (user.kind == "basic", "user", "User name:"),
         (is_aws and not user.access_key_id, "user", "Access key id:"),
         (not is_login and user.needs_region, "region", "AWS region, such as us-east-1:"),
-        (not is_login, "secret", secret),
+        (not is_login and not user.names, "secret", secret),
         (is_aws, "session_token", "Session token, if the key has one (may be empty):"),
     )  # fmt: skip
-    return [Entry(field, text) for holds, field, text in asked if holds]
+    lacking = [each for each in user.names if bound is None or each not in bound.names]
+    return [
+        *(Entry(field, text) for holds, field, text in asked if holds),
+        *(Entry("secret", f"{each}:", each) for each in lacking),
+    ]

@@ -22,6 +22,7 @@ SENT_AS: Final = {
     "oauth2": "an access token, in the header Authorization",
 }
 ASKS_FOR: Final = "asks for"
+HELD_BY: Final = "the server itself, while it runs"
 
 
 def count(bound: int, unusable: int) -> str:
@@ -32,6 +33,21 @@ def count(bound: int, unusable: int) -> str:
 def sent_as(kind: str, header: str) -> str:
     """Return what of an account is sent. *header* was rendered."""
     return SENT_AS.get(kind, f"a key, in the header {header}")
+
+
+def use(kind: str, header: str, names: str, hosts: str) -> str:
+    """Return what becomes of an account's secret. The arguments were rendered."""
+    if kind == "environment":
+        return (
+            f"It needs {names}. The server itself holds what you give it. It can reach {hosts}, and no "
+            "other host."
+        )
+    return f"{sent_as(kind, header)}. Sent to {hosts}, over TLS, and to no other host."
+
+
+def hosts_label(kind: str) -> str:
+    """Return what the hosts of an account of *kind* are."""
+    return "Reaches" if kind == "environment" else "Sent to"
 
 
 def done(change: str, account: str) -> str:

@@ -13,6 +13,8 @@ import pytest
 from aileron_core.connectors.store import ConnectorStore
 from tests.process.test_cli_completion import bash_words
 from tests.support.forked import run_forked
+from tests.support.mcp_servers import install as install_server
+from tests.support.mcp_servers import table
 from tests.support.scripted_guest import FQN, furnish_guest
 from tests.support.server_harness import CLI, Console, Serve, aileron, aileron_json
 from tests.support.terminal import Pty
@@ -242,6 +244,55 @@ def test_the_secret_is_typed_unseen_into_a_vault_that_is_made_for_it(
     terminal.answer("Passphrase of the vault", PHRASE)
     said = terminal.text_at_end()
     assert "revoke it there as well" in said
+
+
+@pytest.mark.real
+def test_the_values_of_a_server_are_typed_unseen_and_the_one_it_asks_for_later_by_a_rebind(
+    home: Path, folder: Path, serve: Serve
+) -> None:
+    """Read from a descriptor they are a JSON object. Lists have their names, and no file has a value."""
+    name = "environment/small/default"
+
+    def install(*secrets: str) -> None:
+        shutil.rmtree(home / "store")
+        install_server(home, table(folder, secrets=secrets, hosts=(HOST,)))
+
+    install("TOKEN", "PEM")
+    console = serve()
+    terminal = binding_terminal(home, "setup", "small")
+    for shown in ("needs    TOKEN, PEM", "held by  the server itself", f"reaches  {HOST}, and no"):
+        terminal.shows(shown)
+    for prompt in ("Passphrase for a new vault", "The same again"):
+        terminal.answer(prompt, PHRASE)
+    terminal.answer("Your name for this account", "")
+    for each in ("TOKEN", "PEM"):
+        terminal.answer(f"{each} (not shown):", KEY)
+    assert f"{name} is bound" in terminal.text_at_end()
+    given = json.dumps({"TOKEN": KEY, "PEM": "canary\nkey"})
+    more = ("--identity", "work", "--secret-fd", "0")
+    aileron("binding", "setup", "small", *more, home=home, stdin=given, env=KNOWN)
+    console.end()
+    install("TOKEN", "EXTRA")
+    console.start()
+    console.unlock(PHRASE)
+    listed = aileron("binding", "list", home=home).stdout
+    assert f"{name}  mcp://local/small\n    values │ TOKEN, PEM\n" in listed
+    assert "cannot be used: it has no value for EXTRA" in listed
+    again = binding_terminal(home, "rebind", name)
+    again.shows("no longer asks for PEM: its value is deleted")
+    again.answer("[y/N]", "y")
+    again.answer("Passphrase of the vault", PHRASE)
+    again.answer("EXTRA (not shown):", KEY)
+    assert f"{name} is bound" in again.text_at_end()
+    usable = {
+        each["name"]: each["names"]
+        for each in aileron_json("binding", "list", home=home)["items"]
+        if not each["problem"]
+    }
+    assert usable == {name: ["TOKEN", "EXTRA"]}
+    files = [each.read_bytes() for each in home.rglob("*") if each.is_file()]
+    said = [terminal.raw, again.raw, json.dumps(console.records()).encode(), *files]
+    assert not any(b"canary" in each for each in said)
 
 
 def binding_terminal(home: Path, *words: str) -> Pty:

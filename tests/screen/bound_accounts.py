@@ -72,6 +72,28 @@ ENDED = replace(
     remedy="reauthorize",
     remembered_for=(),
 )
+GITHUB = replace(
+    MAIL,
+    connector="mcp://local/github",
+    ref="mcp://local/github@2.0.0",
+    hash="sha256:" + "e" * 64,
+    kind="environment",
+    hosts=("api.github.com:443",),
+    scope="",
+    default_name="environment/github/default",
+    names=("GITHUB_TOKEN", "WEBHOOK_SECRET"),
+)
+LACKING = replace(
+    ANA,
+    name="environment/github/default",
+    connector=GITHUB.connector,
+    connector_hash="sha256:" + "a" * 64,
+    hosts=GITHUB.hosts,
+    names=("GITHUB_TOKEN", "OLD_KEY"),
+    problem="it has no value for WEBHOOK_SECRET",
+    remedy="rebind",
+    remembered_for=(),
+)
 LOGIN = LoginView(
     login_id="login-1",
     state="waiting",

@@ -1,5 +1,6 @@
 """The accounts in the console: listed with why one cannot be used; bound, bound again, logged in to, deleted."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,26 @@ from aileron_core.console_port.account_intents import (
     RebindAccount,
     RevokeAccount,
 )
-from aileron_core.console_port.account_views import AccountChanged, BoundAccountView, LoginUpdated
+from aileron_core.console_port.account_views import (
+    AccountChanged,
+    AccountRefused,
+    AccountsUpdated,
+    BoundAccountView,
+    LoginUpdated,
+)
 from aileron_core.console_port.events import VaultStatus
-from tests.screen.bound_accounts import ANA, CHANGED, DRIVE, ENDED, LOGIN, MAIL, UNLOCKED, accounts
+from tests.screen.bound_accounts import (
+    ANA,
+    CHANGED,
+    DRIVE,
+    ENDED,
+    GITHUB,
+    LACKING,
+    LOGIN,
+    MAIL,
+    UNLOCKED,
+    accounts,
+)
 from tests.screen.driving import start
 from tests.support.screens.play import Play, rested
 from tests.support.screens.states import held, need
@@ -110,6 +128,54 @@ def test_a_rebind_that_changes_is_asked_anew() -> None:
     play.port.tell(accounts(replace(CHANGED, hosts=())))
     play.until(lambda: "Let github" not in play.text, "closed")
     assert not play.asked(RebindAccount)
+
+
+def with_server(*bound: BoundAccountView) -> Play:
+    """A console at the list of accounts, with a server that needs two values."""
+    play = Play(start(vault=UNLOCKED, accounts=AccountsUpdated(accounts=bound, users=(GITHUB,))))
+    to_accounts(play)
+    return play
+
+
+HOLDS = (
+    "The server itself holds what you give it. It can reach api.github.com:443, and no other host."
+)
+
+
+def test_the_values_of_a_server_are_asked_one_after_the_other_unseen() -> None:
+    """Also again after a refusal. Its page says before that the server holds them, and where it can send them."""
+    play = with_server()
+    play.press_alone("enter", "Needs       ┃ GITHUB_TOKEN, WEBHOOK_SECRET")
+    for each in ("Held by     ┃ the server itself", "Reaches     ┃ api.github.com:443"):
+        assert each in play.text, each
+    play.press_alone("escape")
+    play.press_alone("B", "Your name for this account")
+    assert HOLDS in " ".join(play.text.split())
+    give_text(play, "")
+    for count in (1, 2):
+        play.shows("GITHUB_TOKEN:")
+        give_text(play, KEY)
+        play.shows("WEBHOOK_SECRET:")
+        give_text(play, f"{KEY} 2")
+        play.until(lambda count=count: len(play.asked(BindAccount)) == count, "sent")
+        assert KEY not in play.text
+        play.port.tell(AccountRefused(message="The value of GITHUB_TOKEN has 1 bytes"))
+    values = json.loads(play.asked(BindAccount)[-1].secret.reveal_text())
+    assert values == {"GITHUB_TOKEN": KEY, "WEBHOOK_SECRET": f"{KEY} 2"}
+
+
+def test_a_rebind_asks_for_the_values_that_the_account_lacks() -> None:
+    play = with_server(LACKING)
+    play.press_alone("R", f"{LACKING.name} for {GITHUB.ref}.")
+    for each in (HOLDS, "+ WEBHOOK_SECRET", "− OLD_KEY, which is deleted", "+ sha256:eee"):
+        assert each in " ".join(play.text.split()), each
+    play.shows("WEBHOOK_SECRET:")
+    give_text(play, KEY)
+    play.until(lambda: bool(play.asked(RebindAccount)), "sent")
+    (intent,) = play.asked(RebindAccount)
+    assert (intent.name, intent.connector_hash) == (LACKING.name, GITHUB.hash)
+    assert intent.secret is not None
+    assert json.loads(intent.secret.reveal_text()) == {"WEBHOOK_SECRET": KEY}
 
 
 def test_an_account_is_deleted_after_a_yes() -> None:

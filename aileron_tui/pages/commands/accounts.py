@@ -13,6 +13,7 @@ from aileron_tui.pages.account_questions import (
     ask_account,
     ask_passphrase,
     ask_to_bind,
+    ask_to_rebind,
     can_rebind,
     has_choice,
 )
@@ -94,7 +95,7 @@ ACCOUNTS = (
     _Key(
         "rebind_account", ("R",), "bind again", ("accounts",),
         "let a connector that has changed use the account; says what is new", asks=True, footer_rank=21,
-        needs="owner", why_not=_cannot_rebind, do=lambda page: ask_about_account(page.panel, "rebind"),
+        needs="owner", why_not=_cannot_rebind, do=lambda page: ask_to_rebind(page.panel),
     ),
     _Key(
         "log_in_again", ("l",), "log in again", ("accounts",), "log in to the account's service again",

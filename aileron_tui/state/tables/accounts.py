@@ -193,10 +193,9 @@ def _bound_blocks(bound: BoundAccountView) -> list[Block]:
         value("Connector", foreign_text(bound.connector)),
         value("Digest", foreign_text(bound.connector_hash)),
     ]
-    made += [
-        value("Sent to" if number == 0 else "", foreign_text(host, "strong"))
-        for number, host in enumerate(bound.hosts)
-    ]
+    if bound.names:
+        made.append(value("Values", foreign_text(", ".join(bound.names))))
+    made += _hosts(words.accounts.hosts_label(bound.kind), bound.hosts)
     made.append(value("Bound", line(_time(bound.created_at or None))))
     made.append(value("Last used", line(_time(bound.last_used_at))))
     if bound.scopes:
@@ -214,6 +213,13 @@ def _bound_blocks(bound: BoundAccountView) -> list[Block]:
     return made
 
 
+def _hosts(label: str, hosts: Iterable[str]) -> list[Block]:
+    return [
+        value("" if number else label, foreign_text(host, "strong"))
+        for number, host in enumerate(hosts)
+    ]
+
+
 def _user_blocks(user: CredentialUserView, *, is_bound: bool) -> list[Block]:
     said = words.accounts
     made = [
@@ -222,12 +228,13 @@ def _user_blocks(user: CredentialUserView, *, is_bound: bool) -> list[Block]:
         else heading(said.NEEDS_SECTION, (Piece(said.NEEDS_REMARK, "muted"),)),
         value("Connector", foreign_text(user.ref, "strong")),
         value("Digest", foreign_text(user.hash)),
-        value("Sends", foreign_text(said.sent_as(user.kind, user.header))),
     ]
-    made += [
-        value("To" if number == 0 else "", foreign_text(host, "strong"))
-        for number, host in enumerate(user.hosts)
-    ]
+    if user.names:
+        made.append(value("Needs", foreign_text(", ".join(user.names))))
+        made.append(value("Held by", line(said.HELD_BY)))
+    else:
+        made.append(value("Sends", foreign_text(said.sent_as(user.kind, user.header))))
+    made += _hosts("Reaches" if user.names else "To", user.hosts)
     if user.scope:
         made.append(value(said.AUTHOR, foreign_text(user.scope, "claim"), "claim"))
     return made

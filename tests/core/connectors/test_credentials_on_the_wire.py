@@ -35,6 +35,9 @@ class Key:
             raise self.problem
         return {self.header: SECRET}
 
+    def environment(self) -> Mapping[str, str]:
+        return {}
+
     def secrets(self) -> Sequence[bytes]:
         return [SECRET.encode()]
 

@@ -1,5 +1,7 @@
 """An account in the vault belongs to one connector, in the bytes and with the hosts it was bound for."""
 
+import base64
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +13,9 @@ from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.connectors.http.client import OutgoingClient
+from aileron_core.connectors.http.scrubber import Scrubber
 from aileron_core.connectors.protocol import CredentialRequirement, RequestToSign
-from aileron_core.console_port.account_intents import BindAccount
+from aileron_core.console_port.account_intents import BindAccount, named_values
 from aileron_core.credentials.binding import CredentialUser
 from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.oauth import TokenEndpoint
@@ -256,3 +259,83 @@ async def test_a_name_is_bound_once(bindings: BindingService) -> None:
         "api_key/mail/home",
         "api_key/mail/work",
     ]
+
+
+TOKEN, PEM = KEY, "-----BEGIN KEY-----\ncanary/pem+\u00e9\n-----END KEY-----\n"
+SERVER = CredentialUser(
+    identity=ConnectorIdentity(fqn="mcp://local/notes", version="0.0.0", hash="sha256:aa"),
+    requirement=CredentialRequirement(kind="environment", names=("TOKEN", "PEM")),
+    hosts=("api.example:443",),
+)
+
+
+def server_account(**values: str) -> BindAccount:
+    secrets = {name: Secret(each) for name, each in values.items()}
+    return account_key(named_values(secrets).reveal_text())
+
+
+def edited(*names: str) -> CredentialUser:
+    """The server after its manifest was changed, to ask for *names*."""
+    need = replace(SERVER.requirement, names=names)
+    return replace(SERVER, identity=replace(SERVER.identity, hash="sha256:bb"), requirement=need)
+
+
+async def test_a_servers_values_are_one_secret_that_it_gets_at_its_start(
+    bindings: BindingService, noted: Records, vault: Vault
+) -> None:
+    """Listed and on record by their names alone, whole with line breaks, and found again in an answer."""
+    bound = await bindings.bind(SERVER, server_account(TOKEN=TOKEN, PEM=PEM))
+    assert (bound.name, bound.names) == ("environment/notes/work", ("TOKEN", "PEM"))
+    assert noted.kept[0][1]["names"] == ["TOKEN", "PEM"]
+    credential = await bindings.credential_for(bound, SERVER)
+    assert credential.environment() == {"TOKEN": TOKEN, "PEM": PEM}
+    assert (credential.headers(REQUEST), credential.hosts) == ({}, {"api.example:443"})
+    spelled = json.dumps([TOKEN, PEM]).encode() + base64.b64encode(PEM.encode())
+    scrubbed = Scrubber(credential.secrets()).scrub(spelled)
+    assert not any(each in scrubbed for each in (b"canary", base64.b64encode(PEM.encode())[:-4]))
+    vault.lock()
+    (listed,) = bindings.for_user(SERVER)
+    assert listed.names == bound.names
+    with pytest.raises(BindingFailed, match="vault was locked"):
+        credential.environment()
+
+
+async def test_a_server_that_asks_for_one_value_more_gets_it_by_a_rebind(
+    bindings: BindingService, vault: Vault
+) -> None:
+    """The others are kept; what is not asked for any more is deleted."""
+    bound = await bindings.bind(SERVER, server_account(TOKEN=TOKEN, PEM=PEM))
+    user = edited("TOKEN", "MORE")
+    assert bound.problem(user) == "it has no value for MORE"
+    assert bindings.for_user(user) == ()
+    with pytest.raises(InvalidRequest, match="no value for MORE"):
+        await bindings.rebind(bound.name, user)
+    assert bindings.all() == (bound,)
+    more = named_values({"MORE": Secret("canary-more")})
+    again = await bindings.rebind(bound.name, user, values=more)
+    assert bindings.for_user(user) == (again,)
+    credential = await bindings.credential_for(again, user)
+    assert credential.environment() == {"TOKEN": TOKEN, "MORE": "canary-more"}
+    assert b"pem" not in vault.get(bound.name).reveal()
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"TOKEN": TOKEN}, "no value for PEM"),
+        ({"TOKEN": TOKEN, "PEM": PEM, "LD_PRELOAD": "canary.so"}, "Only these values"),
+        ({"TOKEN": "1", "PEM": PEM}, "TOKEN has 1 bytes"),
+        ({"TOKEN": TOKEN, "PEM": "canary\0canary"}, "without NUL"),
+        ({"TOKEN": TOKEN, "PEM": "canary-\ud800"}, "each name with a text"),
+        ({"TOKEN": TOKEN, "PEM": "canary" * 4000}, "more than 16384 bytes"),
+        ({"TOKEN": TOKEN, "PEM": [PEM]}, "each name with a text"),
+        ([TOKEN], "a JSON object"),
+    ],
+)
+async def test_values_that_no_server_can_be_given_are_refused(
+    bindings: BindingService, given: Json, why: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=why) as refused:
+        await bindings.bind(SERVER, account_key(json.dumps(given)))
+    assert "canary" not in str(refused.value)
+    assert bindings.all() == ()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.connectors.protocol import Limits
+from aileron_core.connectors.protocol import CredentialKind, CredentialRequirement, Limits
 from aileron_core.console_port.account_intents import BindAccount
 from aileron_core.console_port.intents import StopEverything
 from aileron_core.credentials.account_secret import stored_secret
@@ -318,8 +318,10 @@ async def test_a_stop_denies_what_waits_for_an_account(core: Core, place: Place)
         ("basic", {"user": "ana\n"}),
     ],
 )
-def test_what_no_header_can_hold_is_refused_when_entered(kind: str, parts: dict[str, Any]) -> None:
+def test_what_no_header_can_hold_is_refused_when_entered(
+    kind: CredentialKind, parts: dict[str, Any]
+) -> None:
     asked = BindAccount(connector_hash="", identity="", account="", secret=Secret(CANARY))
     with pytest.raises(InvalidRequest) as refused:
-        stored_secret(replace(asked, **parts), kind)
+        stored_secret(replace(asked, **parts), CredentialRequirement(kind=kind))
     assert "canary" not in str(refused.value)

@@ -1,0 +1,107 @@
+"""A server with secrets behind the gate: its calls wait for their account, and what it answers is without them."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aileron_core.connectors.servers.definitions import definitions_bytes, from_listing
+from aileron_core.connectors.servers.propose import manifest_bytes
+from aileron_core.connectors.servers.table import VERSION
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.console_port.account_intents import BindAccount, named_values
+from aileron_core.console_port.view_models import ApprovalView
+from aileron_core.credentials.binding import Binding
+from aileron_core.vault.secret import Secret
+from tests.support.core_harness import PASSPHRASE, Core
+from tests.support.mcp_servers import UnboxedServers, notes, program, table
+
+TOKEN, KEY = "canary-of-the-token", "canary-of-the-key"
+TELLING = """
+def call(id, name, args):
+    sys.stderr.write(os.environ["TOKEN"] + "\\n")
+    sys.stderr.flush()
+    send(id=id, result=text(" ".join([os.environ["TOKEN"], *sys.argv[1:]])))
+"""
+TOOLS = ("get", "set")
+
+
+@pytest.fixture
+async def core(tmp_path: Path, unboxed: UnboxedServers) -> AsyncIterator[Core]:
+    """A core with an accepted server that tells its secrets: one of its environment, one of its arguments."""
+    home = tmp_path / "home"
+    home.mkdir()
+    words = (*program(tmp_path, TELLING), "--key=${secret.KEY}")
+    made = table(tmp_path, TELLING, secrets=("TOKEN", "KEY"), hosts=("api.example:443",))
+    tools = from_listing({"name": each, "inputSchema": {"type": "object"}} for each in TOOLS)
+    manifest = manifest_bytes("small", VERSION, replace(made, program=words))
+    ConnectorStore(home).install_server(definitions_bytes(tools), manifest)
+    async with Core.open(home, start_server=unboxed) as core:
+        yield core
+
+
+async def bind(core: Core, identity: str, token: str) -> Binding:
+    """Bind an account; of a vault that is made for it, once the library is under its key."""
+    is_new = core.app.vault.state == "absent"
+    if is_new:
+        core.app.vault.create(Secret(PASSPHRASE))
+    user = core.user("small.get")
+    asked = BindAccount(
+        connector_hash=user.identity.hash,
+        identity=identity,
+        account="",
+        secret=named_values({"TOKEN": Secret(token), "KEY": Secret(KEY)}),
+    )
+    bound = await core.app.bindings.bind(user, asked)
+    if is_new:
+        await core.until_record("library.authenticated")
+    return bound
+
+
+async def waits(core: Core, action: str = "small.get") -> ApprovalView:
+    answer = await core.call(action, {})
+    return await core.view(answer.row.approval_id, lambda v: v.state == "awaiting_vault")
+
+
+async def test_a_servers_call_waits_for_its_account_and_for_the_vault(
+    core: Core, tmp_path: Path
+) -> None:
+    """Nothing is started before; then it goes on by itself, and a yes covers whose account it uses."""
+    view = await waits(core)
+    need = view.account_need
+    assert need is not None
+    assert (need.reason, need.kind) == ("unbound", "environment")
+    assert need.command == "aileron binding setup mcp://local/small"
+    assert notes(tmp_path) == []
+    bound = await bind(core, "work", TOKEN)
+    assert (await core.ended(view)).state == "completed"
+    asked = await core.ask_for("small.set", {})
+    assert [each.name for each in asked.accounts] == [bound.name]
+    core.app.vault.lock()
+    locked = await core.view(asked.approval_id, lambda v: v.state == "awaiting_vault")
+    assert locked.account_need is not None
+    assert locked.account_need.reason == "locked"
+    assert "call set" not in notes(tmp_path)
+    core.app.vault.unlock(Secret(PASSPHRASE))
+    again = await core.looked(asked.approval_id, after=locked.version)
+    assert (await core.run(again)).state == "completed"
+
+
+async def test_a_server_gets_its_secrets_at_its_start_and_no_answer_or_file_has_them(
+    core: Core, tmp_path: Path
+) -> None:
+    """In its environment and its arguments; in its answers, its log, the audit and the home they are not."""
+    await bind(core, "work", TOKEN)
+    answer = await core.call("small.get", {})
+    assert answer.row.state == "completed"
+    assert answer.row.output is not None
+    told = json.dumps(answer.row.output["output"])
+    assert told.count("[removed]") == 2
+    log = core.app.home.path / "servers" / "small.log"
+    await core.until(lambda: log.exists() and "[removed]" in log.read_text())
+    written = [each.read_bytes() for each in core.app.home.path.rglob("*") if each.is_file()]
+    said = [told.encode(), repr(core.events).encode(), *written]
+    said.append(json.dumps(await core.records()).encode())
+    assert not any(each.encode() in text for each in (TOKEN, KEY) for text in said)
