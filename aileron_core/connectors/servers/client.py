@@ -21,6 +21,7 @@ from aileron_core.connectors.protocol import MIB
 from aileron_core.connectors.servers.definitions import MAX_BYTES, MAX_PAGES, MAX_TOOLS
 from aileron_core.connectors.servers.started import Started
 from aileron_core.connectors.wasm.json_slices import (
+    MAX_STRUCTURE_BYTES,
     LongString,
     StructureTooLarge,
     finite,
@@ -28,14 +29,13 @@ from aileron_core.connectors.wasm.json_slices import (
 )
 
 MAX_LINE: Final = 16 * MIB
-_MAX_STRUCTURE: Final = 4 * MIB
-"""Of a line, everything but its long texts."""
 _MAX_UNASKED, _MAX_UNASKED_BYTES = 2_000, 4 * MIB
-_MAX_STDERR_BYTES = 256 * 1024
+_MAX_STDERR_BYTES = 128 * 1024
 """In a second; more is read later."""
 _MAX_REPLIES = 1_000
 """To a server's own requests, while it reads none of them."""
 _READ_BYTES = 64 * 1024
+_LOG_LINE = 2 * 1024
 OLD_ERAS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 NEW_ERA: Final = "2026-07-28"
 _CLIENT: Final[JsonObject] = {"name": "aileron", "version": __version__}
@@ -170,6 +170,7 @@ class StdioClient:
         self._unasked = _Allowance(_MAX_UNASKED, _MAX_UNASKED_BYTES)
         self._said = _Allowance(2**30, _MAX_STDERR_BYTES)
         self._expected: tuple[bytes, int, Reply] | None = None
+        self._is_listing = False
         self._pages: list[_Page] = []
         self._meta: JsonObject | None = None
         self.era = ""
@@ -256,8 +257,9 @@ class StdioClient:
         id_ = self.send("tools/list", params, own)
         if known is not None and (line := known.expected(id_)) is not None:
             self._expected = line, id_, known.reply
+        self._is_listing = True
         reply = self._wait_for(own, "list its tools", deadline)
-        self._expected = None
+        self._expected, self._is_listing = None, False
         if reply.result is None:
             raise ServerFault(f"refused to list its tools: {reply.message or 'it gave no reason'}")
         if known is not None and reply is known.reply:
@@ -371,11 +373,16 @@ class StdioClient:
             return
         self._said.take(len(chunk), self._clock.monotonic())
         *lines, self._stderr_part = (self._stderr_part + chunk).split(b"\n")
-        if len(self._stderr_part) > _READ_BYTES:
+        if len(self._stderr_part) > _LOG_LINE:
             lines.append(self._stderr_part)
             self._stderr_part = b""
         for line in lines:
-            self._on_stderr(line)
+            self._log_line(line)
+
+    def _log_line(self, line: bytes) -> None:
+        """Hand a line over in parts: escaping a long one would hold the interpreter lock."""
+        for start in range(0, len(line), _LOG_LINE):
+            self._on_stderr(line[start : start + _LOG_LINE])
 
     def rest_of_stderr(self) -> None:
         """Read what a server that has ended has said last."""
@@ -384,7 +391,7 @@ class StdioClient:
             with suppress(BlockingIOError):
                 self._read_stderr()
         if self._stderr_part:
-            self._on_stderr(self._stderr_part)
+            self._log_line(self._stderr_part)
             self._stderr_part = b""
 
     def _read_stdout(self) -> None:
@@ -423,7 +430,7 @@ class StdioClient:
             return
         self._unasked.take(len(line), self._clock.monotonic())
         if message is None or "method" not in message:
-            self._on_stderr(line)  # a program that prints beside the protocol
+            self._log_line(line)  # a program that prints beside the protocol
         elif id_ is not None:
             self._reply(id_, message["method"])
         elif message["method"] == "notifications/tools/list_changed":
@@ -431,9 +438,13 @@ class StdioClient:
 
     def _parsed(self, line: bytes) -> JsonObject | None:
         try:
-            message = load(line)
+            message = load(line, MAX_BYTES if self._is_listing else MAX_STRUCTURE_BYTES)
         except StructureTooLarge as error:
-            raise ServerFault(f"sent a message that is too large: {error}") from None
+            # Whose answer it is, without reading it.
+            meant = [id_ for id_ in self._open if str(id_).encode() in line]
+            if len(meant) != 1:
+                raise ServerFault(f"sent what cannot be read: {error}") from None
+            return {"id": meant[0], "error": {"message": f"its answer is too large: {error}"}}
         except (ValueError, RecursionError):
             if line.startswith(b"{") and self._open:  # may be the answer that somebody waits for
                 raise ServerFault("sent a message that is no JSON") from None
@@ -474,8 +485,8 @@ class StdioClient:
         self._send({"id": id_, **({"result": {}} if method == "ping" else {"error": none})})
 
 
-def load(data: bytes) -> Any:
-    """Return the JSON value of *data* without holding the interpreter lock for long; raises as `load_json`."""
+def load(data: bytes, max_structure: int = MAX_STRUCTURE_BYTES) -> Any:
+    """Return the JSON value of *data* without holding the interpreter lock for long; see `load_json`."""
 
     def decoded(long: LongString) -> str:
         return long.text(_go_on)
@@ -486,7 +497,7 @@ def load(data: bytes) -> Any:
         convert_long_string=decoded,
         parse_float=finite,
         errors="replace",
-        max_structure=_MAX_STRUCTURE,
+        max_structure=max_structure,
     )
 
 

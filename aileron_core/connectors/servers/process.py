@@ -137,7 +137,8 @@ class ServerCall:
         who = f"The MCP server {self.server}"
         if reply.result is None:
             said = escape(reply.message) or "it gave no reason"
-            message = f"{who} refused {self.tool} with the error {reply.code}: {said}"
+            code = f" (error {reply.code})" if reply.code else ""
+            message = f"{who} gave no result of {self.tool}{code}: {said}"
             self.end(ConnectorRuntimeError(message), is_good_answer=reply.code in _NOTHING_RAN)
             return
         if not is_answer:

@@ -57,6 +57,7 @@ NO_GOOD_ANSWER = {
     "its answer is no result": "send(id=id, result={'done': True})",
     "its answer is no JSON": 'write(\'{"id": %d, "result": \' % id)',
     "its line is too long": "write(json.dumps({'id': id, 'result': text('x' * 2**24)}))",
+    "its answer has too many values": "send(id=id, result=text('', structuredContent={'a': [[]] * 10**5}))",
     "it reports an internal error": "send(id=id, error={'code': -32603, 'message': 'later'})",
 }
 
@@ -228,11 +229,11 @@ def test_a_preview_has_the_structured_half_before_the_text(
 ) -> None:
     source = """
     def call(id, name, args):
-        send(id=id, result=text("as a table", structuredContent={"rows": list(range(100_000))}))
+        send(id=id, result=text("as a table", structuredContent={"rows": list(range(30_000))}))
     """
     small = connector(servers, table(tmp_path, source))
     shown = run(small.call("get", {}, limits=LIMITS, read_only=True))
-    assert shown.output == {"json": {"rows": [*range(100_000)]}, "text": "as a table"}
+    assert shown.output == {"json": {"rows": [*range(30_000)]}, "text": "as a table"}
     assert json.dumps(shown.output)
 
 
