@@ -190,6 +190,16 @@ class Bench:
             return error.message
         return "started"
 
+    def unsaid(self) -> bool:
+        """Return whether a program ran whose console ended before it could say so."""
+        ran = self.listed / "ran"
+        table = replace(
+            self.table, program=("/usr/bin/touch", str(ran)), files_write=(str(self.listed),)
+        )
+        contents = self.boxes._contents(table, "write")
+        box._popen(contents, contents.env, list(contents.program)).communicate(timeout=20)
+        return ran.exists()
+
     def exchanged(self) -> str:
         """Return what becomes of a start while an agent makes the listed folder lead to the person's keys."""
         real: Callable[..., Any] = box._popen
@@ -257,6 +267,7 @@ def main(folder: Path) -> None:
         "refused": bench.refused,
         "port": bench.port,
         "listed": str(bench.listed),
+        "unsaid": bench.unsaid(),
         "exchanged": bench.exchanged(),
         "fs": {mode: bench.filesystem(mode) for mode in modes} if published else {},
         "why not": {

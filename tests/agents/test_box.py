@@ -120,6 +120,11 @@ def test_roots_console_starts_no_server(tmp_path: Path) -> None:
     assert "--no-sandbox" not in why
 
 
+def test_a_program_waits_for_the_consoles_word(result: dict[str, Any]) -> None:
+    """A console that is killed while it makes a box leaves no program that outlives it."""
+    assert result["unsaid"] is False
+
+
 @pytest.mark.real
 def test_a_box_ends_with_its_console() -> None:
     """Killed, it can end nothing itself: a server that is deaf, and what it left in the background, end too."""
