@@ -78,8 +78,9 @@ class ServerConnector:
     ) -> OpResult:
         """Call the tool *op* once; see `protocol.Connector.call`.
 
-        A preview's output has `json` (what is structured, or a text that parses) and `text`; that of any
-        other call has `content` and `structuredContent`, as the server sent them. The wall-clock limit
+        A preview's output has `json` (what is structured, or a text that parses), `text`, and `data`, which
+        is what is structured where the text says something else; that of any other call has `content` and
+        `structuredContent`, as the server sent them. The wall-clock limit
         starts once the server can be called.
         """
         if (refusal := self._refusal(op, read_only=read_only)) is not None:

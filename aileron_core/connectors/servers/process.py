@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from aileron_core.actions.model import ConnectorIdentity
-from aileron_core.canonical import Json, JsonObject
+from aileron_core.canonical import Json, JsonObject, sha256_hex
 from aileron_core.clock import Clock, SystemClock, rfc3339
 from aileron_core.connectors.http.scrubber import Scrubber
 from aileron_core.connectors.protocol import MIB, OpResult
@@ -144,12 +144,12 @@ class ServerCall:
         if not is_answer:
             self.end(ConnectorRuntimeError(f"{who} answered {self.tool} with no result."))
             return
-        text = "\n".join(_texts(reply.result))
         if reply.result.get("isError") is True:
+            text = "\n".join(_texts(reply.result))
             message = text[:_MAX_MESSAGE] or f"{self.tool} failed and gave no reason."
             self.end(ConnectorRuntimeError(message), is_good_answer=True)
             return
-        output = _shown(reply.result, text) if self.is_look else _passed_on(reply.result)
+        output = _shown(reply.result) if self.is_look else _passed_on(reply.result)
         with self._lock:
             if not self.done.done():
                 self.done.set_result(
@@ -183,15 +183,30 @@ def _passed_on(result: JsonObject) -> JsonObject:
     return {**kept, "isError": False}
 
 
-def _shown(result: JsonObject, text: str) -> JsonObject:
-    """Return what a preview shows of a result."""
-    structured = result.get("structuredContent")
-    if structured is None:
-        try:
-            structured = load(text.encode("utf-8", "surrogatepass"))
-        except (ValueError, RecursionError):
-            structured = None
-    return {"json": structured, "text": text}
+def _shown(result: JsonObject) -> JsonObject:
+    """Return what a preview shows of a result: nothing of it is left out, and what says the same is there once."""
+    blocks = cast("list[dict[str, Any]]", result["content"])
+    text, structured = "\n".join(_texts(result)), result.get("structuredContent")
+    parsed: Json = None
+    with suppress(ValueError, RecursionError):
+        parsed = load(text.encode("utf-8", "surrogatepass"))
+    value = parsed if structured is None else structured
+    shown: dict[str, Json] = {"json": value, "text": "\n".join(map(_block_text, blocks))}
+    if value != parsed and not (isinstance(value, dict) and [*value.values()] == [text]):
+        shown["data"] = value
+    return shown
+
+
+def _block_text(block: Mapping[str, Any]) -> str:
+    """Return a block as a person is shown it: its text, or what it is and the hash of its bytes."""
+    resource = block.get("resource")
+    members = {**block, **cast("JsonObject", resource if isinstance(resource, dict) else {})}
+    if isinstance(text := members.get("text"), str):
+        return text
+    said = [members.get(each) for each in ("type", "uri", "mimeType")]
+    if isinstance(data := members.get("data", members.get("blob")), str):
+        said.append(f"SHA-256 {sha256_hex(data.encode('utf-8', 'surrogatepass'))}")
+    return " ".join(each for each in said if isinstance(each, str))
 
 
 class ServerLog:

@@ -23,8 +23,8 @@ VERSION: Final = "1.0.0"
 TREE: Final = "{tree}"
 """Begins a word of `program` that is a path in the server's installed package."""
 
-ANSWER: Final = "Answer"
-"""The label of all that a read answered."""
+_ANSWER: Final = {"Answer": "text", "Answer as data": "data"}
+"""All that a read answers, by label; data only where the text does not say the same."""
 _TOP_LEVEL: Final = re.compile(r"[^.{}]+")
 
 
@@ -125,12 +125,12 @@ def shown_preview(tool: ToolDefinition, preview: Preview) -> Preview:
     """
     if preview.render:
         return preview
-    names = [each for each in tool.properties if _TOP_LEVEL.fullmatch(each) and each != ANSWER]
+    names = [each for each in tool.properties if _TOP_LEVEL.fullmatch(each) and each not in _ANSWER]
     return replace(
         preview,
-        render=(*((name, f"json.{name}") for name in names), (ANSWER, "text")),
+        render=(*((name, f"json.{name}") for name in names), *_ANSWER.items()),
         changes=tuple((name, f"${{args.{name}}}") for name in names),
-        multiline=frozenset((ANSWER,)),
+        multiline=frozenset(_ANSWER),
         omits_missing=True,
     )
 

@@ -1,6 +1,7 @@
 """What a call of an MCP server's tool sends, and what becomes of its answer."""
 
 import asyncio
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,9 @@ def test_an_agent_gets_the_servers_own_blocks_and_a_preview_what_they_say(
         ],
         "isError": False,
     }
-    assert shown.output == {"json": {"a": [1]}, "text": '{"a": [1]}'}
+    of_image = hashlib.sha256(b"AAAA" * 3_900_000).hexdigest()
+    text = f'{{"a": [1]}}\nimage image/png SHA-256 {of_image}'
+    assert shown.output == {"json": {"a": [1]}, "text": text}
     assert (given.writes_sent, shown.writes_sent) == (1, 0)
     assert given.hosts_asked == unboxed.reached
 
@@ -227,14 +230,19 @@ def test_a_tool_is_used_by_its_word_alone(
 def test_a_preview_has_the_structured_half_before_the_text(
     servers: ServerProcesses, tmp_path: Path
 ) -> None:
+    """As data of its own where the text says something else, so that nothing of an answer is unseen."""
     source = """
     def call(id, name, args):
-        send(id=id, result=text("as a table", structuredContent={"rows": list(range(30_000))}))
+        value = {"content": "as a table"} if args else {"rows": list(range(30_000))}
+        send(id=id, result=text("as a table", structuredContent=value))
     """
     small = connector(servers, table(tmp_path, source))
     shown = run(small.call("get", {}, limits=LIMITS, read_only=True))
-    assert shown.output == {"json": {"rows": [*range(30_000)]}, "text": "as a table"}
+    rows = {"rows": [*range(30_000)]}
+    assert shown.output == {"json": rows, "text": "as a table", "data": rows}
     assert json.dumps(shown.output)
+    same = run(small.call("get", {"a": 1}, limits=LIMITS, read_only=True))
+    assert same.output == {"json": {"content": "as a table"}, "text": "as a table"}
 
 
 def test_a_host_that_its_box_refused_is_one_line_of_its_log(

@@ -14,7 +14,7 @@ from aileron_core.connectors.servers.propose import (
     propose_previews,
     propose_words,
 )
-from aileron_core.connectors.servers.table import WORDS, ServerTable, Word
+from aileron_core.connectors.servers.table import VERSION, WORDS, ServerTable, Word
 
 
 def tool(line: str) -> ToolDefinition:
@@ -79,6 +79,8 @@ ping()
 DATABASE = """
 read read_query(query)
 write_query(query)
+read table(name)
+drop_table(name)
 """
 
 
@@ -200,8 +202,8 @@ _TABLES = st.builds(
 @given(_TABLES)
 def test_any_table_is_read_back_from_its_manifest(table: ServerTable) -> None:
     """Names, arguments and words are a stranger's: no character of them ends a string or a key."""
-    read = parse_manifest(manifest_bytes("fs", "2026.8.31", table), "manifest.toml")
-    assert (read.name, read.version, read.server) == ("mcp://local/fs", "2026.8.31", table)
+    read = parse_manifest(manifest_bytes("fs", VERSION, table), "manifest.toml")
+    assert (read.name, read.version, read.server) == ("mcp://local/fs", VERSION, table)
 
 
 def test_the_manifest_of_a_package_names_its_tree_and_secrets() -> None:
@@ -214,8 +216,8 @@ def test_the_manifest_of_a_package_names_its_tree_and_secrets() -> None:
         secrets=("KEY",),
         tools={"a": "ask"},
     )
-    assert parse_manifest(manifest_bytes("y", "1.2.3", table), "m").server == table
+    assert parse_manifest(manifest_bytes("y", VERSION, table), "m").server == table
     remote = ServerTable(url="https://a.example/mcp", tools={})
-    assert parse_manifest(manifest_bytes("z", "0.0.0", remote), "m").server == remote
+    assert parse_manifest(manifest_bytes("z", VERSION, remote), "m").server == remote
     rehearsed = ServerTable(run=("a",), program=("/a",), files_write=("/b",), rehearse=True)
-    assert parse_manifest(manifest_bytes("r", "0.0.0", rehearsed), "m").server == rehearsed
+    assert parse_manifest(manifest_bytes("r", VERSION, rehearsed), "m").server == rehearsed

@@ -412,12 +412,13 @@ def test_the_whole_answer_of_a_server_is_shown_with_what_its_call_changes_of_it(
     assert [each.label for each in others] == ["issue", "a.b", "Answer"]
 
 
-def test_an_answer_of_a_server_that_is_no_json_is_its_text() -> None:
+def test_an_answer_of_a_server_is_its_text_and_the_data_that_says_something_else() -> None:
     action = of_server(shown_preview(UPDATE_ISSUE, Preview(op="get_issue")))
     assert action.approval.preview is not None
-    output: Json = {"json": None, "text": "one\ntwo"}
+    output: Json = {"json": {"n": 2}, "text": "one\ntwo", "data": {"n": 2}}
     assert resolve_fields(action.approval.preview, output) == (
         FieldView(label="Answer", value="one\ntwo", multiline=True),
+        FieldView(label="Answer as data", value='{\n  "n": 2\n}', multiline=True, shape="json"),
     )
     assert new_values(action, {"title": "New"}, output) == ()
 
