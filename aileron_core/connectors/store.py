@@ -197,7 +197,7 @@ class ConnectorStore:
         hash_ = identity_hash(module, manifest)
         file = _label(origin, MANIFEST_FILE)
         installed = InstalledConnector.of(parsed, hash_, module, manifest, file)
-        with _writing(self._root):
+        with writing(self._root):
             if not self._has_valid(hash_):
                 self._write_entry(hash_, name, module, manifest, signed)
             os.utime(self._folder(hash_))  # the newest build of a server is the one that is offered
@@ -333,7 +333,7 @@ class ConnectorStore:
         Raises:
             HomeError: the store cannot be written.
         """
-        with _writing(self._root):
+        with writing(self._root):
             return self._move_out(self._folder(hash_))
 
     def _folder(self, hash_: str) -> Path:
@@ -454,7 +454,7 @@ def _write_new(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def _writing(root: Path) -> Generator[None]:
+def writing(root: Path) -> Generator[None]:
     """Turn an OSError into a HomeError that says what to do."""
     try:
         yield

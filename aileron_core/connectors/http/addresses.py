@@ -79,8 +79,8 @@ class AddressGuard:
     """Refuses addresses through which a host name could reach this machine or its network.
 
     Args:
-        allow: networks to allow nevertheless. Only tests pass any: no person, agent or file can set
-            this.
+        allow: networks to allow nevertheless. No person, agent or file can set this: tests do, and what
+            fetches from the registries of the person's own settings.
         private: whether private ranges are allowed; None: where a manifest lists the address.
     """
 
