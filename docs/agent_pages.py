@@ -77,6 +77,7 @@ def _plan(agent: Agent) -> Plan:
         PlanContext(
             relay=str(PRIVATE / "bin" / "aileron-mcp"),
             launch_dir=PRIVATE,
+            project=PurePosixPath("/project"),
             env={**EXAMPLE_KEYS},
             settings=EXAMPLE_SETTINGS.get(agent.name, {}),
             gateway=GATEWAY,
@@ -163,7 +164,9 @@ def _project(agent: Agent) -> Iterator[str]:
         yield f"If {_names(agent.project_files)} in the project affects the connection to Aileron, the launch asks you to accept it, and asks again when it changes."
     denied = ", ".join(f"`{word}`" for word in sorted(agent.denied_args))
     yield f"A project's `aileron.toml` may not pass {denied}."
-    additions = agent.plan(PlanContext(relay="", launch_dir=PRIVATE, env={})).injected_files
+    additions = agent.plan(
+        PlanContext(relay="", launch_dir=PRIVATE, env={}, project=PRIVATE)
+    ).injected_files
     for each in additions:
         yield f"If a launch without a sandbox was killed, `~/{each.path.parent}` may still exist; the next launch removes it."
     yield f"To run it without Aileron, start `{agent.name}`: there is nothing to undo."

@@ -21,6 +21,8 @@ class SessionTerms:
     """Whether it has the built-in tools: `beside` its agent's own, or `instead` of them."""
     plugin_tools: tuple[str, ...] = ()
     """The ops of connectors that it has as tools, as `<plugin>.<op>`."""
+    own_servers: tuple[str, ...] = ()
+    """Its agent's own MCP servers that Aileron seems to have too and that it starts, with the reason."""
     augment: bool = False
     """Whether its model gets Aileron's tools through the gateway."""
     base_url: str = ""

@@ -132,7 +132,9 @@ def _write_home(
     for sentence in git.notices:
         prompter.say(sentence)
     profiles = shell_profiles(sandboxed_environment(request, prepared)["PATH"])
-    write_home_files(own_home, {**profiles, **prepared.tools.files, **git.files})
+    write_home_files(
+        own_home, {**prepared.plan.home_files, **profiles, **prepared.tools.files, **git.files}
+    )
     InjectedFiles(own_home, prepared.plan.injected_files).__enter__()  # they end with the copy
     return git.files
 

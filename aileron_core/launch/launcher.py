@@ -123,6 +123,7 @@ def _open_session(
             writes=_written(request, prepared) if request.contained else (),
             builtins="" if builtins == "off" else builtins,
             plugin_tools=tuple(name for each in exposed for name in each.names),
+            own_servers=prepared.servers.remaining,
         ),
     )
 
@@ -135,6 +136,7 @@ def _say_differences(request: LaunchRequest, prepared: PreparedLaunch, prompter:
         *key_sentences(prepared),
         *prepared.left_out_keys,
         *prepared.unused_keys,
+        *prepared.servers.sentences,
         *([prepared.plan.lost_key] if prepared.plan.lost_key else []),
         *prepared.plan.beside,
     ):

@@ -72,6 +72,7 @@ def predict_traffic(
         relay="",
         launch_dir=PurePosixPath("/"),
         env=env,
+        project=PurePosixPath(project),
         settings_args=settings_args,
         settings=own.texts,
     )

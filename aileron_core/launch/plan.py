@@ -142,6 +142,19 @@ class InjectedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnServer:
+    """An MCP server that an agent's own settings have it start or connect to."""
+
+    name: str
+    file: str
+    """The settings file that counts, `~` for the person's home."""
+    command: tuple[str, ...] = ()
+    url: str = ""
+    kept: str = ""
+    """Why a launch cannot switch it off, a clause; empty where it can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanContext:
     """The input of a plan. Every path is as the agent sees it, inside its sandbox or out."""
 
@@ -151,6 +164,7 @@ class PlanContext:
     """A folder of this launch alone, 0700, gone at the end; a plan's `files` are put there."""
     env: Mapping[str, str]
     """The person's environment, as far as the agent gets it."""
+    project: PurePosixPath
     args: tuple[str, ...] = ()
     """The agent's own arguments, from behind `--`."""
     settings_args: tuple[str, ...] = ()
@@ -165,6 +179,8 @@ class PlanContext:
     contained: bool = False
     builtins: Builtins = "off"
     """`instead` switches off those tools of the agent's own that can be."""
+    off: tuple[OwnServer, ...] = field(default=(), repr=False)
+    """The agent's own MCP servers that are not started in this launch."""
 
     @property
     def all_args(self) -> tuple[str, ...]:
@@ -207,6 +223,8 @@ class Plan:
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Name -> text, put into `PlanContext.launch_dir`, 0600."""
     injected_files: tuple[InjectedFile, ...] = ()
+    home_files: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Path -> text, in place of the copy of that settings file in a sandbox's home; may hold secrets of the person's."""
     beside: tuple[str, ...] = ()
     """What stays outside the gate although the built-in tools replace the agent's own, one sentence each, not yet escaped."""
     lost_key: str = ""
@@ -281,6 +299,8 @@ class Agent:
     """
     plan: Callable[[PlanContext], Plan]
     """Returns how to start it. Raises InvalidRequest: the person's own settings conflict with what the launch needs."""
+    servers: Callable[[PlanContext], Iterable[OwnServer]] = lambda context: ()
+    """Returns the MCP servers of its own that it would start, where its settings say so."""
     overrides: Callable[[str, str], Iterable[str]] = lambda name, text: ()
     """Returns what a settings file of the project's, its path there and text, overrides of what Aileron sets.
 

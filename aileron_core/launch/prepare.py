@@ -9,6 +9,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from aileron_core.connectors.builtin.connector import worker_files
+from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.containment.bubblewrap import SANDBOX_LAUNCH_DIR, system_mounts
 from aileron_core.containment.mounts import Mount, refuse_nested
 from aileron_core.containment.paths import CheckedPaths, PathChecker
@@ -30,6 +31,7 @@ from aileron_core.launch.model_traffic import (
     with_placeholder,
 )
 from aileron_core.launch.named_programs import HomeSettings, ResolvedProgram, missing_files
+from aileron_core.launch.own_servers import Doubles, doubles
 from aileron_core.launch.plan import Agent, Builtins, ModelTraffic, Plan, PlanContext
 from aileron_core.launch.project import (
     ProjectSettings,
@@ -70,6 +72,8 @@ class LaunchRequest:
     allow_abstract: bool = False
     gateway: bool = True
     """Whether its model traffic passes the console's gateway, where the agent allows it."""
+    servers: Mapping[str, ServerTable] = field(default_factory=dict[str, ServerTable])
+    """Aileron's MCP servers that a person accepted, by name."""
     settings: Mapping[str, LaunchSettings] = field(default_factory=dict[str, LaunchSettings])
     """`[launch.<agent>]` of the person's `config.toml`, by agent."""
     paths: LaunchPaths = field(default_factory=LaunchPaths)
@@ -115,6 +119,8 @@ class PreparedLaunch:
     """What the agent does not get of the person's environment and settings, a sentence each, not yet escaped."""
     unused_keys: tuple[str, ...] = ()
     """Why a key of the vault is not used, a sentence each, not yet escaped."""
+    servers: Doubles = field(default_factory=Doubles)
+    """The agent's own MCP servers that Aileron has too, and what becomes of them."""
     env: Mapping[str, str]
     tools: Tools
     """What the sandbox has of the person's own tools."""
@@ -204,14 +210,20 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
         relay=str(inside / "bin" / "aileron-mcp"),
         launch_dir=inside,
         env=given,
+        project=PurePosixPath(request.project),
         args=request.args,
         settings_args=(*of_person.args, *of_project.args),
         settings=own.texts,
         contained=request.contained,
         builtins=builtins,
     )
+    servers = doubles(agent.title, agent.servers(context), request.servers)
+    context = replace(context, off=servers.off)
     plan = agent.plan(context)
     env = {**given, **plan.env}
+    # What is not started needs no program.
+    not_started = {each.command for each in servers.off}
+    named = tuple(each for each in named if each.named.command not in not_started)
     return PreparedLaunch(
         agent=agent,
         program=program,
@@ -224,6 +236,7 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
             *found.notices,
             *(missing_files(agent.title, named)),
         ),
+        servers=servers,
         env=env,
         mounts=mounts,
         tools=tools,

@@ -191,6 +191,15 @@ class OpenSessionBody(TypedDict):
             ),
         ]
     ]
+    own_servers: NotRequired[
+        Annotated[
+            Sequence[str],
+            Keywords(
+                "MCP servers of its agent's own that Aileron seems to have too and that it starts.",
+                max_items=64,
+            ),
+        ]
+    ]
     network: NotRequired[
         Annotated[
             Literal["all", "hosts", "offline"],

@@ -156,6 +156,7 @@ def _asked_terms(app: App, body: RequestBody, *, launched: bool, contained: bool
         writes=body.texts("writes"),
         builtins=str(body.content.get("builtins", "")),
         plugin_tools=body.texts("plugin_tools"),
+        own_servers=body.texts("own_servers"),
         augment=body.flag("augment"),
         base_url=body.text("base_url"),
     )

@@ -1,17 +1,18 @@
 """What a home holds, for commands, with or without a console: acceptances, connectors, accounts."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aileron_core.actions.names import is_semver, semver_order
 from aileron_core.clock import SystemClock
+from aileron_core.connectors.servers.table import PREFIX, ServerTable
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.console_port.codec import to_frame
 from aileron_core.console_port.intents import RemoveFile
-from aileron_core.errors import ConsoleUnavailable, FileProblems, Forbidden
+from aileron_core.errors import AileronError, ConsoleUnavailable, FileProblems, Forbidden
 from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
 from aileron_core.home.owner import OwnerNotVerified, lock_owner
@@ -74,6 +75,18 @@ def accepted_connectors(home: Home) -> Sequence[InstalledConnector]:
     """Return the installed connectors that a person accepted; errors as of `load_acceptances`."""
     accepted = {each.digest for each in load_acceptances(home) if each.kind == "connector"}
     return [each for each in ConnectorStore(home.path).list() if each.identity.hash in accepted]
+
+
+def accepted_servers(home: Home) -> Mapping[str, ServerTable]:
+    """Return the MCP servers that a person accepted, by name; errors as of `load_acceptances`."""
+    store = ConnectorStore(home.path)
+    found: dict[str, ServerTable] = {}
+    for each in load_acceptances(home):
+        if each.kind == "connector" and each.name.startswith(PREFIX):
+            with suppress(AileronError):  # it cannot be used, so nothing stands in the agent's own
+                if (table := store.find(each.digest).manifest.server) is not None:
+                    found[each.name.removeprefix(PREFIX).partition("@")[0]] = table
+    return found
 
 
 def accepted_version(home: Home, fqn: str) -> str:

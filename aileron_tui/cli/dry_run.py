@@ -238,6 +238,7 @@ def _show_control(
         *past,
         *prepared.left_out_keys,
         *prepared.unused_keys,
+        *prepared.servers.sentences,
         *prepared.plan.beside,
         *([prepared.plan.lost_key] if prepared.plan.lost_key else []),
         *missing_sentences(prepared.named_programs),

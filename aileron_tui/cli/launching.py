@@ -33,7 +33,11 @@ from aileron_core.launch.project import ProjectSettings
 from aileron_core.settings import LaunchPaths, load_settings
 from aileron_core.text import escape
 from aileron_mcp.relay_copies import compiled_folder
-from aileron_tui.cli.accepted import accepted_launch_settings, require_accepted_settings
+from aileron_tui.cli.accepted import (
+    accepted_launch_settings,
+    accepted_servers,
+    require_accepted_settings,
+)
 from aileron_tui.cli.dry_run import show_dry_run
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.draw.file_page import settings_blocks
@@ -341,6 +345,7 @@ def launch_command(
         hosts=settings.launch_hosts,
         allow_abstract=allow_abstract_sockets,
         gateway=not no_gateway,
+        servers=accepted_servers(Home(context.home)),
         settings=settings.launch,
         paths=settings.paths,
         typed_paths=LaunchPaths(read=read, write=write, hide=hide),

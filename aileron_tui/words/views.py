@@ -114,6 +114,9 @@ MODEL_AUGMENTED: Final = (
 )
 AROUND: Final = "AROUND THE GATE"
 AROUND_REMARK: Final = "what the model called; the agent may have refused it"
+OWN_SERVERS: Final = "ITS OWN MCP SERVERS"
+OWN_SERVERS_REMARK: Final = "like one of Aileron's; what their tools do is not gated"
+STARTS: Final = "Starts"
 CALLED: Final = "Called"
 WENT_AROUND: Final = "▲ went around"
 TOOLS: Final = "Tools"

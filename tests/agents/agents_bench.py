@@ -9,7 +9,7 @@ import subprocess
 import sysconfig
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -328,9 +328,10 @@ def workbench(
     hold_seconds: float | None = None,
     ca_file: Path | None = None,
     inspect: bool = False,
+    install: Callable[[Path], object] = install_examples,
 ) -> Iterator[Bench]:
     aileron_home = folder / "aileron"
-    install_examples(aileron_home)
+    install(aileron_home)
     (folder / "person").mkdir()
     (folder / "project").mkdir()
     callers: list[int | None] = []

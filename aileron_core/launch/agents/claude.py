@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from aileron_core.launch.model_traffic import bypass_proxies
+from aileron_core.launch.own_servers import own_servers
 from aileron_core.launch.plan import (
     CALL_SECONDS,
     CLOUD_LOGINS,
@@ -17,6 +18,7 @@ from aileron_core.launch.plan import (
     Agent,
     AgentFolder,
     ModelTraffic,
+    OwnServer,
     Plan,
     PlanContext,
 )
@@ -26,6 +28,7 @@ from aileron_core.launch.settings_files import (
     names_in_effect,
     option_value,
     table_at,
+    tables_in,
 )
 
 _MANAGED = PurePosixPath("/etc/claude-code/managed-settings.json")
@@ -75,7 +78,15 @@ def _plan(context: PlanContext) -> Plan:
             # A proxy in its settings counts over the environment, so ours must be there too.
             host = urlsplit(context.gateway).hostname or ""
             env |= bypass_proxies({**context.env, **own}, host)
-    settings = {"env": env, "permissions": {"allow": [f"mcp__{MCP_SERVER_NAME}"]}}
+    settings: dict[str, Any] = {
+        "env": env,
+        "permissions": {"allow": [f"mcp__{MCP_SERVER_NAME}"]},
+    }
+    if context.off:
+        settings["deniedMcpServers"] = [
+            {"serverUrl": each.url} if each.url else {"serverCommand": [*each.command]}
+            for each in context.off
+        ]
     # `--mcp-config` takes a list: a prompt right behind it would be read as one more file.
     flags = (
         f"--mcp-config={context.launch_dir}/claude-mcp.json",
@@ -125,6 +136,20 @@ def _own_login(context: PlanContext) -> str | None:
 def _traffic(context: PlanContext) -> ModelTraffic:
     """Let Anthropic's models pass; an account login passes just like an API key."""
     return ModelTraffic.for_provider("anthropic", _elsewhere(context), _own_login(context))
+
+
+def _servers(context: PlanContext) -> Iterator[OwnServer]:
+    typed = option_value(context.all_args, "--settings") is not None
+    kept = "its arguments contain --settings, which replaces Aileron's settings" if typed else ""
+    for path, text in context.settings.items():
+        table = json_table(text) or {}
+        of_project = (
+            each
+            for folder, each in tables_in(table.get("projects"))
+            if context.project.is_relative_to(folder)
+        )
+        for each in (table, *of_project):  # what is denied is a command, in whatever place
+            yield from own_servers([(path, table_at(each, "mcpServers"))], lambda _: kept)
 
 
 def _overrides(name: str, text: str) -> Iterator[str]:
@@ -253,5 +278,6 @@ CLAUDE = Agent(
     plan=_plan,
     settings_paths=_settings_paths,
     traffic=_traffic,
+    servers=_servers,
     overrides=_overrides,
 )  # fmt: skip

@@ -1,11 +1,12 @@
 """Launching Codex (OpenAI): everything is set by `-c` flags over the person's own configuration."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, Literal, cast
 
+from aileron_core.launch.own_servers import own_servers
 from aileron_core.launch.plan import (
     CALL_SECONDS,
     CLOUD_LOGINS,
@@ -16,6 +17,7 @@ from aileron_core.launch.plan import (
     Agent,
     AgentFolder,
     ModelTraffic,
+    OwnServer,
     Plan,
     PlanContext,
     not_gated,
@@ -23,6 +25,7 @@ from aileron_core.launch.plan import (
 from aileron_core.launch.settings_files import (
     home_path,
     is_in_effect,
+    is_project_file,
     json_table,
     merged,
     names_in_effect,
@@ -74,7 +77,10 @@ def _plan(context: PlanContext) -> Plan:
     }
     if context.builtins != "off":
         server["omit_tools_from"] = _PLAIN_TOOLS
-    settings = [f"mcp_servers.{MCP_SERVER_NAME}={_toml(server)}"]
+    # The whole table first: set behind one of its servers, it would take that away.
+    off = ", ".join(f"{json.dumps(each.name)} = {{enabled = false}}" for each in context.off)
+    settings = [f"mcp_servers={{{off}}}"] if off else []
+    settings.append(f"mcp_servers.{MCP_SERVER_NAME}={_toml(server)}")
     if context.gateway is not None and _traffic(context).providers:
         provider: dict[str, object] = {
             "name": MCP_SERVER_NAME,
@@ -130,6 +136,20 @@ def _own_login(context: PlanContext) -> str | None:
 def _traffic(context: PlanContext) -> ModelTraffic:
     """Let OpenAI's models pass, unless another provider or kind of login is configured."""
     return ModelTraffic.for_provider("openai", _elsewhere(context), _own_login(context))
+
+
+def _servers(context: PlanContext) -> Iterator[OwnServer]:
+    texts = sorted(context.settings.items(), key=lambda each: each[0] != str(_SYSTEM[0]))
+    tables = ((path, toml_table(text) or {}) for path, text in texts if path.endswith(".toml"))
+    return own_servers(((path, table_at(each, "mcp_servers")) for path, each in tables), _kept)
+
+
+def _kept(files: Sequence[str]) -> str:
+    """Return why none of its arguments switches off a server that *files* name."""
+    if str(_SYSTEM[1]) in files:
+        return f"{_SYSTEM[1]} counts over its arguments"
+    # Codex starts with no setting of a server that it does not know, and may not read the project's.
+    return "only the project's settings name it" if all(map(is_project_file, files)) else ""
 
 
 def _overrides(name: str, text: str) -> Iterator[str]:
@@ -341,5 +361,6 @@ CODEX = Agent(
     plan=_plan,
     settings_paths=_settings_paths,
     traffic=_traffic,
+    servers=_servers,
     overrides=_overrides,
 )  # fmt: skip

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, cast
 
+from aileron_core.launch.own_servers import own_servers
 from aileron_core.launch.plan import (
     CALL_SECONDS,
     CLOUD_LOGINS,
@@ -16,6 +17,7 @@ from aileron_core.launch.plan import (
     AgentFolder,
     InjectedFile,
     ModelTraffic,
+    OwnServer,
     Plan,
     PlanContext,
     not_gated,
@@ -23,6 +25,7 @@ from aileron_core.launch.plan import (
 from aileron_core.launch.settings_files import (
     home_path,
     json_table,
+    merged,
     names_in_effect,
     option_value,
     parse_env_file,
@@ -37,6 +40,8 @@ _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
 _KEY = "gemini-api-key"
 _KEPT_KEYS = "gemini-credentials.json"
 """Where it has keys, encrypted, on a machine without a keyring."""
+_SETTINGS = "~/.gemini/settings.json"
+_ALLOWED = "--allowed-mcp-server-names"
 _SYSTEM = PurePosixPath("/etc/gemini-cli/settings.json")
 _LOGINS = {"oauth-personal": "Google", "vertex-ai": "Vertex AI"}
 
@@ -99,6 +104,7 @@ def _plan(context: PlanContext) -> Plan:
                 content=json.dumps(manifest, indent=2) + "\n",
             ),
         ),
+        home_files=_without_off(context),
         beside=_beside(context),
         lost_key=_lost_key(context),
     )
@@ -118,6 +124,35 @@ def _traffic(context: PlanContext) -> ModelTraffic:
     No login of its own counts over its environment: `.env` files do not, and an account is elsewhere.
     """
     return ModelTraffic.for_provider("gemini", _elsewhere(context))
+
+
+def _servers(context: PlanContext) -> Iterator[OwnServer]:
+    kept = ""
+    if not context.contained:
+        kept = "without a sandbox Gemini CLI takes no such setting for one launch"
+    elif context.env.get("GEMINI_CLI_HOME"):
+        kept = "GEMINI_CLI_HOME is set"
+    elif option_value(context.all_args, _ALLOWED) is not None:
+        kept = f"its arguments contain {_ALLOWED}"
+    tables = [(path, json_table(text) or {}) for path, text in context.settings.items()]
+    excluded = {name for _, each in tables for name in _excluded(each)}
+    found = ((path, table_at(each, "mcpServers")) for path, each in tables)
+    return (each for each in own_servers(found, lambda _: kept) if each.name not in excluded)
+
+
+def _excluded(settings: Mapping[str, Any]) -> list[str]:
+    found: object = table_at(settings, "mcp").get("excluded")
+    return [*map(str, cast("list[object]", found))] if isinstance(found, list) else []
+
+
+def _without_off(context: PlanContext) -> dict[str, str]:
+    """Return its settings with the servers excluded that it does not start; nothing where it starts all."""
+    if not context.off:
+        return {}
+    own = json_table(context.settings.get(_SETTINGS, "")) or {}
+    names = [*_excluded(own), *(each.name for each in context.off)]
+    settings = merged(own, {"mcp": {"excluded": names}})
+    return {_SETTINGS.removeprefix("~/"): json.dumps(settings)}
 
 
 def _overrides(name: str, text: str) -> Iterator[str]:
@@ -151,7 +186,7 @@ def _elsewhere(context: PlanContext) -> str | None:
     if chosen == _KEY:
         return None
     if not chosen:
-        return "~/.gemini/settings.json does not choose how to sign in yet"
+        return f"{_SETTINGS} does not choose how to sign in yet"
     named = _LOGINS.get(chosen, "another kind of account")
     return f"it is signed in with {named}, which the gateway does not support"
 
@@ -246,5 +281,6 @@ GEMINI = Agent(
     plan=_plan,
     settings_paths=_settings_paths,
     traffic=_traffic,
+    servers=_servers,
     overrides=_overrides,
 )  # fmt: skip

@@ -1,11 +1,12 @@
 """Launching Goose (Block): `--with-extension` and environment variables of its own."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
+from aileron_core.launch.own_servers import own_servers
 from aileron_core.launch.plan import (
     CLOUD_LOGINS,
     CLOUDS,
@@ -17,6 +18,7 @@ from aileron_core.launch.plan import (
     AgentFolder,
     ConversationDatabase,
     ModelTraffic,
+    OwnServer,
     Plan,
     PlanContext,
     ProviderName,
@@ -121,21 +123,32 @@ _ARGUMENTS: Mapping[str, str] = {  # each option -> what it brings back
 }
 
 
-def _extensions_without_own_tools(settings: Mapping[str, str], env: Mapping[str, str]) -> str:
-    """Return the value of its variable for its extensions: those in use, less its own that act on files or run commands.
-
-    Args:
-        settings: the texts of its settings files; one for the whole system counts under the person's.
-    """
-    found: dict[str, Any] = {}
-    for path, text in sorted(settings.items(), key=lambda each: not each[0].startswith("/etc/")):
+def _extensions(context: PlanContext) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield its settings of extensions by file, one for the whole system under the person's."""
+    if typed := json_table(context.env.get(_EXTENSIONS, "")):
+        yield _EXTENSIONS, typed
+        return
+    texts = sorted(context.settings.items(), key=lambda each: not each[0].startswith("/etc/"))
+    for path, text in texts:
         if path.endswith("/config.yaml"):
-            found = merged(found, table_at(yaml_table(text) or {}, "extensions"))
-    found = json_table(env.get(_EXTENSIONS, "")) or found
+            yield path, table_at(yaml_table(text) or {}, "extensions")
+
+
+def _servers(context: PlanContext) -> Iterator[OwnServer]:
+    return own_servers(_extensions(context)) if _starts_session(context) else iter(())
+
+
+def _kept_extensions(context: PlanContext) -> str:
+    """Return the value of its variable for its extensions: those in use, less what is off and its own tools."""
+    found: Mapping[str, Any] = {}
+    for _, table in _extensions(context):
+        found = merged(found, table)
+    instead = context.builtins == "instead"
+    off = {each.name for each in context.off}
     kept = {
         name: each
         for name, each in tables_in(found)
-        if each.get("type") not in _OF_ITS_OWN or name in _KEPT
+        if name not in off and (not instead or each.get("type") not in _OF_ITS_OWN or name in _KEPT)
     }
     return json.dumps(kept)
 
@@ -148,6 +161,12 @@ def _brought_back(args: Iterable[str]) -> tuple[str, ...]:
 
 
 _TAKES_EXTENSIONS = ("run", "session")
+
+
+def _starts_session(context: PlanContext) -> bool:
+    return not context.args or context.args[0] in _TAKES_EXTENSIONS
+
+
 _HOSTS: Mapping[ProviderName, str] = {
     "openai": "OPENAI_HOST",
     "anthropic": "ANTHROPIC_HOST",
@@ -165,7 +184,7 @@ _CHOSEN = ("GOOSE_PROVIDER", "active_provider", "GOOSE_PLANNER_PROVIDER")
 def _plan(context: PlanContext) -> Plan:
     """Return `goose session` or `goose run` with the relay as an extension."""
     args = context.args or ("session",)
-    if args[0] in _TAKES_EXTENSIONS:
+    if _starts_session(context):
         # The tools' prefix is the command's base name, so it is the relay by its own name.
         args = (args[0], "--with-extension", context.relay, *context.settings_args, *args[1:])
     env = {
@@ -178,13 +197,13 @@ def _plan(context: PlanContext) -> Plan:
             _HOSTS[provider]: context.gateway for provider in sorted(_traffic(context).providers)
         }
     # Any other command, `goose configure` say, could keep our list in the person's configuration.
-    instead = context.builtins == "instead" and args[0] in _TAKES_EXTENSIONS
-    if instead:
-        env[_EXTENSIONS] = _extensions_without_own_tools(context.settings, context.env)
+    instead = context.builtins == "instead" and _starts_session(context)
+    if instead or context.off:
+        env[_EXTENSIONS] = _kept_extensions(context)
     return Plan(
         argv=("goose", *args),
         env=env,
-        private_variables=frozenset((_EXTENSIONS,)) if instead else frozenset(),
+        private_variables=frozenset((_EXTENSIONS,)) & env.keys(),
         beside=_brought_back(args) if instead else (),
         lost_key=_lost_key(context),
     )
@@ -203,7 +222,7 @@ def _traffic(context: PlanContext) -> ModelTraffic:
 
     No login of its own counts over its environment: its file of secrets does not.
     """
-    if context.args and context.args[0] not in _TAKES_EXTENSIONS:
+    if not _starts_session(context):
         # `goose configure` would offer to keep our base URL in the person's configuration.
         reason = f"`goose {context.args[0]}` does not start a session; `goose session` and `goose run` do"
         return ModelTraffic(frozenset(), (reason,))
@@ -321,4 +340,5 @@ GOOSE = Agent(
     plan=_plan,
     settings_paths=_settings_paths,
     traffic=_traffic,
+    servers=_servers,
 )  # fmt: skip

@@ -1,13 +1,14 @@
 """Launching OpenCode: a JSON document in the environment, merged over the person's configuration."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import Any, cast
 from urllib.parse import quote
 
 from aileron_core.errors import InvalidRequest
+from aileron_core.launch.own_servers import own_servers
 from aileron_core.launch.plan import (
     CALL_SECONDS,
     CLOUD_LOGINS,
@@ -22,6 +23,7 @@ from aileron_core.launch.plan import (
     AgentFolder,
     ConversationDatabase,
     ModelTraffic,
+    OwnServer,
     Plan,
     PlanContext,
     ProviderName,
@@ -112,6 +114,7 @@ _PLUGIN = "aileron-opencode.mjs"
 _OWN_TOOLS = ("bash", "edit", "glob", "grep", "list", "lsp", "read")
 """The permissions of its tools that act on files or run commands; `edit` is that of all that write."""
 _CONFIG = "OPENCODE_CONFIG_CONTENT"
+_SYSTEM = PurePosixPath("/etc/opencode")
 _KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",
     "openai": "OPENAI_API_KEY",
@@ -135,12 +138,13 @@ def _plan(context: PlanContext) -> Plan:
     """Return `opencode` with Aileron's settings in its environment."""
     settings: dict[str, Any] = {
         "mcp": {
+            **{each.name: {"enabled": False} for each in context.off},
             MCP_SERVER_NAME: {
                 "type": "local",
                 "command": [context.relay],
                 "enabled": True,
                 "timeout": CALL_SECONDS * 1000,
-            }
+            },
         },
         "permission": {f"{MCP_SERVER_NAME}_*": "allow"},
     }
@@ -182,9 +186,8 @@ def _settings_paths(env: Mapping[str, str], args: tuple[str, ...]) -> tuple[Pure
     logins = home_path(env, "XDG_DATA_HOME", ".local/share") / "opencode" / "auth.json"
     names = ("config.json", "opencode.json", "opencode.jsonc")
     used = home_path(env, "XDG_STATE_HOME", ".local/state") / "opencode" / "model.json"
-    system = PurePosixPath("/etc/opencode")
     home = PurePosixPath(".opencode")
-    more += [folder / name for folder in (home, system) for name in names[1:]]
+    more += [folder / name for folder in (home, _SYSTEM) for name in names[1:]]
     return (logins, used, *(own / name for name in names), *more)
 
 
@@ -229,6 +232,16 @@ def _traffic(context: PlanContext) -> ModelTraffic:
     if not through and not past:
         past.append("OpenCode has no API key for Anthropic, OpenAI or Google")
     return ModelTraffic(frozenset(through), tuple(past), logins)
+
+
+def _servers(context: PlanContext) -> Iterator[OwnServer]:
+    tables = ((path, json_table(text) or {}) for path, text in _configurations(context))
+    return own_servers(((path, table_at(each, "mcp")) for path, each in tables), _kept)
+
+
+def _kept(files: Sequence[str]) -> str:
+    managed = [each for each in files if each.startswith(f"{_SYSTEM}/")]
+    return f"{managed[-1]} counts over what Aileron sets" if managed else ""
 
 
 def _overrides(name: str, text: str) -> Iterator[str]:
@@ -384,5 +397,6 @@ OPENCODE = Agent(
     plan=_plan,
     settings_paths=_settings_paths,
     traffic=_traffic,
+    servers=_servers,
     overrides=_overrides,
 )  # fmt: skip

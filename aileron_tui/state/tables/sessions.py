@@ -194,6 +194,7 @@ class SessionsTable(KeyedTable[_Who]):
         return (
             *_network(item),
             *_around_blocks(item),
+            *_own_servers(item),
             *_seen(item),
             blank(),
             *_said(item),
@@ -247,6 +248,15 @@ def _around_blocks(item: SessionView) -> list[Block]:
         at = Piece(f"{day(each.at)} {clock_seconds(each.at)} ", "muted")
         text = Piece(words.views.called_around(escape(each.tool)), "attn")
         made.append(value(words.views.CALLED, line(at, text)))
+    return [*made, blank()]
+
+
+def _own_servers(item: SessionView) -> list[Block]:
+    """Return the MCP servers of the agent's own that it starts although Aileron has the like."""
+    if not (servers := item.terms.own_servers):
+        return []
+    made = [heading(words.views.OWN_SERVERS, (Piece(words.views.OWN_SERVERS_REMARK, "muted"),))]
+    made += [value(words.views.STARTS, foreign_text(each, "attn")) for each in servers]
     return [*made, blank()]
 
 

@@ -18,6 +18,7 @@ def context(
         relay="/r/aileron-mcp",
         launch_dir=PurePosixPath("/p"),
         env=env or {},
+        project=PurePosixPath("/work"),
         settings=settings or {},
         args=args,
         **more,

@@ -176,6 +176,17 @@ def test_a_session_that_went_around_the_gate_is_marked_with_time_and_tool() -> N
     assert "counted" not in augmented.words
 
 
+def test_a_server_of_the_agents_own_that_is_like_ours_is_on_the_sessions_page() -> None:
+    """Its name may be a project's, so it is drawn like all foreign text."""
+    terms = SessionTerms(own_servers=("fs (.mcp.json): it looks\nlike Aileron's fs",))
+    drawn = at_work(replace(CODEX, terms=terms), opened=True)
+    assert (
+        "ITS OWN MCP SERVERS like one of Aileron's; what their tools do is not gated" in drawn.words
+    )
+    assert "Starts fs (.mcp.json): it looks‹LF›like Aileron's fs" in drawn.words
+    assert "ITS OWN MCP SERVERS" not in at_work(opened=True).words
+
+
 def test_two_folders_are_told_apart_by_their_ends() -> None:
     """A path that does not fit loses its beginning, visibly."""
     long = "/home/ana/work/with/a/long/way/to/it/"

@@ -1,0 +1,143 @@
+"""An agent's own MCP servers beside Aileron's: the same one is switched off for a launch, one that only looks the same is named."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from aileron_core.connectors.servers.table import ServerTable
+from aileron_core.launch.plan import MCP_SERVER_NAME, OwnServer
+from aileron_core.launch.settings_files import merged, tables_in
+
+_RUNNERS = {"npx": ("-p", "--package"), "uvx": ("--from",)}
+"""What fetches a package and starts it -> its options that name the package."""
+_VERSION = re.compile(r"(?<=.)(?:@|[<>=!~]=?|\[).*")
+"""Behind a package's name, which may begin with the @ of a scope."""
+_MOST_NAME = 80
+_MOST_SHOWN = 64
+"""Characters of a name, and servers on a session's page: a project's file may have any."""
+
+
+def own_servers(
+    found: Iterable[tuple[str, Mapping[str, Any]]],
+    kept: Callable[[Sequence[str]], str] = lambda files: "",
+) -> Iterator[OwnServer]:
+    """Yield the servers in *found*, tables of them by file; a later one of a name is laid over an earlier.
+
+    Args:
+        kept: returns why one that these files name cannot be switched off; empty where it can.
+    """
+    tables: dict[str, dict[str, Any]] = {}
+    files: dict[str, list[str]] = {}
+    for file, servers in found:
+        for name, table in tables_in(servers):
+            tables[name] = merged(tables.get(name, {}), table)
+            files.setdefault(name, []).append(file)
+    for name, table in tables.items():
+        command, args = table.get("command", table.get("cmd")), table.get("args")
+        words = [*_listed(command), *_listed(args)]
+        url = str(table.get("httpUrl") or table.get("url") or table.get("uri") or "")
+        is_off = table.get("enabled") is False or table.get("disabled") is True
+        if (words or url) and not is_off and name != MCP_SERVER_NAME:
+            yield OwnServer(
+                name=name,
+                file=files[name][-1],
+                command=() if url else tuple(map(str, words)),
+                url=url,
+                kept=kept(files[name]),
+            )
+
+
+def _listed(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else [value] if value else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubles:
+    """The servers of an agent's own that Aileron seems to have too."""
+
+    off: tuple[OwnServer, ...] = ()
+    remaining: tuple[str, ...] = ()
+    """Those that the agent starts nevertheless, with the reason; not yet escaped."""
+    sentences: tuple[str, ...] = ()
+    """What a person is told of all of them before the agent starts, not yet escaped."""
+
+
+def doubles(title: str, own: Iterable[OwnServer], accepted: Mapping[str, ServerTable]) -> Doubles:
+    """Return what of the *own* servers of the agent *title* is in *accepted*, Aileron's by name."""
+    off: list[OwnServer] = []
+    remaining: list[str] = []
+    sentences: list[str] = []
+    for each in own:
+        shown = f"{each.name[:_MOST_NAME]} ({each.file})"
+        same = next((name for name, table in accepted.items() if _is_same(each, table)), "")
+        alike = [name for name, table in accepted.items() if _is_alike(each, name, table)]
+        if same and not each.kept:
+            off.append(each)
+            sentences.append(
+                f"{title} does not start its own MCP server {shown}: Aileron has it, as {same}."
+            )
+        elif same or alike:
+            why = (
+                f"it is Aileron's {same}, but {each.kept}"
+                if same
+                else f"it looks like Aileron's {alike[0]}, with another command or address"
+            )
+            remaining.append(f"{shown}: {why}")
+            sentences.append(
+                f"{title} starts its own MCP server {shown}: {why}. What its tools do is not gated."
+            )
+    return Doubles(
+        off=tuple(off), remaining=tuple(remaining[:_MOST_SHOWN]), sentences=tuple(sentences)
+    )
+
+
+def _is_same(own: OwnServer, table: ServerTable) -> bool:
+    """Return whether both are one address, or one command whatever the version of its package."""
+    if own.url or table.url:
+        return _address(own.url) == _address(table.url)
+    package, (program, *args) = _started(own.command)
+    wanted, (known, *others) = _started(table.run)
+    names = PurePosixPath(program).name, PurePosixPath(known).name
+    is_program = program == known or (names[0] == names[1] and names[0] in (program, known))
+    return (package, args) == (wanted, others) and is_program
+
+
+def _is_alike(own: OwnServer, name: str, table: ServerTable) -> bool:
+    """Return whether both have one name, one package or one host."""
+    host, package = _address(own.url)[1], _started(own.command)[0]
+    return (
+        own.name.lower() == name
+        or (host != "" and host == _address(table.url)[1])
+        or (package != "" and package == _started(table.run)[0])
+    )
+
+
+def _started(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the package that *command* fetches and starts, without its version, and the words that count besides it."""
+    if not command:
+        return "", ("",)
+    runner, rest = PurePosixPath(command[0]).name, [*command[1:]]
+    package = ""
+    while runner in _RUNNERS and rest and rest[0].startswith("-"):
+        option, _, value = rest.pop(0).partition("=")
+        if option in _RUNNERS[runner] and (value or rest):
+            package = value or rest.pop(0)
+    if runner not in _RUNNERS or not (package or rest):
+        return "", tuple(command)
+    named = _VERSION.sub("", package or rest[0])
+    # Behind an option stands the package's command, which is mostly called as itself.
+    if not package or rest[:1] == [named.rpartition("/")[2]]:
+        rest.pop(0)
+    return f"{runner} {named}", (runner, *rest)
+
+
+def _address(url: str) -> tuple[str, str, int | None, str]:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return url, "", None, ""
+    return parts.scheme, parts.hostname or "", port, f"{parts.path.rstrip('/')}?{parts.query}"

@@ -1,0 +1,116 @@
+"""Which MCP servers of an agent's own are taken for Aileron's, and where one stays although it is."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from aileron_core.connectors.servers.table import ServerTable
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.own_servers import Doubles, doubles
+from aileron_core.launch.plan import OwnServer
+from tests.core.launch.plans import context
+
+FS = ServerTable(run=("npx", "-y", "@mcp/fs@2026.8.31", "/dir"))
+ACCEPTED: Mapping[str, ServerTable] = {
+    "fs": FS,
+    "git": ServerTable(run=("uvx", "mcp-server-git==2026.1.1", "--repository", "/dir")),
+    "mine": ServerTable(run=("/usr/bin/mine", "serve")),
+    "web": ServerTable(url="https://mcp.example.com/v1"),
+}
+
+
+def judged(own: OwnServer) -> str:
+    found = doubles("Codex", [own], ACCEPTED)
+    assert len(found.sentences) == len((*found.off, *found.remaining))
+    return "off" if found.off else "named" if found.remaining else ""
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("npx @mcp/fs@latest /dir", "off"),
+        ("/usr/bin/npx --yes --package=@mcp/fs fs /dir", "off"),
+        ("uvx mcp-server-git --repository /dir", "off"),
+        ("uvx --from mcp-server-git[x]>=2 mcp-server-git --repository /dir", "off"),
+        ("mine serve", "off"),
+        ("npx -y @mcp/fs /dir /other", "named"),
+        ("npx -p @mcp/fs fs-admin /dir", "named"),
+        ("uvx @mcp/fs /dir", ""),
+        ("npx -y @mcp/fs-other /dir", ""),
+        ("/opt/mine serve", ""),
+        ("mine", ""),
+        ("npx -y", ""),
+        ("https://MCP.example.com:443/v1/", "off"),
+        ("https://mcp.example.com/v2", "named"),
+        ("http://mcp.example.com/v1", "named"),
+        ("https://mcp.example.com.evil.org/v1", ""),
+        ("https://[/v1", ""),
+    ],
+)
+def test_the_same_command_or_address_is_off_and_one_like_it_is_named(
+    command: str, expected: str
+) -> None:
+    """Whatever a package's version, and however a program or an address is written; no other arguments."""
+    is_url = "://" in command
+    words = () if is_url else tuple(command.split())
+    own = OwnServer(name="x", file="f", command=words, url=command if is_url else "")
+    assert judged(own) == expected
+
+
+def test_another_server_of_the_same_name_is_named() -> None:
+    """A model would take one for the other."""
+    assert judged(OwnServer(name="FS", file="f", command=("other",))) == "named"
+
+
+_LOCAL = '{"mcp": {"a": {"type": "local", "command": ["npx", "@mcp/fs", "/dir"]}}}'
+_JSON = '{"mcpServers": {"a": {"command": "npx", "args": ["@mcp/fs", "/dir"]}}}'
+_TOML = '[mcp_servers.a]\ncommand = "npx"\nargs = ["@mcp/fs", "/dir"]\n'
+_YAML = "extensions:\n  a: {type: stdio, cmd: npx, args: ['@mcp/fs', /dir]}\n"
+_CODEX, _GEMINI = "~/.codex/config.toml", "~/.gemini/settings.json"
+
+
+def found_by(agent: str, settings: Mapping[str, str], **more: object) -> Doubles:
+    return doubles(agent, AGENTS[agent].servers(context(settings=settings, **more)), {"fs": FS})
+
+
+@pytest.mark.parametrize(
+    ("agent", "settings", "why"),
+    [
+        ("codex", {_CODEX: _TOML, ".codex/config.toml": _TOML}, ""),
+        ("codex", {".codex/config.toml": _TOML}, "only the project's settings name it"),
+        ("codex", {"/etc/codex/managed_config.toml": _TOML}, "counts over its arguments"),
+        ("codex", {_CODEX: _TOML, ".codex/config.toml": _TOML.replace("npx", "uvx")}, None),
+        ("claude", {".mcp.json": _JSON}, ""),
+        ("claude", {"~/.claude.json": f'{{"projects": {{"/work": {_JSON}}}}}'}, ""),
+        ("claude", {"~/.claude.json": f'{{"projects": {{"/elsewhere": {_JSON}}}}}'}, None),
+        ("opencode", {"opencode.json": _LOCAL}, ""),
+        ("opencode", {"/etc/opencode/opencode.json": _LOCAL}, "/etc/opencode/opencode.json counts"),
+        ("opencode", {"opencode.json": _LOCAL.replace('"local"', '"local", "enabled": false')}, None),
+        ("gemini", {_GEMINI: _JSON}, "without a sandbox Gemini CLI takes no such setting"),
+        ("gemini", {_GEMINI: _JSON.replace("}}}", '}}, "mcp": {"excluded": ["a"]}}')}, None),
+        ("goose", {"~/.config/goose/config.yaml": _YAML}, ""),
+    ],
+)  # fmt: skip
+def test_what_no_setting_of_one_launch_switches_off_is_named_with_the_reason(
+    agent: str, settings: dict[str, str], why: str | None
+) -> None:
+    """Codex would not start with a setting of a server that it does not know."""
+    found = found_by(agent, settings)
+    assert [each.name for each in found.off] == (["a"] if why == "" else [])
+    assert [(why or "-") in each for each in found.remaining] == ([True] if why else [])
+
+
+@pytest.mark.parametrize(
+    ("agent", "settings", "args"),
+    [
+        ("claude", {".mcp.json": _JSON}, ("--settings", "mine.json")),
+        ("gemini", {_GEMINI: _JSON}, ("--allowed-mcp-server-names", "a")),
+    ],
+)
+def test_an_argument_that_counts_over_our_setting_leaves_it_on(
+    agent: str, settings: dict[str, str], args: tuple[str, ...]
+) -> None:
+    found = found_by(agent, settings, args=args, contained=True)
+    assert not found.off
+    assert args[0] in found.sentences[0]
+    assert found_by(agent, settings, contained=True).off
