@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.console_port.intents import SetPause, StopEverything
-from aileron_core.errors import Conflict, Paused
-from aileron_core.server.responses import result_body
+from aileron_core.console_port.intents import StopEverything
+from aileron_core.errors import Conflict
 from aileron_core.settings import Settings
-from tests.core.adversary.test_a_halted_run_under_attack import halted, result_of
+from tests.core.adversary.test_a_halted_run_under_attack import result_of
 from tests.core.runs.test_halting import FINDS_THEN_SENDS, asked, chain, statuses
 from tests.support.core_harness import (
     DRAFT,
@@ -27,58 +26,6 @@ CHANGES_THEN_SENDS = (
     ("send", "send_draft", "true", 'draft_id = "${args.draft_id}"'),
 )
 """Nothing depends on an earlier output; the second step may be tried again."""
-
-
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
-async def test_an_equal_call_attaches_to_a_halted_run_and_does_not_disarm_it(
-    core: Core, mailbox: Mailbox
-) -> None:
-    """The same session, action and arguments while it is open; nothing runs twice."""
-    second = await halted(core)
-    again = await core.call("chain", {"draft_id": DRAFT})
-    assert (again.attached, again.row.approval_id) == (True, second.approval_id)
-    now = core.views(second.approval_id)[-1]
-    assert (now.version, now.digest, now.times_asked) == (second.version, second.digest, 2)
-    await core.approve(second)
-    with pytest.raises(Conflict, match="already"):
-        await core.approve(second)  # a second console is a second yes
-    assert (await core.ended(second)).state == "completed"
-    assert len(mailbox.state()["sent"]) == 1
-    assert writes(mailbox).count("GET drafts") == 1
-
-
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
-async def test_a_withdrawn_halted_run_says_what_had_run_and_an_equal_call_asks_from_the_start(
-    core: Core, mailbox: Mailbox
-) -> None:
-    """The withdrawal's answer is its end; what ran is in it."""
-    second = await halted(core)
-    row = await core.app.approvals.withdraw(core.session.session_id, second.approval_id, "")
-    assert result_body(row)["completed_steps"] == ["find"]
-    with pytest.raises(Conflict):
-        await core.approve(second)
-    anew = await asked(core, "chain")
-    assert anew.approval_id != second.approval_id
-    assert statuses(anew) == {"find": "fixed", "send": "running"}
-    assert mailbox.state()["sent"] == []
-
-
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
-async def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(
-    core: Core, mailbox: Mailbox
-) -> None:
-    """No yes is taken while calls are held; a stop denies the second question."""
-    second = await halted(core)
-    await core.do(SetPause(paused=True))
-    with pytest.raises(Paused):
-        await core.approve(second)
-    await core.do(SetPause(paused=False))
-    await core.do(StopEverything())
-    over = await core.ended(second)
-    assert (over.state, over.reason) == ("denied", "A person stopped everything.")
-    row = await core.result(second.approval_id)
-    assert result_body(row)["completed_steps"] == ["find"]
-    assert mailbox.state()["sent"] == []
 
 
 @pytest.mark.parametrize("answer", ["yes", "no"])

@@ -188,16 +188,6 @@ async def test_a_missing_value_ends_the_run_before_that_step_and_before_any_ques
     assert mailbox.state()["sent"] == []
 
 
-@pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS))
-async def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(core: Core) -> None:
-    """Before its end the agent reads that it waits, and the audit a hash."""
-    second = await halted(core)
-    row = await core.result(second.approval_id)
-    assert row.output is None
-    bodies = str(await core.records())
-    assert sent_to(second, "send")["draft_id"] not in bodies
-
-
 @pytest.mark.actions(chain=chain("chain", *FINDS_THEN_SENDS, preview=False))
 async def test_an_action_without_a_preview_halts_as_well(core: Core, mailbox: Mailbox) -> None:
     """The rule is about arguments, not about previews."""
