@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
@@ -43,7 +44,7 @@ from aileron_core.credentials.bindings import BindingService
 from aileron_core.credentials.model_keys import ModelKeys
 from aileron_core.credentials.oauth import TokenEndpoint
 from aileron_core.credentials.upstreams import base_urls
-from aileron_core.errors import AileronError, NotFound, Problem, StorageUnavailable, VaultLocked
+from aileron_core.errors import AileronError, Problem, StorageUnavailable, VaultLocked
 from aileron_core.events import EventBus
 from aileron_core.history.sealed_screens import SealedScreens
 from aileron_core.history.sealing import HistoryKeys
@@ -429,11 +430,11 @@ def _outgoing(options: AppOptions, clock: Clock, routes: Sequence[Route]) -> "Ou
 
 def _boxed_servers(base: _Base, refused: Callable[[str, str, str], None]) -> StartServer:
     from aileron_core.connectors.servers.box import BoxedServers
+    from aileron_core.connectors.servers.trees import verify_tree
 
-    def package(tree: str) -> Path:
-        raise NotFound(f"The server's package {tree} is not installed.")
-
-    return BoxedServers(base.home.path, Path.home(), os.environ, tree=package, refused=refused)
+    home = base.home.path
+    tree = partial(verify_tree, home)
+    return BoxedServers(home, Path.home(), os.environ, tree=tree, refused=refused)
 
 
 def _engine(base: _Base) -> "WasmEngine":
@@ -740,6 +741,7 @@ class App(_Base):
             self.authorizations.close()
             self.standing.grants.end_where(lambda _: True, "the vault was locked")
             self.grants.past.forget()
+            self.connectors.forget_secrets()
         self.publisher.sessions_changed()
         following = tasks.spawn(self._follow_vault(), name="follow the vault")
         self._following.add(following)

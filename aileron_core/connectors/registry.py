@@ -60,6 +60,11 @@ class ConnectorRegistry:
             return "", ()
         return servers.held.get(name, ""), (*servers.refused_hosts(name),)
 
+    def forget_secrets(self) -> None:
+        """End every MCP server that holds a secret, once its present calls have ended: the vault was locked."""
+        if self._servers is not None:
+            self._servers.retire_with_secrets()
+
     def stop_running(self) -> None:
         """Stop every guest that runs or waits for a thread, and every MCP server; later calls are not affected."""
         if (engine := self._engine_if_made()) is not None:

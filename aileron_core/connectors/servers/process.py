@@ -605,6 +605,13 @@ class ServerProcesses:
             self._held[name] = end.message
         self._on_held(name)
 
+    def retire_with_secrets(self) -> None:
+        """End every process that was given secrets, once its present calls have ended."""
+        with self._lock:
+            for key, process in self._current.values():
+                if key.secrets:
+                    process.retire()
+
     def stop_running(self, seconds: float = 2.0) -> None:
         """End every process; calls after that start new ones. Blocks, no longer than that."""
         with self._lock:
