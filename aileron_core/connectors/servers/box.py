@@ -263,8 +263,11 @@ class _Boxed:
             self._first = os.pidfd_open(first)
             with open_folder(Path(f"/proc/{first}")) as folder:
                 found = {path: identity_in_root(folder, path) for path in checked}
-        except (OSError, IndexError):
-            raise Unavailable("The server's box ended while it was made. Start it again.") from None
+        except (OSError, IndexError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it ended"
+            raise Unavailable(
+                f"The server's box cannot be looked at: {why}. Start it again."
+            ) from None
         if exchanged := [path for path in checked if found[path] != checked[path]]:
             raise Unavailable(
                 f"{exchanged[0]} became another while the server was started. Start it again."

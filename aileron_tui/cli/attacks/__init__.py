@@ -12,6 +12,7 @@ from aileron_core.text import escape
 from aileron_tui.cli.attacks import (
     asking,
     attached,
+    boxed,
     contained,
     files,
     impostors,
@@ -23,7 +24,17 @@ from aileron_tui.cli.attacks.arena import Arena, Attack, BrokeError, SkippedErro
 from aileron_tui.cli.output import EXIT, CommandContext, did_you_mean
 from aileron_tui.cli.process import close_memory
 
-_GROUPS: Final = (asking, web_pages, reading, files, impostors, attached, keyboard, contained)
+_GROUPS: Final = (
+    asking,
+    web_pages,
+    reading,
+    files,
+    impostors,
+    attached,
+    keyboard,
+    contained,
+    boxed,
+)
 ATTACKS: Final = {attack.name: attack for group in _GROUPS for attack in group.ATTACKS}
 _SHOWN: Final = {
     "held": ("✓ held", "green"),
