@@ -12,15 +12,14 @@ from aileron_core.connectors.servers.table import (
     ServerTable,
     Word,
     clash,
+    name_words,
     server_tool_name,
     tool_problems,
 )
 
-_NAME_PART: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 _READS: Final = frozenset({"get", "read", "retrieve"})
 _NOT_THERE: Final = frozenset({"create", "post", "fork", "copy", "query"})
 """What these make or ask for is nothing that a read could be told of."""
-_NO_NOUNS: Final = frozenset({"a", "an", "the"})
 _IN_TEMPLATE: Final = re.compile(r"[^{}]+")
 
 
@@ -63,20 +62,20 @@ def propose_previews(
     reads = [tool for tool in tools if words.get(tool.name) in ("run", "look")]
     found: dict[str, Preview] = {}
     for tool in tools:
-        parts = _parts(tool.name)
+        parts = name_words(tool.name)
         if words.get(tool.name) != "ask" or _NOT_THERE & parts:
             continue
         fitting = [
             read
             for read in reads
-            if (_parts(read.name) & _READS)
-            and _parts(read.name) - _READS <= parts
+            if (name_words(read.name) & _READS)
+            and name_words(read.name) - _READS <= parts
             and {*read.required} <= {*tool.required}
             and {*read.required} - where
             and {*read.required} <= {*_shared(read, tool)}
         ]
         if fitting:
-            best = max(fitting, key=lambda each: (len(each.required), len(_parts(each.name))))
+            best = max(fitting, key=lambda each: (len(each.required), len(name_words(each.name))))
             args = {name: f"${{args.{name}}}" for name in _shared(best, tool)}
             found[tool.name] = Preview(op=best.name, args=args)
     return found
@@ -94,10 +93,6 @@ def relisted(name: str, table: ServerTable, tools: Sequence[ToolDefinition]) -> 
     unfit = {path[2] for path, _ in tool_problems(name, found, tools) if path[1] == "actions"}
     kept = {tool: each for tool, each in table.previews.items() if tool not in unfit}
     return replace(found, previews=kept)
-
-
-def _parts(name: str) -> set[str]:
-    return {part.lower() for part in _NAME_PART.findall(name)} - _NO_NOUNS
 
 
 def _shared(read: ToolDefinition, tool: ToolDefinition) -> Iterator[str]:

@@ -26,6 +26,10 @@ TREE: Final = "{tree}"
 _ANSWER: Final = {"Answer": "text", "Answer as data": "data"}
 """All that a read answers, by label; data only where the text does not say the same."""
 _TOP_LEVEL: Final = re.compile(r"[^.{}]+")
+_NAME_WORD: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
+_CHANGES: Final = frozenset(
+    {"update", "edit", "patch", "set", "write", "put", "modify", "change", "rename", "move"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,11 +125,17 @@ def tool_problems(
 def shown_preview(tool: ToolDefinition, preview: Preview) -> Preview:
     """Return *preview* of *tool* with what is shown of its answer: what `render` says, else all of it.
 
-    Then an argument that the answer has at top level is shown as before and after.
+    Then an argument that the answer has at top level is shown as before and after, if by its name the
+    tool changes what is read: the `body` of a new comment is not the issue's.
     """
     if preview.render:
         return preview
-    names = [each for each in tool.properties if _TOP_LEVEL.fullmatch(each) and each not in _ANSWER]
+    changes = name_words(tool.name) - name_words(preview.op) <= _CHANGES
+    names = [
+        each
+        for each in tool.properties
+        if changes and _TOP_LEVEL.fullmatch(each) and each not in _ANSWER
+    ]
     return replace(
         preview,
         render=(*((name, f"json.{name}") for name in names), *_ANSWER.items()),
@@ -133,6 +143,11 @@ def shown_preview(tool: ToolDefinition, preview: Preview) -> Preview:
         multiline=frozenset(_ANSWER),
         omits_missing=True,
     )
+
+
+def name_words(tool: str) -> set[str]:
+    """Return the words that the name of a *tool* is made of, without articles."""
+    return {each.lower() for each in _NAME_WORD.findall(tool)} - {"a", "an", "the"}
 
 
 def clash(name: str, tool: str, table: ServerTable) -> str:

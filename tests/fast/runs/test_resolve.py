@@ -1,5 +1,6 @@
 """What a person is shown, and what moved since."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -421,6 +422,14 @@ def test_an_answer_of_a_server_is_its_text_and_the_data_that_says_something_else
         FieldView(label="Answer as data", value='{\n  "n": 2\n}', multiline=True, shape="json"),
     )
     assert new_values(action, {"title": "New"}, output) == ()
+
+
+def test_what_a_call_adds_to_the_thing_read_is_no_change_of_it() -> None:
+    """An issue has a `body` too, which a comment does not replace."""
+    comment = replace(UPDATE_ISSUE, name="add_issue_comment")
+    shown = shown_preview(comment, Preview(op="get_issue"))
+    assert shown.changes == ()
+    assert [label for label, _ in shown.render] == ["Answer", "Answer as data"]
 
 
 def test_what_the_table_of_a_server_renders_is_all_that_is_shown() -> None:
