@@ -139,6 +139,7 @@ class UnboxedServers:
     """
 
     started: list[Mode] = field(default_factory=list[Mode])
+    processes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
     reached: tuple[str, ...] = ()
 
     def why_not(self, table: ServerTable) -> str:
@@ -161,6 +162,7 @@ class UnboxedServers:
             start_new_session=True,
             bufsize=0,
         )
+        self.processes.append(process)
         return Unboxed(process, self.reached)
 
 

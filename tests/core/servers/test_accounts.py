@@ -89,6 +89,16 @@ async def test_a_servers_call_waits_for_its_account_and_for_the_vault(
     assert (await core.run(again)).state == "completed"
 
 
+async def test_a_locked_vault_ends_a_server_that_holds_a_secret(
+    core: Core, unboxed: UnboxedServers
+) -> None:
+    await bind(core, "work", TOKEN)
+    assert (await core.call("small.get", {})).row.state == "completed"
+    (server,) = unboxed.processes
+    core.app.vault.lock()
+    await core.until(lambda: server.poll() is not None)
+
+
 async def test_a_server_gets_its_secrets_at_its_start_and_no_answer_or_file_has_them(
     core: Core, tmp_path: Path
 ) -> None:
