@@ -50,7 +50,7 @@ IDLE_SECONDS: Final = 600.0
 _LIST_SECONDS: Final = 20.0
 _RELIST_SECONDS: Final = 1.0
 """How often a server that says that its tools have changed is asked for them without a call."""
-_GRACE_SECONDS = 2.0
+_GRACE_SECONDS = _CLOSE_SECONDS = 2.0
 _MAX_ENDS, _ENDS_SECONDS = 3, 60.0
 _MAX_LOG = 4 * MIB
 _LAST_LINES = 20
@@ -612,21 +612,21 @@ class ServerProcesses:
                 if key.secrets:
                     process.retire()
 
-    def stop_running(self, seconds: float = 2.0) -> None:
-        """End every process; calls after that start new ones. Blocks, no longer than that."""
+    def stop_running(self) -> tuple[ServerProcess, ...]:
+        """Have every process end, without waiting for it; calls after that start new ones."""
         with self._lock:
             alive = tuple(self._alive)
         for each in alive:
             each.close()
-        deadline = self._clock.monotonic() + seconds
-        for each in alive:
-            each.join(deadline - self._clock.monotonic())
+        return alive
 
     def close(self) -> None:
         """End every process, and start no more. Blocks, no longer than two seconds."""
         with self._lock:
             self._is_closed = True
-        self.stop_running()
+        deadline = self._clock.monotonic() + _CLOSE_SECONDS
+        for each in self.stop_running():
+            each.join(deadline - self._clock.monotonic())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
