@@ -105,7 +105,11 @@ def test_a_listing_of_the_same_bytes_but_for_its_id_is_the_same_and_no_other_is(
 
 TOO_MUCH: dict[str, tuple[str, Callable[[str], Any]]] = {
     "pages": (
-        "def listing(id, params): send(id=id, result={'tools': [], 'nextCursor': 'more'})",
+        """
+        def listing(id, params):
+            page = int(params.get("cursor", 1))
+            send(id=id, result={"tools": tools(), **({"nextCursor": str(page + 1)} if page < 51 else {})})
+        """,
         lambda message: "more than 50 pages" in message,
     ),
     "tools": (
