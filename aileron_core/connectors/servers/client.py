@@ -27,6 +27,7 @@ from aileron_core.connectors.wasm.json_slices import (
     finite,
     load_json,
 )
+from aileron_core.text import escape
 
 MAX_LINE: Final = 16 * MIB
 _MAX_UNASKED, _MAX_UNASKED_BYTES = 2_000, 4 * MIB
@@ -36,6 +37,7 @@ _MAX_REPLIES = 1_000
 """To a server's own requests, while it reads none of them."""
 _READ_BYTES = 64 * 1024
 _LOG_LINE = 2 * 1024
+_MAX_MESSAGE = 2_000
 OLD_ERAS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 NEW_ERA: Final = "2026-07-28"
 _CLIENT: Final[JsonObject] = {"name": "aileron", "version": __version__}
@@ -53,7 +55,7 @@ class ServerEnded(ServerFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer: a result, or the code and message of a JSON-RPC error."""
+    """An answer: a result, or the code and message, escaped, of a JSON-RPC error."""
 
     line: bytes = field(default=b"", repr=False)
     result: JsonObject | None = None
@@ -68,10 +70,6 @@ class Exchange(Protocol):
         """Return whether to send it: called right before its first byte may reach the server."""
         ...
 
-    def stayed(self) -> None:
-        """Note that not even its first byte was taken."""
-        ...
-
     def answered(self, reply: Reply) -> None: ...
 
 
@@ -82,9 +80,6 @@ class _OwnRequest:
 
     def leave(self) -> bool:
         return True
-
-    def stayed(self) -> None:
-        pass
 
     def answered(self, reply: Reply) -> None:
         self.reply = reply
@@ -358,8 +353,6 @@ class StdioClient:
             except BlockingIOError:
                 return
             except BrokenPipeError:
-                if self._written == 0 and exchange is not None:
-                    exchange.stayed()
                 raise ServerFault("closed its standard input") from None
             if self._written == len(line):
                 self._out.popleft()
@@ -472,7 +465,7 @@ class StdioClient:
         exchange.answered(
             Reply(
                 code=code if type(code) is int else 0,
-                message=text[:2000] if isinstance(text, str) else "",
+                message=escape(text[:_MAX_MESSAGE]) if isinstance(text, str) else "",
             )
         )
 

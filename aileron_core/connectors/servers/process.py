@@ -105,9 +105,6 @@ class ServerCall:
             self.on_request()
         return True
 
-    def stayed(self) -> None:
-        self.has_left = False
-
     def end(self, failure: AileronError, *, is_good_answer: bool = False) -> OpResult:
         """End it with *failure*, unless it has ended, and return how it ended; from any thread.
 
@@ -136,9 +133,8 @@ class ServerCall:
             self.on_answered(is_answer)
         who = f"The MCP server {self.server}"
         if reply.result is None:
-            said = escape(reply.message) or "it gave no reason"
             code = f" (error {reply.code})" if reply.code else ""
-            message = f"{who} gave no result of {self.tool}{code}: {said}"
+            message = f"{who} gave no result of {self.tool}{code}: {reply.message or 'no reason'}"
             self.end(ConnectorRuntimeError(message), is_good_answer=reply.code in _NOTHING_RAN)
             return
         if not is_answer:
@@ -270,7 +266,7 @@ class ServerProcess:
         definitions: the tools as they were accepted.
         read: makes the tools of a listing's entries.
         on_differs: called on that thread with each new listing in which a tool differs from them.
-        on_end: called on that thread once the process is gone.
+        on_end: called on that thread once the process is gone, before its calls hear of it.
     """
 
     def __init__(
@@ -404,12 +400,12 @@ class ServerProcess:
         if client is not None:
             client.rest_of_stderr()
         self._close(started)
+        self._on_end(self, end)
         if not self.ready.done():
             cannot = f"The MCP server {self.name} {end.message}, so it cannot be called. Nothing was sent."
             self.ready.set_result(Unavailable(cannot) if end.is_fault else error)
         for call in tuple(self._open):
             call.end(error)
-        self._on_end(self, end)
 
     def _let_end(self, process: "subprocess.Popen[bytes]") -> None:
         """Give a server that did nothing wrong the time to end by itself, as at the end of its input."""

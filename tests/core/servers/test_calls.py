@@ -27,7 +27,7 @@ def test_an_agent_gets_the_servers_own_blocks_and_a_preview_what_they_say(
 ) -> None:
     source = """
     def call(id, name, args):
-        image = {"type": "image", "data": "AAAA" * 3_900_000, "mimeType": "image/png"}
+        image = {"type": "image", "data": "AAAA" * 3_990_000, "mimeType": "image/png"}
         send(id=id, result={"content": [{"type": "text", "text": json.dumps(args)}, image]})
     """
     unboxed.reached = ("api.example.com:443",)
@@ -40,11 +40,11 @@ def test_an_agent_gets_the_servers_own_blocks_and_a_preview_what_they_say(
     assert given.output == {
         "content": [
             {"type": "text", "text": '{"a": [1]}'},
-            {"type": "image", "data": "AAAA" * 3_900_000, "mimeType": "image/png"},
+            {"type": "image", "data": "AAAA" * 3_990_000, "mimeType": "image/png"},
         ],
         "isError": False,
     }
-    of_image = hashlib.sha256(b"AAAA" * 3_900_000).hexdigest()
+    of_image = hashlib.sha256(b"AAAA" * 3_990_000).hexdigest()
     text = f'{{"a": [1]}}\nimage image/png SHA-256 {of_image}'
     assert shown.output == {"json": {"a": [1]}, "text": text}
     assert (given.writes_sent, shown.writes_sent) == (1, 0)
@@ -53,10 +53,10 @@ def test_an_agent_gets_the_servers_own_blocks_and_a_preview_what_they_say(
 
 NO_GOOD_ANSWER = {
     "it ends": "os._exit(3)",
-    "it hangs": "time.sleep(60)",
-    "it closes its output": "sys.stdout.flush(); os.close(1); time.sleep(60)",
+    "it hangs": "time.sleep(600)",
+    "it closes its output": "sys.stdout.flush(); os.close(1); time.sleep(600)",
     "it answers another request": "send(id=7, result=text('done'))",
-    "it asks for more": "send(id=id, result={'resultType': 'input_required', 'requestState': 'x'})",
+    "it asks for more": "send(id=id, result={'resultType': 'input_required', 'content': []})",
     "its answer is no result": "send(id=id, result={'done': True})",
     "its answer is no JSON": 'write(\'{"id": %d, "result": \' % id)',
     "its line is too long": "write(json.dumps({'id': id, 'result': text('x' * 2**24)}))",
