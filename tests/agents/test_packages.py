@@ -38,8 +38,14 @@ def _met(which: str) -> Iterator[dict[str, Any]]:
         yield json.loads(done.stdout)
 
 
-own = pytest.fixture(lambda: (yield from _met("own")), scope="module", name="own")
-public = pytest.fixture(lambda: (yield from _met("public")), scope="module", name="public")
+@pytest.fixture(scope="module")
+def own() -> Iterator[dict[str, Any]]:
+    yield from _met("own")
+
+
+@pytest.fixture(scope="module")
+def public() -> Iterator[dict[str, Any]]:
+    yield from _met("public")
 
 
 def test_a_package_is_installed_without_its_scripts(own: dict[str, Any]) -> None:
@@ -58,10 +64,9 @@ def test_a_package_is_installed_without_its_scripts(own: dict[str, Any]) -> None
 
 
 def test_a_wheel_is_installed_and_nothing_is_built(own: dict[str, Any]) -> None:
-    first, again = own["uvx --from wheeled serve"], own["uvx --from wheeled==1.0 serve"]
+    first = own["uvx --from wheeled serve"]
     assert (first["package"], first["version"]) == ("pypi:wheeled@1.0", "0.0.0")
     assert first["said"] == "['serve']\n"
-    assert first["tree"] == again["tree"]
     assert own["uvx source"].startswith("Unavailable: source (wheels alone) could not be installed")
     assert "registry.example/files/source-1.0.tar.gz" not in own["seen"]
 
