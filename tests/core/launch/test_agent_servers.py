@@ -1,0 +1,129 @@
+"""The MCP servers in agents' settings: each agent's own words for them, secrets apart, and why one is not taken."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from aileron_core.errors import FileProblems, NotFound
+from aileron_core.launch.agent_servers import AgentServer, agent_servers
+
+ENV = {"HOME": "/home/ana", "GH_TOKEN": "canary-1", "REGION": "eu"}
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def read(tmp_path: Path, source: str) -> dict[str, AgentServer]:
+    found = agent_servers(source, tmp_path / "home", tmp_path / "project", ENV)
+    return {each.name: each for each in found}
+
+
+def test_claudes_are_those_of_the_person_and_of_this_project(tmp_path: Path) -> None:
+    stdio = {"type": "stdio", "command": "npx", "args": ["-y", "pkg", "${REGION:-us}"]}
+    settings = {
+        "mcpServers": {"fs": stdio, "aileron": stdio},
+        "projects": {
+            str(tmp_path / "project"): {
+                "mcpServers": {"here": {**stdio, "env": {"A": "$HOME", "API_KEY": "${GH_TOKEN}"}}}
+            },
+            "/elsewhere": {"mcpServers": {"there": stdio}},
+        },
+    }
+    write(tmp_path / "home/.claude.json", json.dumps(settings))
+    shared = {"run": {"type": "http", "url": "https://mcp.example/x", "headersHelper": "/bin/x"}}
+    write(tmp_path / "project/.mcp.json", json.dumps({"mcpServers": shared}))
+    found = read(tmp_path, "claude")
+    assert [*found] == ["fs", "here", "run"]
+    assert found["fs"].command == ("npx", "-y", "pkg", "eu")
+    assert found["fs"].file == "~/.claude.json"
+    assert (found["here"].env, found["here"].secrets) == ({"A": "$HOME"}, {"API_KEY": "canary-1"})
+    assert "headersHelper" in found["run"].refusal
+    assert "canary" not in repr(found)
+
+
+def test_codex_names_variables_that_its_environment_has(tmp_path: Path) -> None:
+    write(
+        tmp_path / "home/.codex/config.toml",
+        '[mcp_servers.gh]\ncommand = "uvx"\nargs = ["gh"]\nenv_vars = ["GH_TOKEN", "REGION"]\n'
+        '[mcp_servers.gone]\ncommand = "x"\nenv_vars = ["GONE"]\n'
+        '[mcp_servers.far]\nurl = "https://mcp.example"\n',
+    )
+    found = read(tmp_path, "codex")
+    assert (found["gh"].env, found["gh"].secrets) == ({"REGION": "eu"}, {"GH_TOKEN": "canary-1"})
+    assert found["gone"].refusal == "its variable GONE is not set here"
+    assert found["far"].url == "https://mcp.example"
+
+
+def test_opencodes_are_one_list_in_json_with_comments(tmp_path: Path) -> None:
+    write(
+        tmp_path / "home/.config/opencode/opencode.jsonc",
+        '{// mine\n"mcp": {"db": {"type": "local", "command": ["db", "{env:REGION}", '
+        '"postgres://ana:canary-2@db.example/x"], "environment": {"LOG": "1"},},\n'
+        '"file": {"type": "local", "command": ["f", "{file:~/token}"]}}}',
+    )
+    found = read(tmp_path, "opencode")
+    assert found["db"].command == ("db", "eu", "${secret.ARGUMENT_2}")
+    assert found["db"].secrets == {"ARGUMENT_2": "postgres://ana:canary-2@db.example/x"}
+    assert found["db"].env == {"LOG": "1"}
+    assert "{file:~/token}" in found["file"].refusal
+
+
+def test_geminis_are_in_its_settings_and_its_extensions(tmp_path: Path) -> None:
+    entries = {
+        "one": {
+            "command": "one",
+            "args": ["--api-key", "$GH_TOKEN", "--keep=x", "--token=canary-3"],
+        },
+        "sse": {"url": "https://mcp.example/sse"},
+        "http": {"httpUrl": "https://mcp.example/mcp"},
+        "cwd": {"command": "x", "cwd": "/srv"},
+    }
+    write(tmp_path / "home/.gemini/settings.json", json.dumps({"mcpServers": entries}))
+    extension = {"name": "e", "mcpServers": {"two": {"command": "${extensionPath}/run"}}}
+    write(tmp_path / "home/.gemini/extensions/e/gemini-extension.json", json.dumps(extension))
+    write(tmp_path / "home/.gemini/gemini-credentials.json", "no JSON")
+    found = read(tmp_path, "gemini")
+    assert found["one"].command == (
+        "one", "--api-key", "${secret.API_KEY}", "--keep=x", "--token=${secret.TOKEN}",
+    )  # fmt: skip
+    assert found["one"].secrets == {"API_KEY": "canary-1", "TOKEN": "canary-3"}
+    assert "SSE" in found["sse"].refusal
+    assert found["http"].url == "https://mcp.example/mcp"
+    assert "cwd" in found["cwd"].refusal
+    assert "extensionPath" in found["two"].refusal
+
+
+def test_gooses_keyring_and_vs_codes_inputs_keep_their_values(tmp_path: Path) -> None:
+    write(
+        tmp_path / "home/.config/goose/config.yaml",
+        "extensions:\n  developer: {type: builtin, enabled: true}\n"
+        "  gh: {type: stdio, cmd: gh, args: [serve], envs: {LOG: '1'}, env_keys: [GH_TOKEN]}\n",
+    )
+    found = read(tmp_path, "goose")
+    assert [*found] == ["gh"]
+    assert (found["gh"].command, found["gh"].env) == (("gh", "serve"), {"LOG": "1"})
+    assert found["gh"].secrets == {"GH_TOKEN": None}
+
+    servers = {
+        "gh": {"command": "gh", "args": ["${workspaceFolder}"], "env": {"T": "${input:t}"}},
+        "asks": {"command": "gh", "args": ["${input:t}"]},
+    }
+    write(tmp_path / "project/.vscode/mcp.json", json.dumps({"servers": servers}))
+    found = read(tmp_path, "vscode")
+    assert found["gh"].command == ("gh", str(tmp_path / "project"))
+    assert found["gh"].secrets == {"T": None}
+    assert "${input:t}" in found["asks"].refusal
+
+
+def test_any_file_is_read_and_one_that_cannot_be_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "claude_desktop_config.json"
+    write(file, '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}')
+    assert read(tmp_path, str(file))["time"].command == ("uvx", "mcp-server-time")
+    write(file, "{")
+    with pytest.raises(FileProblems, match="cannot be parsed"):
+        read(tmp_path, str(file))
+    with pytest.raises(NotFound, match="vscode"):
+        read(tmp_path, str(tmp_path / "none"))
