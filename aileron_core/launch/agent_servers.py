@@ -32,10 +32,11 @@ _TABLES: Final = ("mcpServers", "mcp_servers", "mcp", "servers", "extensions")
 _VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}|\{env:(\w+)\}|(?<!\\)\$([A-Za-z_]\w*)")
 _UNKNOWN = re.compile(r"\$\{[^}]*\}|\{file:[^}]*\}")
 _ASKED = re.compile(r"\$\{input:[^}]*\}")
-_SECRET_NAME = re.compile(
+SECRET_NAME = re.compile(
     r"token|secret|passw|credential|auth|cookie|header|(^|api|access|private|[_-])keys?$|(^|[_-])pat$",
     re.IGNORECASE,
 )
+"""Found in the name of a variable, header or option whose value is a secret."""
 _SECRET_URL = re.compile(
     r"://[^/\s:@]*:[^/\s@]+@|[?&][^=&\s]*(token|key|secret|passw)[^=&\s]*=", re.IGNORECASE
 )
@@ -170,7 +171,7 @@ class _Reader:
         secrets: dict[str, str | None] = dict.fromkeys(_words(entry, "env_keys"))
         for name, text in given.items():
             value = None if _ASKED.fullmatch(text) else self._filled(text)
-            if value is None or _SECRET_NAME.search(name) or _SECRET_URL.search(value):
+            if value is None or SECRET_NAME.search(name) or _SECRET_URL.search(value):
                 secrets[name] = value
             else:
                 env[name] = value
@@ -185,7 +186,7 @@ class _Reader:
         if not (is_set and option.startswith("-")):
             option, value = before[-1] if before else "", word
         is_value = option.startswith("-") and not value.startswith("-")
-        if not (is_value and _SECRET_NAME.search(option)) and not _SECRET_URL.search(value):
+        if not (is_value and SECRET_NAME.search(option)) and not _SECRET_URL.search(value):
             return word
         named = re.sub(r"\W+", "_", option.strip("-")) if is_value else ""
         name = named.upper() or f"ARGUMENT_{len(before)}"

@@ -82,6 +82,12 @@ def _connectors(home: Home, _incomplete: str) -> list[tuple[str, str]]:
     return [(name, ref) for name, ref in offered.items() if _NAME.fullmatch(name)]
 
 
+def _servers(home: Home, _incomplete: str) -> list[tuple[str, str]]:
+    query = "SELECT DISTINCT name, '' FROM pins WHERE kind = 'connector' AND name LIKE 'mcp://%' ORDER BY name"
+    names = (ref.rpartition("@")[0].rpartition("/")[2] for ref, _ in _rows(home, query))
+    return [(name, "") for name in names if _NAME.fullmatch(name)]
+
+
 def _bindings(home: Home, _incomplete: str) -> list[tuple[str, str]]:
     # Not through the vault: cryptography alone takes longer to import than a person waits for a key.
     entries = _members(_members(json.loads((home.path / "vault.json").read_bytes())).get("entries"))
@@ -131,6 +137,8 @@ action_files = _completer(_action_files)
 """Everything in the home's folder of actions."""
 connectors = _completer(_connectors)
 """Installed connectors that were accepted, by the last word of their names."""
+servers = _completer(_servers)
+"""MCP servers that were accepted."""
 bindings = _completer(_bindings)
 """Bound accounts, each with the person's own name for it."""
 runs = _completer(_runs)

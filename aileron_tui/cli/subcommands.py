@@ -1,4 +1,4 @@
-"""The groups of commands: action, connector, suite, policy, audit, open."""
+"""The groups of commands: action, connector, server, suite, policy, audit, open."""
 
 import click
 from click import argument, option
@@ -156,6 +156,106 @@ connector.add(
     ),
 )  # fmt: skip
 
+_server = argument("name", shell_complete=completing.servers)
+_touches = (
+    option("--read", multiple=True, metavar="PATH", shell_complete=paths, help="Let it read PATH. Repeat the option for more; so of those below."),
+    option("--write", multiple=True, metavar="PATH", shell_complete=paths, help="Let it write PATH."),
+    option("--host", "hosts", multiple=True, metavar="HOST:PORT", help="Let it reach a host. Without one it has no network."),
+    option("--env", multiple=True, metavar="NAME=VALUE", help="Set an environment variable. It stays readable in the manifest."),
+    option("--secret", "secrets", multiple=True, metavar="NAME", help="Take an environment variable from the vault: `binding setup` asks for its value. ${secret.NAME} puts it into an argument."),
+)  # fmt: skip
+server = group(
+    "server",
+    "Manage your own MCP servers, each in a box.",
+    examples=("aileron server add time -- uvx mcp-server-time", "aileron server list"),
+)
+server.add(
+    "add",
+    "server_adding.add_server",
+    """Add an MCP server. Agents get its tools once you accept it in the console.
+
+    NAME begins its tools' names: a to z and 0 to 9, 16 characters at most. The package of an npx or uvx command
+    is installed in one version; any other COMMAND is a program outside of projects. It is started once, in its
+    box and with no secret, to list its tools. Folders that the command names can be written, files read, unless
+    you give them with --read or --write.
+
+    With --from, the servers in an agent's settings are added, or those that NAMES name, each after a yes. Their secrets
+    go into the vault. The settings stay as they are.
+    """,
+    argument("words", nargs=-1, metavar="NAME -- COMMAND | --from SOURCE [NAMES]"),
+    option("--from", "source", default="", metavar="SOURCE", shell_complete=paths, help="claude, codex, opencode, gemini, goose, vscode, or a settings file."),
+    *_touches,
+    flag("--no-rehearse", "Do not try calls on copies of the files before you decide."),
+    flag("--yes", "With --from: do not ask."),
+    passphrase_options("With --from: the vault's passphrase"),
+    examples=(
+        "aileron server add fs -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
+        "aileron server add github --secret GITHUB_PERSONAL_ACCESS_TOKEN --host api.github.com:443 -- npx -y @modelcontextprotocol/server-github",
+        "aileron server add --from claude",
+    ),
+)  # fmt: skip
+server.add(
+    "list",
+    "servers.list_servers",
+    "List your MCP servers and the size of their tools.",
+    examples=("aileron server list", "aileron server list --json"),
+)
+server.add(
+    "show",
+    "servers.show_server",
+    "Show a server: what it may touch, and each of its tools.",
+    _server,
+    examples=("aileron server show fs",),
+)
+server.add(
+    "check",
+    "servers.check_server",
+    """Check a server's manifest, or that it can be started here.
+
+    NAME is a server, or the path of a manifest.toml. The exit code is 2 if a manifest has a problem.
+    """,
+    argument("name", metavar="NAME|FILE", shell_complete=paths),
+    examples=("aileron server check fs", "aileron server check ./manifest.toml"),
+)
+server.add(
+    "edit",
+    "servers.edit_server",
+    """Change a server's manifest, in your editor or by options. You accept the result in the console.
+
+    The word of a tool: run (agents need not ask), ask (you decide), look (for Aileron's previews alone), off.
+    """,
+    _server,
+    option("--tool", "tools", multiple=True, metavar="TOOL=WORD", help="Give a tool the word run, ask, look or off."),
+    *_touches,
+    option("--rehearse/--no-rehearse", default=None, help="Try calls on copies of the files before you decide."),
+    examples=("aileron server edit fs", "aileron server edit fs --tool move_file=off"),
+)  # fmt: skip
+server.add(
+    "update",
+    "servers.update_server",
+    """Install a server's newest version, and print what differs.
+
+    Its tools are listed again: what their descriptions and schemas say, what is new or gone. What you accepted counts until you accept the new version.
+    """,
+    _server,
+    examples=("aileron server update fs",),
+)
+server.add(
+    "logs",
+    "servers.show_server_log",
+    "Print what a server wrote to its standard error.",
+    _server,
+    limit_option("lines"),
+    examples=("aileron server logs fs -n 20",),
+)
+server.add(
+    "remove",
+    "servers.remove_server",
+    "Remove a server. Its account stays in the vault.",
+    _server,
+    examples=("aileron server remove fs",),
+)
+
 suite = group(
     "suite",
     "Publish a suite: a connector with its actions.",
@@ -294,4 +394,4 @@ open_.add(
     examples=(f"aileron open approval {_APPROVAL}",),
 )
 
-GROUPS = (action, connector, suite, policy, audit, open_)
+GROUPS = (action, connector, server, suite, policy, audit, open_)

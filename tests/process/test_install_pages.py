@@ -49,6 +49,7 @@ NOT_TYPED = {
     r"python -m examples.headless": "asks at a terminal: see test_headless.py",
     r"curl .*/SESSION_ID/": "names a session of yours",
     r"aileron (suite|update|action add (https:|github:|aileron-suite)|connector install github:)": "needs a published suite: see tests/core/releases",
+    r"aileron server": "needs a package registry and a sandbox: see tests/core/servers and tests/agents",
     r"aileron run": "needs a model: see tests/core/library and tests/process",
     r"aileron (audit show|open approval|policy explain) (run|act)-": "names a call of yours",
     r"aileron action run (list-tasks|close-task)": "needs an account at Todoist",

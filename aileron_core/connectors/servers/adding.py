@@ -1,0 +1,124 @@
+"""What becomes of a command that a person gives for a new MCP server: its table, its tools listed once, its manifest."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from aileron_core.actions.problems import key_text
+from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.connectors.servers.definitions import ToolDefinition
+from aileron_core.connectors.servers.packages import install_package, package_request
+from aileron_core.connectors.servers.process import list_tools
+from aileron_core.connectors.servers.propose import (
+    manifest_bytes,
+    propose_previews,
+    propose_words,
+)
+from aileron_core.connectors.servers.started import StartServer
+from aileron_core.connectors.servers.table import VERSION, ServerTable
+from aileron_core.containment.programs import SYSTEM_FOLDERS
+from aileron_core.errors import FileProblems, InvalidRequest, NotFound, Problem, Unavailable
+
+_STAND_IN: Final = "not-given-before-it-is-accepted"
+"""Stands for each secret in the first start: some servers list nothing where a variable is not there."""
+
+
+def named_paths(words: Iterable[str]) -> Iterator[Path]:
+    """Yield the existing files and folders, the system's own left out, that *words* or the values in them name."""
+    for word in words:
+        for text in (word, word.partition("=")[2]):
+            path = Path(os.path.normpath(text)) if text.startswith("/") else None
+            system = path is None or any(path.is_relative_to(each) for each in SYSTEM_FOLDERS)
+            if path is not None and not system and path.exists():
+                yield path
+
+
+def drafted(name: str, draft: ServerTable) -> ServerTable:
+    """Return *draft*, with the command as the person gave it, completed: its program, and the files that it names.
+
+    A folder that the command or a variable names can be written, a file can be read, unless the draft lists
+    them. Calls are rehearsed if the draft says so and that can be done.
+
+    Raises:
+        FileProblems: what the person gave makes no manifest.
+        InvalidRequest, NotFound: the command is none that Aileron starts.
+    """
+    relative = [
+        Problem(
+            file=name,
+            key=key_text(("server", "run", index)),
+            message="must be absolute: the server is started in a folder of its own",
+        )
+        for index, word in enumerate(draft.run)
+        if word in (".", "..", "~") or word.startswith(("./", "../", "~/"))
+    ]
+    if relative:
+        raise FileProblems(relative)
+    request = package_request(draft.run)
+    program = draft.run if request else (str(_program(draft.run[0])), *draft.run[1:])
+    given = [Path(each) for each in (*draft.files_read, *draft.files_write)]
+    new = [
+        each
+        for each in dict.fromkeys(named_paths((*draft.run[1:], *draft.env.values())))
+        if not any(each.is_relative_to(there) for there in given)
+    ]
+    written = (*draft.files_write, *(str(each) for each in new if each.is_dir()))
+    table = replace(
+        draft,
+        program=program,
+        files_read=(*draft.files_read, *(str(each) for each in new if not each.is_dir())),
+        files_write=written,
+        rehearse=draft.rehearse and bool(written) and not draft.hosts,
+    )
+    # Before anything is fetched or started: the program of a package is known once that is there.
+    checked = replace(table, program=("/", *draft.run[1:])) if request else table
+    parse_manifest(manifest_bytes(name, VERSION, checked), name)
+    return table
+
+
+def _program(word: str) -> Path:
+    found = word if "/" in word else shutil.which(word)
+    if found is None or not Path(found).is_absolute() or not os.access(found, os.X_OK):
+        raise NotFound(f"There is no program {word}. Give the absolute path of one.")
+    for folder in {*Path(found).parents, *Path(os.path.realpath(found)).parents}:
+        # What manages versions of Python or Node is a repository too: ~/.pyenv, ~/.nvm.
+        is_hidden = any(part.startswith(".") for part in folder.parts)
+        if not is_hidden and any((folder / mark).exists() for mark in (".git", "aileron.toml")):
+            raise InvalidRequest(
+                f"{found} is in the project {folder}, where an agent could change it. Install the server "
+                "somewhere else, or give it as an npx or uvx command."
+            )
+    return Path(found)
+
+
+def installed(home: Path, table: ServerTable, say: Callable[[str], None]) -> ServerTable:
+    """Return *table* with the newest version of its package, where it has one; blocks while that is fetched.
+
+    Raises:
+        Unavailable: it cannot be fetched.
+    """
+    request = package_request(table.run)
+    if request is None:
+        return table
+    there = install_package(home, request, say)
+    return replace(table, package=there.package, tree=there.tree, program=there.program)
+
+
+def listed(name: str, table: ServerTable, start: StartServer) -> tuple[ToolDefinition, ...]:
+    """Return the tools of a server that is started once in its box, without a secret.
+
+    Raises:
+        Unavailable: it cannot be started here, does not start, or does not list; the message has its last lines.
+    """
+    if reason := start.why_not(table):
+        raise Unavailable(reason)
+    return list_tools(start, name, table, dict.fromkeys(table.secrets, _STAND_IN)).tools
+
+
+def proposed(name: str, table: ServerTable, tools: Sequence[ToolDefinition]) -> ServerTable:
+    """Return *table* with a word and a preview proposed for each of the *tools* of a new server."""
+    words = propose_words(name, tools)
+    return replace(table, tools=words, previews=propose_previews(tools, words))

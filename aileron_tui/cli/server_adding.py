@@ -1,0 +1,257 @@
+"""`aileron server add`: an MCP server of a person's own, by its command or from an agent's settings."""
+
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aileron_core.connectors.servers.adding import drafted, installed, listed, proposed
+from aileron_core.connectors.servers.definitions import definitions_bytes
+from aileron_core.connectors.servers.packages import package_request
+from aileron_core.connectors.servers.propose import manifest_bytes
+from aileron_core.connectors.servers.started import StartServer
+from aileron_core.connectors.servers.table import VERSION, ServerTable
+from aileron_core.console_port.account_intents import BindAccount, named_values
+from aileron_core.console_port.account_views import AccountChanged
+from aileron_core.credentials.accounts import find_user
+from aileron_core.credentials.binding import binding_name
+from aileron_core.errors import AileronError, Conflict, FileProblems, InvalidRequest, NotFound
+from aileron_core.home.layout import Home
+from aileron_core.launch.agent_servers import SECRET_NAME, AgentServer, agent_servers
+from aileron_core.text import escape
+from aileron_core.vault.secret import Secret
+from aileron_tui.cli.accepted import accepted_connectors, stored_bindings
+from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean, report_error
+from aileron_tui.cli.process import Given, close_memory, given_passphrase
+from aileron_tui.cli.servers import (
+    HomeServer,
+    boxes,
+    environment,
+    find_server,
+    home_servers,
+    put_server,
+    say_server,
+    say_waits,
+    server_body,
+)
+from aileron_tui.cli.vault import PassphraseRequests, has_terminal, need_console
+
+_LONGEST_NAME = 16
+_REMOTE = "it is reached by a URL, and remote servers cannot be added yet"
+_IDENTITY = "default"
+
+
+def add_server(
+    context: CommandContext,
+    words: Sequence[str],
+    source: str,
+    passphrase: Given,
+    *,
+    no_rehearse: bool,
+    yes: bool,
+    start: StartServer | None = None,
+    **options: Sequence[str],
+) -> int:
+    """Add one server by its command, or with *source* those of an agent's settings; a person accepts them in the console."""
+    try:
+        draft = ServerTable(
+            files_read=tuple(options["read"]),
+            files_write=tuple(options["write"]),
+            hosts=tuple(options["hosts"]),
+            env=environment(options["env"]),
+            secrets=tuple(options["secrets"]),
+            rehearse=not no_rehearse,
+        )
+        start = start or boxes(context)
+        if source:
+            if any(options.values()) and len(words) != 1:
+                raise InvalidRequest("Name the one server that these options are for.")
+            return _Import(
+                context, source, draft, start, given_passphrase(passphrase), yes=yes
+            ).run(words)
+        if len(words) < 2:
+            raise InvalidRequest("Give a NAME, then -- and the server's command.")
+        name, *run = words
+        if run[0].startswith(("https://", "http://")):
+            raise InvalidRequest(f"{name} was not added: {_REMOTE}.")
+        added = _add(context, name, replace(draft, run=tuple(run)), start)
+    except FileProblems as error:
+        report_error(context, error)
+        return EXIT.USAGE
+    context.show(server_body(added))
+    _say_added(context, added, draft)
+    return EXIT.DONE
+
+
+def _add(context: CommandContext, name: str, draft: ServerTable, start: StartServer) -> HomeServer:
+    """Start a server once without a secret, and install what is proposed of it; errors as of `adding`'s functions."""
+    home = Home(context.home)
+    if name in home_servers(home):
+        raise Conflict(
+            f"There is a server {name} already. `aileron server edit {name}` changes it; or remove it first."
+        )
+    table = drafted(name, draft)
+    home.prepare()
+    table = installed(home.path, table, context.say)
+    tools = listed(name, table, start)
+    whole = proposed(name, table, tools)
+    return put_server(home, name, definitions_bytes(tools), manifest_bytes(name, VERSION, whole))
+
+
+def _say_added(context: CommandContext, server: HomeServer, draft: ServerTable) -> None:
+    """Print what was installed of *draft*, and what of it the person did not say."""
+    say_server(context, server)
+    table = server.table
+    for what, now, said in (
+        ("read", table.files_read, draft.files_read),
+        ("write", table.files_write, draft.files_write),
+    ):
+        if more := [each for each in now if each not in said]:
+            context.say(f"It may {what} {escape(', '.join(more))}, because its command names that.")
+    for name in filter(SECRET_NAME.search, draft.env):
+        context.say(
+            f"{escape(name)} stays readable in the manifest. If it is a secret, use --secret instead.",
+            fg="yellow",
+        )
+    if "run" in table.tools.values():
+        context.say(
+            "run: agents need not ask; its author says that these tools only read. ask: you decide."
+        )
+    context.say(f"`aileron server edit {server.name}` changes any of this.")
+    say_waits(context, server)
+
+
+class _Import:
+    """Adds the servers of an agent's settings, each after a word of the person's. The settings stay as they are."""
+
+    def __init__(
+        self,
+        context: CommandContext,
+        source: str,
+        draft: ServerTable,
+        start: StartServer,
+        passphrase: Secret | None,
+        *,
+        yes: bool,
+    ) -> None:
+        close_memory()
+        self._context = context
+        self._source = source
+        self._draft = draft
+        self._start = start
+        self._requests = PassphraseRequests(context, passphrase)
+        self._yes = yes
+        self._items: list[dict[str, Any]] = []
+
+    def run(self, names: Sequence[str]) -> int:
+        """Add those of *names*, or all; return 1 if one of them could not be taken."""
+        found = agent_servers(self._source, Path.home(), Path.cwd(), os.environ)
+        known = {each.name for each in found}
+        if found and not self._yes and (self._context.json or not has_terminal()):
+            raise CliError(EXIT.USAGE, "There is nobody to ask. Give --yes.")
+        for name in names:
+            if name not in known:
+                raise NotFound(f"There is no server {name} there.{did_you_mean(name, known)}")
+        for each in found:
+            if not names or each.name in names:
+                try:
+                    self._take(each)
+                except AileronError as error:
+                    self._refuse(each, error.message)
+        self._context.show({"items": self._items})
+        if not found:
+            self._context.say("There are no MCP servers in these settings.")
+        return EXIT.FAILED if any(each["reason"] for each in self._items) else EXIT.DONE
+
+    def _refuse(self, each: AgentServer, reason: str) -> None:
+        self._note(each, None, reason)
+        self._context.say(
+            f"✗ {escape(each.name)} ({escape(each.file)}) was not added: {escape(reason)}",
+            fg="yellow",
+        )
+
+    def _note(self, each: AgentServer, server: HomeServer | None, reason: str = "") -> None:
+        body = server_body(server) if server else None
+        item = {"name": each.name, "file": each.file, "reason": reason or None, "server": body}
+        self._items.append(item)
+
+    def _take(self, each: AgentServer) -> None:
+        if reason := each.refusal or (_REMOTE if each.url else ""):
+            self._refuse(each, reason)
+            return
+        package_request(each.command)  # raises for what is never started
+        name = re.sub(r"[^a-z0-9]|^[0-9]+", "", each.name.lower())[:_LONGEST_NAME]
+        say = self._context.say
+        say(f"{escape(each.name)}  ({escape(each.file)})")
+        say(f"    {escape(shlex.join(each.command))}")
+        if each.secrets:
+            say(f"    not in its manifest: the values of {escape(', '.join(each.secrets))}")
+        known = home_servers(Home(self._context.home)).get(name)
+        if known is None or known.table.run != each.command:
+            if not self._agreed(f"Add it as {name}?"):
+                return
+            draft = replace(
+                self._draft,
+                run=each.command,
+                hosts=self._hosts(each),
+                env={**each.env, **self._draft.env},
+                secrets=tuple(dict.fromkeys((*each.secrets, *self._draft.secrets))),
+            )
+            known = _add(self._context, name, draft, self._start)
+            _say_added(self._context, known, draft)
+            secret = ", with what is secret in it" if each.secrets else ""
+            say(f"{escape(each.file)} still has its copy{secret}. Remove that once this one works.")
+        self._note(each, known)
+        if each.secrets:
+            self._bind(known, each.secrets)
+
+    def _hosts(self, each: AgentServer) -> tuple[str, ...]:
+        """Return the hosts of a server: a secret is given to none that could send it anywhere."""
+        if self._draft.hosts or not each.secrets:
+            return self._draft.hosts
+        if self._yes:
+            raise InvalidRequest(
+                "It has a secret, so list its hosts: name it, and give --host HOST:PORT."
+            )
+        return tuple(
+            str(click.prompt("It gets a secret. Which hosts may it reach (HOST:PORT ...)?")).split()
+        )
+
+    def _agreed(self, question: str) -> bool:
+        return self._yes or click.confirm(question, default=False)
+
+    def _bind(self, server: HomeServer, secrets: Mapping[str, str | None]) -> None:
+        """Put the values of *secrets* into the vault, as an account of the accepted *server*, after a word."""
+        values = {name: value for name, value in secrets.items() if value is not None}
+        say, home = self._context.say, Home(self._context.home)
+        if values.keys() != {*server.table.secrets}:
+            return  # some are kept elsewhere: `say_waits` has said who asks for them
+        if not server.is_accepted:
+            if self._yes:
+                say(
+                    "Its values were not taken: accept it in the console, then give this command again."
+                )
+                return
+            say("To take its values into the vault, accept it in the console now.")
+        if not self._agreed(f"Put {', '.join(values)} into the vault, for {server.name} alone?"):
+            return
+        if not find_server(home, server.name).is_accepted:
+            say("It is not accepted yet, so nothing was taken. Give this command again once it is.")
+            return
+        need_console(self._context, "server add --from")
+        user = find_user(accepted_connectors(home), server.name)
+        if any(each.name == binding_name(user, _IDENTITY) for each in stored_bindings(home.path)):
+            say("It has an account already, which stays as it is.")
+            return
+        self._requests.prepare()
+        secret = named_values({name: Secret(value) for name, value in values.items()})
+        asked = BindAccount(
+            connector_hash=user.identity.hash, identity=_IDENTITY, account="", secret=secret
+        )
+        self._requests.ask(asked, AccountChanged)
+        say(f"✓ They are in the vault, for {server.name} alone.", fg="green")

@@ -1,0 +1,476 @@
+"""`aileron server list|show|check|edit|update|logs|remove`: a person's own MCP servers, in the home's store."""
+
+import difflib
+import json
+import os
+import shlex
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from aileron_core.actions.catalog import read_plain
+from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.connectors.servers.adding import installed, listed
+from aileron_core.connectors.servers.box import BoxedServers
+from aileron_core.connectors.servers.definitions import (
+    ToolDifference,
+    definitions_bytes,
+    differences,
+)
+from aileron_core.connectors.servers.propose import manifest_bytes, propose_previews, relisted
+from aileron_core.connectors.servers.started import StartServer
+from aileron_core.connectors.servers.table import PREFIX, VERSION, ServerTable, Word
+from aileron_core.connectors.servers.trees import collect, verify_tree
+from aileron_core.connectors.store import (
+    DEFINITIONS_FILE,
+    MAX_MANIFEST,
+    MAX_MODULE,
+    ConnectorStore,
+    InstalledConnector,
+)
+from aileron_core.errors import FileProblems, InvalidRequest, NotFound, Problem
+from aileron_core.home.layout import Home
+from aileron_core.library.server_actions import server_actions
+from aileron_core.server.bodies import action_body
+from aileron_core.text import escape
+from aileron_mcp.translate import action_tool, listed_bytes
+from aileron_tui.cli.accepted import load_acceptances, remove_file
+from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean, report_error
+from aileron_tui.cli.vault import has_terminal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeServer:
+    """What was installed last of a server, whether or not a person accepted it."""
+
+    connector: InstalledConnector
+    is_accepted: bool
+    is_update: bool
+    """It waits beside what was accepted, which counts until this is."""
+
+    @property
+    def name(self) -> str:
+        return self.connector.identity.fqn.removeprefix(PREFIX)
+
+    @property
+    def table(self) -> ServerTable:
+        """Its table `[server]`."""
+        table = self.connector.manifest.server
+        assert table is not None
+        return table
+
+
+def _all_of(home: Home) -> dict[str, list[InstalledConnector]]:
+    """Return every version in the store by the server's name, the one that was installed last at the end."""
+    found: dict[str, list[InstalledConnector]] = {}
+    for each in ConnectorStore(home.path).list():
+        if each.manifest.server is not None:
+            found.setdefault(each.identity.fqn.removeprefix(PREFIX), []).append(each)
+    for versions in found.values():
+        versions.sort(key=lambda each: (home.path / each.folder).stat().st_mtime)
+    return found
+
+
+def home_servers(home: Home) -> dict[str, HomeServer]:
+    """Return the servers of *home*, by name; errors as of `load_acceptances`."""
+    usable = {each.digest for each in load_acceptances(home) if each.kind == "connector"}
+    found: dict[str, HomeServer] = {}
+    for name, versions in sorted(_all_of(home).items()):
+        *before, last = versions
+        is_accepted = last.identity.hash in usable
+        is_update = not is_accepted and any(each.identity.hash in usable for each in before)
+        found[name] = HomeServer(connector=last, is_accepted=is_accepted, is_update=is_update)
+    return found
+
+
+def find_server(home: Home, name: str) -> HomeServer:
+    """Return the server *name*.
+
+    Raises:
+        NotFound: there is none.
+    """
+    known = home_servers(home)
+    if name not in known:
+        raise NotFound(f"There is no server {name}.{did_you_mean(name, known)}")
+    return known[name]
+
+
+def put_server(home: Home, name: str, tools: bytes, manifest: bytes) -> HomeServer:
+    """Install what is to become of the server *name*, in place of what nobody accepted of it.
+
+    Raises:
+        FileProblems: the manifest is invalid, or another server's; nothing was installed.
+    """
+    parsed = parse_manifest(manifest, name)
+    if parsed.name != PREFIX + name:
+        message = f"must stay {PREFIX}{name}: add a server of another name"
+        raise FileProblems([Problem(file=name, message=message, key="connector.name")])
+    new = ConnectorStore(home.path).install_server(tools, manifest, origin=name)
+    usable = {each.digest for each in load_acceptances(home) if each.kind == "connector"}
+    for each in _all_of(home)[name]:
+        if each.identity.hash not in {*usable, new.identity.hash}:
+            remove_file(home, "connector", each.identity.hash)
+    return home_servers(home)[name]
+
+
+def boxes(context: CommandContext) -> StartServer:
+    """Return what starts servers in boxes, outside a console."""
+    return BoxedServers(
+        context.home, Path.home(), os.environ, tree=partial(verify_tree, context.home)
+    )
+
+
+def server_body(server: HomeServer) -> dict[str, Any]:
+    """Return *server* as `--json` prints it."""
+    table, sizes = server.table, _tool_sizes(server.connector)
+    return {
+        "name": server.name,
+        "hash": server.connector.identity.hash,
+        "state": "ready" if server.is_accepted else "held_back",
+        "is_update": server.is_update,
+        "run": list(table.run),
+        "program": list(table.program),
+        "package": table.package or None,
+        "url": table.url or None,
+        "files": {"read": list(table.files_read), "write": list(table.files_write)},
+        "hosts": list(server.connector.hosts),
+        "env": dict(table.env),
+        "secrets": list(table.secrets),
+        "rehearse": table.rehearse,
+        "tools": [
+            {
+                "name": each.name,
+                "word": table.word(each.name),
+                "tool": sizes[each.name][0] if each.name in sizes else None,
+                "bytes": sizes[each.name][1] if each.name in sizes else 0,
+                "claims_to_read": each.claims_to_read,
+                "preview": table.previews[each.name].op if each.name in table.previews else None,
+            }
+            for each in server.connector.tools
+        ],
+        "tool_bytes": sum(size for _, size in sizes.values()),
+    }
+
+
+def _tool_sizes(connector: InstalledConnector) -> dict[str, tuple[str, int]]:
+    """Return what agents call each tool that they get, and the bytes of it in their context."""
+    actions = {each.steps[0].op: each for each in server_actions(connector)}
+    return {
+        name: (action.tool_name, listed_bytes(action_tool(action_body(action))))
+        for name, action in actions.items()
+    }
+
+
+def say_server(context: CommandContext, server: HomeServer) -> None:
+    """Print what *server* is, what it may touch, and a line for each of its tools."""
+    body, table = server_body(server), server.table
+    _say_title(context, server)
+    context.say(f"    {body['hash']}")
+    rows = (
+        ("command", shlex.join(table.run)),
+        ("package", table.package),
+        ("program", shlex.join(table.program)),
+        ("url", table.url),
+        ("variables", shlex.join(f"{name}={value}" for name, value in table.env.items())),
+        ("secrets", ", ".join(table.secrets)),
+        ("reads", ", ".join(table.files_read)),
+        ("writes", ", ".join(table.files_write)),
+        ("rehearsed", "each call that asks, on copies of what it writes" if table.rehearse else ""),
+        ("reaches", ", ".join(body["hosts"]) or "no host"),
+    )
+    for label, text in rows:
+        if text:
+            context.say(f"    {label:<10}{escape(text)}")
+    width = max((len(each["tool"] or each["name"]) for each in body["tools"]), default=0)
+    for each in body["tools"]:
+        size = _kilobytes(each["bytes"]) if each["tool"] else ""
+        preview = f"  previewed by {escape(each['preview'])}" if each["preview"] else ""
+        line = f"    {each['word']:<5}{escape(each['tool'] or each['name']):<{width}}{size:>9}{preview}"
+        context.say(line.rstrip())
+    context.say(_cost(body))
+
+
+def _say_title(context: CommandContext, server: HomeServer) -> None:
+    state = "" if server.is_accepted else "not accepted"
+    state = "update, not accepted" if server.is_update else state
+    context.say(f"{'✓' if server.is_accepted else '○'} {server.name:<16}  {state}".rstrip())
+
+
+def _cost(body: Mapping[str, Any]) -> str:
+    count = sum(each["tool"] is not None for each in body["tools"])
+    noun = "tool" if count == 1 else "tools"
+    return f"    Agents get {count} {noun} of it ({_kilobytes(body['tool_bytes'])})."
+
+
+def _kilobytes(size: int) -> str:
+    return f"{size / 1000:,.1f} kB"
+
+
+def list_servers(context: CommandContext) -> int:
+    """Print the servers, and those in the store that are broken; return 1 if any is."""
+    home = Home(context.home)
+    servers = [*home_servers(home).values()]
+    problems = [
+        each
+        for each in ConnectorStore(home.path).scan()[1]
+        if any(
+            (place / DEFINITIONS_FILE).exists()
+            for place in (Path(each.file), Path(each.file).parent)
+        )
+    ]
+    items = [server_body(each) for each in servers]
+    context.show({"items": items, "problems": [each.to_json() for each in problems]})
+    for server, body in zip(servers, items, strict=True):
+        _say_title(context, server)
+        context.say(f"    {escape(shlex.join(server.table.run) or server.table.url)}")
+        context.say(f"    reaches {escape(', '.join(body['hosts']) or 'no host')}")
+        context.say(_cost(body))
+    for problem in problems:
+        context.say(f"✗ {escape(str(problem))}", fg="red")
+    if not servers and not problems:
+        context.say("No MCP servers are here. Add one with `aileron server add NAME -- COMMAND`.")
+    return EXIT.FAILED if problems else EXIT.DONE
+
+
+def show_server(context: CommandContext, name: str) -> int:
+    """Print a server in full, with what each of its tools takes of an agent's context."""
+    server = find_server(Home(context.home), name)
+    context.show({**server_body(server), "manifest": server.connector.manifest_text})
+    say_server(context, server)
+    return EXIT.DONE
+
+
+def check_server(context: CommandContext, name: str, start: StartServer | None = None) -> int:
+    """Print what is wrong with a manifest, or with a server here; return 2 or 1 if anything is."""
+    if "/" not in name and not name.endswith(".toml"):
+        return _check_here(context, name, start)
+    file = Path(name)
+    beside = file.with_name(DEFINITIONS_FILE)
+    try:
+        data = _read(file, MAX_MANIFEST)
+        manifest = parse_manifest(data, name)
+        if manifest.server is None:
+            raise FileProblems([Problem(file=name, message="has no table [server]")])
+        if beside.exists():  # otherwise nothing is known of its tools
+            InstalledConnector.of(manifest, "", _read(beside, MAX_MODULE), data, name)
+    except FileProblems as error:
+        report_error(context, error)
+        return EXIT.USAGE
+    return _say_checked(context, manifest.name, "")
+
+
+def _check_here(context: CommandContext, name: str, start: StartServer | None) -> int:
+    server = find_server(Home(context.home), name)
+    problem = (start or boxes(context)).why_not(server.table)
+    if server.table.tree:
+        verify_tree(context.home, server.table.tree)
+    return _say_checked(context, name, problem)
+
+
+def _say_checked(context: CommandContext, name: str, problem: str) -> int:
+    context.show({"name": name, "ok": not problem, "problem": problem or None})
+    context.say(f"✗ {escape(name)}: {escape(problem)}" if problem else f"✓ {escape(name)}")
+    return EXIT.FAILED if problem else EXIT.DONE
+
+
+def _read(file: Path, limit: int) -> bytes:
+    try:
+        return read_plain(file, limit)
+    except OSError as error:
+        message = f"cannot be read: {error.strerror or error}"
+        raise FileProblems([Problem(file=str(file), message=message)]) from error
+
+
+def environment(pairs: Sequence[str]) -> dict[str, str]:
+    """Return what the options `--env NAME=VALUE` set.
+
+    Raises:
+        InvalidRequest: one of them is not of this form.
+    """
+    for each in pairs:
+        if "=" not in each:
+            raise InvalidRequest(f"--env needs NAME=VALUE, and got {each}.")
+    return {name: value for name, _, value in (each.partition("=") for each in pairs)}
+
+
+def edit_server(
+    context: CommandContext,
+    name: str,
+    tools: Sequence[str],
+    *,
+    rehearse: bool | None,
+    **more: Sequence[str],
+) -> int:
+    """Change the manifest of a server, by options or else in the person's editor, and offer the result for acceptance."""
+    home = Home(context.home)
+    server = find_server(home, name)
+    text = server.connector.manifest_text
+    try:
+        if tools or rehearse is not None or any(more.values()):
+            table = _with_options(server, tools, rehearse, more)
+            changed = _put_text(home, server, manifest_bytes(name, VERSION, table).decode())
+        else:
+            changed = _edited(context, home, server)
+    except FileProblems as error:
+        report_error(context, error)
+        return EXIT.USAGE
+    if changed.connector.manifest_text == text:
+        context.show(server_body(server))
+        context.say("Nothing was changed.")
+        return EXIT.DONE
+    context.show(server_body(changed))
+    say_server(context, changed)
+    say_waits(context, changed)
+    return EXIT.DONE
+
+
+def say_waits(context: CommandContext, server: HomeServer) -> None:
+    """Print where a person accepts *server*, and what it still asks for."""
+    if server.is_update:
+        context.say(
+            "It waits in the console until you accept it; what you accepted before counts until then."
+        )
+    elif not server.is_accepted:
+        context.say("Agents get nothing of it until you accept it in the console.")
+    if server.table.secrets:
+        context.say(
+            f"It asks for secrets: once it is accepted, `aileron binding setup {server.name}` takes them."
+        )
+
+
+def _with_options(
+    server: HomeServer,
+    tools: Sequence[str],
+    rehearse: bool | None,
+    more: Mapping[str, Sequence[str]],
+) -> ServerTable:
+    """Return the table of *server* as the options change it; with a tool's word its preview is proposed anew."""
+    table, given = server.table, [each.rpartition("=") for each in tools]
+    words = {tool: word for tool, _, word in given}
+    every = cast("Mapping[str, Word]", {**table.tools, **words})  # the manifest's rules judge them
+    new = propose_previews(server.connector.tools, every).items()
+    return replace(
+        table,
+        tools=every,
+        previews={
+            **{tool: each for tool, each in new if words.keys() & {tool, each.op}},
+            **{tool: each for tool, each in table.previews.items() if every[tool] == "ask"},
+        },
+        files_read=_and(table.files_read, more["read"]),
+        files_write=_and(table.files_write, more["write"]),
+        hosts=_and(table.hosts, more["hosts"]),
+        env={**table.env, **environment(more["env"])},
+        secrets=_and(table.secrets, more["secrets"]),
+        rehearse=table.rehearse if rehearse is None else rehearse,
+    )
+
+
+def _and(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*old, *new)))
+
+
+def _edited(context: CommandContext, home: Home, server: HomeServer) -> HomeServer:
+    """Have a person edit the manifest until it is valid or they give up."""
+    if context.json or not has_terminal():
+        raise CliError(
+            EXIT.USAGE, "There is no terminal for an editor. Change it with options; see --help."
+        )
+    text = server.connector.manifest_text
+    while True:
+        text = click.edit(text, extension=".toml") or text
+        try:
+            return _put_text(home, server, text)
+        except FileProblems as error:
+            report_error(context, error)
+            if not click.confirm("Edit it again?", default=True):
+                raise CliError(EXIT.USAGE, "Nothing was changed.") from None
+
+
+def _put_text(home: Home, server: HomeServer, text: str) -> HomeServer:
+    return put_server(home, server.name, definitions_bytes(server.connector.tools), text.encode())
+
+
+def update_server(context: CommandContext, name: str, start: StartServer | None = None) -> int:
+    """List a server again, in the newest version of its package, and offer what differs for acceptance."""
+    home = Home(context.home)
+    server = find_server(home, name)
+    table = installed(context.home, server.table, context.say)
+    tools = listed(name, table, start or boxes(context))
+    found = [*differences(server.connector.tools, tools)]
+    body = {
+        "name": name,
+        "before": server.table.package or None,
+        "package": table.package or None,
+        "differences": [asdict(each) for each in found],
+    }
+    if table == server.table and not found:
+        context.show(body)
+        context.say(f"{name} is as it was installed: the same version, the same tools.")
+        return EXIT.DONE
+    whole = relisted(name, table, tools)
+    changed = put_server(home, name, definitions_bytes(tools), manifest_bytes(name, VERSION, whole))
+    context.show(body)
+    if table.package != server.table.package:
+        context.say(f"{escape(server.table.package)} → {escape(table.package)}")
+    for each in found:
+        for line in _difference_lines(each, whole):
+            context.say(line)
+    say_waits(context, changed)
+    return EXIT.DONE
+
+
+def _difference_lines(each: ToolDifference, table: ServerTable) -> Iterator[str]:
+    if each.field == "tool":
+        word = f"  {table.word(each.tool)}" if each.after is not None else ""
+        yield f"{'-' if each.after is None else '+'} {escape(each.tool)}{word}"
+        return
+    yield f"~ {escape(each.tool)}  {each.field}"
+    before, after = (
+        (
+            value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+        ).splitlines()
+        for value in (each.before, each.after)
+    )
+    for line in [*difflib.unified_diff(before, after, n=1, lineterm="")][2:]:
+        yield "    …" if line.startswith("@@") else f"    {escape(line)}"
+
+
+def show_server_log(context: CommandContext, name: str, limit: int) -> int:
+    """Print the newest lines of what a server wrote to its standard error."""
+    find_server(Home(context.home), name)
+    try:
+        with (context.home / "servers" / f"{name}.log").open(
+            encoding="utf-8", errors="replace"
+        ) as file:
+            lines = [line.rstrip("\n") for line in deque(file, maxlen=limit)]
+    except FileNotFoundError:
+        lines = []
+    context.show({"items": lines})
+    for line in lines:
+        context.say(line if line.isprintable() else escape(line))
+    if not lines:
+        context.say(f"{name} has written nothing to its log.")
+    return EXIT.DONE
+
+
+def remove_server(context: CommandContext, name: str) -> int:
+    """Remove every version of a server from the store; its log and its account stay."""
+    home = Home(context.home)
+    server = find_server(home, name)
+    hashes = [each.identity.hash for each in _all_of(home)[name]]
+    for each in hashes:
+        remove_file(home, "connector", each)
+    others = (each for versions in _all_of(home).values() for each in versions)
+    collect(home.path, {each.manifest.server.tree for each in others if each.manifest.server})
+    context.show({"removed": name, "hashes": hashes})
+    context.say(f"removed {name}")
+    if server.table.secrets:
+        context.say(
+            "Its account stays in the vault: `aileron binding list` shows it, `binding revoke` deletes it."
+        )
+    return EXIT.DONE

@@ -1,0 +1,250 @@
+"""`aileron server ...` in a home without a console: what is proposed of a server, shown, changed and refused."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.errors import AileronError
+from aileron_tui.cli.output import EXIT, CommandContext, exit_code
+from aileron_tui.cli.server_adding import add_server
+from aileron_tui.cli.servers import (
+    check_server,
+    edit_server,
+    list_servers,
+    remove_server,
+    show_server,
+    show_server_log,
+    update_server,
+)
+from tests.support.mcp_servers import UnboxedServers, notes, program
+
+PYTHON = os.path.realpath(sys.executable)
+"""Outside of this checkout, where an agent could change it."""
+NOTES = """
+def tools():
+    path = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    listed = [
+        {"name": "get_note", "inputSchema": path, "annotations": {"readOnlyHint": True}},
+        {"name": "edit_note", "inputSchema": path},
+        {"name": "read_note", "inputSchema": path},
+        *(tool(name) for name in ("v1", "v2", "v3")),
+    ]
+    if noted("changed"):
+        listed[1]["description"] = "Edit it\\x1b[31m"
+        listed[2] = {"name": "drop_note", "inputSchema": path}
+    return listed
+"""
+NOTHING: dict[str, Any] = {"read": (), "write": (), "hosts": (), "env": (), "secrets": ()}
+Run: TypeAlias = Callable[..., dict[str, Any]]
+
+
+class Commands:
+    """Runs commands on a home, and reads what they print."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.start = UnboxedServers()
+        self._capsys = capsys
+
+    def context(self, *, as_json: bool) -> CommandContext:
+        return CommandContext(home=self.folder / "home", json=as_json, color=False)
+
+    def printed(self, function: Callable[..., int], *words: Any, code: int = 0, **more: Any) -> str:
+        try:
+            returned = function(self.context(as_json=False), *words, **more)
+        except AileronError as error:
+            returned = exit_code(error)
+            print(error.message)
+        assert returned == code
+        found = self._capsys.readouterr()
+        return found.out + found.err
+
+    def json(self, function: Callable[..., int], *words: Any, **more: Any) -> dict[str, Any]:
+        assert function(self.context(as_json=True), *words, **more) == EXIT.DONE
+        body: dict[str, Any] = json.loads(self._capsys.readouterr().out)
+        return body
+
+    def add(self, name: str, *run: str, code: int = 0, **options: Any) -> str:
+        given = {**NOTHING, "no_rehearse": False, "yes": False, "start": self.start, **options}
+        return self.printed(add_server, (name, *run), "", (None, None), code=code, **given)
+
+    def command(self, source: str = NOTES) -> tuple[str, ...]:
+        return (PYTHON, *program(self.folder, source)[1:])
+
+    def installed(self) -> list[str]:
+        return [each.identity.fqn for each in ConnectorStore(self.folder / "home").list()]
+
+
+@pytest.fixture
+def commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Commands:
+    return Commands(tmp_path, capsys)
+
+
+@pytest.fixture
+def added(commands: Commands) -> Commands:
+    """With the server `notes`, which may write one folder that its command names."""
+    (commands.folder / "mine").mkdir()
+    state = f"STATE={commands.folder / 'state'}"
+    commands.add("notes", *commands.command(), str(commands.folder / "mine"), env=(state,))
+    return commands
+
+
+def test_a_server_is_listed_once_and_waits_with_what_is_proposed_of_it(commands: Commands) -> None:
+    folder = commands.folder / "mine"
+    folder.mkdir()
+    told = commands.add(
+        "notes", *commands.command(), str(folder), env=(f"STATE={commands.folder / 'state'}",)
+    )
+    assert commands.start.started == ["read"]
+    assert not [each for each in notes(commands.folder) if each.startswith("call")]
+    assert f"It may write {folder}, because its command names that." in told
+    assert f"It may read {commands.folder / 'server.py'}" in told
+    assert "until you accept it in the console" in told
+    (item,) = commands.json(list_servers)["items"]
+    shown = commands.json(show_server, "notes")
+    assert "[server.tools]" in shown.pop("manifest")
+    assert shown == item
+    assert (item["state"], item["rehearse"], item["hosts"]) == ("held_back", True, [])
+    assert item["files"]["write"] == [str(folder)]
+    found = {
+        each["name"]: (each["word"], each["tool"], each["preview"]) for each in item["tools"][:3]
+    }
+    assert found == {
+        "edit_note": ("ask", "notes_edit_note", "get_note"),
+        "get_note": ("run", "notes_get_note", None),
+        "read_note": ("ask", "notes_read_note", "get_note"),
+    }
+    assert item["tool_bytes"] == sum(each["bytes"] for each in item["tools"]) > 300
+    assert "Agents get 6 tools of it" in commands.printed(show_server, "notes")
+
+
+def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
+    commands: Commands, tmp_path: Path
+) -> None:
+    assert "connector.name" in commands.add("Notes", "cat", code=2)
+    told = commands.add("notes", "cat", hosts=("nowhere",), secrets=("1",), read=("x",), code=2)
+    for key in ("server.hosts[0]", "server.secrets[0]", "server.files.read[0]"):
+        assert key in told
+    assert "server.run[1]" in commands.add("a", "cat", "./x", code=2)
+    assert "must list its hosts" in commands.add("a", "cat", secrets=("KEY",), code=2)
+    assert "NAME=VALUE" in commands.add("a", "cat", env=("A",), code=2)
+    assert "absolute path" in commands.add("a", "no-such-program", code=1)
+    assert "container" in commands.add("a", "docker", "run", "x", code=2)
+    assert "remote" in commands.add("a", "https://mcp.example", code=2)
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    planted = tmp_path / "project" / "run"
+    planted.write_text("#!/bin/sh\n")
+    planted.chmod(0o755)
+    (tmp_path / "link").symlink_to(planted)
+    assert "is in the project" in commands.add("a", str(planted), code=2)
+    assert "is in the project" in commands.add("a", str(tmp_path / "link"), code=2)
+    assert commands.start.started == []
+
+
+def test_of_a_server_that_does_not_list_nothing_is_installed_and_its_last_words_are_shown(
+    commands: Commands,
+) -> None:
+    source = 'def initialize(id, params):\n    sys.exit("no \\x1b[31m token")\n'
+    env = (f"STATE={commands.folder / 'state'}",)
+    told = commands.add("notes", *commands.command(source), env=env, code=1)
+    assert "no ‹ESC›[31m token" in told
+    assert commands.installed() == []
+    commands.start.why_not = lambda table: "This machine makes no box."
+    assert "no box" in commands.add("notes", *commands.command(), env=env, code=1)
+
+
+def test_a_secret_is_not_there_at_the_first_start(commands: Commands) -> None:
+    """A stand-in is: some servers list nothing where a variable is not set."""
+    source = "def tools():\n    note(os.environ['KEY'])\n    return [tool('get')]\n"
+    env = (f"STATE={commands.folder / 'state'}",)
+    told = commands.add(
+        "notes", *commands.command(source), env=env, secrets=("KEY",), hosts=("a.example:443",)
+    )
+    assert "not-given-before-it-is-accepted" in notes(commands.folder)
+    assert "`aileron binding setup notes`" in told
+
+
+def test_words_are_changed_by_options_and_what_becomes_a_read_previews(added: Commands) -> None:
+    words = ("edit_note=off", "get_note=look")
+    told = added.printed(edit_server, "notes", words, rehearse=False, **NOTHING)
+    assert "until you accept it" in told
+    shown = added.json(show_server, "notes")
+    assert {each["name"]: each["word"] for each in shown["tools"][:3]} == {
+        "edit_note": "off", "get_note": "look", "read_note": "ask",
+    }  # fmt: skip
+    assert (shown["rehearse"], len(added.installed())) == (False, 1)
+    told = added.printed(
+        edit_server, "notes", ("gone=run", "get_note=maybe"), rehearse=None, code=2, **NOTHING
+    )
+    assert "server.tools.get_note" in told
+    assert added.json(show_server, "notes") == shown
+    words = ("edit_note=ask", "get_note=ask", "read_note=look")
+    added.printed(edit_server, "notes", words, rehearse=None, **NOTHING)
+    tools = added.json(show_server, "notes")["tools"][:3]
+    previews = {each["name"]: each["preview"] for each in tools}
+    assert previews == {"edit_note": "read_note", "get_note": "read_note", "read_note": None}
+
+
+def test_an_editor_changes_the_manifest_and_no_other_server(
+    added: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = iter([("= true", "= 1"), ("= 1", "= false")])
+    monkeypatch.setattr("aileron_tui.cli.servers.has_terminal", lambda: True)
+    monkeypatch.setattr("click.edit", lambda text, extension: text.replace(*next(typed)))
+    monkeypatch.setattr("click.confirm", lambda question, default: True)
+    told = added.printed(edit_server, "notes", (), rehearse=None, **NOTHING)
+    assert "notes:" in told
+    assert "server.rehearse: must be true or false" in told
+    assert not added.json(show_server, "notes")["rehearse"]
+    monkeypatch.setattr(
+        "click.edit", lambda text, extension: text.replace("local/notes", "local/x")
+    )
+    monkeypatch.setattr("click.confirm", lambda question, default: False)
+    assert "must stay" in added.printed(edit_server, "notes", (), rehearse=None, code=2, **NOTHING)
+
+
+def test_an_update_says_what_differs_by_tool_and_field(added: Commands) -> None:
+    assert "the same tools" in added.printed(update_server, "notes", added.start)
+    with (added.folder / "state").open("a") as file:
+        file.write("changed\n")
+    told = added.printed(update_server, "notes", added.start)
+    assert "~ edit_note  description\n    …\n    +Edit it‹ESC›[31m\n" in told
+    assert "+ drop_note  ask\n" in told
+    assert "- read_note\n" in told
+    assert "until you accept it" in told
+    found = added.json(show_server, "notes")["tools"][:3]
+    assert [each["name"] for each in found] == ["drop_note", "edit_note", "get_note"]
+
+
+def test_a_manifest_is_checked_by_line_and_key_and_a_server_for_this_machine(
+    added: Commands, tmp_path: Path
+) -> None:
+    assert "✓ notes" in added.printed(check_server, "notes", added.start)
+    added.start.why_not = lambda table: "This machine makes no box."
+    assert "no box" in added.printed(check_server, "notes", added.start, code=1)
+    file = tmp_path / "manifest.toml"
+    text = added.json(show_server, "notes")["manifest"]
+    file.write_text(text.replace('get_note = "run"', 'get_note = "maybe"\nmore = 1'))
+    told = added.printed(check_server, str(file), code=2)
+    line = 1 + file.read_text().splitlines().index('get_note = "maybe"')
+    assert f"{file}:{line}: server.tools.get_note: must be one of" in told
+    assert f"{file}:{line + 1}: server.tools.more" in told
+    file.write_text('[connector]\nname = "local://a/b"\nversion = "1.0.0"\n')
+    assert "no table [server]" in added.printed(check_server, str(file), code=2)
+
+
+def test_a_log_is_printed_escaped_and_a_removed_server_is_gone(added: Commands) -> None:
+    assert "written nothing" in added.printed(show_server_log, "notes", 50)
+    log = added.folder / "home" / "servers" / "notes.log"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("one\ntwo \x1b[31m\nthree\n")
+    assert added.printed(show_server_log, "notes", 2) == "two ‹ESC›[31m\nthree\n"
+    added.printed(remove_server, "notes")
+    assert added.installed() == []
+    assert "There is no server notes." in added.printed(show_server, "notes", code=1)
