@@ -170,6 +170,35 @@ def test_a_secret_is_not_there_at_the_first_start(commands: Commands) -> None:
     assert "`aileron binding setup notes`" in told
 
 
+def test_an_agents_servers_are_added_and_what_is_not_taken_says_why(commands: Commands) -> None:
+    state = str(commands.folder / "state")
+    program, *args = commands.command()
+    entries = {
+        "My Notes": {"command": program, "args": args, "env": {"STATE": state, "KEY": "canary-51"}},
+        "box": {"command": "docker", "args": ["run", "x"]},
+    }
+    file = commands.folder / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": entries}))
+    given = {**NOTHING, "no_rehearse": False, "yes": True, "start": commands.start}
+    add = (add_server, ("My Notes",), str(file), (None, None))
+    assert "list its hosts" in commands.printed(*add, code=1, **given)
+    given["hosts"] = ("a.example:443",)
+    told = commands.printed(*add, **given)
+    assert f"{file} still has its copy, with what is secret in it." in told
+    assert "accept it in the console, then give this command again" in told
+    shown = commands.json(show_server, "mynotes")
+    assert (shown["secrets"], shown["env"]) == (["KEY"], {"STATE": state})
+    assert "canary-51" not in told + json.dumps(shown)
+    again = commands.printed(add_server, (), str(file), (None, None), code=2, **given)
+    assert "Name the one server" in again
+    given["hosts"] = ()
+    again = commands.printed(add_server, (), str(file), (None, None), code=1, **given)
+    assert "✗ box" in again
+    assert "container" in again
+    assert len(commands.start.started) == 1
+    assert "already" in commands.add("mynotes", *commands.command(), code=1)
+
+
 def test_words_are_changed_by_options_and_what_becomes_a_read_previews(added: Commands) -> None:
     words = ("edit_note=off", "get_note=look")
     told = added.printed(edit_server, "notes", words, rehearse=False, **NOTHING)
