@@ -4,7 +4,6 @@ import base64
 import json
 import logging
 import sqlite3
-import ssl
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -211,17 +210,3 @@ async def test_the_canary_is_in_the_requests_and_nowhere_else(
         )
     for path, text in canary_place.files():
         assert not leaked(text), path
-
-
-async def test_a_service_whose_certificate_is_not_trusted_gets_nothing(
-    canary_place: CanaryPlace, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    canary_place.service.trust = ssl.create_default_context()
-    async with Core.open(canary_place.home, make_outgoing=canary_place.service.client) as core:
-        await canary_place.bind(core)
-        row = (await core.call("see", {})).row
-        assert canary_place.service.seen == []
-        said = [repr(row), repr(core.events), json.dumps(await core.records()), caplog.text]
-    assert "certificate" in repr(row)
-    assert not any(map(leaked, said))

@@ -17,10 +17,9 @@ from aileron_core.console_port.intents import StopEverything
 from aileron_core.credentials.account_secret import stored_secret
 from aileron_core.credentials.accounts import ConnectorWithAccount
 from aileron_core.credentials.oauth_tokens import OAuthClient, Tokens
-from aileron_core.errors import AileronError, Conflict, InvalidRequest
+from aileron_core.errors import Conflict, InvalidRequest
 from aileron_core.runs.model import RunRecord
 from aileron_core.server.responses import pending_body, result_body
-from aileron_core.settings import Settings
 from aileron_core.vault.secret import Secret
 from tests.core.runs.test_accounts import (
     CANARY,
@@ -254,45 +253,6 @@ async def test_no_error_of_an_account_names_it_to_the_agent(
     assert result.failure.class_ == "binding_failed"
     assert not any(each in repr(result) for each in NAMES)
     assert place.service.seen == []
-
-
-async def test_twenty_calls_wait_and_each_ends_in_its_own_way_over_restarts(place: Place) -> None:
-    """A room for 20; denied, withdrawn and expired ones stay so, the rest goes on after the unlock."""
-    clock = FrozenClock()
-    settings = Settings(expires_seconds=600)
-    make = place.service.client
-    async with Core.open(place.home, clock=clock, settings=settings, make_outgoing=make) as core:
-        await bind(core)
-        core.app.vault.lock()
-        rows = [
-            (await core.call("see" if n % 2 else "act", {"region": f"r{n}"})).row for n in range(20)
-        ]
-        assert {row.state for row in rows} == {"awaiting_vault"}
-        with pytest.raises(AileronError, match="open gated calls"):
-            await core.call("see", {"region": "one more"})
-        ids = [row.approval_id or "" for row in rows]
-        await core.app.approvals.deny(ids[0], "no")
-        await core.app.approvals.withdraw(core.session.session_id, ids[1], "")
-    async with Core.open(place.home, clock=clock, settings=settings, make_outgoing=make) as core:
-
-        def waiting_in() -> set[str]:
-            return {run.row.state for run in core.app.registry if run.is_waiting}
-
-        waits = {run.row.approval_id for run in core.app.registry if run.is_waiting}
-        assert waits == set(ids[2:])
-        await core.app.approvals.deny(ids[2], "no")
-        assert place.service.seen == []
-        core.app.vault.unlock(Secret(PASSPHRASE))
-        await core.until(lambda: "awaiting_vault" not in waiting_in() and len(place.keys) >= 17)
-        core.app.vault.lock()
-        await core.until(lambda: waiting_in() == {"awaiting_vault"})
-        clock.advance(601)
-        await core.app.approvals.expire_overdue()
-        assert not [run for run in core.app.registry if run.is_waiting]
-        states = [event["event"] for event in await core.records()]
-        assert states.count("approval.denied") == 2
-        assert states.count("approval.withdrawn") == 1
-        assert set(place.keys) == {CANARY}
 
 
 async def test_a_stop_denies_what_waits_for_an_account(core: Core, place: Place) -> None:
