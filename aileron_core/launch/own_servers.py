@@ -1,20 +1,17 @@
 """An agent's own MCP servers beside Aileron's: the same one is switched off for a launch, one that only looks the same is named."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from aileron_core.connectors.servers.packages import PackageRequest, package_request
 from aileron_core.connectors.servers.table import ServerTable
+from aileron_core.errors import InvalidRequest
 from aileron_core.launch.plan import MCP_SERVER_NAME, OwnServer
 from aileron_core.launch.settings_files import merged, tables_in
 
-_RUNNERS = {"npx": ("-p", "--package"), "uvx": ("--from",)}
-"""What fetches a package and starts it -> its options that name the package."""
-_VERSION = re.compile(r"(?<=.)(?:@|[<>=!~]=?|\[).*")
-"""Behind a package's name, which may begin with the @ of a scope."""
 _MOST_NAME = 80
 _MOST_SHOWN = 64
 """Characters of a name, and servers on a session's page: a project's file may have any."""
@@ -98,40 +95,32 @@ def _is_same(own: OwnServer, table: ServerTable) -> bool:
     """Return whether both are one address, or one command whatever the version of its package."""
     if own.url or table.url:
         return _address(own.url) == _address(table.url)
-    package, (program, *args) = _started(own.command)
-    wanted, (known, *others) = _started(table.run)
+    package, wanted = _package(own.command), _package(table.run)
+    if package is not None and wanted is not None:
+        return replace(package, version="", extras="") == replace(wanted, version="", extras="")
+    (program, *args), (known, *others) = own.command, table.run
     names = PurePosixPath(program).name, PurePosixPath(known).name
     is_program = program == known or (names[0] == names[1] and names[0] in (program, known))
-    return (package, args) == (wanted, others) and is_program
+    return args == others and is_program
 
 
 def _is_alike(own: OwnServer, name: str, table: ServerTable) -> bool:
     """Return whether both have one name, one package or one host."""
-    host, package = _address(own.url)[1], _started(own.command)[0]
+    host, packages = _address(own.url)[1], (_package(own.command), _package(table.run))
+    both = {each and (each.registry, each.name) for each in packages}
     return (
         own.name.lower() == name
         or (host != "" and host == _address(table.url)[1])
-        or (package != "" and package == _started(table.run)[0])
+        or (len(both) == 1 and None not in both)
     )
 
 
-def _started(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the package that *command* fetches and starts, without its version, and the words that count besides it."""
-    if not command:
-        return "", ("",)
-    runner, rest = PurePosixPath(command[0]).name, [*command[1:]]
-    package = ""
-    while runner in _RUNNERS and rest and rest[0].startswith("-"):
-        option, _, value = rest.pop(0).partition("=")
-        if option in _RUNNERS[runner] and (value or rest):
-            package = value or rest.pop(0)
-    if runner not in _RUNNERS or not (package or rest):
-        return "", tuple(command)
-    named = _VERSION.sub("", package or rest[0])
-    # Behind an option stands the package's command, which is mostly called as itself.
-    if not package or rest[:1] == [named.rpartition("/")[2]]:
-        rest.pop(0)
-    return f"{runner} {named}", (runner, *rest)
+def _package(command: Sequence[str]) -> PackageRequest | None:
+    """Return the package that *command* fetches and starts; None for any other command."""
+    try:
+        return package_request(command) if command else None
+    except InvalidRequest:
+        return None
 
 
 def _address(url: str) -> tuple[str, str, int | None, str]:

@@ -29,7 +29,7 @@ def judged(own: OwnServer) -> str:
     ("command", "expected"),
     [
         ("npx @mcp/fs@latest /dir", "off"),
-        ("/usr/bin/npx --yes --package=@mcp/fs fs /dir", "off"),
+        ("/usr/bin/npx --yes @mcp/fs /dir", "off"),
         ("uvx mcp-server-git --repository /dir", "off"),
         ("uvx --from mcp-server-git[x]>=2 mcp-server-git --repository /dir", "off"),
         ("mine serve", "off"),
