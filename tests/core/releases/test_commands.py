@@ -161,25 +161,6 @@ def test_what_was_changed_after_it_was_signed_is_not_added(
     assert installed(home) == (0, [])
 
 
-def test_a_rule_that_is_broken_is_neither_packed_nor_signed(
-    folder: Path, archive: Path, home: Path
-) -> None:
-    good = read_suite(archive)
-    send = good.files["actions/send-draft.md"].replace(b"draft_id}", b"draft}")
-    bad = replace(good, files={**good.files, "actions/send-draft.md": send})
-    archive.write_bytes(archive_of(replace(bad, files={**bad.files, SUMS_FILE: bad.sums})))
-    before = archive.read_bytes()
-    rewrite(folder / "actions/send-draft/action.md", "draft_id}", "draft}")
-    for words in (
-        ("check", str(folder)),
-        ("pack", str(folder), "--version", "1.4.0", "--output", str(archive)),
-        ("sign", str(archive), "--key", str(archive)),
-    ):
-        done = aileron("suite", *words, home=home, code=1)
-        assert "send-draft" in done.stdout + done.stderr
-    assert archive.read_bytes() == before
-
-
 def test_a_bad_action_file_blocks_itself_and_a_bad_connector_all(archive: Path, home: Path) -> None:
     good = read_suite(archive)
 

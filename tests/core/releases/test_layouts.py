@@ -1,7 +1,7 @@
 """A suite with a broken rule, as a folder, as one archive and as many: not passed, not signed, not installed."""
 
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,6 +15,7 @@ from tests.core.releases.conftest import NAME, published_as
 from tests.core.releases.test_rules import BROKEN, PREVIEW_RULES
 from tests.support.http_service import HttpRequest, http_server, reply
 from tests.support.server_harness import aileron, aileron_json
+from tests.support.variants import ALL, variants
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
 PEM = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -54,12 +55,12 @@ def _no_module(folder: Path) -> None:
 
 
 ARCHIVES = (_as_one_archive, _as_single_archives)
+LAYOUTS = (_as_folder, *ARCHIVES)
+# That each rule is found in each layout is proven of the rules themselves.
+BREACHES = product(PREVIEW_RULES, LAYOUTS) if ALL else zip(PREVIEW_RULES, cycle(LAYOUTS))
 
 
-@pytest.mark.parametrize(
-    ("rule", "layout"),
-    [*product(PREVIEW_RULES, (_as_folder, *ARCHIVES)), *product(["connector"], ARCHIVES)],
-)
+@pytest.mark.parametrize(("rule", "layout"), [*BREACHES, *product(["connector"], ARCHIVES)])
 def test_what_breaks_a_rule_is_not_installed(
     folder: Path,
     home: Path,
@@ -79,8 +80,10 @@ def test_what_breaks_a_rule_is_not_installed(
     assert ("list-drafts" in names, "send-draft" in names) == (whole, False)
 
 
-@pytest.mark.parametrize("rule", PREVIEW_RULES)
-def test_what_breaks_a_rule_is_not_signed(folder: Path, home: Path, rule: str) -> None:
+@pytest.mark.parametrize("rule", variants(PREVIEW_RULES))
+def test_what_breaks_a_rule_is_neither_packed_nor_signed(
+    folder: Path, home: Path, rule: str
+) -> None:
     """A check says why, of the folder and of the archive."""
     damage, sentence = BROKEN[rule]
     damage(folder)
@@ -88,7 +91,10 @@ def test_what_breaks_a_rule_is_not_signed(folder: Path, home: Path, rule: str) -
     archive, key = folder.with_name("a.tar.gz"), folder.with_name("key")
     archive.write_bytes(archive_of(bad))
     key.write_bytes(PEM)
-    for words in (("check", folder), ("check", archive), ("sign", archive, "--key", key)):
+    for words in (
+        ("check", folder), ("check", archive), ("sign", archive, "--key", key),
+        ("pack", folder, "--version", "1.4.0", "--output", archive),
+    ):  # fmt: skip
         done = aileron("suite", *map(str, words), home=home, code=1)
         assert sentence in done.stdout + done.stderr
     assert archive.read_bytes() == archive_of(bad)

@@ -13,6 +13,7 @@ import aileron_core.containment.git.new_repositories as new_repositories
 from aileron_core.containment.git.new_repositories import disable_new_repositories, file_identity
 from aileron_core.containment.git.repository import RepositoryScan, scan_project
 from aileron_core.errors import Forbidden
+from tests.support.variants import variants
 
 FAKE = (
     "mkdir -p {0}/objects {0}/refs/heads; echo 'ref: refs/heads/main' > {0}/HEAD;"
@@ -390,7 +391,7 @@ def test_no_setting_that_git_knows_reaches_the_person(repo: Bench, names: tuple[
     assert "The agent's git settings cannot be read" not in reported
 
 
-@pytest.mark.parametrize("name", [*PROGRAMS])
+@pytest.mark.parametrize("name", variants(PROGRAMS, 4))
 def test_the_same_setting_in_the_persons_own_config_runs(repo: Bench, name: str) -> None:
     """So that the test above shows something: the commands there do obey these settings."""
     diverged(repo)
