@@ -441,6 +441,12 @@ class NotAcceptedView:
     """Of rules for actions, which of a person's answers they would have given; None where that is not known."""
 
     @property
+    def noun(self) -> str:
+        """What a person calls its kind."""
+        is_server = self.content is not None and self.content.server is not None
+        return "MCP server" if is_server else self.kind
+
+    @property
     def is_refused(self) -> bool:
         """It cannot be accepted: its publisher's accepted key did not sign it."""
         whose = self.publisher

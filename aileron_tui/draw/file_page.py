@@ -36,7 +36,7 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
         return tuple(_read_offer(file))
     if file.kind == "publisher":
         return tuple(_key_offer(file))
-    why = words.files.why_not_accepted(file.kind, file.change, is_update=file.is_update)
+    why = words.files.why_not_accepted(file.noun, file.change, is_update=file.is_update)
     server = file.content.server if file.content is not None else None
     then = consequence_line(file.kind, file.name, file.gated)
     if server is not None:
@@ -48,17 +48,17 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
         *op_blocks(file.steps, "strong"),
         *host_blocks(file.hosts, "strong", "fact"),
     ]
+    if server is not None:
+        blocks += server_blocks(server, file.hosts)
     if not file.hosts and file.kind not in ("settings", "policy"):
         blocks.append(value("Hosts", line(Piece("none", "muted"))))
     if file.run_time is not None:
         blocks.append(value("Time", run_time_line(file.run_time)))
     blocks += [
         value("Name", foreign_text(file.name, "strong")),
-        value("Kind", line(file.kind)),
+        value("Kind", line(file.noun)),
         value("File", foreign_text(file.file)),
     ]
-    if server is not None:
-        blocks += server_blocks(server, file.hosts)
     if file.tried is not None:
         blocks += _tried(file.tried)
     if file.source:

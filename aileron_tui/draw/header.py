@@ -130,7 +130,7 @@ def _question(file: NotAcceptedView) -> str:
         return words.files.ACCEPT_POLICY
     if file.kind == "publisher":
         return words.files.KEY_QUESTION
-    return words.files.ACCEPT_READ if file.kind == "preview" else f"Accept this {file.kind}?"
+    return words.files.ACCEPT_READ if file.kind == "preview" else f"Accept this {file.noun}?"
 
 
 def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:

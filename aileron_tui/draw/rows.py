@@ -148,7 +148,7 @@ def _remark(item: Item) -> Line:
     if file.kind == "preview":
         read = file.name.partition(" ")[2]
         return line(Piece(words.files.READ_ROW, "muted"), *brief(read, "muted"))
-    return widest_change(file.content) or (Piece(f"{file.kind}, {file.change}", "muted"),)
+    return widest_change(file.content) or (Piece(f"{file.noun}, {file.change}", "muted"),)
 
 
 def undrawable_row(width: int, *, selected: bool) -> tuple[Line, ...]:

@@ -58,12 +58,12 @@ class ToolDefinition:
 
     @property
     def text(self) -> str:
-        """All of it for a person to read: its texts as they are, then its schemas and hints."""
-        rest = {key: each for key, each in self.members().items() if not isinstance(each, str)}
-        schemas = (f"{key} = {json.dumps(each, indent=2)}" for key, each in rest.items())
-        return "\n".join(
-            (f"# {self.name}", *filter(None, (self.title, self.description)), *schemas)
-        )
+        """All of it for a person to read: its texts as they are, then its hints, and its schemas an argument a line."""
+        parts = [f"# {self.name}", *filter(None, (self.title, self.description))]
+        for key, each in self.members().items():
+            if isinstance(each, Mapping):
+                parts += _schema_lines(key, each)
+        return "\n".join(parts)
 
     def members(self) -> dict[str, Json]:
         """Return it as MCP writes it."""
@@ -75,6 +75,17 @@ class ToolDefinition:
         }
         stated = {key: value for key, value in claims.items() if value}
         return {"name": self.name, "inputSchema": self.input_schema, **stated}
+
+
+def _schema_lines(key: str, schema: JsonObject) -> Iterator[str]:
+    members = dict(schema)
+    arguments = members.pop("properties", None)
+    yield f"{key} = {json.dumps(members, ensure_ascii=False)}"
+    if isinstance(arguments, Mapping):
+        for name, each in cast("JsonObject", arguments).items():
+            yield f"  {name} = {json.dumps(each, ensure_ascii=False)}"
+    elif arguments is not None:
+        yield f"  properties = {json.dumps(arguments, ensure_ascii=False)}"
 
 
 class BadListing(Exception):
