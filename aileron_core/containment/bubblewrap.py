@@ -8,7 +8,7 @@ uncovered, or reached by another path.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -239,36 +239,58 @@ def command_sandbox_argv(
 ) -> list[str]:
     """Return the command that runs the commands worker in the sandbox *spec*, in which a session's commands run.
 
+    To be started with `SandboxSupport.drop_privileges` before it is executed; the rest as of
+    `worker_sandbox_argv`.
+
+    Args:
+        spec: without a `socket`; the worker's code is in its `launch_dir` or its `mounts`.
+        writable: folders beside the project that *spec* mounts writable for the person's own files.
+    """
+    network = ["--unshare-net"] if spec.offline else []
+    folders = [spec.project, *writable]
+    return worker_sandbox_argv(
+        [spec.bwrap, *network], sandbox_mounts(spec), worker, folders, journal
+    )
+
+
+def worker_sandbox_argv(
+    bwrap: Sequence[str],
+    mounts: Iterable[Mount],
+    worker: Iterable[str],
+    folders: Sequence[Path],
+    journal: int | None = None,
+) -> list[str]:
+    """Return the command that runs the commands worker in a sandbox that contains *mounts*.
+
     The worker starts every command in namespaces of its own, so it keeps the rights that this takes; a
     command has none of them, and makes no user namespace. Which user the worker is inside does not matter
     to commands: they are the person's own.
 
-    To be started before anything hostile can write to what *spec* mounts, with the environment that
-    commands are to have, `SandboxSupport.drop_privileges` before it is executed, and pipes for
-    standard input and output.
+    To be started before anything hostile can write to what is mounted, with the environment that
+    commands are to have, and pipes for standard input and output.
 
     Args:
-        spec: without a `socket`; the worker's code is in its `launch_dir` or its `mounts`.
+        bwrap: bubblewrap, with arguments for the network and the filter of system calls.
         worker: the interpreter and the worker's code.
-        writable: folders beside the project that *spec* mounts writable for the person's own files; a
-            rehearsal shows what changes there.
+        folders: where commands start, then other folders that are mounted writable for the person's own
+            files: a rehearsal shows what changes there.
         journal: the descriptor of a file that it inherits, for its commits.
     """
+    project, *others = (str(each) for each in folders)
     return [
-        spec.bwrap,
+        *bwrap,
         # As user 0, bubblewrap needs no second user namespace, in which no overlay could be made.
         *("--unshare-user", "--uid", "0", "--gid", "0"),
         *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
-        *(["--unshare-net"] if spec.offline else []),
         *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
         *(word for right in _RIGHTS for word in ("--cap-add", right)),
-        *mount_arguments(sandbox_mounts(spec)),
+        *mount_arguments(mounts),
         # Its links lead to the shell, the loader and the libraries of every later command.
         *("--remount-ro", "/"),
         *("--chdir", "/", "--"),
         *worker,
         "commands",
-        str(spec.project),
+        project,
         "sandboxed" if journal is None else f"sandboxed={journal}",
-        *(str(each) for each in writable),
+        *others,
     ]

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Generator
 from pathlib import Path, PurePosixPath
 
+from aileron_core.connectors.builtin.commit_recovery import recover_commits
 from aileron_core.console_port.session_terms import SessionTerms
 from aileron_core.containment import sandbox_init
 from aileron_core.containment.bubblewrap import (
@@ -50,7 +51,6 @@ from aileron_core.launch.sandbox import (
     RESOLV_CONF,
     planned_mounts,
 )
-from aileron_core.launch.tools.commit_recovery import recover_commits
 from aileron_core.launch.tools.relay import ToolRelay
 from aileron_core.launch.tools.sandboxes import uncontained_tools
 from aileron_core.text import escape

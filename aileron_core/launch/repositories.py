@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from aileron_core.connectors.builtin.commit_recovery import outcomes, recover_commits
 from aileron_core.containment.git.prepare import prepare_repositories
 from aileron_core.containment.git.repository import find_repository, scan_project
 from aileron_core.containment.git.repository_hider import RepositoryHider
@@ -17,7 +18,6 @@ from aileron_core.containment.mounts import Mount
 from aileron_core.containment.support import find_bwrap
 from aileron_core.launch.launch_dir import launch_dir_parents, remove_stale
 from aileron_core.launch.protected_paths import finish_sessions
-from aileron_core.launch.tools.commit_recovery import outcomes, recover_commits
 
 _POLL_SECONDS = 0.25
 """Seconds between two looks at the agent's refs, or through the project."""

@@ -113,7 +113,7 @@ def recovered(folder: Path) -> list[str]:
     program = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
         "import json, pathlib\n"
-        "from aileron_core.launch.tools.commit_recovery import recover_commits\n"
+        "from aileron_core.connectors.builtin.commit_recovery import recover_commits\n"
         f"print(json.dumps(list(recover_commits(pathlib.Path({str(folder / 'aileron')!r})))))"
     )
     done = subprocess.run(
@@ -124,11 +124,15 @@ def recovered(folder: Path) -> list[str]:
 
 def main() -> None:
     """Become the sandbox of the worker on the command line."""
-    from aileron_core.containment.bubblewrap import SandboxSpec, command_sandbox_argv
+    from aileron_core.connectors.builtin.commit_recovery import commit_journal
+    from aileron_core.containment.bubblewrap import (
+        SandboxSpec,
+        command_sandbox_argv,
+        sandbox_mounts,
+    )
     from aileron_core.containment.mounts import Mount
     from aileron_core.containment.programs import SYSTEM_FOLDERS
     from aileron_core.containment.support import find_sandbox_support
-    from aileron_core.launch.tools.commit_recovery import commit_journal
 
     support = find_sandbox_support(offline=False)
     folder, hidden, *worker, _, project = sys.argv[1:]
@@ -152,7 +156,10 @@ def main() -> None:
     )  # fmt: skip
     journal = None
     if (top / "aileron").is_dir():
-        held = commit_journal(top / "aileron", "s_1", spec, print)  # by this name until the end
+        home, mounts = top / "aileron", sandbox_mounts(spec)
+        held = commit_journal(
+            home, "s_1", spec.project, mounts, print
+        )  # by this name until the end
         journal = held.__enter__()
         os.set_inheritable(journal, True)
     argv = command_sandbox_argv(spec, worker, (), journal)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.connectors.builtin.worker.frames import MAX_FRAME
+from aileron_core.connectors.builtin.worker_process import WorkerKind
 from aileron_core.errors import AileronError, ConsoleErrorResponse, ConsoleUnavailable, Failure
 from aileron_core.home.client import HomeConnection
-from aileron_core.launch.tools.worker import WorkerKind
 
 _STREAM_SECONDS = 60.0
 """Silence on the stream after which it counts as broken; the console sends something sooner."""

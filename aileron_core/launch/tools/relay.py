@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.connectors.builtin.worker.frames import BrokenFrame
+from aileron_core.connectors.builtin.worker_process import START_SECONDS, ToolWorker, WorkerKind
 from aileron_core.errors import AileronError, ConsoleErrorResponse
 from aileron_core.launch.agent_job import is_stopped
 from aileron_core.launch.tools.console_link import ConsoleLink
-from aileron_core.launch.tools.worker import START_SECONDS, ToolWorker, WorkerKind
 from aileron_core.text import escape
 
 _SECONDS = 2.0

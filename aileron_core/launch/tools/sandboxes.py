@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from aileron_core.connectors.builtin.commit_recovery import commit_journal
+from aileron_core.connectors.builtin.worker_process import ToolWorker, WorkerKind
 from aileron_core.containment.bubblewrap import (
     SANDBOX_LAUNCH_DIR,
     SandboxSpec,
@@ -29,10 +31,8 @@ from aileron_core.launch.sandbox import (
     shell_profiles,
     write_home_files,
 )
-from aileron_core.launch.tools.commit_recovery import commit_journal
 from aileron_core.launch.tools.prepared_tools import PreparedTools
 from aileron_core.launch.tools.relay import ToolRelay
-from aileron_core.launch.tools.worker import ToolWorker, WorkerKind
 
 _PRIVATE, _HOME, _WORKER = "private", "tools-home", "worker"
 
@@ -85,7 +85,10 @@ def contained_tools(
         files, commands = (
             replace(spec, offline=not shared) for shared in tool_networks(request).values()
         )
-        journal = stack.enter_context(commit_journal(request.aileron_home, session_id, spec, say))
+        mounts = sandbox_mounts(spec)
+        journal = stack.enter_context(
+            commit_journal(request.aileron_home, session_id, spec.project, mounts, say)
+        )
         argvs: dict[WorkerKind, list[str]] = {
             "files": bwrap_argv(files, [*worker, "files", str(request.project)]),
             "commands": command_sandbox_argv(

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from aileron_core.connectors.builtin.worker import frames
+from aileron_core.connectors.builtin.worker_process import ToolWorker
 from aileron_core.errors import Unavailable
 from aileron_core.launch.tools.relay import ToolRelay
-from aileron_core.launch.tools.worker import ToolWorker
 from tests.support.processes import eventually
 from tests.support.tool_console import SECONDS, SESSION, ToolConsole, tool_console
 

@@ -1,6 +1,6 @@
 """The journals of commits that outlive their session, and the recovery of what a killed one left half done.
 
-Each contained session with built-in tools has a folder in Aileron's home, which no sandbox shows: its
+Each contained session with built-in tools, and each MCP server whose calls are rehearsed, has a folder in Aileron's home, which no sandbox shows: its
 terms (what of the project its commands could write), and the journal, whose descriptor the commands
 worker inherits. Who holds the journal's lock is the session: launcher, worker and helpers share it, so
 whoever gets it knows that all of them have ended. What is in the journal is then taken back or finished in
@@ -12,17 +12,12 @@ import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from aileron_core.connectors.builtin.connector import worker_files
-from aileron_core.containment.bubblewrap import (
-    SANDBOX_DIR,
-    SANDBOX_LAUNCH_DIR,
-    SandboxSpec,
-    sandbox_mounts,
-)
+from aileron_core.containment.bubblewrap import SANDBOX_DIR, SANDBOX_LAUNCH_DIR
 from aileron_core.containment.git.record import SANDBOX_GIT_DIR
 from aileron_core.containment.mounts import Mount, mount_arguments
 from aileron_core.containment.programs import mount_roots, own_interpreter
@@ -41,12 +36,16 @@ _SHOWN = 5
 
 @contextlib.contextmanager
 def commit_journal(
-    aileron_home: Path, session_id: str, spec: SandboxSpec, say: Callable[[str], None]
+    aileron_home: Path,
+    session_id: str,
+    project: Path,
+    mounts: Sequence[Mount],
+    say: Callable[[str], None],
 ) -> Generator[int]:
-    """Yield the descriptor of a new journal for the sandbox *spec*, and recover what is in it at the end."""
+    """Yield the descriptor of a new journal for the sandbox of *mounts*, and recover what is in it at the end."""
     folder = _parent(aileron_home) / session_id
     folder.mkdir(mode=0o700, parents=True)
-    (folder / _TERMS).write_text(json.dumps(_terms(spec)), encoding="utf-8")
+    (folder / _TERMS).write_text(json.dumps(_terms(project, mounts)), encoding="utf-8")
     with (folder / _TERMS).open("rb") as terms:
         os.fsync(terms.fileno())
     handle = os.open(folder / _JOURNAL, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -85,14 +84,13 @@ def _parent(aileron_home: Path) -> Path:
     return aileron_home / "commits"
 
 
-def _terms(spec: SandboxSpec) -> dict[str, Any]:
+def _terms(project: Path, mounts: Sequence[Mount]) -> dict[str, Any]:
     """Return what a sandbox needs that may write what commands could, but no more of it."""
-    mounts = sandbox_mounts(spec)
     roots = [each.path for each in mounts if each.how == "writable"]
     roots += [Path(SANDBOX_GIT_DIR)]
     inside = [each for each in mounts if any(each.path.is_relative_to(root) for root in roots)]
     return {
-        "project": str(spec.project),
+        "project": str(project),
         "mounts": [
             [str(each.path), each.how, str(each.source or each.path), _identity(each)]
             for each in inside
