@@ -14,6 +14,11 @@ from aileron_core.connectors.builtin.channel import (
     WorkerName,
     WorkerRefused,
 )
+from aileron_core.connectors.builtin.rehearsed_command import (
+    GRACE_SECONDS,
+    NOT_KEPT,
+    RehearsedCommand,
+)
 from aileron_core.connectors.builtin.results import (
     agent_text,
     command_preview,
@@ -43,17 +48,11 @@ FQN = "builtin://aileron/tools"
 _WORKER = "aileron_core.connectors.builtin.worker"
 _CHANGES = frozenset(("write", "edit", "bash"))
 _EFFECTS = _CHANGES | {"read", "glob", "grep"}
-_OF_COMMANDS = frozenset(("run", "rehearse", "check", "commit", "discard"))
 _ANSWER_SECONDS = 20.0
 """How long an op of the files may take; a search ends by itself after 10 s."""
-_REHEARSAL_SECONDS = 60.0
-"""How long a rehearsal may take with all that is read for it, and a comparison with it."""
-_GRACE_SECONDS = 10.0
-"""How much longer than its own time limit a command's answer may take."""
 _COMMAND_SECONDS = 10
 """How long a command may run in its rehearsal."""
 _FOR_RULES = ("changes", "own_changes")
-_NOT_KEPT = "What the command's rehearsal did is not kept any more. Nothing ran. Call it again."
 DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS = 120_000, 600_000
 
 _ERRORS: Mapping[str, type[AileronError]] = {
@@ -108,11 +107,8 @@ class BuiltinConnector:
         self._known = known
         self._rehearse = rehearse
         self._shown: dict[str, Any] = {}
-        self._rehearsal: str | None = None
-        self._rehearsed: dict[str, Any] = {}
+        self._command = RehearsedCommand(channel or ToolChannel())
         self._undo = ""
-        self._over = StopRequest()
-        """Made when the call has ended."""
         self._only_commits = False
         """What the rules were told of the rehearsal is all that may happen."""
 
@@ -158,10 +154,7 @@ class BuiltinConnector:
 
     def call_ended(self) -> None:
         """Have the worker end a rehearsal of the call that is under way, and drop one that was made."""
-        self._over.make()
-        if self._rehearsal is not None and self._channel is not None:
-            self._channel.tell("commands", "discard", {"rehearsal": self._rehearsal})
-            self._rehearsal = None
+        self._command.end()
 
     async def _do(self, op: str, args: JsonObject, stop: StopRequest | None) -> Json:
         if op in _EFFECTS and not self._known:
@@ -211,10 +204,9 @@ class BuiltinConnector:
         if why := self._why_not_rehearsed:
             return command_preview(args, words, {"fallback": why})
         is_new, self._only_commits = self._only_commits, False
-        settled = is_new or "fallback" in self._rehearsed  # it would only take as long again
-        if not settled and (self._rehearsal is None or not await self._holds(self._rehearsal)):
+        if not is_new and not self._command.is_settled and not await self._command.holds():
             await self._try_out(args)
-        return command_preview(args, words, self._rehearsed)
+        return command_preview(args, words, self._command.found)
 
     async def _rehearse_for_rules(self, args: JsonObject) -> Json:
         """Rehearse a command before anybody is asked: unless a person is shown it after that, nothing else runs."""
@@ -222,36 +214,23 @@ class BuiltinConnector:
             return {}
         self._only_commits = True
         await self._try_out(args)
-        return {name: self._rehearsed[name] for name in _FOR_RULES if name in self._rehearsed}
+        return {
+            name: self._command.found[name] for name in _FOR_RULES if name in self._command.found
+        }
 
     async def _try_out(self, args: JsonObject, stop: StopRequest | None = None) -> None:
         asked = {"command": args["command"], "seconds": _COMMAND_SECONDS}
-        self._rehearsed = await self._ask("rehearse", asked, stop or self._over)
-        self._rehearsal = self._rehearsed.get("rehearsal")
-        if self._over.is_made:  # while the answer was on its way
-            self.call_ended()
-
-    async def _holds(self, rehearsal: str) -> bool:
-        """Return whether what a command was rehearsed on is as it was; else the rehearsal is dropped.
-
-        It does not run again as long as it holds: two runs of one command differ.
-        """
-        try:
-            if (await self._ask("check", {"rehearsal": rehearsal})).get("holds"):
-                return True
-            await self._ask("discard", {"rehearsal": rehearsal})
-        except WorkerRefused:  # it was dropped for others
-            pass
-        return False
+        await self._command.rehearse(asked, stop)
 
     async def _run_command(self, args: JsonObject, stop: StopRequest | None) -> dict[str, Any]:
-        if self._rehearse == "always" and not self._rehearsed and not self._why_not_rehearsed:
+        if self._rehearse == "always" and not self._command.found and not self._why_not_rehearsed:
             await self._try_out(args, stop)
-        if self._rehearsal is not None:
-            number, self._rehearsal = self._rehearsal, None
-            return await self._commit(number, stop)
+        if self._command.is_kept:
+            found = await self._command.commit(stop)
+            self._undo = f"commands:{found['undo']}" if found.get("undo") else ""
+            return found
         if self._only_commits:
-            raise WorkerRefused("conflict", _NOT_KEPT, {})
+            raise WorkerRefused("conflict", NOT_KEPT, {})
         milliseconds = min(
             int(cast("int", args.get("timeout") or DEFAULT_TIMEOUT_MS)), MAX_TIMEOUT_MS
         )
@@ -259,20 +238,7 @@ class BuiltinConnector:
         exact = {"argv": words, "program": program}
         what = exact if words and program else {"command": args["command"]}
         asked = {**what, "timeout_ms": milliseconds}
-        return await self._ask("run", asked, stop, seconds=milliseconds / 1000 + _GRACE_SECONDS)
-
-    async def _commit(self, rehearsal: str, stop: StopRequest | None) -> dict[str, Any]:
-        try:
-            found = await self._ask("commit", {"rehearsal": rehearsal}, stop)
-        except WorkerRefused as error:
-            if error.class_ == "not_found":
-                raise WorkerRefused("conflict", _NOT_KEPT, {}) from error
-            if error.class_ == "conflict":
-                message = f"{error.message} Call it again."
-                raise WorkerRefused(error.class_, message, error.details) from error
-            raise
-        self._undo = f"commands:{found['undo']}" if found.get("undo") else ""
-        return found
+        return await self._ask("run", asked, stop, seconds=milliseconds / 1000 + GRACE_SECONDS)
 
     @property
     def _why_not_rehearsed(self) -> str:
@@ -290,14 +256,11 @@ class BuiltinConnector:
         args: Mapping[str, Any],
         stop: StopRequest | None = None,
         *,
-        seconds: float | None = None,
+        seconds: float = _ANSWER_SECONDS,
     ) -> dict[str, Any]:
         if self._channel is None:
             raise WorkerLost("This session has no built-in tools any more.", sent=False)
-        worker: WorkerName = "commands" if op in _OF_COMMANDS else "files"
-        if seconds is None:
-            is_command = worker == "commands"
-            seconds = _REHEARSAL_SECONDS + _GRACE_SECONDS if is_command else _ANSWER_SECONDS
+        worker: WorkerName = "commands" if op == "run" else "files"
         return await self._channel.call(worker, op, args, seconds=seconds, stop=stop)
 
 
