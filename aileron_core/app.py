@@ -553,7 +553,7 @@ class _Commands:
     def __init__(self, base: _Base, reports: _Reports, files: _Files, runs: _Runs) -> None:
         def session_ended(session_id: str) -> None:
             base.tool_channels.close(session_id)
-            reports.undo.forget_session(session_id)
+            reports.undo.forget(session_id)
             runs.approvals.requester_ended(session_id)
 
         self.session_service = SessionService(

@@ -63,7 +63,10 @@ class OpResult:
     unanswered_host: str = ""
     """The `host:port` that had not responded, or failed to, by the end of the call."""
     undo: str = ""
-    """What a worker of the built-in tools takes this back by, as `WORKER:NAME`; empty where nothing can."""
+    """What a worker takes this back by, as `WORKER:NAME`, or `WORKER:NAME@WORKERS` where these are not the session's.
+
+    Empty where nothing can.
+    """
 
     @property
     def is_deferred(self) -> bool:
@@ -302,6 +305,9 @@ class WrappedConnector:
 
     async def prepare(self, *, background: bool = False) -> None:
         await self.inner.prepare(background=background)
+
+    def call_ended(self) -> None:
+        """Drop what only a call that goes on needs."""
 
     async def call(self, op: str, args: JsonObject, **how: Unpack[CallOptions]) -> OpResult:
         return await self.inner.call(op, args, **how)

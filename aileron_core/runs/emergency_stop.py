@@ -58,7 +58,7 @@ class StoppableConnector(WrappedConnector):
 
     def call_ended(self) -> None:
         """Drop what only a call that goes on needs."""
-        if isinstance(self.inner, BuiltinConnector):
+        if isinstance(self.inner, BuiltinConnector | WrappedConnector):
             self.inner.call_ended()
 
     async def call(self, op: str, args: JsonObject, **how: Unpack[CallOptions]) -> OpResult:

@@ -1,7 +1,7 @@
-"""Taking back what a call of a built-in tool wrote, while the files still have what it wrote.
+"""Taking back what a call of a built-in tool, or of a rehearsed one, wrote, while the files still have what it wrote.
 
-What was there before is in the memory of the session's workers, and which call can be taken back in this
-process's: neither outlives the session.
+What was there before is in the memory of the session's workers, or of the MCP server's, and which call can
+be taken back in this process's: neither outlives them.
 """
 
 from collections import OrderedDict
@@ -28,6 +28,8 @@ class _Change:
     session_id: str
     action: str
     undo: str
+    workers: str
+    """Who keeps what was there before: the session's, by its id, or others."""
 
 
 class UndoService:
@@ -57,8 +59,11 @@ class UndoService:
                 if isinstance(each, StoppableConnector):
                     each.call_ended()
         if run.is_final and run.undo:
-            row, undo, run.undo = run.row, run.undo, ""
-            self._changes[row.run_id] = _Change(row.session_id, row.action, undo)
+            row = run.row
+            undo, _, workers = run.undo.partition("@")
+            run.undo = ""
+            workers = workers or row.session_id
+            self._changes[row.run_id] = _Change(row.session_id, row.action, undo, workers)
             if len(self._changes) > _MAX_CALLS:
                 self._forgotten(self._changes.popitem(last=False)[0])
 
@@ -105,7 +110,7 @@ class UndoService:
 
     async def _take_back(self, change: _Change) -> None:
         worker, _, name = change.undo.partition(":")
-        channel = self._channels.get(change.session_id)
+        channel = self._channels.get(change.workers)
         try:
             await channel.call(
                 "commands" if worker == "commands" else "files",
@@ -120,8 +125,9 @@ class UndoService:
             kind = OutcomeUnknown if error.sent else Unavailable
             raise kind(error.message) from error
 
-    def forget_session(self, session_id: str) -> None:
+    def forget(self, workers: str) -> None:
+        """Forget what *workers* kept: those of the session with this id, or others, have ended."""
         for run_id, change in list(self._changes.items()):
-            if change.session_id == session_id:
+            if change.workers == workers:
                 del self._changes[run_id]
                 self._forgotten(run_id)

@@ -175,7 +175,7 @@ def _table(value: object) -> dict[str, Any]:
 
 
 class ToolChannels:
-    """The workers of every session that has some, by its id."""
+    """The workers of every session that has some, by its id, and those of the rehearsals of MCP servers."""
 
     def __init__(self) -> None:
         self._by_session: dict[str, ToolChannel] = {}

@@ -332,11 +332,11 @@ DECIDING = (
         why_not=unless(lambda now: now.running, _said.NOT_RUNNING), do=_ask_stop_run,
     ),
     _Key(
-        "undo_run", ("z",), "undo", ("waiting", "activity"), "take back what this call of a built-in tool wrote",
+        "undo_run", ("z",), "undo", ("waiting", "activity"), "take back what this call wrote",
         decides=True, footer_rank=9, needs="core", phrase="undo it",
         why_not=unless(
             _undoable,
-            "only a call of a built-in tool that wrote something, in a session that is open, can be undone",
+            "only a call of a built-in tool or a rehearsed one that wrote something can be undone, while that is kept",
         ),
         intents=_undone,
     ),

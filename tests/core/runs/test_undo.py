@@ -22,28 +22,42 @@ def project(project: Path) -> Path:
     return project
 
 
-async def carry(core: Core, worker: Worker) -> None:
-    """Carry frames between the session's channel and *worker*, as its launcher does."""
+async def carry(core: Core, worker: Worker, kept_by: str = "") -> None:
+    """Carry frames between the session's channel and *worker*, as its launcher does.
+
+    Args:
+        kept_by: others who keep what was there before, and take it back.
+    """
     channel = core.app.tool_channels.get(core.session.session_id)
     channel.attach({})
+    keeper = core.app.tool_channels.get(kept_by) if kept_by else channel
+    if keeper is not channel:
+        keeper.attach({})
+        keeper.frames = channel.frames
     while True:
         frame = (await channel.frames.get())["frame"]
         try:
             result = await asyncio.to_thread(worker.call, frame["op"], **frame["args"])
+            if kept_by and "undo" in result:
+                result["undo"] += f"@{kept_by}"
             answer: dict[str, Any] = {"result": result}
         except WorkerError as error:
             answer = {"error": {"class": error.class_, "message": error.message}}
-        channel.receive("files", {"id": frame["id"], **answer})
+        asked = keeper if frame["op"] == "undo" else channel
+        asked.receive("files", {"id": frame["id"], **answer})
 
 
 @pytest.fixture
-async def core(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Core]:
+async def core(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> AsyncIterator[Core]:
+    kept_by = getattr(request, "param", "")
     monkeypatch.setattr("aileron_core.app._Base.has_tools", lambda _, __: True)
     async with Core.open(home) as core:
         monkeypatch.setattr(core.app.accepted_policy, "count", True)
         monkeypatch.setattr(core.app.policy, "_policy", WRITES)
         with Worker("files", project) as worker:
-            carrying = asyncio.get_running_loop().create_task(carry(core, worker))
+            carrying = asyncio.get_running_loop().create_task(carry(core, worker, kept_by))
             yield core
             carrying.cancel()
 
@@ -104,3 +118,16 @@ async def test_a_row_offers_to_undo_no_longer_than_there_is_something_to_undo(
     assert not core.views(rows[0])[-1].can_undo
     await core.app.session_service.end(core.session.session_id, "it is over", by="person")
     await core.until(lambda: not core.views(rows[1])[-1].can_undo)
+
+
+@pytest.mark.parametrize("core", ["notes-1"], indirect=True)
+async def test_what_an_mcp_servers_worker_kept_outlives_the_session_but_not_the_worker(
+    core: Core, project: Path
+) -> None:
+    run_ids = [await wrote(core, content) for content in ("one\n", "two\n")]
+    await core.app.session_service.end(core.session.session_id, "it is over", by="person")
+    await core.do(UndoRun(run_id=run_ids[1]))
+    assert (project / "a.txt").read_text() == "one\n"
+    core.app.console.undo.forget("notes-1")
+    with pytest.raises(NotFound, match="nothing that could be undone"):
+        await core.do(UndoRun(run_id=run_ids[0]))
