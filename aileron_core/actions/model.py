@@ -137,6 +137,8 @@ class Preview:
     """Labels of the shown fields that say what a call reaches; a grant can have them stay while the rest varies."""
     read_back: JsonObject | None = None
     """The op's arguments when it is asked after the run, where they hold a step's output; None: `args`."""
+    is_rehearsal: bool = False
+    """The op is the first step's with its very arguments, and what it would do is tried out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,12 @@ from aileron_core.actions.model import (
 )
 from aileron_core.canonical import canonical, sha256_hex
 from aileron_core.connectors.servers.definitions import ToolDefinition
-from aileron_core.connectors.servers.table import server_name, server_tool_name, shown_preview
+from aileron_core.connectors.servers.table import (
+    rehearsal_preview,
+    server_name,
+    server_tool_name,
+    shown_preview,
+)
 from aileron_core.connectors.store import InstalledConnector
 
 _WALL_SECONDS = 60
@@ -33,6 +38,10 @@ def server_actions(connector: InstalledConnector) -> Iterator[Action]:
         if word not in ("run", "ask"):
             continue
         asks, preview = word == "ask", table.previews.get(tool.name)
+        if asks and table.rehearse:
+            preview = rehearsal_preview(tool, preview)
+        elif preview is not None:
+            preview = shown_preview(tool, preview)
         yield Action(
             name=f"{name}.{tool.name}",
             tool=server_tool_name(name, tool.name),
@@ -60,7 +69,7 @@ def server_actions(connector: InstalledConnector) -> Iterator[Action]:
             approval=Approval(
                 required=asks,
                 effect=None if asks else "read",
-                preview=shown_preview(tool, preview) if preview is not None else None,
+                preview=preview,
             ),
             limits=ActionLimits(wall_seconds=_WALL_SECONDS),
             body=tool.description,

@@ -135,14 +135,14 @@ class BuiltinConnector:
         stop: StopRequest | None = None,
     ) -> OpResult:
         if read_only and op in _CHANGES:
-            refusal = Forbidden(f"A preview may not use {op}, which changes files.")
-            return OpResult(failure=refusal.to_failure())
+            refused = Forbidden(f"A preview may not use {op}, which changes files.")
+            return OpResult(failure=refused.to_failure())
         try:
             output = await self._do(op, args, stop)
             # What the call is about is compared and asked for in the very bytes.
             return OpResult(output=output if op == "inspect" else in_utf8(output), undo=self._undo)
         except WorkerRefused as error:
-            return OpResult(failure=_failure(error, stop), reported_by_connector=True)
+            return OpResult(failure=refusal(error, stop), reported_by_connector=True)
         except WorkerLost as error:
             if not error.sent:
                 return OpResult(failure=Unavailable(error.message).to_failure())
@@ -269,7 +269,8 @@ def _place(known: Mapping[str, Any]) -> str | None:
     return known.get("path") or known.get("target")
 
 
-def _failure(error: WorkerRefused, stop: StopRequest | None) -> Failure:
+def refusal(error: WorkerRefused, stop: StopRequest | None) -> Failure:
+    """Return the failure of a call that a worker refused."""
     if error.class_ == "stopped" and stop is not None and stop.is_made:
         return stopped_by_person().to_failure()
     kind = _ERRORS.get(error.class_, ConnectorRuntimeError)

@@ -10,7 +10,7 @@ SECONDS = 60.0
 """How long a rehearsal may take with all that is read for it, and a comparison with it."""
 GRACE_SECONDS = 10.0
 """How much longer than its own time limit a command's answer may take."""
-NOT_KEPT = "What the command's rehearsal did is not kept any more. Nothing ran. Call it again."
+NOT_KEPT = "What the rehearsal did is not kept any more. Nothing ran. Call it again."
 
 
 class RehearsedCommand:
@@ -40,6 +40,7 @@ class RehearsedCommand:
         Raises:
             WorkerRefused, WorkerLost: see `ToolChannel.call`; so do the others.
         """
+        self.found = {}
         self.found = await self._ask("rehearse", asked, stop or self._over)
         self._rehearsal = self.found.get("rehearsal")
         if self._over.is_made:  # while the answer was on its way
@@ -67,6 +68,8 @@ class RehearsedCommand:
             WorkerRefused: `conflict` where something is not as it was, or the rehearsal is not kept; nothing changed.
         """
         number, self._rehearsal = self._rehearsal, None
+        if number is None:
+            raise WorkerRefused("conflict", NOT_KEPT, {})
         try:
             return await self._ask("commit", {"rehearsal": number}, stop)
         except WorkerRefused as error:
@@ -80,6 +83,12 @@ class RehearsedCommand:
     def end(self) -> None:
         """Have the worker end a rehearsal that is under way, and drop one that was made."""
         self._over.make()
+        self.drop()
+
+    def drop(self, fallback: str = "") -> None:
+        """Have the worker drop what was made; *fallback* says why it does not count."""
+        if fallback:
+            self.found = {"fallback": fallback}
         if self._rehearsal is not None:
             self._channel.tell("commands", "discard", {"rehearsal": self._rehearsal})
             self._rehearsal = None

@@ -111,11 +111,16 @@ def command_preview(
     between = "\n" if errors and printed and not printed.endswith("\n") else ""
     if output := f"{printed}{between}{errors}":
         preview["output"] = output
+    return {**preview, **rehearsed_changes(rehearsed, _own_changes(rehearsed))}
+
+
+def rehearsed_changes(rehearsed: Mapping[str, Any], others: Sequence[str] = ()) -> dict[str, Json]:
+    """Return each path that a rehearsal changed, with *others*, and the difference of the texts among them."""
     changes: list[Mapping[str, Any]] = rehearsed.get("changes", [])
-    preview["changes"] = [*_changes(changes), *_own_changes(rehearsed)] or ["none"]
+    shown: dict[str, Json] = {"changes": [*_changes(changes), *others] or ["none"]}
     if diff := rehearsed.get("diff"):
-        preview["diff"] = diff
-    return preview
+        shown["diff"] = diff
+    return shown
 
 
 def _changes(changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -39,7 +39,7 @@ _ETC = (
     "ssl", "ca-certificates", "pki", "crypto-policies", "passwd", "group", "ld.so.cache", "ld.so.conf",
     "ld.so.conf.d", "alternatives", "localtime", "fonts",
 )  # fmt: skip
-_NAMES = {
+NAMES = {
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
     "resolv.conf": "nameserver 127.0.0.1\n",
@@ -93,16 +93,25 @@ class BoxedServers:
 
     def why_not(self, table: ServerTable) -> str:
         try:
-            self._contents(table, "write")
+            self.contents(table, "write")
         except AileronError as error:
             return error.message.removesuffix(OR_WITHOUT)
         return ""
+
+    def verify(self, table: ServerTable) -> None:
+        """Compare the files of the server's installed package, where some changed, with their hash.
+
+        Raises:
+            NotFound, HashMismatch: they are not there, or others.
+        """
+        if table.tree:
+            self._tree(table.tree)
 
     def start(
         self, name: str, table: ServerTable, mode: Mode, secrets: Mapping[str, str]
     ) -> Started:
         try:
-            box = self._contents(table, mode)
+            box = self.contents(table, mode)
         except HashMismatch:
             raise
         except AileronError as error:
@@ -133,8 +142,8 @@ class BoxedServers:
 
         return HostNetwork(hosts, report, resolver=self._resolver, guard=self._guard)
 
-    def _contents(self, table: ServerTable, mode: Mode) -> "_Contents":
-        """Return what the box contains.
+    def contents(self, table: ServerTable, mode: Mode) -> "BoxContents":
+        """Return what the box of a server contains.
 
         Raises:
             AileronError: a part of it may not be there, is missing, or this machine makes no box; says why.
@@ -158,7 +167,7 @@ class BoxedServers:
         except ValueError as error:
             raise Unavailable(f"A host of the server {error}.") from None
         path = dict.fromkeys((str(Path(program[0]).parent), *_PATH))
-        return _Contents(
+        return BoxContents(
             support=self._support,
             mounts=(*mounts, *sorted(own, key=lambda each: each.path)),
             checked=checked,
@@ -219,7 +228,7 @@ class BoxedServers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Contents:
+class BoxContents:
     """What one box contains, and what is executed in it."""
 
     support: SandboxSupport
@@ -230,6 +239,42 @@ class _Contents:
     home: Path
     program: tuple[str, ...]
     env: Mapping[str, str]
+
+    @property
+    def is_as_checked(self) -> bool:
+        """Whether the paths still lead to what was checked."""
+        own = [each for each in self.mounts if each.path in self.checked]
+        with contextlib.suppress(OSError):
+            return all(_identity(each) == self.checked[each.path] for each in own)
+        return False
+
+
+def open_box(bwrap: int, checked: Mapping[Path, tuple[int, int]]) -> int:
+    """Compare what the process *bwrap* has made with what was *checked*.
+
+    Returns:
+        A descriptor of the first process in the box.
+
+    Raises:
+        Unavailable: something else is in it, or it is not there any more.
+    """
+    try:
+        children = Path(f"/proc/{bwrap}/task/{bwrap}/children").read_text(encoding="ascii")
+        first = int(children.split()[0])
+        with open_folder(Path(f"/proc/{first}")) as folder:
+            found = {path: identity_in_root(folder, path) for path in checked}
+        handle = os.pidfd_open(first)
+    except (OSError, IndexError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it ended"
+        raise Unavailable(
+            f"The server's box cannot be looked at: {why}. Start it again."
+        ) from None
+    if exchanged := [path for path in checked if found[path] != checked[path]]:
+        os.close(handle)
+        raise Unavailable(
+            f"{exchanged[0]} became another while the server was started. Start it again."
+        )
+    return handle
 
 
 class _Boxed:
@@ -256,22 +301,7 @@ class _Boxed:
             raise Unavailable("The server's box was not made in time. Start it again.")
         if not os.read(output, 1):
             raise Unavailable(f"The server's box could not be made: {self._said()}")
-        bwrap = self.process.pid
-        try:
-            children = Path(f"/proc/{bwrap}/task/{bwrap}/children").read_text(encoding="ascii")
-            first = int(children.split()[0])
-            self._first = os.pidfd_open(first)
-            with open_folder(Path(f"/proc/{first}")) as folder:
-                found = {path: identity_in_root(folder, path) for path in checked}
-        except (OSError, IndexError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it ended"
-            raise Unavailable(
-                f"The server's box cannot be looked at: {why}. Start it again."
-            ) from None
-        if exchanged := [path for path in checked if found[path] != checked[path]]:
-            raise Unavailable(
-                f"{exchanged[0]} became another while the server was started. Start it again."
-            )
+        self._first = open_box(self.process.pid, checked)
         if self._network is not None:
             self._network.opened.wait(_MADE_SECONDS)
             if self._network.failure:
@@ -307,7 +337,9 @@ class _Boxed:
         return escape(self.process.stderr.read(_STDERR_BYTES).decode("utf-8", "replace").strip())
 
 
-def _popen(box: _Contents, env: Mapping[str, str], program: list[str]) -> "subprocess.Popen[bytes]":
+def _popen(
+    box: BoxContents, env: Mapping[str, str], program: list[str]
+) -> "subprocess.Popen[bytes]":
     """Start bubblewrap.
 
     It gets the environment beside its command line, which any user can read, and has none itself: a variable
@@ -329,7 +361,7 @@ def _popen(box: _Contents, env: Mapping[str, str], program: list[str]) -> "subpr
             *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"),
             *("--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--new-session"),
             *("--cap-drop", "ALL", "--seccomp", given(box.support.seccomp_filter)),
-            *(word for name, text in _NAMES.items() for word in ("--ro-bind-data", given(text.encode()), f"/etc/{name}")),
+            *(word for name, text in NAMES.items() for word in ("--ro-bind-data", given(text.encode()), f"/etc/{name}")),
             *mount_arguments(box.mounts),
             *("--remount-ro", "/", "--chdir", str(box.home)),
             *(word for pair in env.items() for word in ("--setenv", *pair)),

@@ -41,6 +41,17 @@ _MAX_MESSAGE = 2_000
 OLD_ERAS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 NEW_ERA: Final = "2026-07-28"
 _CLIENT: Final[JsonObject] = {"name": "aileron", "version": __version__}
+INITIALIZE: Final[JsonObject] = {
+    "protocolVersion": OLD_ERAS[0],
+    "capabilities": {},
+    "clientInfo": _CLIENT,
+}
+META: Final[JsonObject] = {
+    "io.modelcontextprotocol/protocolVersion": NEW_ERA,
+    "io.modelcontextprotocol/clientInfo": _CLIENT,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+"""Of each request of the new era, which has no `initialize`."""
 _FIRST_ID: Final = 1_700_000_001
 """A number of ten digits occurs in hardly any listing; see `_Page`."""
 
@@ -180,12 +191,7 @@ class StdioClient:
         Raises:
             ServerFault: it refuses, or speaks none that is known.
         """
-        offer: JsonObject = {
-            "protocolVersion": OLD_ERAS[0],
-            "capabilities": {},
-            "clientInfo": _CLIENT,
-        }
-        reply = self.request("initialize", offer, deadline)
+        reply = self.request("initialize", INITIALIZE, deadline)
         if reply.result is not None:
             self.era = str(reply.result.get("protocolVersion"))[:40]
             if self.era not in OLD_ERAS:
@@ -194,11 +200,7 @@ class StdioClient:
             self._send({"method": "notifications/initialized"})
             return
         self.era = NEW_ERA
-        self._meta = {
-            "io.modelcontextprotocol/protocolVersion": NEW_ERA,
-            "io.modelcontextprotocol/clientInfo": _CLIENT,
-            "io.modelcontextprotocol/clientCapabilities": {},
-        }
+        self._meta = META
         found = self.request("server/discover", {}, deadline)
         versions = (found.result or {}).get("supportedVersions")
         if not isinstance(versions, list) or NEW_ERA not in versions:

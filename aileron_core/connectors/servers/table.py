@@ -150,6 +150,30 @@ def name_words(tool: str) -> set[str]:
     return {each.lower() for each in _NAME_WORD.findall(tool)} - {"a", "an", "the"}
 
 
+NOW: Final = "now"
+"""What a preview has in place of a rehearsal that cannot be made: the answer of the server's own read."""
+
+
+def rehearsal_preview(tool: ToolDefinition, read: Preview | None) -> Preview:
+    """Return the preview of a *tool* that is rehearsed; of the *read*, for where that cannot be, all that is shown."""
+    shown = Preview(op=tool.name) if read is None else shown_preview(tool, read)
+    return replace(
+        shown,
+        op=tool.name,
+        args={},
+        is_rehearsal=True,
+        render=(
+            *(("Rehearsal", "rehearsal"), ("Output", "text"), ("Output as data", "data")),
+            *(("Changes", "changes"), ("Diff", "diff")),
+            *((label, f"{NOW}.{path}") for label, path in shown.render),
+        ),
+        multiline=shown.multiline | {"Output", "Diff"},
+        formats=(("Diff", "diff"), *shown.formats),
+        gist=None,
+        omits_missing=True,
+    )
+
+
 def clash(name: str, tool: str, table: ServerTable) -> str:
     """Return what else has the MCP name of the offered *tool* of the server *name*; empty where nothing has."""
     wanted = server_tool_name(name, tool)

@@ -12,6 +12,7 @@ from aileron_core.actions.interpolate import (
     interpolate,
     json_text,
     number_text,
+    op_arguments,
     whole_argument,
 )
 from aileron_core.actions.json_paths import JsonPath, Matches, find, is_array
@@ -46,6 +47,9 @@ def plan_preview(
     requirement = action.requirement(action.steps[0].connector)
     if requirement is None:
         return None
+    if preview.is_rehearsal:
+        filled = op_arguments(action.steps[0], args, {}, action.input_names)
+        return PreviewPlan(connector=requirement, op=preview.op, args=filled)
     template = preview.args if outputs is None or preview.read_back is None else preview.read_back
     filled = interpolate(template, args, outputs or {}, declared=action.input_names)
     return PreviewPlan(connector=requirement, op=preview.op, args=filled)

@@ -6,16 +6,18 @@ from typing import Any
 import pytest
 
 from aileron_core.actions.interpolate import op_arguments
-from aileron_core.actions.model import Action, Approval, Input, Preview, Step
+from aileron_core.actions.model import Action, Approval, ConnectorRequirement, Input, Preview, Step
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.servers.definitions import ToolDefinition
 from aileron_core.connectors.servers.table import shown_preview
 from aileron_core.console_port.field_views import FieldView
 from aileron_core.runs.preview.resolve import (
+    PreviewPlan,
     argument_fields,
     compare_outputs,
     new_values,
     other_arguments,
+    plan_preview,
     render_gist,
     resolve_fields,
     value_text,
@@ -435,3 +437,15 @@ def test_what_a_call_adds_to_the_thing_read_is_no_change_of_it() -> None:
 def test_what_the_table_of_a_server_renders_is_all_that_is_shown() -> None:
     preview = Preview(op="get_issue", render=(("Title", "json.title"),))
     assert shown_preview(UPDATE_ISSUE, preview) is preview
+
+
+def test_a_rehearsal_is_of_the_very_call() -> None:
+    """With every argument that the step takes, whatever a preview's `args` would say."""
+    step = Step(id="s", connector="mcp://local/notes", op="append", takes_any=True)
+    whose = ConnectorRequirement(
+        fqn=step.connector, version="0.0.0", hash="sha256:0", capabilities=("append",)
+    )
+    approval = Approval(required=True, preview=Preview(op="append", is_rehearsal=True))
+    action = replace(changing_action(), requires=(whose,), steps=(step,), approval=approval)
+    args: JsonObject = {"path": "a.txt", "more": [1]}
+    assert plan_preview(action, args) == PreviewPlan(connector=whose, op="append", args=dict(args))

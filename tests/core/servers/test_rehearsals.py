@@ -1,0 +1,199 @@
+"""Calls of an MCP server that are rehearsed: by a real server, in real boxes, as an ordinary user."""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.ordinary import give
+from tests.support.processes import alive, eventually, with_descendants
+from tests.support.rehearsed_server import RehearsedServer, rehearsed_server
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("bwrap") is None, reason="needs bubblewrap"
+)
+
+FILES = {"a.txt": "one\n", ".envrc": "mine\n", ".git/config": "[core]\n", "d/b.txt": "b\n"}
+READ = {"op": "read", "args": {"path": "${args.path}"}}
+
+
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[RehearsedServer]:
+    with rehearsed_server(FILES, previews={"connect": READ, "large": {"op": "read"}}) as made:
+        yield made
+
+
+@pytest.fixture
+def server(shared_server: RehearsedServer) -> RehearsedServer:
+    """With the files as they were at first."""
+    for name, text in FILES.items():
+        (shared_server.project / name).write_text(text)
+    return shared_server
+
+
+def test_a_yes_makes_what_the_rehearsal_changed_and_undo_takes_it_back(
+    server: RehearsedServer,
+) -> None:
+    """The agent gets the rehearsed answer; what the server leaves in its own home is nobody's."""
+    before = server.tree()
+    call = server.call("append", path="a.txt", text="two\n")
+    shown = call.preview()["output"]
+    assert shown["rehearsal"].startswith("The tool answered.")
+    assert (shown["text"], shown["changes"]) == ("a.txt has 8 bytes", ["changed a.txt"])
+    assert shown["diff"] == "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n one\n+two\n"
+    assert server.tree() == before
+    done = call.commit()
+    assert done["output"]["content"] == [{"type": "text", "text": "a.txt has 8 bytes"}]
+    assert server.tree() == {**before, "a.txt": "one\ntwo\n"}
+    assert server.undo(done) == {}
+    assert server.tree() == before
+
+
+def test_it_is_not_called_again_as_long_as_what_it_changed_is_as_it_was(
+    server: RehearsedServer,
+) -> None:
+    """Two runs differ: each recheck would have read as a change."""
+    call = server.call("stamp", path="a.txt")
+    shown = call.preview()["output"]
+    assert call.preview()["output"] == shown
+    assert call.commit()["failure"] is None
+    assert f"+{server.tree()['a.txt']}" in shown["diff"]
+
+
+def test_what_changed_meanwhile_is_kept_and_shown_in_another_rehearsal(
+    server: RehearsedServer,
+) -> None:
+    call = server.call("append", path="a.txt", text="two\n")
+    call.preview()
+    (server.project / "a.txt").write_text("another\n")
+    refused = call.commit()
+    assert refused["failure"]["class_"] == "conflict"
+    assert server.tree()["a.txt"] == "another\n"
+    assert call.commit()["failure"]["class_"] == "conflict", "nor is it called for real"
+    assert "+two" in call.preview()["output"]["diff"]
+    assert " another" in call.preview()["output"]["diff"]
+    call.commit()
+    assert server.tree()["a.txt"] == "another\ntwo\n"
+
+
+def test_a_tool_that_fails_changes_nothing_and_the_agent_is_told_so(
+    server: RehearsedServer,
+) -> None:
+    before = server.tree()
+    call = server.call("fail", path="a.txt")
+    assert call.preview()["output"]["text"] == "there is no room"
+    done = call.commit()
+    assert (done["failure"]["message"], done["writes_unanswered"]) == ("there is no room", 0)
+    assert server.tree() == before
+
+
+@pytest.mark.parametrize("path", [".envrc", ".git/config"])
+def test_what_a_persons_own_tools_obey_is_read_only(server: RehearsedServer, path: str) -> None:
+    shown = server.call("append", path=path, text="evil\n").preview()
+    assert "Read-only file system" in shown["output"]["text"]
+
+
+def test_a_new_file_that_a_persons_own_tools_would_obey_is_refused(server: RehearsedServer) -> None:
+    before = server.tree()
+    call = server.call("append", path=".vimrc", text="evil\n")
+    for done in (call.preview(), call.preview(), call.commit()):
+        assert done["failure"]["class_"] == "forbidden"
+    assert server.tree() == before
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "why", "now"),
+    [
+        ("connect", {"path": "a.txt"}, "It opens a network socket (IPv4)", {"path": "a.txt"}),
+        ("large", {}, "The server answered with more than the 256 KiB", {}),
+        ("leave", {}, "The server ended before it answered tools/call", None),
+    ],
+)
+def test_what_cannot_be_rehearsed_is_shown_by_the_servers_own_read_and_called_for_real(
+    server: RehearsedServer, tool: str, args: dict[str, Any], why: str, now: dict[str, Any] | None
+) -> None:
+    call = server.call(tool, **args)
+    shown = call.preview()["output"]
+    assert shown["rehearsal"].startswith(f"Not rehearsed. {why}")
+    assert shown.get("now", {}).get("args") == now
+    assert call.commit()["output"]["for real"] == tool
+
+
+def test_a_tool_that_is_another_one_is_not_called(server: RehearsedServer) -> None:
+    """Others of the same server are."""
+    before = server.tree()
+    call = server.call("drift", path="a.txt", text="two\n")
+    for done in (call.preview(), call.commit()):
+        assert done["failure"]["class_"] == "hash_mismatch"
+    assert server.told()[-1] == "differs"
+    assert server.tree() == before
+    assert server.call("append", path="a.txt", text="x").preview()["failure"] is None
+
+
+def test_a_call_that_has_ended_keeps_nothing(server: RehearsedServer) -> None:
+    call = server.call("append", path="a.txt", text="two\n")
+    call.preview()
+    server.ask(end=call.number)
+    assert "not kept any more" in call.commit()["failure"]["message"]
+    assert server.tree() == FILES
+
+
+def test_a_server_of_the_new_era_on_one_folder_of_several_and_a_listed_name() -> None:
+    with rehearsed_server(FILES, write=(".", ".git", "d"), env={"REFUSES": "1"}) as server:
+        for path in ("d/b.txt", ".git/config"):
+            call = server.call("append", path=path, text="x\n")
+            (change,) = call.preview()["output"]["changes"]
+            assert change.endswith(f"changed {path}")
+            assert call.commit()["failure"] is None
+            assert server.tree()[path] == f"{FILES[path]}x\n"
+
+
+def test_a_worker_that_is_killed_commits_nothing_and_the_next_rehearses_again() -> None:
+    with rehearsed_server(FILES) as server:
+        call, other = (server.call("append", path="a.txt", text="two\n") for _ in range(2))
+        shown = call.preview()["output"]
+        assert other.preview()["output"] == shown
+        kill_worker(server)
+        assert call.commit()["failure"]["class_"] in ("unavailable", "outcome_unknown")
+        assert server.tree() == FILES
+        assert server.told() == ["ended"]
+        assert other.preview()["output"] == shown
+        assert other.commit()["failure"] is None
+        assert server.tree()["a.txt"] == "one\ntwo\n"
+
+
+def test_a_folder_that_was_replaced_is_rehearsed_as_it_is_now(server: RehearsedServer) -> None:
+    """The mount of the old one would have shown, and got, what no path leads to any more."""
+    with rehearsed_server(FILES) as server:
+        call = server.call("append", path="a.txt", text="two\n")
+        call.preview()
+        server.project.rename(server.home / "old")
+        shutil.copytree(server.home / "old", server.project)
+        give(server.project)
+        (server.project / "a.txt").write_text("another\n")
+        assert " another\n+two\n" in call.preview()["output"]["diff"]
+        call.commit()
+        assert server.tree()["a.txt"] == "another\ntwo\n"
+
+
+def test_nothing_is_left_when_the_console_is_killed() -> None:
+    with rehearsed_server(FILES) as server:
+        server.call("append", path="a.txt", text="two\n").preview()
+        pids = with_descendants({server.process.pid})
+        assert len(pids) > 2
+        server.process.kill()
+        eventually(lambda: not pids & alive(), f"the end of {pids}", seconds=5)
+
+
+def kill_worker(server: RehearsedServer) -> None:
+    bwrap = [
+        each for each in with_descendants({server.process.pid})
+        if Path(f"/proc/{each}/cmdline").read_bytes().startswith(b"/usr/bin/bwrap")
+    ]  # fmt: skip
+    os.kill(min(bwrap), signal.SIGKILL)
+    eventually(lambda: not {*bwrap} & alive())
