@@ -3,16 +3,13 @@
 import asyncio
 import hmac
 import logging
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from aileron_core import __version__, tasks
-from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.head import JOURNAL, HeadFile, SystemJournal
 from aileron_core.audit.read import head_contradiction
@@ -20,7 +17,6 @@ from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.builtin.channel import ToolChannels
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.registry import ConnectorRegistry
-from aileron_core.connectors.servers.definitions import ToolDefinition
 from aileron_core.connectors.servers.started import StartServer
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console.account_commands import AccountCommands
@@ -96,8 +92,8 @@ from aileron_core.vault.vault import Vault, VaultState
 
 if TYPE_CHECKING:
     from aileron_core.connectors.http.client import OutgoingClient
-    from aileron_core.connectors.servers.process import ServerProcesses
     from aileron_core.connectors.wasm.engine import WasmEngine
+    from aileron_core.library.running_servers import RunningServers
 
 _log = logging.getLogger(__name__)
 _SWEEP_SECONDS = 0.5
@@ -354,12 +350,15 @@ class _Reports:
 class _Files:
     """The installed files, the accepted projects, and the engine that runs connectors."""
 
-    def __init__(self, base: _Base, publisher: EventPublisher) -> None:
+    def __init__(
+        self, base: _Base, publisher: EventPublisher, forgotten: Callable[[str], object]
+    ) -> None:
         routes = base.options.routes
-        self._publisher = publisher
+        self._base, self._publisher, self._forgotten = base, publisher, forgotten
+        self._servers: RunningServers | None = None
         store = ConnectorStore(base.home.path)
         self.connectors = ConnectorRegistry(
-            store, lambda: _engine(base), lambda: self._servers(base)
+            store, lambda: _engine(base), lambda: self.servers.processes
         )
         if routes:
             _ = self.connectors.engine  # a route that cannot be used ends the start
@@ -377,6 +376,9 @@ class _Files:
             routes=routes,
             changed=lambda: self._changed(base),
             guard=self.stop_signal.make_stoppable,
+            server_for_call=lambda server, installed, action: self.servers.for_call(
+                server, installed, action
+            ),
         )
         self.project_trust = ProjectTrust(base.accepted_projects, base.clock)
         self.session_library = SessionLibrary(
@@ -388,34 +390,34 @@ class _Files:
             rehearse=base.rehearse,
         )
 
-    def _servers(self, base: _Base) -> "ServerProcesses":
-        from aileron_core.connectors.servers.process import ServerProcesses
+    @property
+    def servers(self) -> "RunningServers":
+        """The MCP servers; importing what runs them delays the start of a home that has none."""
+        if self._servers is None:
+            from aileron_core.library.running_servers import RunningServers
 
-        loop = asyncio.get_running_loop()
+            base = self._base
+            self._servers = RunningServers(
+                base.home.path,
+                self.library,
+                base.tool_channels,
+                base.clock,
+                changed=lambda: self._changed(base),
+                forgotten=self._forgotten,
+                start=base.options.start_server,
+            )
+        return self._servers
 
-        def listed(identity: ConnectorIdentity, tools: tuple[ToolDefinition, ...]) -> None:
-            with suppress(RuntimeError):  # the console is closing
-                asyncio.run_coroutine_threadsafe(self.library.server_differs(identity, tools), loop)
-
-        def changed(_name: str) -> None:
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(lambda: self._changed(base))
-
-        def refused(name: str, host: str, problem: str) -> None:
-            processes.host_refused(name, host, problem)
-            changed(name)
-
-        processes = ServerProcesses(
-            base.options.start_server or _boxed_servers(base, refused),
-            logs=base.home.path / "servers",
-            on_listed=listed,
-            on_held=changed,
-            clock=base.clock,
-        )
-        return processes
+    async def close_servers(self) -> None:
+        """End what rehearses the calls of servers."""
+        if self._servers is not None:
+            await self._servers.close()
 
     def _changed(self, base: _Base) -> None:
         base.policy.follow(self.library.ready())
+        if self._servers is not None:
+            accepted = self.library.accepted_connectors()
+            self._servers.keep({each.identity.hash for each in accepted})
         self._publisher.library_changed(self.library)
         base.grants.library_changed(self.library)
 
@@ -426,15 +428,6 @@ def _outgoing(options: AppOptions, clock: Clock, routes: Sequence[Route]) -> "Ou
     if options.make_outgoing is not None:
         return options.make_outgoing(routes, clock)
     return OutgoingClient(routes=routes, clock=clock)
-
-
-def _boxed_servers(base: _Base, refused: Callable[[str, str, str], None]) -> StartServer:
-    from aileron_core.connectors.servers.box import BoxedServers
-    from aileron_core.connectors.servers.trees import verify_tree
-
-    home = base.home.path
-    tree = partial(verify_tree, home)
-    return BoxedServers(home, Path.home(), os.environ, tree=tree, refused=refused)
 
 
 def _engine(base: _Base) -> "WasmEngine":
@@ -634,11 +627,12 @@ class App(_Base):
         self.audit = reports.audit
         self.devices = reports.devices
 
-        files = _Files(self, self.publisher)
+        files = _Files(self, self.publisher, reports.undo.forget)
         self.connectors = files.connectors
         self.library = files.library
         self.project_trust = files.project_trust
         self.session_library = files.session_library
+        self._close_servers = files.close_servers
         runs = _Runs(self, self.session_library)
         self.run_store = runs.store
         self.previews = runs.previews
@@ -822,6 +816,7 @@ class App(_Base):
         """Stop what goes on, and record it; the vault is locked last, since what ends may use it."""
         self.audit.close()
         await self.vault_followed()
+        await self._close_servers()
         self.outcomes.close()
         self.authorizations.close()
         if left := await self.registry.wait_for_executing(_SETTLE_SECONDS):

@@ -91,6 +91,7 @@ class HomeLibrary:
         routes: Sequence[Route],
         changed: Callable[[], None],
         guard: Callable[[Connector], Connector],
+        server_for_call: Callable[[Connector, InstalledConnector, Action], Connector],
     ) -> None:
         """Read nothing yet; see `load`.
 
@@ -99,6 +100,7 @@ class HomeLibrary:
             routes: the addresses that requests to some hosts go to instead.
             changed: called after each reading and each acceptance.
             guard: gives what a run calls in place of a connector.
+            server_for_call: gives what one call uses in place of an MCP server.
         """
         self._folder = actions
         self._store = store
@@ -106,6 +108,7 @@ class HomeLibrary:
         self._routes = {route.host: f"{route.address}:{route.port}" for route in routes}
         self._changed = changed
         self._guard = guard
+        self._server_for_call = server_for_call
         self._alarms = alarms
         self._settings = settings
         self._settings_files = {each.file.kind: each for each in (settings, policy)}
@@ -152,7 +155,8 @@ class HomeLibrary:
         connector = self._files.connectors.get(pin.hash)
         if connector is None or self._accepted.digest("connector", pin.ref) != pin.hash:
             raise self._missing(action.name)
-        return ResolvedAction(action=action, connectors={pin.fqn: self._guard(connector)})
+        used = self._server_for_call(connector, self._files.stored[pin.hash], action)
+        return ResolvedAction(action=action, connectors={pin.fqn: self._guard(used)})
 
     def find_op(self, name: str) -> ResolvedAction:
         """Return the op `<plugin>.<op>` of an accepted connector, as an action of its own.

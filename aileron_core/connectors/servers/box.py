@@ -266,9 +266,7 @@ def open_box(bwrap: int, checked: Mapping[Path, tuple[int, int]]) -> int:
         handle = os.pidfd_open(first)
     except (OSError, IndexError) as error:
         why = error.strerror if isinstance(error, OSError) else "it ended"
-        raise Unavailable(
-            f"The server's box cannot be looked at: {why}. Start it again."
-        ) from None
+        raise Unavailable(f"The server's box cannot be looked at: {why}. Start it again.") from None
     if exchanged := [path for path in checked if found[path] != checked[path]]:
         os.close(handle)
         raise Unavailable(
