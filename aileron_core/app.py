@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from aileron_core import __version__, tasks
+from aileron_core.actions.model import Action
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.head import JOURNAL, HeadFile, SystemJournal
 from aileron_core.audit.read import head_contradiction
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.builtin.channel import ToolChannels
-from aileron_core.connectors.protocol import Route
+from aileron_core.connectors.protocol import Connector, Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.servers.started import StartServer
-from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.console.account_commands import AccountCommands
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
@@ -376,9 +377,7 @@ class _Files:
             routes=routes,
             changed=lambda: self._changed(base),
             guard=self.stop_signal.make_stoppable,
-            server_for_call=lambda server, installed, action: self.servers.for_call(
-                server, installed, action
-            ),
+            server_for_call=self._server_for_call,
         )
         self.project_trust = ProjectTrust(base.accepted_projects, base.clock)
         self.session_library = SessionLibrary(
@@ -407,6 +406,11 @@ class _Files:
                 start=base.options.start_server,
             )
         return self._servers
+
+    def _server_for_call(
+        self, connector: Connector, installed: InstalledConnector, action: Action
+    ) -> Connector:
+        return self.servers.for_call(connector, installed, action)
 
     async def close_servers(self) -> None:
         """End what rehearses the calls of servers."""

@@ -245,7 +245,10 @@ class Recovery:
         asked = (row.action, row.action_sha256)
         if asked not in self._known:
             self._known[asked] = self._found(row)
-        return self._known[asked]
+        known = self._known[asked]
+        preview = known.action.approval.preview if known is not None else None
+        # What rehearses is of one call alone, too.
+        return self._found(row) if preview is not None and preview.is_rehearsal else known
 
     def _found(self, row: RunRecord) -> ResolvedAction | None:
         try:
