@@ -40,7 +40,9 @@ def batch_blocks(batch: Batch, now: float, *, unfold: bool) -> tuple[Block, ...]
 def same_heading(batch: Batch, now: float) -> Block:
     """Return the first line of the document, with the age of the oldest preview."""
     oldest = min(batch.calls, key=lambda each: each.preview.updated_at).preview
-    text = words.item.fetched(escape(oldest.host), age(now - oldest.updated_at))
+    text = words.item.fetched(
+        escape(oldest.host), age(now - oldest.updated_at), may_reach=bool(batch.calls[0].hosts)
+    )
     if oldest.status == "none":
         text = words.item.NO_PREVIEW_DECLARED
     return heading(words.item.SAME, (Piece(text, "muted"),))

@@ -117,7 +117,7 @@ class HostNetwork:
             self._reports.put(None)
 
     def take_reached(self) -> tuple[str, ...]:
-        """Return the `name:port` that were connected to since this was asked last."""
+        """Return the `name:port` that bytes went to or came from since this was asked last."""
         with self._reached_lock:
             found = tuple(self._reached)
             self._reached.clear()
@@ -274,10 +274,12 @@ class HostNetwork:
             raise
         with upstream:
             await self._loop.sock_sendall(upstream, hello)
+            with self._reached_lock:
+                self._reached[f"{name}:{port}"] = None
             try:
                 async with asyncio.TaskGroup() as both:
-                    both.create_task(self._copy(client, upstream))
-                    both.create_task(self._copy(upstream, client))
+                    both.create_task(self._copy(client, upstream, f"{name}:{port}"))
+                    both.create_task(self._copy(upstream, client, f"{name}:{port}"))
             except* OSError:
                 _reset(upstream)
                 _reset(client)
@@ -342,8 +344,6 @@ class HostNetwork:
                 if problem := self._guard.own_address_problem(local, peer):
                     self._refuse(f"{name}:{port}", f"it leads to {peer}, which {problem}")
                     raise _Refused
-                with self._reached_lock:
-                    self._reached[f"{name}:{port}"] = None
                 return upstream
             except OSError as failed:
                 upstream.close()
@@ -353,9 +353,11 @@ class HostNetwork:
                 raise
         raise error
 
-    async def _copy(self, source: socket.socket, target: socket.socket) -> None:
-        """Copy bytes until *source* ends, then end *target*'s input."""
+    async def _copy(self, source: socket.socket, target: socket.socket, host: str) -> None:
+        """Copy bytes until *source* ends, then end *target*'s input; *host* is reached with each of them."""
         while data := await self._loop.sock_recv(source, _CHUNK):
+            with self._reached_lock:
+                self._reached[host] = None
             await self._loop.sock_sendall(target, data)
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_WR)

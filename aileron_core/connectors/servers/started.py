@@ -19,7 +19,7 @@ class Started(Protocol):
         ...
 
     def hosts_reached(self) -> tuple[str, ...]:
-        """Return the `host:port` that it was connected to since this was asked last."""
+        """Return the `host:port` that it exchanged bytes with since this was asked last."""
         ...
 
     def stop(self) -> None:
