@@ -113,6 +113,12 @@ def _say_added(context: CommandContext, server: HomeServer, draft: ServerTable) 
     ):
         if more := [each for each in now if each not in said]:
             context.say(f"It may {what} {escape(', '.join(more))}, because its command names that.")
+    for folder in table.files_write:
+        git = f"{folder}/.git"
+        if Path(git).exists() and git not in table.files_write:
+            context.say(
+                f"{escape(git)} stays read-only: --write {escape(git)} lets it write there, hooks too."
+            )
     for name in filter(SECRET_NAME.search, draft.env):
         context.say(
             f"{escape(name)} stays readable in the manifest. If it is a secret, use --secret instead.",

@@ -163,8 +163,8 @@ def rehearsal_preview(tool: ToolDefinition, read: Preview | None) -> Preview:
         args={},
         is_rehearsal=True,
         render=(
-            *(("Rehearsal", "rehearsal"), ("Output", "text"), ("Output as data", "data")),
-            *(("Changes", "changes"), ("Diff", "diff")),
+            *(("Rehearsal", "rehearsal"), ("Changes", "changes"), ("Diff", "diff")),
+            *(("Output", "text"), ("Output as data", "data")),
             *((label, f"{NOW}.{path}") for label, path in shown.render),
         ),
         multiline=shown.multiline | {"Output", "Diff"},
