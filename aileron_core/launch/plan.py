@@ -218,10 +218,10 @@ class Plan:
     argv: tuple[str, ...]
     """The first is a program's name; the launcher finds it outside the project."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    private_variables: frozenset[str] = frozenset()
-    """Those of `env` that hold settings of the person's, which may be secret: `--dry-run` does not print them."""
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Name -> text, put into `PlanContext.launch_dir`, 0600."""
+    private: frozenset[str] = frozenset()
+    """Those of `env` and `files` that hold settings of the person's, which may be secret: `--dry-run` does not print them."""
     injected_files: tuple[InjectedFile, ...] = ()
     home_files: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Path -> text, in place of the copy of that settings file in a sandbox's home; may hold secrets of the person's."""

@@ -82,6 +82,9 @@ def _hosts(request: LaunchRequest) -> list[str]:
     return list(listed_hosts(request)) if request.sandbox == "hosts" else []
 
 
+_OWN = "(your own value, with Aileron's settings added)"
+
+
 def _own_variables(request: LaunchRequest, prepared: PreparedLaunch) -> dict[str, str]:
     """Return the variables that differ from the person's.
 
@@ -94,11 +97,9 @@ def _own_variables(request: LaunchRequest, prepared: PreparedLaunch) -> dict[str
         for name in prepared.env.keys() - plan.env.keys()
         if fits(name, request.agent.variables)
     }
-    own = {*given, *of_files, *plan.private_variables}
+    own = {*given, *of_files, *plan.private}
     return {
-        name: "(your own value, with Aileron's settings added)"
-        if name in own and not is_placeholder(value)
-        else value
+        name: _OWN if name in own and not is_placeholder(value) else value
         for name, value in sorted(prepared.env.items())
         if given.get(name) != value
     }
@@ -111,7 +112,7 @@ def _json(request: LaunchRequest, prepared: PreparedLaunch, gateway: str) -> dic
         "program": str(prepared.program),
         "argv": list(plan.argv),
         "env": _own_variables(request, prepared),
-        "files": dict(plan.files),
+        "files": {**plan.files, **dict.fromkeys(plan.private & plan.files.keys(), _OWN)},
         "additions": {str(each.path): each.content for each in plan.injected_files},
         "sandbox": request.sandbox,
         "hosts": _hosts(request),

@@ -58,7 +58,7 @@ _GOES_ON = ("--continue", "-c", "--resume", "-r", "--from-pr")
 
 
 def _plan(context: PlanContext) -> Plan:
-    """Return `claude` with MCP server and settings in files that hold no secret."""
+    """Return `claude` with MCP server and settings in files."""
     server: dict[str, Any] = {
         "type": "stdio",
         "command": context.relay,
@@ -107,6 +107,7 @@ def _plan(context: PlanContext) -> Plan:
             "claude-mcp.json": json.dumps({"mcpServers": {MCP_SERVER_NAME: server}}),
             "claude-settings.json": json.dumps(settings),
         },
+        private=frozenset(("claude-settings.json",) if context.off else ()),
     )
 
 

@@ -203,7 +203,7 @@ def _plan(context: PlanContext) -> Plan:
     return Plan(
         argv=("goose", *args),
         env=env,
-        private_variables=frozenset((_EXTENSIONS,)) & env.keys(),
+        private=frozenset((_EXTENSIONS,)) & env.keys(),
         beside=_brought_back(args) if instead else (),
         lost_key=_lost_key(context),
     )

@@ -1,6 +1,7 @@
 """Which MCP servers of an agent's own are taken for Aileron's, and where one stays although it is."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from aileron_core.connectors.servers.table import ServerTable
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.own_servers import Doubles, doubles
 from aileron_core.launch.plan import OwnServer
-from tests.core.launch.plans import context
+from tests.core.launch.plans import context, plan_of
 
 FS = ServerTable(run=("npx", "-y", "@mcp/fs@2026.8.31", "/dir"))
 ACCEPTED: Mapping[str, ServerTable] = {
@@ -69,7 +70,7 @@ _YAML = "extensions:\n  a: {type: stdio, cmd: npx, args: ['@mcp/fs', /dir]}\n"
 _CODEX, _GEMINI = "~/.codex/config.toml", "~/.gemini/settings.json"
 
 
-def found_by(agent: str, settings: Mapping[str, str], **more: object) -> Doubles:
+def found_by(agent: str, settings: Mapping[str, str], **more: Any) -> Doubles:
     return doubles(agent, AGENTS[agent].servers(context(settings=settings, **more)), {"fs": FS})
 
 
@@ -114,3 +115,11 @@ def test_an_argument_that_counts_over_our_setting_leaves_it_on(
     assert not found.off
     assert args[0] in found.sentences[0]
     assert found_by(agent, settings, contained=True).off
+
+
+def test_a_command_that_is_denied_is_not_for_a_dry_run() -> None:
+    """It may have a key in its arguments."""
+    mine = OwnServer(name="a", file="f", command=("npx", "@mcp/fs", "--key=s3cret"))
+    found = plan_of("claude", off=(mine,))
+    assert [each for each, text in found.files.items() if "s3cret" in text] == [*found.private]
+    assert not plan_of("claude").private

@@ -166,6 +166,6 @@ def test_ones_own_goose_extensions_stay_less_what_acts() -> None:
         "todo": True,
         "theirs": False,
     }
-    assert found.private_variables == {"EXTENSIONS"}
+    assert found.private == {"EXTENSIONS"}
     # `goose configure` would keep the list in the person's configuration.
     assert "EXTENSIONS" not in plan_of("goose", args=("configure",), builtins="instead").env
