@@ -1,5 +1,6 @@
 """An agent's own MCP servers beside Aileron's: the same one is switched off for a launch, one that only looks the same is named."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -12,6 +13,8 @@ from aileron_core.errors import InvalidRequest
 from aileron_core.launch.plan import MCP_SERVER_NAME, OwnServer
 from aileron_core.launch.settings_files import merged, tables_in
 
+_SECRET = re.compile(r"\$\{secret\.[^{}]*\}")
+"""Stands in an accepted command for what an import put into the vault."""
 _MOST_NAME = 80
 _MOST_SHOWN = 64
 """Characters of a name, and servers on a session's page: a project's file may have any."""
@@ -97,11 +100,18 @@ def _is_same(own: OwnServer, table: ServerTable) -> bool:
         return _address(own.url) == _address(table.url)
     package, wanted = _package(own.command), _package(table.run)
     if package is not None and wanted is not None:
-        return replace(package, version="", extras="") == replace(wanted, version="", extras="")
+        bare = [replace(each, version="", extras="", args=()) for each in (package, wanted)]
+        return bare[0] == bare[1] and _are_words(package.args, wanted.args)
     (program, *args), (known, *others) = own.command, table.run
     names = PurePosixPath(program).name, PurePosixPath(known).name
     is_program = program == known or (names[0] == names[1] and names[0] in (program, known))
-    return args == others and is_program
+    return is_program and _are_words(args, others)
+
+
+def _are_words(own: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Return whether both are the same words, with any secret where *wanted* names one."""
+    patterns = [".+".join(map(re.escape, _SECRET.split(each))) for each in wanted]
+    return len(own) == len(wanted) and all(map(re.fullmatch, patterns, own))
 
 
 def _is_alike(own: OwnServer, name: str, table: ServerTable) -> bool:

@@ -15,6 +15,7 @@ FS = ServerTable(run=("npx", "-y", "@mcp/fs@2026.8.31", "/dir"))
 ACCEPTED: Mapping[str, ServerTable] = {
     "fs": FS,
     "git": ServerTable(run=("uvx", "mcp-server-git==2026.1.1", "--repository", "/dir")),
+    "keyed": ServerTable(run=("npx", "@mcp/keyed", "--key=${secret.KEY}", "run")),
     "mine": ServerTable(run=("/usr/bin/mine", "serve")),
     "web": ServerTable(url="https://mcp.example.com/v1"),
 }
@@ -33,6 +34,9 @@ def judged(own: OwnServer) -> str:
         ("/usr/bin/npx --yes @mcp/fs /dir", "off"),
         ("uvx mcp-server-git --repository /dir", "off"),
         ("uvx --from mcp-server-git[x]>=2 mcp-server-git --repository /dir", "off"),
+        ("npx @mcp/keyed --key=s3cret run", "off"),
+        ("npx @mcp/keyed --key=s3cret", "named"),
+        ("npx @mcp/keyed --token=s3cret run", "named"),
         ("mine serve", "off"),
         ("npx -y @mcp/fs /dir /other", "named"),
         ("npx -p @mcp/fs fs-admin /dir", "named"),
