@@ -49,21 +49,6 @@ def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
     play.go("1", "The agent's session has ended")
 
 
-def test_a_busy_agent_cannot_keep_its_session_from_being_ended() -> None:
-    """What it asks for meanwhile changes counts, and makes no key rest anew."""
-    play = Play(STATE)
-    play.go("5", "sessions open")
-    play.go("x", "End the session of codex?")
-    play.rest()
-    for count in range(3, 6):
-        busy = replace(CODEX, waiting=count, running=count)
-        play.port.tell(SessionsUpdated(sessions=(busy, CLAUDE, RELAY)))
-    play.shows("Its 5 calls keep waiting.")
-    assert play.armed
-    play.press_alone("enter")
-    play.asks()
-
-
 def test_a_question_about_a_session_that_has_ended_closes() -> None:
     """The key does not fall upon its neighbour."""
     play = Play(STATE)
@@ -97,21 +82,6 @@ def test_a_refused_host_is_allowed_by_a_key_in_the_opened_session() -> None:
     play.press_alone("t")
     play.passes(0.1)
     assert len(play.port.intents) == 1, "the next host was not there for 400 ms"
-
-
-def test_another_host_that_comes_to_be_asked_for_rests_anew() -> None:
-    """The key does not fall upon a host that the person did not see."""
-    asks = replace(CODEX, hosts=HostsView(refused=(RefusedHost(ASKED, ""),)))
-    play = Play(start(mail(), sessions=(asks,)))
-    play.go("5", ASKED)
-    play.go("enter", "NETWORK")
-    play.read_all()
-    swapped = replace(CODEX, hosts=HostsView(refused=(RefusedHost(NEXT, ""),)))
-    play.port.tell(SessionsUpdated(sessions=(swapped,)))
-    play.shows(NEXT)
-    play.press_alone("t")
-    play.passes(0.1)
-    assert play.port.intents == []
 
 
 AROUND = replace(

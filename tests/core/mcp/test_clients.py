@@ -114,28 +114,6 @@ async def test_progress_grows_and_is_complete_when_the_hold_is_over(
     assert seen[-1] == (2.0, 2.0)
 
 
-@EACH_WAY
-async def test_a_denial_reaches_the_agent_with_its_reason(
-    patient_console: ThreadConsole, how: str, era: str
-) -> None:
-    """It is an error result that says who, why and what not to do."""
-    async with (
-        official_client(patient_console, how, era) as client,
-        anyio.create_task_group() as group,
-    ):
-        result: list[Any] = []
-
-        async def ask() -> None:
-            result.append(await client.call_tool("send_draft", {"text": f"no {how} {era}"}))
-
-        group.start_soon(ask)
-        await until_true(lambda: patient_console.control.state()["polls"])
-        patient_console.control.deny("not today")
-    assert result[0].is_error
-    assert result[0].structured_content["status"] == "denied"
-    assert "not today" in result[0].content[0].text
-
-
 @WAYS
 async def test_a_cancelled_call_ends_the_hold_and_leaves_the_approval(
     patient_console: ThreadConsole, how: str, era: str
