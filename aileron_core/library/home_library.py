@@ -8,7 +8,7 @@ connectors in advance, the most used first.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -434,26 +434,40 @@ class HomeLibrary:
         self._prepare_accepted()
         accepted = self._accepted.digests("connector")
         installed = {digest: each.identity for digest, each in self._files.connectors.items()}
+        tools = self._server_tools()
+        taken = {name: each for each in tools for name in (each.name, each.tool)}
         self._catalog = Catalog(
             self._files.actions,
             self._accepted.digests("action"),
             kept=self._contents.kept(self._changed_actions()),
-            extra_problems=lambda action: availability_problems(action, installed, accepted),
+            extra_problems=lambda action: (
+                *availability_problems(action, installed, accepted),
+                *self._taken_name(action, taken),
+            ),
         )
-        self._tools = self._server_tools()
+        ready = self._catalog.ready()
+        used = {*ready, *(each.tool_name for each in ready.values())}
+        self._tools = {each.name: each for each in tools if not {each.name, each.tool} & used}
         self._changed()
 
-    def _server_tools(self) -> dict[str, Action]:
-        """Return the tools of the accepted servers; of one that has an accepted action's name, the action stays."""
-        ready = self._catalog.ready().values()
-        used = {*self._catalog.ready(), *(each.tool_name for each in ready)}
-        servers = [
-            self._files.stored[each.identity.hash]
-            for each in self.accepted_connectors()
-            if self._files.stored[each.identity.hash].manifest.server is not None
-        ]
-        tools = (each for server in servers for each in server_actions(server))
-        return {each.name: each for each in tools if not {each.name, each.tool} & used}
+    def _server_tools(self) -> tuple[Action, ...]:
+        """Return the tools of the accepted servers."""
+        found = (self._files.stored[each.identity.hash] for each in self.accepted_connectors())
+        return tuple(each for one in found if one.manifest.server for each in server_actions(one))
+
+    def _taken_name(self, action: Action, taken: Mapping[str, Action]) -> Iterator[Problem]:
+        """Yield why *action* is not offered: the tool of a server that was accepted first is *taken* for its name."""
+        accepted = self._accepted.records
+        for name in (action.name, action.tool_name):
+            tool = taken.get(name)
+            if (
+                tool is not None
+                and accepted[("connector", tool.source)].accepted_at
+                <= accepted[("action", action.file)].accepted_at
+            ):
+                message = f"agents know a tool of the MCP server {tool.file} as {name}; rename one of them"
+                yield Problem(file=action.file, key="name", message=message)
+                return
 
     def _prepare_accepted(self) -> None:
         """Compile or load what is accepted. While the vault is locked no call begins, so it waits for the key."""

@@ -8,8 +8,9 @@ import pytest
 
 from aileron_core.actions.model import Preview
 from aileron_core.actions.validate import validate
+from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import Conflict, NotFound
-from tests.support.core_harness import Core, records
+from tests.support.core_harness import ROOT, Core, records
 from tests.support.mcp_servers import UnboxedServers, install, notes, table
 
 CHANGED = """
@@ -152,3 +153,29 @@ async def test_no_project_and_no_file_reaches_a_tool_in_another_way(
         plain.app.library.find_op("small.set")
     problems = validate(replace(plain.app.library.find("small.get").action, schema=None))
     assert [each.message for each in problems if each.path[0] == "requires"]
+
+
+@pytest.mark.parametrize("first", ["the server", "the file"])
+async def test_what_was_accepted_first_keeps_its_name(
+    plain: Core, tmp_path: Path, first: str
+) -> None:
+    """An action that is no server's and a tool: agents would know both as `small_get`."""
+    home = home_of(plain)
+
+    def add_file() -> None:
+        text = (ROOT / "examples" / "actions" / "get-draft.md").read_text("utf-8")
+        (home / "actions").mkdir(exist_ok=True)
+        (home / "actions" / "get.md").write_text(text.replace('"get-draft"', '"small-get"', 1))
+
+    ConnectorStore(home).install(ROOT / "examples" / "connectors" / "mail-drafts")
+    await accept(plain)
+    steps = [add_file, lambda: install(home, table(tmp_path))]
+    for each in steps if first == "the file" else reversed(steps):
+        each()
+        await accept(plain)
+    names = {each.name for each in plain.app.library.ready()}
+    assert ("small-get" in names, "small.get" in names) == (
+        first == "the file",
+        first != "the file",
+    )
+    assert "small.set" in names
