@@ -13,7 +13,7 @@ import click
 from aileron_core.connectors.servers.adding import drafted, installed, listed, proposed
 from aileron_core.connectors.servers.definitions import definitions_bytes
 from aileron_core.connectors.servers.packages import package_request
-from aileron_core.connectors.servers.propose import manifest_bytes
+from aileron_core.connectors.servers.propose import manifest_bytes, reads_for_previews
 from aileron_core.connectors.servers.started import StartServer
 from aileron_core.connectors.servers.table import VERSION, ServerTable
 from aileron_core.console_port.account_intents import BindAccount, named_values
@@ -127,6 +127,12 @@ def _say_added(context: CommandContext, server: HomeServer, draft: ServerTable) 
     if "run" in table.tools.values():
         context.say(
             "run: agents need not ask; its author says that these tools only read. ask: you decide."
+        )
+    if reads := reads_for_previews(table, server.connector.tools):
+        names = escape(", ".join(reads))
+        option = f"aileron server edit {server.name} --tool {reads[0]}=run"
+        context.say(
+            f"If {names} ran unasked, other calls would show what is there now: `{escape(option)}`."
         )
     context.say(f"`aileron server edit {server.name}` changes any of this.")
     say_waits(context, server)

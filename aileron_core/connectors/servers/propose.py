@@ -81,6 +81,15 @@ def propose_previews(
     return found
 
 
+def reads_for_previews(table: ServerTable, tools: Sequence[ToolDefinition]) -> tuple[str, ...]:
+    """Return the tools that ask, are named as reads, and would show what other calls are about if they ran unasked."""
+    named = {each.name for each in tools if name_words(each.name) & _READS}
+    words: dict[str, Word] = {**table.tools}
+    words.update({tool: "run" for tool in named if table.word(tool) == "ask"})
+    found = propose_previews(tools, words)
+    return tuple(sorted({each.op for each in found.values() if table.word(each.op) == "ask"}))
+
+
 def relisted(name: str, table: ServerTable, tools: Sequence[ToolDefinition]) -> ServerTable:
     """Return *table* for what the server lists now: new tools get a proposed word, what is gone or unfit goes."""
     listed = {each.name for each in tools}
