@@ -82,6 +82,8 @@ def effect_word(effect: str) -> str:
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _COUNTED = 20_000
 """Characters of a text whose lines a row counts."""
+_ROW_JSON = 1000
+"""Characters of JSON that a row looks at; it has room for fewer."""
 _VALUE_WIDTH = 14
 """Cells of a value in a row, so that the new one has room beside the old one."""
 _INDENT = 9
@@ -202,7 +204,9 @@ def _summary(view: ApprovalView, role: Role) -> Line:
     words: list[Piece] = [Piece("┊ ", "claim-bar")]
     for index, field in enumerate(view.arguments[:4]):
         words += [Piece(", " if index else "", "claim"), *brief(field.label, "claim")]
-        words += [Piece(" ", "claim"), *brief(field.value, "claim")]
+        # JSON is drawn over many lines; in a row, its line breaks would be all that is seen.
+        text = " ".join(field.value[:_ROW_JSON].split()) if field.shape == "json" else field.value
+        words += [Piece(" ", "claim"), *brief(text, "claim")]
     return line(*words) if view.arguments else brief(view.title, role)
 
 
