@@ -194,6 +194,11 @@ class ApprovalView:
     """The last look at the service where nobody knows how it ended; None where nobody has looked."""
 
     @property
+    def is_of_reaching_server(self) -> bool:
+        """Whether it is a tool of an MCP server that lists hosts: what it sends there nobody can tell by the call."""
+        return self.connector.startswith("mcp://") and bool(self.hosts)
+
+    @property
     def call_id(self) -> str:
         """What the call is named by: its approval's id, or its run's where nobody was asked."""
         return self.approval_id or self.run_id

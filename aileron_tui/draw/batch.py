@@ -41,7 +41,9 @@ def same_heading(batch: Batch, now: float) -> Block:
     """Return the first line of the document, with the age of the oldest preview."""
     oldest = min(batch.calls, key=lambda each: each.preview.updated_at).preview
     text = words.item.fetched(
-        escape(oldest.host), age(now - oldest.updated_at), may_reach=bool(batch.calls[0].hosts)
+        escape(oldest.host),
+        age(now - oldest.updated_at),
+        by_server=batch.calls[0].is_of_reaching_server,
     )
     if oldest.status == "none":
         text = words.item.NO_PREVIEW_DECLARED

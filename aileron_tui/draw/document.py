@@ -81,7 +81,9 @@ def _found(view: ApprovalView, now: float) -> str:
     since = age(now - view.preview.updated_at)
     if is_builtin(view.action):
         return words.item.found_in_project(since)
-    return words.item.fetched(escape(view.preview.host), since, may_reach=bool(view.hosts))
+    return words.item.fetched(
+        escape(view.preview.host), since, by_server=view.is_of_reaching_server
+    )
 
 
 def first_heading(view: ApprovalView, now: float) -> Block:

@@ -248,10 +248,10 @@ def found_in_project(age: str) -> str:
     return f"as Aileron found the project, {age} ago"
 
 
-def fetched(host: str, age: str, *, may_reach: bool) -> str:
-    """Return where and when a ready preview was read; *may_reach*: the call lists hosts."""
-    if not host and may_reach:
-        return f"from the connector itself, {age} ago"
+def fetched(host: str, age: str, *, by_server: bool) -> str:
+    """Return where and when a ready preview was read; *by_server*: by an MCP server that lists hosts."""
+    if not host and by_server:
+        return f"from the server itself, {age} ago"
     if not host:
         return f"from the connector itself, which contacted no host, {age} ago"
     return f"fetched by Aileron from {host}, {age} ago"
