@@ -471,6 +471,6 @@ def remove_server(context: CommandContext, name: str) -> int:
     context.say(f"removed {name}")
     if server.table.secrets:
         context.say(
-            "Its account stays in the vault: `aileron binding list` shows it, `binding revoke` deletes it."
+            "Its account stays in the vault: `aileron binding list` shows it."
         )
     return EXIT.DONE
