@@ -4,13 +4,24 @@ With Codex; with all six in `make test-all`.
 """
 
 import contextlib
+import os
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from aileron_core.connectors.servers.definitions import definitions_bytes
+from aileron_core.connectors.servers.process import list_tools
+from aileron_core.connectors.servers.propose import manifest_bytes, propose_words
+from aileron_core.connectors.servers.table import VERSION, ServerTable
+from aileron_core.connectors.store import ConnectorStore
 from aileron_core.launch.agents import AGENTS as LAUNCHED
 from tests.agents.agents_bench import Bench, ScriptedLlm, sends_a_draft, workbench
+from tests.agents.llm import CallTool, Conversation, Say
+from tests.support.core_harness import ROOT, install_examples
+from tests.support.mcp_servers import UnboxedServers
 from tests.support.variants import ALL, variants
 
 pytestmark = pytest.mark.timeout(300)
@@ -100,3 +111,53 @@ def test_without_a_common_network_the_model_and_the_actions_are_reached(
         assert len(bench.mailbox.state()["sent"]) == 1
         assert bench.fingerprint() == before
         bench.all_passed()
+
+
+def test_an_agents_edit_by_a_persons_own_server_is_rehearsed_and_committed(
+    tmp_path: Path,
+) -> None:
+    """A published server, unmodified, in its box; a real agent in its own."""
+    entry = (
+        ROOT
+        / "tests/node/servers/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
+    )
+    if not entry.exists():
+        pytest.skip("`make node` puts it into tests/node/servers")
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    note = docs / "note.txt"
+    note.write_text("one\n")
+
+    def install(home: Path) -> None:
+        install_examples(home)
+        node = shutil.which("node")
+        assert node is not None
+        table = ServerTable(
+            program=(os.path.realpath(node), str(entry), str(docs)),
+            files_read=(str(entry.parents[3]),),
+            files_write=(str(docs),),
+            rehearse=True,
+        )
+        tools = list_tools(UnboxedServers(), "fs", table, {}).tools
+        whole = replace(table, tools=propose_words("fs", tools))
+        manifest = manifest_bytes("fs", VERSION, whole)
+        ConnectorStore(home).install_server(definitions_bytes(tools), manifest)
+
+    def edits_it(conversation: Conversation) -> Say | CallTool:
+        if conversation.results:
+            return sends_a_draft(
+                conversation
+            )  # which asks after the call, and tells what came of it
+        edits = [{"oldText": "one", "newText": "two"}]
+        return CallTool(name="fs_edit_file", args={"path": str(note), "edits": edits})
+
+    with workbench(tmp_path, ScriptedLlm(edits_it), install=install) as bench:
+        bench.configure("codex")
+        with bench.launched("codex", *bench.prompt("codex")) as running:
+            approval = bench.asked()
+            assert note.read_text() == "one\n"
+            bench.console.approve(approval)
+            ended = running.end()
+        assert "FINAL" in ended.output
+        assert note.read_text() == "two\n"
+        assert "+two" in bench.llm.results[-1]
