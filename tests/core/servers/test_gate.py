@@ -9,6 +9,7 @@ import pytest
 from aileron_core.actions.model import Preview
 from aileron_core.actions.validate import validate
 from aileron_core.connectors.store import ConnectorStore
+from aileron_core.console_port.intents import ReleaseServer
 from aileron_core.errors import Conflict, NotFound
 from tests.support.core_harness import ROOT, Core, records
 from tests.support.mcp_servers import UnboxedServers, install, notes, table
@@ -179,3 +180,24 @@ async def test_what_was_accepted_first_keeps_its_name(
         first != "the file",
     )
     assert "small.set" in names
+
+
+async def test_a_server_that_ended_too_often_is_shown_and_starts_again_at_a_persons_word(
+    plain: Core, tmp_path: Path
+) -> None:
+    install(home_of(plain), table(tmp_path, "def call(*_): os._exit(1)"))
+    await accept(plain)
+    for _ in range(4):
+        await plain.call("small.get", {})
+
+    def held() -> bool:
+        return any(
+            each.is_held and each.state == "cannot_run" for each in plain.app.library.items()
+        )
+
+    await plain.until(held)
+    count = notes(tmp_path).count("call get")
+    await plain.app.console.carry_out(ReleaseServer(name="mcp://local/small"))
+    assert not held()
+    await plain.call("small.get", {})
+    assert (count, notes(tmp_path).count("call get")) == (3, 4)
