@@ -158,6 +158,10 @@ class HomeLibrary:
         used = self._server_for_call(connector, self._files.stored[pin.hash], action)
         return ResolvedAction(action=action, connectors={pin.fqn: self._guard(used)})
 
+    def is_server_tool(self, name: str) -> bool:
+        """Return whether the action *name* is a tool of an accepted MCP server."""
+        return name in self._tools
+
     def find_op(self, name: str) -> ResolvedAction:
         """Return the op `<plugin>.<op>` of an accepted connector, as an action of its own.
 

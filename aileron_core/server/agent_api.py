@@ -177,7 +177,7 @@ class AgentApi:
         row = answer.row
         if row.state is RunState.COMPLETED:
             await self._app.approvals.mark_delivered(row.approval_id)
-            return completed_body(row)
+            return completed_body(row, of_server=self._app.library.is_server_tool(row.action))
         if row.approval_id is not None:
             run = self._app.registry.by_approval(row.approval_id)
             return pending_body(
@@ -224,7 +224,8 @@ class AgentApi:
         connected = gone is None or not gone.is_set()
         if row.state in FINAL and deliver and connected:
             await self._app.approvals.mark_delivered(approval_id)
-        return result_body(row, self._need(row))
+        of_server = self._app.library.is_server_tool(row.action)
+        return result_body(row, self._need(row), of_server=of_server)
 
     def _need(self, row: RunRecord) -> AccountNeed | None:
         run = self._app.registry.by_approval(row.approval_id) if row.approval_id else None

@@ -363,6 +363,12 @@ class EditedBody(TypedDict):
     args: Annotated[JsonObject, Keywords("All arguments as they were used.")]
 
 
+OfServer: TypeAlias = Annotated[
+    Literal[True],
+    Keywords("With a tool of an MCP server: `output` is the result that it returned."),
+]
+
+
 class CompletedBody(TypedDict):
     """A run that is over, and what it returned."""
 
@@ -372,6 +378,7 @@ class CompletedBody(TypedDict):
     steps: NotRequired[Steps]
     action: NotRequired[str]
     """With a built-in tool."""
+    of_server: NotRequired[OfServer]
     digest_words: NotRequired[DigestWords]
     edited_by_person: NotRequired[EditedBody]
 
@@ -419,6 +426,7 @@ class ResultBody(TypedDict):
     reason: NotRequired[str | None]
     failure: NotRequired[FailureBody | None]
     edited_by_person: NotRequired[EditedBody]
+    of_server: NotRequired[OfServer]
 
 
 class WithdrawBody(TypedDict):

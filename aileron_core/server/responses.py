@@ -26,13 +26,16 @@ def agent_status(row: RunRecord) -> AgentStatus:
     return cast("AgentStatus", str(row.state)) if row.state in FINAL else "pending_approval"
 
 
-def completed_body(row: RunRecord) -> CompletedBody:
+def completed_body(row: RunRecord, *, of_server: bool = False) -> CompletedBody:
+    """Return what a run returned; *of_server*: as a tool of an MCP server."""
     output, steps = _outputs(row)
     body: CompletedBody = {"status": "completed", "audit_id": row.run_id, "output": output}
     if steps is not None:
         body["steps"] = steps
     if is_builtin(row.action):
         body["action"] = row.action
+    if of_server:
+        body["of_server"] = True
     if row.words:
         body["digest_words"] = row.words
     if (edited := _edited(row)) is not None:
@@ -122,8 +125,10 @@ def _pending_message(
     )
 
 
-def result_body(row: RunRecord, need: AccountNeed | None = None) -> ResultBody:
-    """Return how an approval stands; *need*: why it cannot begin yet."""
+def result_body(
+    row: RunRecord, need: AccountNeed | None = None, *, of_server: bool = False
+) -> ResultBody:
+    """Return how an approval stands; *need*: why it cannot begin yet, *of_server*: as of `completed_body`."""
     assert row.approval_id is not None
     body: ResultBody = {
         "status": agent_status(row),
@@ -139,6 +144,8 @@ def result_body(row: RunRecord, need: AccountNeed | None = None) -> ResultBody:
         body["output"], steps = _outputs(row)
         if steps is not None:
             body["steps"] = steps
+        if of_server:
+            body["of_server"] = True
     elif row.state is RunState.DENIED:
         body["reason"] = row.reason
     elif row.state in (RunState.FAILED, RunState.UNKNOWN):

@@ -229,11 +229,11 @@ def _completed(
 def _of_server(fields: Mapping[str, Any]) -> ToolResult | None:
     """Return what an MCP server's tool returned, as it did, what Aileron knows beside it; None for another output."""
     output: Any = fields.get("output")
-    if not isinstance(output, Mapping):
-        return None
+    if not fields.get("of_server") or not isinstance(output, Mapping):
+        return None  # another connector may print the same, and is passed on as JSON
     returned = cast("JsonObject", output)
     content, structured = returned.get("content"), returned.get("structuredContent")
-    if returned.get("isError") is not False or not isinstance(content, list):
+    if not isinstance(content, list):
         return None
     blocks: list[Any] = [*content]
     own: dict[str, Any] = {}

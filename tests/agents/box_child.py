@@ -196,7 +196,7 @@ class Bench:
         table = replace(
             self.table, program=("/usr/bin/touch", str(ran)), files_write=(str(self.listed),)
         )
-        contents = self.boxes._contents(table, "write")
+        contents = self.boxes.contents(table, "write")
         box._popen(contents, contents.env, list(contents.program)).communicate(timeout=20)
         return ran.exists()
 

@@ -84,7 +84,7 @@ def test_what_an_mcp_server_returned_is_passed_on_once() -> None:
     image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
     returned = {"content": [image], "structuredContent": {"status": "pending_approval"}}
     output: Any = {**returned, "isError": False}
-    body: Any = {"status": "completed", "audit_id": "run-1", "output": output}
+    body: Any = {"status": "completed", "audit_id": "run-1", "output": output, "of_server": True}
     at_once, later = run_result(body), approval_result(result_body(**body))
     assert at_once == {**output, "_meta": {"aileron/audit_id": "run-1"}}
     assert later == at_once
@@ -94,6 +94,8 @@ def test_what_an_mcp_server_returned_is_passed_on_once() -> None:
     assert blocks[0] == image
     assert '"changed": ["a"]' in blocks[1]["text"]
     assert plain_text(at_once) == "[image: not shown here]"
+    del body["of_server"]  # another connector prints the same
+    assert run_result(body)["structuredContent"] == body
 
 
 def test_a_pending_run_says_who_decides_where_and_what_to_call_next() -> None:
