@@ -204,7 +204,7 @@ def _op(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
         yield ("inputs",), "names an input twice"
 
 
-_SERVER_NAME = re.compile(re.escape(PREFIX) + r"[a-z][a-z0-9]{0,15}")
+_SERVER_NAME = re.compile(re.escape(PREFIX) + r"(?!builtin$)[a-z][a-z0-9]{0,15}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _PACKAGE = re.compile(r"(npm|pypi):@?[A-Za-z0-9][A-Za-z0-9._/-]*@[0-9][A-Za-z0-9.+!_-]*")
 _TREE_HASH = re.compile(r"sha256:[0-9a-f]{64}")

@@ -275,18 +275,24 @@ class ConnectorStore:
             )
         return module, manifest
 
+    def newest(self, hashes: Iterable[str]) -> str:
+        """Return which of *hashes* was installed last; empty where none is there."""
+        found: list[tuple[int, str]] = []
+        for each in hashes:
+            with suppress(OSError):
+                found.append((self._folder(each).stat().st_mtime_ns, each))
+        return max(found, default=(0, ""))[1]
+
     def superseded(
         self, stored: Iterable[InstalledConnector], accepted: Collection[str]
     ) -> tuple[str, ...]:
         """Return the hashes of those MCP servers in *stored* of which there is a newer build, but for the *accepted*."""
-        builds: dict[str, list[tuple[int, str]]] = {}
+        builds: dict[str, list[str]] = {}
         for each in stored:
             if each.manifest.server is not None:
-                with suppress(OSError):
-                    at = self._folder(each.identity.hash).stat().st_mtime_ns
-                    builds.setdefault(each.identity.fqn, []).append((at, each.identity.hash))
-        older = (hash_ for found in builds.values() for _, hash_ in sorted(found)[:-1])
-        return tuple(each for each in older if each not in accepted)
+                builds.setdefault(each.identity.fqn, []).append(each.identity.hash)
+        kept = {*accepted, *(self.newest(hashes) for hashes in builds.values())}
+        return tuple(each for hashes in builds.values() for each in hashes if each not in kept)
 
     def signatures(self, hash_: str) -> bytes:
         """Return what lies beside a connector as the signatures of its release; nothing where there are none."""

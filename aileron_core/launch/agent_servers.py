@@ -171,14 +171,29 @@ class _Reader:
         secrets: dict[str, str | None] = dict.fromkeys(_words(entry, "env_keys"))
         for name, text in given.items():
             value = None if _ASKED.fullmatch(text) else self._filled(text)
-            if value is None or SECRET_NAME.search(name) or _SECRET_URL.search(value):
+            if (
+                self._secret_variable(text)
+                or value is None
+                or SECRET_NAME.search(name)
+                or _SECRET_URL.search(value)
+            ):
                 secrets[name] = value
             else:
                 env[name] = value
         command: list[str] = []
-        for word in words:
-            command.append(self._without_secret(self._filled(word), command, secrets))
+        for raw in words:
+            word = self._filled(raw)
+            if name := self._secret_variable(raw):
+                secrets[name] = word
+                command.append(f"${{secret.{name}}}")
+            else:
+                command.append(self._without_secret(word, command, secrets))
         return replace(server, command=tuple(command), env=env, secrets=secrets)
+
+    def _secret_variable(self, text: str) -> str:
+        """Return a variable in *text* whose name says that it is secret, whatever it is put into; empty without one."""
+        names = (next(filter(None, each.group(1, 3, 4)), "") for each in _VARIABLE.finditer(text))
+        return next(filter(SECRET_NAME.search, names), "")
 
     def _without_secret(self, word: str, before: list[str], secrets: dict[str, str | None]) -> str:
         """Return *word* of a command line, what is secret in it put into *secrets*."""

@@ -361,10 +361,9 @@ class HomeLibrary:
         self, identity: ConnectorIdentity, tools: tuple[ToolDefinition, ...]
     ) -> None:
         """Offer a person to accept the *tools* that an accepted MCP server lists now, in place of what waits of it."""
-        if (known := self._files.stored.get(identity.hash)) is None:
-            return
         try:
-            await asyncio.to_thread(_install_listed, self._store, known, tools)
+            stored = self._files.stored.values()
+            await asyncio.to_thread(_install_listed, self._store, [*stored], identity, tools)
         except AileronError as error:
             _log.warning("what %s lists now cannot be offered: %s", identity.fqn, error.message)
         await self.poll()
@@ -701,11 +700,26 @@ class HomeLibrary:
 
 
 def _install_listed(
-    store: ConnectorStore, known: InstalledConnector, tools: tuple[ToolDefinition, ...]
+    store: ConnectorStore,
+    stored: Sequence[InstalledConnector],
+    whose: ConnectorIdentity,
+    tools: tuple[ToolDefinition, ...],
 ) -> None:
+    """Install what the server *whose* lists now, with the words and files that a person gave it last.
+
+    Nothing where a build of it waits that starts something else: what that lists is not known.
+    """
     from aileron_core.connectors.servers.propose import manifest_bytes, relisted
 
-    assert known.manifest.server is not None
-    name = server_name(known.identity.fqn)
-    table = relisted(name, known.manifest.server, tools)
-    store.install_server(definitions_bytes(tools), manifest_bytes(name, VERSION, table))
+    builds = {each.identity.hash: each for each in stored if each.identity.fqn == whose.fqn}
+    newest = store.newest(builds)
+    known, last = (builds.get(hash_) for hash_ in (whose.hash, newest))
+    if known is None or last is None:
+        return
+    old, table = known.manifest.server, last.manifest.server
+    assert old is not None
+    assert table is not None
+    if (old.program, old.tree) == (table.program, table.tree):
+        name = server_name(whose.fqn)
+        listed = relisted(name, table, tools)
+        store.install_server(definitions_bytes(tools), manifest_bytes(name, VERSION, listed))

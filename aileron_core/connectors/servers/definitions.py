@@ -1,6 +1,7 @@
 """The tools of an MCP server as they were accepted: read from a listing, kept as bytes, compared with what it lists now."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, cast
@@ -12,8 +13,7 @@ MAX_PAGES: Final = 50
 MAX_TOOLS: Final = 2000
 MAX_BYTES: Final = 4 * 1024 * 1024
 """Of a server's whole listing."""
-MAX_NAME: Final = 128
-"""Characters of a tool's name."""
+_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,128}")
 _MEMBERS: Final = {
     "title": str,
     "description": str,
@@ -59,11 +59,12 @@ class ToolDefinition:
     @property
     def text(self) -> str:
         """All of it for a person to read: its texts as they are, then its hints, and its schemas an argument a line."""
-        parts = [f"# {self.name}", *filter(None, (self.title, self.description))]
+        parts = [*filter(None, (self.title, self.description))]
         for key, each in self.members().items():
             if isinstance(each, Mapping):
                 parts += _schema_lines(key, each)
-        return "\n".join(parts)
+        lines = "\n".join(parts).splitlines()
+        return "\n".join((f"# {self.name}", *(f"    {each}" for each in lines)))
 
     def members(self) -> dict[str, Json]:
         """Return it as MCP writes it."""
@@ -83,7 +84,7 @@ def _schema_lines(key: str, schema: JsonObject) -> Iterator[str]:
     yield f"{key} = {json.dumps(members, ensure_ascii=False)}"
     if isinstance(arguments, Mapping):
         for name, each in cast("JsonObject", arguments).items():
-            yield f"  {name} = {json.dumps(each, ensure_ascii=False)}"
+            yield f"  {json.dumps(name)} = {json.dumps(each, ensure_ascii=False)}"
     elif arguments is not None:
         yield f"  properties = {json.dumps(arguments, ensure_ascii=False)}"
 
@@ -137,8 +138,10 @@ def described_once(entries: Sequence[Json]) -> tuple[ToolDefinition, ...]:
 def _tool(entry: Json) -> ToolDefinition:
     members = cast("dict[str, Any]", entry if isinstance(entry, dict) else {})
     name = members.get("name")
-    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or not name.isprintable():
-        raise BadListing(f"lists a tool without a printable name of at most {MAX_NAME} characters")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise BadListing(
+            "lists a tool whose name is not 1 to 128 letters, digits or _ . / - (as MCP says)"
+        )
     for key, type_ in _MEMBERS.items():
         if not isinstance(
             members.get(key, type_()), type_ | None if key != "inputSchema" else type_

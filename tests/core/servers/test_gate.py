@@ -201,3 +201,27 @@ async def test_a_server_that_ended_too_often_is_shown_and_starts_again_at_a_pers
     assert not held()
     await plain.call("small.get", {})
     assert (count, notes(tmp_path).count("call get")) == (3, 4)
+
+
+async def test_what_a_server_lists_anew_keeps_the_words_that_a_person_gave_meanwhile(
+    plain: Core, tmp_path: Path
+) -> None:
+    """A change of theirs waited; an update that waits is not replaced at all."""
+    home = home_of(plain)
+    install(home, table(tmp_path, CHANGED))
+    await accept(plain)
+    install(home, table(tmp_path, CHANGED, tools={"get": "off", "set": "ask"}))
+    await plain.app.library.poll()
+    with (tmp_path / "state").open("a") as state:
+        state.write("changed\n")
+    await plain.call("small.get", {})
+    await plain.until(lambda: "+ drop" in words_of(plain))
+    assert words_of(plain) == "− get: run + drop: ask + peek: run"
+
+
+def words_of(core: Core) -> str:
+    (offer,) = core.app.library.not_accepted()
+    assert offer.before is not None
+    changes = [each for each in offer.before.changes if each.kind == "tools"]
+    gone = [f"− {each.before}" for each in changes if each.before]
+    return " ".join((*gone, *(f"+ {each.after}" for each in changes if each.after)))
