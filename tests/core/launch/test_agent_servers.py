@@ -122,6 +122,12 @@ def test_any_file_is_read_and_one_that_cannot_be_is_named(tmp_path: Path) -> Non
     file = tmp_path / "claude_desktop_config.json"
     write(file, '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}')
     assert read(tmp_path, str(file))["time"].command == ("uvx", "mcp-server-time")
+    args = ["${GH_TOKEN}", "--region=${REGION}"]
+    entry = {"command": "uvx", "args": args, "env": {"GH": "${GH_TOKEN}"}}
+    write(file, json.dumps({"mcpServers": {"gh": entry}}))
+    found = read(tmp_path, str(file))["gh"]
+    assert (found.command, found.env) == (("uvx", "${secret.GH_TOKEN}", "--region=eu"), {})
+    assert {*found.secrets} == {"GH_TOKEN", "GH"}
     write(file, "{")
     with pytest.raises(FileProblems, match="cannot be parsed"):
         read(tmp_path, str(file))
