@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import select
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -68,6 +69,7 @@ class ServerEnded(ServerFault):
 class Reply:
     """An answer: a result, or the code and message, escaped, of a JSON-RPC error."""
 
+    id_: int = 0
     line: bytes = field(default=b"", repr=False)
     result: JsonObject | None = None
     code: int = 0
@@ -98,18 +100,17 @@ class _OwnRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Page:
-    """One page of a listing, as the line that answered the request *id_*.
+    """One page of a listing, as the line that answered its request.
 
     Before each gated request the tools are listed again. An answer of the same bytes but for its id is
     not parsed: where the id stands only once in the line, it can be nothing else in the other one.
     """
 
-    id_: int
     reply: Reply
     cursor: str | None
 
     def expected(self, id_: int) -> bytes | None:
-        ours = str(self.id_).encode()
+        ours = str(self.reply.id_).encode()
         if self.reply.line.count(ours) != 1:
             return None
         return self.reply.line.replace(ours, str(id_).encode())
@@ -135,48 +136,14 @@ class _Allowance:
         return max(0.0, self._began + 1.0 - now) if is_used_up else 0.0
 
 
-class StdioClient:
-    """Speaks with *started*, on the calling thread alone.
+class McpClient(ABC):
+    """What every server is asked first: the era of the protocol, and its tools.
 
-    Args:
-        wake: a pipe's end; a byte in it ends `pump`.
-        on_stderr: takes each line that is not part of the protocol.
-        is_over: whether the server is to be ended.
+    A subclass carries the requests, on the calling thread.
     """
 
-    def __init__(
-        self,
-        started: Started,
-        *,
-        wake: int,
-        on_stderr: Callable[[bytes], None],
-        is_over: Callable[[], bool],
-        scrubber: Scrubber,
-        clock: Clock,
-    ) -> None:
-        process = started.process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        self._stdin, self._stdout = process.stdin.fileno(), process.stdout.fileno()
-        self._stderr, self._wake = process.stderr.fileno(), wake
-        os.set_blocking(self._stdin, False)
-        self._on_stderr, self._is_over = on_stderr, is_over
-        self._scrubber, self._clock = scrubber, clock
+    def __init__(self) -> None:
         self._ids = itertools.count(_FIRST_ID)
-        self._open: dict[int, Exchange] = {}
-        self._given_up: set[int] = set()
-        self._out: deque[tuple[bytes, Exchange | None]] = deque()
-        self._written = 0
-        self._replies = 0
-        self._lines: deque[bytes] = deque()
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._stderr_part = b""
-        self._unasked = _Allowance(_MAX_UNASKED, _MAX_UNASKED_BYTES)
-        self._said = _Allowance(2**30, _MAX_STDERR_BYTES)
-        self._expected: tuple[bytes, int, Reply] | None = None
-        self._is_listing = False
         self._pages: list[_Page] = []
         self._meta: JsonObject | None = None
         self.era = ""
@@ -184,6 +151,26 @@ class StdioClient:
         """Its name and version, as it says."""
         self.is_stale = True
         """It said that its list of tools has changed, or has not been asked for it."""
+
+    @abstractmethod
+    def request(self, method: str, params: JsonObject, deadline: float) -> Reply:
+        """Send one of the client's own requests and return its answer.
+
+        Raises:
+            ServerFault: none came.
+        """
+
+    @abstractmethod
+    def _notify(self, method: str, params: JsonObject) -> None: ...
+
+    @abstractmethod
+    def _listed(self, params: JsonObject, known: _Page | None, deadline: float) -> Reply:
+        """Return the answer to `tools/list`; that of *known* where its bytes are the same."""
+
+    def _asked(self, id_: int, method: str, params: JsonObject) -> JsonObject:
+        if self._meta is not None:
+            params = {**params, "_meta": self._meta}
+        return {"id": id_, "method": method, "params": params}
 
     def initialize(self, deadline: float) -> None:
         """Agree on the era of the protocol.
@@ -197,7 +184,7 @@ class StdioClient:
             if self.era not in OLD_ERAS:
                 raise ServerFault(f"speaks MCP {self.era!r}, which Aileron does not")
             self._note_server(reply.result.get("serverInfo"))
-            self._send({"method": "notifications/initialized"})
+            self._notify("notifications/initialized", {})
             return
         self.era = NEW_ERA
         self._meta = META
@@ -208,10 +195,6 @@ class StdioClient:
         meta = cast("JsonObject", found.result).get("_meta")
         if isinstance(meta, dict):
             self._note_server(cast("JsonObject", meta).get("io.modelcontextprotocol/serverInfo"))
-        listen: JsonObject = {"notifications": {"toolsListChanged": True}}
-        subscription = self.send("subscriptions/listen", listen, _OwnRequest())
-        del self._open[subscription]
-        self._given_up.add(subscription)  # nobody waits for its answer, which is its end
 
     def _note_server(self, info: Json) -> None:
         members = cast("JsonObject", info if isinstance(info, dict) else {})
@@ -250,13 +233,7 @@ class StdioClient:
 
     def _page(self, cursor: str | None, known: _Page | None, deadline: float) -> _Page:
         params: JsonObject = {} if cursor is None else {"cursor": cursor}
-        own = _OwnRequest()
-        id_ = self.send("tools/list", params, own)
-        if known is not None and (line := known.expected(id_)) is not None:
-            self._expected = line, id_, known.reply
-        self._is_listing = True
-        reply = self._wait_for(own, "list its tools", deadline)
-        self._expected, self._is_listing = None, False
+        reply = self._listed(params, known, deadline)
         if reply.result is None:
             raise ServerFault(f"refused to list its tools: {reply.message or 'it gave no reason'}")
         if known is not None and reply is known.reply:
@@ -264,14 +241,71 @@ class StdioClient:
         following = reply.result.get("nextCursor")
         if following is not None and not isinstance(following, str):
             raise ServerFault("lists its tools with a wrong cursor")
-        return _Page(id_=id_, reply=reply, cursor=following)
+        return _Page(reply=reply, cursor=following)
+
+
+class StdioClient(McpClient):
+    """Speaks with *started*, on the calling thread alone.
+
+    Args:
+        wake: a pipe's end; a byte in it ends `pump`.
+        on_stderr: takes each line that is not part of the protocol.
+        is_over: whether the server is to be ended.
+    """
+
+    def __init__(
+        self,
+        started: Started,
+        *,
+        wake: int,
+        on_stderr: Callable[[bytes], None],
+        is_over: Callable[[], bool],
+        scrubber: Scrubber,
+        clock: Clock,
+    ) -> None:
+        super().__init__()
+        process = started.process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._stdin, self._stdout = process.stdin.fileno(), process.stdout.fileno()
+        self._stderr, self._wake = process.stderr.fileno(), wake
+        os.set_blocking(self._stdin, False)
+        self._on_stderr, self._is_over = on_stderr, is_over
+        self._scrubber, self._clock = scrubber, clock
+        self._open: dict[int, Exchange] = {}
+        self._given_up: set[int] = set()
+        self._out: deque[tuple[bytes, Exchange | None]] = deque()
+        self._written = 0
+        self._replies = 0
+        self._lines: deque[bytes] = deque()
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._stderr_part = b""
+        self._unasked = _Allowance(_MAX_UNASKED, _MAX_UNASKED_BYTES)
+        self._said = _Allowance(2**30, _MAX_STDERR_BYTES)
+        self._expected: tuple[bytes, int, Reply] | None = None
+        self._is_listing = False
+
+    def initialize(self, deadline: float) -> None:
+        super().initialize(deadline)
+        if self.era == NEW_ERA:
+            listen: JsonObject = {"notifications": {"toolsListChanged": True}}
+            subscription = self.send("subscriptions/listen", listen, _OwnRequest())
+            del self._open[subscription]
+            self._given_up.add(subscription)  # nobody waits for its answer, which is its end
+
+    def _listed(self, params: JsonObject, known: _Page | None, deadline: float) -> Reply:
+        own = _OwnRequest()
+        id_ = self.send("tools/list", params, own)
+        if known is not None and (line := known.expected(id_)) is not None:
+            self._expected = line, id_, known.reply
+        self._is_listing = True
+        reply = self._wait_for(own, "list its tools", deadline)
+        self._expected, self._is_listing = None, False
+        return reply
 
     def request(self, method: str, params: JsonObject, deadline: float) -> Reply:
-        """Send one of the client's own requests and return its answer.
-
-        Raises:
-            ServerFault: none came.
-        """
         own = _OwnRequest()
         self.send(method, params, own)
         return self._wait_for(own, f"answer {method}", deadline)
@@ -287,10 +321,8 @@ class StdioClient:
     def send(self, method: str, params: JsonObject, exchange: Exchange) -> int:
         """Queue a request and return its id; `pump` writes it."""
         id_ = next(self._ids)
-        if self._meta is not None:
-            params = {**params, "_meta": self._meta}
         self._open[id_] = exchange
-        self._send({"id": id_, "method": method, "params": params}, exchange)
+        self._send(self._asked(id_, method, params), exchange)
         return id_
 
     def give_up(self, exchange: Exchange) -> None:
@@ -299,7 +331,7 @@ class StdioClient:
             if each is exchange:
                 del self._open[id_]
                 self._given_up.add(id_)
-                self._send({"method": "notifications/cancelled", "params": {"requestId": id_}})
+                self._notify("notifications/cancelled", {"requestId": id_})
                 return
 
     def say_goodbye(self) -> None:
@@ -308,8 +340,10 @@ class StdioClient:
             self._write()
 
     def _send(self, message: JsonObject, exchange: Exchange | None = None) -> None:
-        line = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
-        self._out.append((line, exchange))
+        self._out.append((encoded(message) + b"\n", exchange))
+
+    def _notify(self, method: str, params: JsonObject) -> None:
+        self._send({"method": method, "params": params})
 
     def pump(self, seconds: float) -> None:
         """Write and read what can be now; wait up to *seconds* for it, or until woken.
@@ -458,26 +492,37 @@ class StdioClient:
         exchange = self._open.pop(id_, None) if is_ours else None
         if exchange is None:
             raise ServerFault("answered a request that it was not sent")
-        result, error = message.get("result"), message.get("error")
-        if isinstance(result, dict):
-            exchange.answered(Reply(line=line, result=cast("JsonObject", result)))
-            return
-        members = cast("Mapping[str, Any]", error if isinstance(error, dict) else {})
-        code, text = members.get("code"), members.get("message")
-        exchange.answered(
-            Reply(
-                code=code if type(code) is int else 0,
-                message=escape(text[:_MAX_MESSAGE]) if isinstance(text, str) else "",
-            )
-        )
+        exchange.answered(reply_in(message, line, id_))
 
     def _reply(self, id_: Json, method: Json) -> None:
         """Answer a request of the server's own: nothing but a ping is offered."""
         if self._replies >= _MAX_REPLIES or not isinstance(id_, str | int) or len(str(id_)) > 200:
             return
         self._replies += 1
-        none: JsonObject = {"code": -32601, "message": "Aileron does not offer this."}
-        self._send({"id": id_, **({"result": {}} if method == "ping" else {"error": none})})
+        self._send(not_offered(id_, method))
+
+
+def encoded(message: JsonObject) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode()
+
+
+def reply_in(message: JsonObject, line: bytes, id_: int) -> Reply:
+    """Return the answer to the request *id_* that is the *message* of a *line*."""
+    result, error = message.get("result"), message.get("error")
+    if isinstance(result, dict):
+        return Reply(id_=id_, line=line, result=cast("JsonObject", result))
+    members = cast("Mapping[str, Any]", error if isinstance(error, dict) else {})
+    code, text = members.get("code"), members.get("message")
+    return Reply(
+        code=code if type(code) is int else 0,
+        message=escape(text[:_MAX_MESSAGE]) if isinstance(text, str) else "",
+    )
+
+
+def not_offered(id_: str | int, method: Json) -> JsonObject:
+    """Return the answer to a request of a server's own: nothing but a ping is offered."""
+    none: JsonObject = {"code": -32601, "message": "Aileron does not offer this."}
+    return {"id": id_, **({"result": {}} if method == "ping" else {"error": none})}
 
 
 def load(data: bytes, max_structure: int = MAX_STRUCTURE_BYTES) -> Any:
