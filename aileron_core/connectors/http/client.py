@@ -9,7 +9,7 @@ the Host header go by name; httpx has no hook for that.
 import logging
 import ssl
 import threading
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -45,10 +45,11 @@ from aileron_core.errors import (
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _PARTIAL = frozenset({b"accept-encoding", b"range", b"if-range"})
 """Headers with which the body of an answer comes in a form that cannot be searched."""
+_EVENTS = b"text/event-stream"
 _MAX_CONNECTIONS = 64
 _KEEPALIVE_SECONDS = 3.0
 
-Headers: TypeAlias = "list[tuple[bytes, bytes]]"
+Headers: TypeAlias = list[tuple[bytes, bytes]]
 """Names and values as they stand on the wire."""
 
 
@@ -67,9 +68,14 @@ class OutgoingResponse:
     """The final response, after redirects."""
 
     status: int
-    body: bytes = field(repr=False)
+    body: bytes = field(default=b"", repr=False)
     path: str = field(default="", repr=False)
     """Of the place that answered, after redirects."""
+    headers: Headers = field(default_factory=Headers, repr=False)
+
+    def header(self, name: bytes) -> bytes:
+        """Return the first value of header *name* (lower case), empty if there is none."""
+        return next((value for each, value in self.headers if each.lower() == name), b"")
 
 
 class OutgoingClient:
@@ -114,19 +120,29 @@ class OutgoingClient:
                 self._made_pool.close()
         self._backend.close()
 
-    def _pool(self) -> httpcore.ConnectionPool:
-        """Return the pool of connections, made for the first request: a start need not wait for httpx and certificates."""
+    @contextmanager
+    def _connections(self, *, is_own: bool) -> Generator[httpcore.ConnectionPool]:
+        """Give the pool of connections, made for the first request, or one of a request's own."""
+        if is_own:
+            with self._new_pool() as pool:
+                yield pool
+            return
         with self._making_pool:
             if self._made_pool is None:
-                import httpx
+                self._made_pool = self._new_pool()
+        yield self._made_pool
 
-                self._made_pool = httpcore.ConnectionPool(
-                    ssl_context=self._ssl_context or httpx.create_ssl_context(trust_env=False),
-                    max_connections=_MAX_CONNECTIONS,
-                    keepalive_expiry=_KEEPALIVE_SECONDS,
-                    network_backend=self._backend,
-                )
-            return self._made_pool
+    def _new_pool(self) -> httpcore.ConnectionPool:
+        if self._ssl_context is None:
+            import httpx  # a start need not wait for it, and for certificates
+
+            self._ssl_context = httpx.create_ssl_context(trust_env=False)
+        return httpcore.ConnectionPool(
+            ssl_context=self._ssl_context,
+            max_connections=_MAX_CONNECTIONS,
+            keepalive_expiry=_KEEPALIVE_SECONDS,
+            network_backend=self._backend,
+        )
 
     def send(
         self,
@@ -138,6 +154,8 @@ class OutgoingClient:
         max_body: int = 16 * MIB,
         credential: Credential | None = None,
         scrubber: Scrubber | None = None,
+        on_events: Callable[[bytes], bool] | None = None,
+        on_own_connection: bool = False,
     ) -> OutgoingResponse:
         """Send *request*, follow redirects and return the final response.
 
@@ -148,6 +166,9 @@ class OutgoingClient:
                 `host:port`; never elsewhere nor after a redirect to elsewhere, nor to a routed host.
             scrubber: removes secrets from the body of the response. The response is asked for whole
                 and uncompressed then.
+            on_events: takes each part of a stream of events (`text/event-stream`), and returns whether
+                the rest of it is not wanted.
+            on_own_connection: on one that is opened for this request: one that is kept may be ending.
 
         Raises:
             ValueError: URL, method or headers are malformed.
@@ -170,14 +191,15 @@ class OutgoingClient:
                     signed = self._signed(request, target, headers, credential)
                     if scrubber is not None:
                         scrubber.add(credential.secrets())
-                answer = self._hop(request, target, signed, max_body, call)
+                with self._connections(is_own=on_own_connection) as pool:
+                    answer = self._hop(pool, request, target, signed, max_body, call, on_events)
             call.end_hop(meaning_of(answer.status, answer.headers))
             if credential is not None and signed is not headers:
                 credential.note_answer(answer.status, answer.body)
             status, location = answer.status, _location(answer)
             if status not in _REDIRECTS or location is None:
                 body = _scrubbed(answer, scrubber, target)
-                return OutgoingResponse(status=status, body=body, path=target.path)
+                return replace(answer, body=body, path=target.path)
             if scrubber is not None and scrubber.finds(answer.header(b"location")):
                 raise _not_retriable(
                     NetworkError(
@@ -219,12 +241,14 @@ class OutgoingClient:
 
     def _hop(
         self,
+        pool: httpcore.ConnectionPool,
         request: OutgoingRequest,
         target: RequestTarget,
         headers: Headers,
         max_body: int,
         call: OutgoingCall,
-    ) -> "_Answer":
+        on_events: Callable[[bytes], bool] | None,
+    ) -> OutgoingResponse:
         # A route is plain HTTP whatever the URL says; the Host header stays that of the URL.
         scheme = "http" if self.is_routed(target.host_port) else target.scheme
         wire = httpcore.Request(
@@ -233,7 +257,11 @@ class OutgoingClient:
             headers=_wire_headers(request, target, headers),
             content=request.body or b"",
         )
-        response = self._request(wire, may_repeat=request.method in {"GET", "HEAD"}, call=call)
+        response = self._request(
+            pool, wire, may_repeat=request.method in {"GET", "HEAD"}, call=call
+        )
+        answer = OutgoingResponse(status=response.status, headers=response.headers)
+        kind = answer.header(b"content-type").partition(b";")[0].strip().lower()
         chunks = BytesIO()  # grows in place, and is not copied at its end: an answer may be large
         stream = response.stream
         with closing(cast("_Closable", stream)):
@@ -244,7 +272,9 @@ class OutgoingClient:
                         f"the response of {target.host_port} is larger than {max_body} bytes",
                         details={"limit": "response_body", "configured": f"{max_body} bytes"},
                     )
-        return _Answer(status=response.status, headers=response.headers, body=chunks.getvalue())
+                if on_events is not None and kind == _EVENTS and on_events(chunk):
+                    break
+        return replace(answer, body=chunks.getvalue())
 
     def _signed(
         self,
@@ -272,7 +302,12 @@ class OutgoingClient:
         return [*_without(headers, {name.lower() for name, _ in added}), *added]
 
     def _request(
-        self, wire: httpcore.Request, *, may_repeat: bool, call: OutgoingCall
+        self,
+        pool: httpcore.ConnectionPool,
+        wire: httpcore.Request,
+        *,
+        may_repeat: bool,
+        call: OutgoingCall,
     ) -> httpcore.Response:
         """Send a request and read the head of its response.
 
@@ -281,7 +316,7 @@ class OutgoingClient:
         """
         while True:
             try:
-                return self._pool().handle_request(wire)
+                return pool.handle_request(wire)
             except (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError):
                 if call.is_new_connection or call.is_stopped or not may_repeat:
                     raise
@@ -311,24 +346,11 @@ class _Closable:
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    """The response to one hop."""
-
-    status: int
-    headers: Headers = field(repr=False)
-    body: bytes = field(repr=False)
-
-    def header(self, name: bytes) -> bytes:
-        """Return the first value of header *name* (lower case), empty if there is none."""
-        return next((value for each, value in self.headers if each.lower() == name), b"")
-
-
-def _location(answer: _Answer) -> str | None:
+def _location(answer: OutgoingResponse) -> str | None:
     return _text(location) if (location := answer.header(b"location")) else None
 
 
-def _scrubbed(answer: _Answer, scrubber: Scrubber | None, target: RequestTarget) -> bytes:
+def _scrubbed(answer: OutgoingResponse, scrubber: Scrubber | None, target: RequestTarget) -> bytes:
     """Return the body without the secrets of *scrubber*."""
     if scrubber is None:
         return answer.body
