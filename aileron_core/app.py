@@ -404,6 +404,7 @@ class _Files:
                 changed=lambda: self._changed(base),
                 forgotten=self._forgotten,
                 start=base.options.start_server,
+                make_outgoing=lambda: _outgoing(base.options, base.clock, base.options.routes),
             )
         return self._servers
 

@@ -156,7 +156,8 @@ def _table(document: Mapping[str, Any], path: str) -> Mapping[str, Any]:
 
 def _to_manifest(document: Mapping[str, Any]) -> Manifest:
     connector = document["connector"]
-    server = to_table(document["server"]) if "server" in document else None
+    credential = _to_credential(_table(document, "capabilities.credential"))
+    server = to_table(document["server"], credential) if "server" in document else None
     hosts = server.hosts if server else _table(document, "capabilities.network").get("hosts", [])
     default = _table(document, "connector.idempotency").get("default", "idempotent")
     return Manifest(
@@ -175,7 +176,7 @@ def _to_manifest(document: Mapping[str, Any]) -> Manifest:
             )
             for name, op in _table(document, "provides.ops").items()
         },
-        credential=_to_credential(_table(document, "capabilities.credential"))
+        credential=credential
         if server is None or not server.secrets
         else CredentialRequirement(kind="environment", names=server.secrets),
         server=server,

@@ -13,6 +13,7 @@ from aileron_core.actions.names import fqn_problem, is_semver
 from aileron_core.actions.problems import KeyPath, KeyProblem, key_text, quoted
 from aileron_core.actions.validate import MAX_WALL_SECONDS, input_problems
 from aileron_core.connectors.http.host_names import normalize_host_port
+from aileron_core.connectors.http.target import parse_target
 from aileron_core.connectors.servers.table import PREFIX, TREE, VERSION, WORDS
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 7230, 3.2.6
@@ -245,8 +246,18 @@ def _preview_of_tool(value: Any) -> str | None:
     return None
 
 
+def _server_url(value: Any) -> str | None:
+    if (problem := _line(value)) is not None:
+        return problem
+    try:
+        is_secure = parse_target(value).scheme == "https"
+    except ValueError as error:
+        return f"is not one that can be reached: {error}"
+    return None if is_secure else "must be an https URL: anybody on the way can change plain HTTP"
+
+
 def _server(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    started = ("run", "program", "package", "tree", "files", "env", "secrets", "rehearse")
+    started = ("run", "program", "package", "tree", "files", "hosts", "env", "secrets", "rehearse")
     if "url" in table:
         for key in started:
             if key in table:
@@ -288,6 +299,9 @@ def _form(document: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     others = {*document.get("capabilities", {})} - {"credential"}
     if is_server and (others or "provides" in document):
         yield ("server",), "what a server may do is in this table alone"
+    need = document.get("capabilities", {}).get("credential")
+    if is_server and need and ("url" not in document["server"] or need["kind"] != "api_key"):
+        yield ("capabilities", "credential"), "of a server is the api_key of one with a url"
 
 
 _SERVER = Table(
@@ -296,7 +310,7 @@ _SERVER = Table(
         "program": ListOf(_word, least=1),
         "package": _matches(_PACKAGE, "npm:NAME@VERSION or pypi:NAME@VERSION"),
         "tree": _matches(_TREE_HASH, "sha256: and 64 hex digits"),
-        "url": _url,
+        "url": _server_url,
         "files": Table({"read": ListOf(_path), "write": ListOf(_path)}),
         "hosts": ListOf(_host),
         "env": TableOf(_word, name=_VARIABLE),

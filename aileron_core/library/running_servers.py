@@ -10,6 +10,7 @@ from pathlib import Path
 from aileron_core.actions.model import Action, ConnectorIdentity
 from aileron_core.clock import Clock
 from aileron_core.connectors.builtin.channel import ToolChannels
+from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Connector
 from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.definitions import ToolDefinition
@@ -31,6 +32,7 @@ class RunningServers:
         changed: called when something that a person is shown of a server has changed.
         forgotten: called with the name that `channels` had a worker by, when what it kept for an undo is gone.
         start: what starts servers in place of their boxes, which rehearses nothing; for tests in this process.
+        make_outgoing: as of `ServerProcesses`.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class RunningServers:
         changed: Callable[[], None],
         forgotten: Callable[[str], object],
         start: StartServer | None,
+        make_outgoing: Callable[[], OutgoingClient],
     ) -> None:
         self._home, self._library, self._channels = home, library, channels
         self._changed, self._forgotten = changed, forgotten
@@ -59,6 +62,7 @@ class RunningServers:
         """By the hash of the server."""
         self.processes = ServerProcesses(
             start or self._boxes,
+            make_outgoing=make_outgoing,
             logs=home / "servers",
             on_listed=self._listed,
             on_held=lambda _: self._call(self._changed),

@@ -50,6 +50,8 @@ class TlsService:
     answer: Callable[[Request], object] = lambda _: {"done": True}
     """Its JSON; None for no body."""
     status: int | Callable[[Request], int] = 200
+    take: Callable[[HttpRequest, Request], bool] = lambda _asked, _request: False
+    """Answers on the connection itself, and returns whether it has."""
 
     @property
     def place(self) -> str:
@@ -92,6 +94,8 @@ def tls_service(folder: Path, host: str = HOST, *others: str) -> Iterator[TlsSer
         headers = {name.lower(): value for name, value in asked.headers.items()}
         request = Request(method=asked.command, path=asked.path, headers=headers, body=body)
         service.seen.append(request)
+        if service.take(asked, request):
+            return
         status, said = service.status, service.answer(request)
         if not isinstance(said, Reply):
             said = Reply(status=status(request) if callable(status) else status, body=said)

@@ -53,8 +53,10 @@ META: Final[JsonObject] = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 """Of each request of the new era, which has no `initialize`."""
+_NOTHING_RAN: Final = (-32601, -32602)
+"""Method not found, invalid params: errors of JSON-RPC that come before anything is done."""
 _FIRST_ID: Final = 1_700_000_001
-"""A number of ten digits occurs in hardly any listing; see `_Page`."""
+"""A number of ten digits occurs in hardly any listing; see `Page`."""
 
 
 class ServerFault(Exception):
@@ -74,6 +76,8 @@ class Reply:
     result: JsonObject | None = None
     code: int = 0
     message: str = ""
+    nothing_ran: bool = False
+    """It is a refusal, which comes before anything is done."""
 
 
 class Exchange(Protocol):
@@ -99,7 +103,7 @@ class _OwnRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Page:
+class Page:
     """One page of a listing, as the line that answered its request.
 
     Before each gated request the tools are listed again. An answer of the same bytes but for its id is
@@ -144,7 +148,7 @@ class McpClient(ABC):
 
     def __init__(self) -> None:
         self._ids = itertools.count(_FIRST_ID)
-        self._pages: list[_Page] = []
+        self._pages: list[Page] = []
         self._meta: JsonObject | None = None
         self.era = ""
         self.server = ""
@@ -164,7 +168,7 @@ class McpClient(ABC):
     def _notify(self, method: str, params: JsonObject) -> None: ...
 
     @abstractmethod
-    def _listed(self, params: JsonObject, known: _Page | None, deadline: float) -> Reply:
+    def _listed(self, params: JsonObject, known: Page | None, deadline: float) -> Reply:
         """Return the answer to `tools/list`; that of *known* where its bytes are the same."""
 
     def _asked(self, id_: int, method: str, params: JsonObject) -> JsonObject:
@@ -208,7 +212,7 @@ class McpClient(ABC):
             ServerFault: it lists too much, or nothing.
         """
         self.is_stale = False
-        before, pages = self._pages, list[_Page]()
+        before, pages = self._pages, list[Page]()
         tools: list[Json] = []
         size, cursor, is_same = 0, None, bool(before)
         while not pages or cursor is not None:
@@ -231,7 +235,7 @@ class McpClient(ABC):
         self._pages = pages
         return None if is_same and len(pages) == len(before) else tools
 
-    def _page(self, cursor: str | None, known: _Page | None, deadline: float) -> _Page:
+    def _page(self, cursor: str | None, known: Page | None, deadline: float) -> Page:
         params: JsonObject = {} if cursor is None else {"cursor": cursor}
         reply = self._listed(params, known, deadline)
         if reply.result is None:
@@ -241,7 +245,7 @@ class McpClient(ABC):
         following = reply.result.get("nextCursor")
         if following is not None and not isinstance(following, str):
             raise ServerFault("lists its tools with a wrong cursor")
-        return _Page(reply=reply, cursor=following)
+        return Page(reply=reply, cursor=following)
 
 
 class StdioClient(McpClient):
@@ -295,7 +299,7 @@ class StdioClient(McpClient):
             del self._open[subscription]
             self._given_up.add(subscription)  # nobody waits for its answer, which is its end
 
-    def _listed(self, params: JsonObject, known: _Page | None, deadline: float) -> Reply:
+    def _listed(self, params: JsonObject, known: Page | None, deadline: float) -> Reply:
         own = _OwnRequest()
         id_ = self.send("tools/list", params, own)
         if known is not None and (line := known.expected(id_)) is not None:
@@ -516,6 +520,7 @@ def reply_in(message: JsonObject, line: bytes, id_: int) -> Reply:
     return Reply(
         code=code if type(code) is int else 0,
         message=escape(text[:_MAX_MESSAGE]) if isinstance(text, str) else "",
+        nothing_ran=code in _NOTHING_RAN,
     )
 
 

@@ -92,6 +92,7 @@ class ServerConnector:
             args=args,
             is_gated=self.table.word(op) == "ask",
             is_look=read_only,
+            credential=credential,
             on_request=on_request,
         )
         try:
@@ -124,7 +125,9 @@ class ServerConnector:
                 f"The MCP server {self._name} needs an account with {', '.join(missing)}. Nothing was sent."
             )
         mode: Mode = "write" if call.is_gated and self.table.has_files else "read"
-        return ServerKey(identity=self.identity, mode=mode, secrets=secrets)
+        if credential is not None and self.table.url:  # another key, another session
+            secrets = {str(n): each.decode() for n, each in enumerate(credential.secrets())}
+        return ServerKey(identity=self.identity, mode=mode, secrets=secrets, credential=credential)
 
     async def _made(
         self, call: ServerCall, key: ServerKey, limits: Limits, stop: StopRequest

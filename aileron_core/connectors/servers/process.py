@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from aileron_core.actions.model import ConnectorIdentity
 from aileron_core.canonical import Json, JsonObject, sha256_hex
 from aileron_core.clock import Clock, SystemClock, rfc3339
 from aileron_core.connectors.http.scrubber import Scrubber
-from aileron_core.connectors.protocol import MIB, OpResult
+from aileron_core.connectors.protocol import MIB, Credential, OpResult
 from aileron_core.connectors.servers.client import (
     Reply,
     ServerEnded,
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 START_SECONDS: Final = 60.0
 """For a start with all that is asked before the first call."""
 IDLE_SECONDS: Final = 600.0
-_LIST_SECONDS: Final = 20.0
+LIST_SECONDS: Final = 20.0
 _RELIST_SECONDS: Final = 1.0
 """How often a server that says that its tools have changed is asked for them without a call."""
 _GRACE_SECONDS = _CLOSE_SECONDS = 2.0
@@ -57,8 +57,12 @@ _LAST_LINES = 20
 _MAX_REFUSED = 64
 _NOT_LISTED = "it is not among the server's hosts"
 _MAX_MESSAGE = 2000
-_NOTHING_RAN = (-32601, -32602)
-"""Method not found, invalid params: errors of JSON-RPC that come before anything is done."""
+
+if TYPE_CHECKING:
+    from aileron_core.connectors.http.client import OutgoingClient
+    from aileron_core.connectors.servers.remote import RemoteServer
+
+    AnyServer: TypeAlias = "ServerProcess | RemoteServer"
 
 OnListed: TypeAlias = Callable[[ConnectorIdentity, tuple[ToolDefinition, ...]], None]
 
@@ -70,6 +74,8 @@ class ServerKey:
     identity: ConnectorIdentity
     mode: Mode
     secrets: Mapping[str, str] = field(repr=False)
+    credential: Credential | None = field(default=None, repr=False, compare=False)
+    """Of the call that it is for, to a remote server; `secrets` has its parts."""
 
     @property
     def name(self) -> str:
@@ -87,6 +93,8 @@ class ServerCall:
     is_gated: bool = False
     """A person approved it: the tool is compared right before, and no good answer leaves its effect unknown."""
     is_look: bool = False
+    credential: Credential | None = field(default=None, repr=False)
+    """Of a remote server: what is added to the request."""
     on_request: Callable[[], None] | None = None
     done: "Future[OpResult]" = field(default_factory=Future[OpResult])
     on_answered: Callable[[bool], None] | None = None
@@ -135,7 +143,7 @@ class ServerCall:
         if reply.result is None:
             code = f" (error {reply.code})" if reply.code else ""
             message = f"{who} gave no result of {self.tool}{code}: {reply.message or 'no reason'}"
-            self.end(ConnectorRuntimeError(message), is_good_answer=reply.code in _NOTHING_RAN)
+            self.end(ConnectorRuntimeError(message), is_good_answer=reply.nothing_ran)
             return
         if not is_answer:
             self.end(ConnectorRuntimeError(f"{who} answered {self.tool} with no result."))
@@ -258,14 +266,63 @@ class ServerEnd:
     is_fault: bool
 
 
+class PinnedTools:
+    """The tools of the server *name* as they were accepted, beside what it lists now.
+
+    Args:
+        read: makes the tools of a listing's entries.
+        on_differs: called with each new listing in which a tool differs from the accepted ones.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        accepted: tuple[ToolDefinition, ...],
+        *,
+        read: Callable[[list[Json]], tuple[ToolDefinition, ...]] = described_once,
+        on_differs: Callable[[tuple[ToolDefinition, ...]], None] = lambda tools: None,
+    ) -> None:
+        self._name, self._accepted = name, accepted
+        self._read, self._on_differs = read, on_differs
+        self._differing: frozenset[str] = frozenset()
+        self.listed: tuple[ToolDefinition, ...] = ()
+
+    def compare(self, listed: list[Json] | None) -> None:
+        """Compare with what is *listed* now; None where that is the same as the last time.
+
+        Raises:
+            ServerFault: it is no listing.
+        """
+        if listed is None:
+            return
+        try:
+            self.listed = self._read(listed)
+        except BadListing as error:
+            raise ServerFault(str(error)) from None
+        self._differing = frozenset(each.tool for each in differences(self._accepted, self.listed))
+        if self._differing:
+            self._on_differs(self.listed)
+
+    def schema(self, tool: str) -> JsonObject:
+        """Return the schema of the arguments of *tool*, as it was accepted."""
+        return next(each.input_schema for each in self._accepted if each.name == tool)
+
+    def refusal(self, tool: str) -> HashMismatch | None:
+        """Return why *tool* is not called: it is listed otherwise than it was accepted."""
+        if tool not in self._differing:
+            return None
+        return HashMismatch(
+            f"The MCP server {self._name} describes its tool {tool} otherwise than it was "
+            "accepted, or not at all. Nothing was sent. A person can see the difference in the console.",
+            details={"tool": tool},
+        )
+
+
 class ServerProcess:
     """One process and the thread that starts it, speaks with it and ends it.
 
     Args:
         start: called on that thread.
-        definitions: the tools as they were accepted.
-        read: makes the tools of a listing's entries.
-        on_differs: called on that thread with each new listing in which a tool differs from them.
         on_end: called on that thread once the process is gone, before its calls hear of it.
     """
 
@@ -274,19 +331,16 @@ class ServerProcess:
         name: str,
         start: Callable[[], Started],
         *,
-        definitions: tuple[ToolDefinition, ...],
-        read: Callable[[list[Json]], tuple[ToolDefinition, ...]] = described_once,
+        pins: PinnedTools,
         secrets: Mapping[str, str],
         log: Path | None = None,
-        on_differs: Callable[[tuple[ToolDefinition, ...]], None],
         on_end: Callable[["ServerProcess", ServerEnd], None],
         idle_seconds: float = IDLE_SECONDS,
         start_seconds: float = START_SECONDS,
         clock: Clock,
     ) -> None:
         self.name = name
-        self._start, self._definitions, self._read = start, definitions, read
-        self._on_differs, self._on_end = on_differs, on_end
+        self._start, self.pins, self._on_end = start, pins, on_end
         self._idle_seconds, self._start_seconds, self._clock = idle_seconds, start_seconds, clock
         # A value of several lines as well by line: a log has one line after the other.
         parts = {part for each in secrets.values() for part in (each, *each.splitlines())}
@@ -294,10 +348,7 @@ class ServerProcess:
         self.log = ServerLog(log, self._scrubber, clock)
         self.ready: Future[AileronError | None] = Future()
         """Done once it can be called, with None, or cannot, with why."""
-        self.tools: tuple[ToolDefinition, ...] = ()
-        """As it lists them now."""
         self.era, self.server = "", ""
-        self._differing: frozenset[str] = frozenset()
         self._hosts: Callable[[], tuple[str, ...]] = tuple
         self._lock = threading.Lock()
         self._open: set[ServerCall] = set()
@@ -429,32 +480,17 @@ class ServerProcess:
                     each.close()
 
     def _list(self, client: StdioClient, deadline: float | None = None) -> None:
-        listed = client.list_tools(deadline or self._clock.monotonic() + _LIST_SECONDS)
-        if listed is None:
-            return
-        try:
-            self.tools = self._read(listed)
-        except BadListing as error:
-            raise ServerFault(str(error)) from None
-        self._differing = frozenset(
-            each.tool for each in differences(self._definitions, self.tools)
-        )
-        if self._differing:
-            self._on_differs(self.tools)
+        self.pins.compare(client.list_tools(deadline or self._clock.monotonic() + LIST_SECONDS))
 
     def _call(self, client: StdioClient, call: ServerCall) -> None:
         if not call.done.done():
             if call.is_gated or client.is_stale:
                 self._list(client)
-            if call.tool not in self._differing:
+            if (refusal := self.pins.refusal(call.tool)) is None:
                 call.hosts, call.on_answered = self._hosts, partial(self._answered, call)
                 client.send("tools/call", {"name": call.tool, "arguments": call.args}, call)
                 return
-            message = (
-                f"The MCP server {self.name} describes its tool {call.tool} otherwise than it was "
-                "accepted, or not at all. Nothing was sent. A person can see the difference in the console."
-            )
-            call.end(HashMismatch(message, details={"tool": call.tool}))
+            call.end(refusal)
         self._answered(call, is_answer=True)
 
     def _answered(self, call: ServerCall, is_answer: bool) -> None:
@@ -489,6 +525,7 @@ class ServerProcesses:
     """The processes of a console's servers; from any thread.
 
     Args:
+        make_outgoing: returns what sends the requests to remote servers, called once, for the first of them.
         logs: the folder of the servers' logs; None keeps none.
         on_listed: called from any thread with each listing that differs from what was accepted.
         on_held: called from any thread with the name of a server that is not started any more.
@@ -498,6 +535,7 @@ class ServerProcesses:
         self,
         start: StartServer,
         *,
+        make_outgoing: "Callable[[], OutgoingClient] | None" = None,
         logs: Path | None = None,
         on_listed: OnListed = lambda identity, tools: None,
         on_held: Callable[[str], None] = lambda name: None,
@@ -506,12 +544,14 @@ class ServerProcesses:
         clock: Clock | None = None,
     ) -> None:
         self._start, self._logs = start, logs
+        self._make_outgoing = make_outgoing
+        self._outgoing: OutgoingClient | None = None
         self._on_listed, self._on_held = on_listed, on_held
         self._idle_seconds, self._start_seconds = idle_seconds, start_seconds
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
-        self._current: dict[tuple[str, Mode], tuple[ServerKey, ServerProcess]] = {}
-        self._alive: set[ServerProcess] = set()
+        self._current: dict[tuple[str, Mode], tuple[ServerKey, AnyServer]] = {}
+        self._alive: set[AnyServer] = set()
         self._ends: dict[str, list[float]] = {}
         self._held: dict[str, str] = {}
         self._refused: dict[str, dict[str, str]] = {}
@@ -534,7 +574,8 @@ class ServerProcesses:
             if host not in hosts and len(hosts) >= _MAX_REFUSED:
                 return
             hosts[host] = problem
-            process = next((each for each in self._alive if each.name == name), None)
+            alive = (each for each in self._alive if isinstance(each, ServerProcess))
+            process = next((each for each in alive if each.name == name), None)
         if process is not None:
             process.log.write(f"Aileron: {host} was refused: {problem or _NOT_LISTED}".encode())
 
@@ -551,7 +592,7 @@ class ServerProcesses:
 
     def process(
         self, key: ServerKey, table: ServerTable, definitions: tuple[ToolDefinition, ...]
-    ) -> ServerProcess:
+    ) -> "AnyServer":
         """Return the process for *key*; it is started if there is none.
 
         Raises:
@@ -571,24 +612,42 @@ class ServerProcesses:
                 return known[1]
             if known is not None:
                 known[1].retire()
-            process = ServerProcess(
-                name,
-                partial(self._start.start, name, table, key.mode, key.secrets),
-                definitions=definitions,
-                secrets=key.secrets,
-                log=None if self._logs is None else self._logs / f"{name}.log",
-                on_differs=partial(self._on_listed, key.identity),
-                on_end=self._ended,
-                idle_seconds=self._idle_seconds,
-                start_seconds=self._start_seconds,
-                clock=self._clock,
-            )
+            pins = PinnedTools(name, definitions, on_differs=partial(self._on_listed, key.identity))
+            process = self._remote(key, table, pins) if table.url else self._boxed(key, table, pins)
             self._current[name, key.mode] = key, process
             self._alive.add(process)
             process.begin()
             return process
 
-    def _ended(self, process: ServerProcess, end: ServerEnd) -> None:
+    def _boxed(self, key: ServerKey, table: ServerTable, pins: PinnedTools) -> ServerProcess:
+        return ServerProcess(
+            key.name,
+            partial(self._start.start, key.name, table, key.mode, key.secrets),
+            pins=pins,
+            secrets=key.secrets,
+            log=None if self._logs is None else self._logs / f"{key.name}.log",
+            on_end=self._ended,
+            idle_seconds=self._idle_seconds,
+            start_seconds=self._start_seconds,
+            clock=self._clock,
+        )
+
+    def _remote(self, key: ServerKey, table: ServerTable, pins: PinnedTools) -> "RemoteServer":
+        from aileron_core.connectors.servers.remote import RemoteServer
+
+        if self._outgoing is None:
+            assert self._make_outgoing is not None
+            self._outgoing = self._make_outgoing()
+        return RemoteServer(
+            key.name,
+            table.url,
+            self._outgoing,
+            pins=pins,
+            credential=key.credential,
+            on_end=self._ended,
+        )
+
+    def _ended(self, process: "AnyServer", end: ServerEnd) -> None:
         name, now = process.name, self._clock.monotonic()
         with self._lock:
             self._alive.discard(process)
@@ -608,7 +667,7 @@ class ServerProcesses:
                 if key.secrets:
                     process.retire()
 
-    def stop_running(self) -> tuple[ServerProcess, ...]:
+    def stop_running(self) -> "tuple[AnyServer, ...]":
         """Have every process end, without waiting for it; calls after that start new ones."""
         with self._lock:
             alive = tuple(self._alive)
@@ -623,6 +682,8 @@ class ServerProcesses:
         deadline = self._clock.monotonic() + _CLOSE_SECONDS
         for each in self.stop_running():
             each.join(deadline - self._clock.monotonic())
+        if self._outgoing is not None:
+            self._outgoing.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -646,10 +707,8 @@ def list_tools(
     process = ServerProcess(
         name,
         partial(start.start, name, table, "read", secrets),
-        definitions=(),
-        read=from_listing,
+        pins=PinnedTools(name, (), read=from_listing),
         secrets=secrets,
-        on_differs=lambda tools: None,
         on_end=lambda process, end: None,
         clock=SystemClock(),
     )
@@ -660,7 +719,7 @@ def list_tools(
             raise Unavailable("\n".join((f"{error.message} It said last:", *process.log.last)))
         if error is not None:
             raise error
-        return Listing(tools=process.tools, era=process.era, server=process.server)
+        return Listing(tools=process.pins.listed, era=process.era, server=process.server)
     finally:
         process.close()
         process.join(5.0)

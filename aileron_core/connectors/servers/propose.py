@@ -122,7 +122,7 @@ def manifest_bytes(name: str, version: str, table: ServerTable) -> bytes:
         "package": table.package,
         "tree": table.tree,
         "url": table.url,
-        "hosts": [*table.hosts],
+        "hosts": [] if table.url else [*table.hosts],
         "secrets": [*table.secrets],
         "rehearse": table.rehearse,
         "files": {
@@ -138,7 +138,11 @@ def manifest_bytes(name: str, version: str, table: ServerTable) -> bytes:
         server["actions"] = {
             tool: {"preview": _directive(preview)} for tool, preview in table.previews.items()
         }
-    document = {"connector": {"name": f"{PREFIX}{name}", "version": version}, "server": server}
+    document: dict[str, Any] = {"connector": {"name": f"{PREFIX}{name}", "version": version}}
+    if (key := table.credential) is not None:
+        parts = {"kind": key.kind, "header": key.header, "format": key.format}
+        document["capabilities"] = {"credential": parts}
+    document["server"] = server
     return tomlkit.dumps(document).encode()
 
 

@@ -11,6 +11,8 @@ from aileron_core.actions.interpolate import template_problems
 from aileron_core.actions.model import BUILT_IN_TOOLS, Preview, op_tool_name
 from aileron_core.actions.problems import KeyPath
 from aileron_core.canonical import Json
+from aileron_core.connectors.http.target import parse_target
+from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.connectors.servers.definitions import ToolDefinition
 
 Word: TypeAlias = Literal["run", "ask", "look", "off"]
@@ -48,6 +50,8 @@ class ServerTable:
     """Of a remote server, in place of everything that is started."""
     files_read: tuple[str, ...] = ()
     files_write: tuple[str, ...] = ()
+    credential: CredentialRequirement | None = None
+    """The header that a remote server wants a key in."""
     hosts: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     secrets: tuple[str, ...] = ()
@@ -72,8 +76,12 @@ class ServerTable:
         return self.tools.get(tool, "off")
 
 
-def to_table(table: Mapping[str, Any]) -> ServerTable:
-    """Return the table `[server]`, which has been checked, as a value."""
+def to_table(table: Mapping[str, Any], credential: CredentialRequirement | None) -> ServerTable:
+    """Return the table `[server]`, which has been checked, as a value.
+
+    Args:
+        credential: what the same manifest says of it.
+    """
     files = table.get("files", {})
     actions = cast("Mapping[str, Any]", table.get("actions", {}))
     return ServerTable(
@@ -82,9 +90,12 @@ def to_table(table: Mapping[str, Any]) -> ServerTable:
         package=table.get("package", ""),
         tree=table.get("tree", ""),
         url=table.get("url", ""),
+        credential=credential,
         files_read=tuple(files.get("read", ())),
         files_write=tuple(files.get("write", ())),
-        hosts=tuple(table.get("hosts", ())),
+        hosts=(parse_target(table["url"]).host_port,)
+        if "url" in table
+        else tuple(table.get("hosts", ())),
         env=dict(table.get("env", {})),
         secrets=tuple(table.get("secrets", ())),
         rehearse=table.get("rehearse", False),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.connectors.servers.definitions import definitions_bytes, from_listing
 from aileron_core.connectors.servers.propose import manifest_bytes
 from aileron_core.connectors.servers.table import VERSION
@@ -16,7 +17,9 @@ from aileron_core.console_port.view_models import ApprovalView
 from aileron_core.credentials.binding import Binding
 from aileron_core.vault.secret import Secret
 from tests.support.core_harness import PASSPHRASE, Core
-from tests.support.mcp_servers import UnboxedServers, notes, program, table
+from tests.support.mcp_servers import UnboxedServers, install, notes, program, table
+from tests.support.remote_mcp import remote_table, result, scripted_mcp
+from tests.support.tls_service import Reply
 
 TOKEN, KEY = "canary-of-the-token", "canary-of-the-key"
 TELLING = """
@@ -115,3 +118,38 @@ async def test_a_server_gets_its_secrets_at_its_start_and_no_answer_or_file_has_
     said = [told.encode(), repr(core.events).encode(), *written]
     said.append(json.dumps(await core.records()).encode())
     assert not any(each.encode() in text for each in (TOKEN, KEY) for text in said)
+
+
+async def test_a_remote_servers_key_is_in_its_header_and_in_no_answer_or_file(
+    tmp_path: Path,
+) -> None:
+    """Its call waits for the account; once the server does not accept it, the person is told to bind another."""
+    need = CredentialRequirement(kind="api_key", header="X-Key", format="{key}")
+    home = tmp_path / "home"
+    home.mkdir()
+    install(home, remote_table(credential=need))
+    with scripted_mcp(tmp_path) as remote:
+        remote.call = lambda request, id_: result(id_, f"your key: {request.headers['x-key']}")
+        async with Core.open(home, make_outgoing=remote.service.client) as core:
+            view = await waits(core)
+            assert view.account_need is not None
+            assert (view.account_need.kind, remote.asked) == ("api_key", [])
+            core.app.vault.create(Secret(PASSPHRASE))
+            user = core.user("small.get")
+            asked = BindAccount(
+                connector_hash=user.identity.hash, identity="work", account="", secret=Secret(TOKEN)
+            )
+            await core.app.bindings.bind(user, asked)
+            ended = await core.ended(view)
+            assert {each.headers["x-key"] for each in remote.service.seen} == {TOKEN}
+            answer = await core.call("small.get", {})
+            told = json.dumps(answer.row.output)
+            assert "your key: [removed]" in told
+            written = [each.read_bytes() for each in home.rglob("*") if each.is_file()]
+            said = [told, repr(core.events), json.dumps(await core.records()), repr(ended)]
+            assert not any(TOKEN.encode() in each for each in written)
+            assert not any(TOKEN in each for each in said)
+            remote.call = lambda request, id_: Reply(status=401)
+            refused = (await core.call("small.get", {"again": 1})).row.failure
+            assert refused is not None
+            assert refused.class_ == "binding_failed"

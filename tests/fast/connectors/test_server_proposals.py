@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from aileron_core.actions.model import Preview
 from aileron_core.connectors.manifest import parse_manifest
+from aileron_core.connectors.protocol import CredentialRequirement
 from aileron_core.connectors.servers.definitions import ToolDefinition
 from aileron_core.connectors.servers.propose import (
     manifest_bytes,
@@ -15,6 +16,7 @@ from aileron_core.connectors.servers.propose import (
     propose_words,
 )
 from aileron_core.connectors.servers.table import VERSION, WORDS, ServerTable, Word
+from aileron_core.errors import FileProblems
 
 
 def tool(line: str) -> ToolDefinition:
@@ -217,7 +219,31 @@ def test_the_manifest_of_a_package_names_its_tree_and_secrets() -> None:
         tools={"a": "ask"},
     )
     assert parse_manifest(manifest_bytes("y", VERSION, table), "m").server == table
-    remote = ServerTable(url="https://a.example/mcp", tools={})
+    remote = ServerTable(
+        url="https://a.example/mcp",
+        credential=CredentialRequirement(kind="api_key", header="X-Key", format="{key}"),
+        hosts=("a.example:443",),
+    )
     assert parse_manifest(manifest_bytes("z", VERSION, remote), "m").server == remote
     rehearsed = ServerTable(run=("a",), program=("/a",), files_write=("/b",), rehearse=True)
     assert parse_manifest(manifest_bytes("r", VERSION, rehearsed), "m").server == rehearsed
+
+
+REMOTE = '[connector]\nname = "mcp://local/a"\nversion = "1.0.0"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('[server]\nurl = "http://a.example/mcp"\ntools = {}', "server.url"),
+        ('[server]\nurl = "http://127.0.0.1:80/mcp"\ntools = {}', "server.url"),
+        ('[server]\nurl = "https://me:key@a.example/mcp"\ntools = {}', "server.url"),
+        ('[server]\nurl = "https://a.example"\nhosts = ["b.example:443"]\ntools = {}', "server.hosts"),
+        ('[server]\nurl = "https://a.example"\ntools = {}\n[capabilities.credential]\nkind = "basic"', "capabilities.credential"),
+        ('[server]\nprogram = ["/a"]\ntools = {}\n[capabilities.credential]\nkind = "api_key"', "capabilities.credential"),
+    ],
+)  # fmt: skip
+def test_a_remote_server_is_one_https_url_and_at_most_a_key(text: str, key: str) -> None:
+    with pytest.raises(FileProblems) as found:
+        parse_manifest((REMOTE + text).encode(), "m")
+    assert [each.key for each in found.value.problems] == [key]

@@ -1,0 +1,148 @@
+"""A remote MCP server that a test scripts, and the published one of the `mcp` package, both behind TLS."""
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+import uvicorn
+from mcp.server.mcpserver import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
+
+from aileron_core.connectors.servers.table import ServerTable
+from tests.support.http_service import HttpRequest
+from tests.support.tls import certificate
+from tests.support.tls_service import HOST, Reply, Request, TlsService, tls_service
+
+URL: Final = f"https://{HOST}/mcp"
+PLACE: Final = f"{HOST}:443"
+Era: TypeAlias = Literal["2025-11-25", "2026-07-28"]
+
+
+def remote_table(**more: Any) -> ServerTable:
+    """Return the table of a server at `URL` that runs `get` unasked and asks for `set`."""
+    return ServerTable(url=URL, hosts=(PLACE,), tools={"get": "run", "set": "ask"}, **more)
+
+
+def events(*messages: object) -> Reply:
+    """Return an answer that has each of *messages* as an event."""
+    text = "".join(f"event: message\r\ndata: {json.dumps(each)}\r\n\r\n" for each in messages)
+    return Reply(body=text.encode(), headers={"Content-Type": "text/event-stream"})
+
+
+@dataclass(slots=True, kw_only=True)
+class ScriptedMcp:
+    """What it lists and answers, and what it was asked."""
+
+    service: TlsService
+    tools: list[dict[str, Any]] = field(
+        default_factory=lambda: [
+            {"name": name, "inputSchema": {"type": "object"}} for name in ("get", "set")
+        ]
+    )
+    call: Callable[[Request, int], object] = lambda _, id_: result(id_, "done")
+    """Answers a call: with a JSON-RPC message, or a `Reply`."""
+    session: str = "s-1"
+    """Of the old era; where it is another meanwhile, the one that a client has is over."""
+    asked: list[str] = field(default_factory=list[str])
+    """The methods of the messages that arrived."""
+
+    def answer(self, request: Request) -> object:
+        if request.method == "DELETE":
+            self.asked.append("DELETE")
+            return Reply()
+        message = json.loads(request.body)
+        method, id_ = message.get("method", "answer"), message.get("id")
+        self.asked.append(method)
+        if method == "initialize":
+            said = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "small"}}
+            body = {"jsonrpc": "2.0", "id": id_, "result": said}
+            return Reply(body=body, headers={"Mcp-Session-Id": self.session})
+        if request.headers.get("mcp-session-id") != self.session:
+            return Reply(status=404)
+        if method == "tools/list":
+            return {"jsonrpc": "2.0", "id": id_, "result": {"tools": self.tools}}
+        return self.call(request, id_) if method == "tools/call" else Reply(status=202)
+
+
+def result(id_: int, text: str) -> dict[str, Any]:
+    """Return the message that answers the request *id_* with a block of text."""
+    content = [{"type": "text", "text": text}]
+    return {"jsonrpc": "2.0", "id": id_, "result": {"content": content}}
+
+
+@contextmanager
+def scripted_mcp(folder: Path) -> Generator[ScriptedMcp]:
+    with tls_service(folder) as service:
+        made = ScriptedMcp(service=service)
+        service.answer = made.answer
+        yield made
+
+
+def dropped(asked: HttpRequest, request: Request) -> bool:
+    """Take a call and close its connection without a word."""
+    if b'"tools/call"' not in request.body:
+        return False
+    asked.close_connection = True
+    return True
+
+
+@contextmanager
+def published_mcp(folder: Path, server: MCPServer, era: Era) -> Generator[TlsService]:
+    """Run *server* as its package does; in the new era, as one that knows no `initialize`."""
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    app = server.streamable_http_app(transport_security=security)
+    service = TlsService(port=0, trust=ssl.create_default_context())
+
+    async def noting(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        message = await receive()
+        headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        request = Request(
+            method=scope["method"], path=scope["path"], headers=headers, body=message["body"]
+        )
+        service.seen.append(request)
+        left = [message]
+
+        async def again() -> Any:
+            return left.pop() if left else await receive()
+
+        asked = json.loads(request.body or b"{}")
+        if era == "2026-07-28" and asked.get("method") == "initialize":
+            error = {"code": -32022, "message": "unsupported protocol version"}
+            body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": error}).encode()
+            head = [(b"content-type", b"application/json")]
+            await send({"type": "http.response.start", "status": 400, "headers": head})
+            await send({"type": "http.response.body", "body": body})
+            return
+        await app(scope, again, send)
+
+    path = certificate(folder, HOST)
+    service.trust = ssl.create_default_context(cafile=str(path))
+    config = uvicorn.Config(
+        noting, host="127.0.0.1", port=0, ssl_certfile=path, ssl_keyfile=str(path), log_config=None
+    )
+    running = uvicorn.Server(config)
+    began = threading.Event()
+    startup = running.startup
+
+    async def started(*given: Any, **more: Any) -> None:
+        await startup(*given, **more)
+        began.set()
+
+    running.startup = started
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    assert began.wait(30)
+    service.port = running.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield service
+    finally:
+        running.should_exit = True
+        thread.join()
