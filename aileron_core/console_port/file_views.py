@@ -125,6 +125,7 @@ class ServerView:
 
     program: str
     """What is executed, as a command line, or the URL of a remote one: foreign text."""
+    is_remote: bool
     package: str
     """What is installed for it, as `npm:NAME@VERSION`; empty for another program."""
     files_read: tuple[str, ...]

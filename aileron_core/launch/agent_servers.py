@@ -37,6 +37,7 @@ SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 """Found in the name of a variable, header or option whose value is a secret."""
+_HEADERS: Final = ("headers", "http_headers", "env_http_headers", "bearer_token_env_var")
 _SECRET_URL = re.compile(
     r"://[^/\s:@]*:[^/\s@]+@|[?&][^=&\s]*(token|key|secret|passw)[^=&\s]*=", re.IGNORECASE
 )
@@ -146,6 +147,8 @@ class _Reader:
             if refusal := self._refusal(entry):
                 raise _Refused(refusal)
             server = replace(bare, url=self._filled(url))
+            if _SECRET_URL.search(server.url):
+                raise _Refused("its URL has a secret in it, which would stay readable")
             return server if url else self._started(server, words, entry)
         except _Refused as error:
             return replace(bare, command=words, refusal=str(error))
@@ -156,6 +159,8 @@ class _Reader:
             return "its headers come from a program (headersHelper), which Aileron does not run"
         if type_ == "sse" or (self._is_gemini and "url" in entry and type_ != "http"):
             return "it is reached by SSE, which MCP has given up"
+        if any(entry.get(key) for key in _HEADERS):
+            return "it is sent headers: add it by its URL, with --header for the one of its key"
         if entry.get("envFile"):
             return "its variables are in another file (envFile)"
         if entry.get("cwd"):

@@ -130,6 +130,7 @@ def _server(entry: InstalledConnector) -> ServerView | None:
         return None
     return ServerView(
         program=table.url or shlex.join(table.program),
+        is_remote=bool(table.url),
         package=table.package,
         files_read=table.files_read,
         files_write=table.files_write,

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aileron_core.actions.model import Action, ConnectorIdentity
 from aileron_core.clock import Clock
 from aileron_core.connectors.builtin.channel import ToolChannels
-from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Connector
 from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.definitions import ToolDefinition
@@ -22,6 +22,9 @@ from aileron_core.connectors.servers.trees import verify_tree
 from aileron_core.connectors.store import InstalledConnector
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.tasks import spawn
+
+if TYPE_CHECKING:
+    from aileron_core.connectors.http.client import OutgoingClient
 
 
 class RunningServers:
@@ -45,7 +48,7 @@ class RunningServers:
         changed: Callable[[], None],
         forgotten: Callable[[str], object],
         start: StartServer | None,
-        make_outgoing: Callable[[], OutgoingClient],
+        make_outgoing: "Callable[[], OutgoingClient]",
     ) -> None:
         self._home, self._library, self._channels = home, library, channels
         self._changed, self._forgotten = changed, forgotten

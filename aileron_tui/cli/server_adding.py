@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from aileron_core.connectors.servers.adding import drafted, installed, listed, proposed
+from aileron_core.connectors.protocol import CredentialRequirement
+from aileron_core.connectors.servers.adding import drafted, installed, proposed
 from aileron_core.connectors.servers.definitions import definitions_bytes
 from aileron_core.connectors.servers.packages import package_request
 from aileron_core.connectors.servers.propose import manifest_bytes, reads_for_previews
@@ -30,10 +31,12 @@ from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean,
 from aileron_tui.cli.process import Given, close_memory, given_passphrase
 from aileron_tui.cli.servers import (
     HomeServer,
+    MakeOutgoing,
     boxes,
     environment,
     find_server,
     home_servers,
+    list_now,
     put_server,
     say_server,
     say_waits,
@@ -42,7 +45,6 @@ from aileron_tui.cli.servers import (
 from aileron_tui.cli.vault import PassphraseRequests, has_terminal, need_console
 
 _LONGEST_NAME = 16
-_REMOTE = "it is reached by a URL, and remote servers cannot be added yet"
 _IDENTITY = "default"
 
 
@@ -54,7 +56,9 @@ def add_server(
     *,
     no_rehearse: bool,
     yes: bool,
+    header: str = "",
     start: StartServer | None = None,
+    make_outgoing: MakeOutgoing = None,
     **options: Sequence[str],
 ) -> int:
     """Add one server by its command, or with *source* those of an agent's settings; a person accepts them in the console."""
@@ -75,11 +79,17 @@ def add_server(
                 context, source, draft, start, given_passphrase(passphrase), yes=yes
             ).run(words)
         if len(words) < 2:
-            raise InvalidRequest("Give a NAME, then -- and the server's command.")
+            raise InvalidRequest("Give a NAME, then the server's URL, or -- and its command.")
         name, *run = words
-        if run[0].startswith(("https://", "http://")):
-            raise InvalidRequest(f"{name} was not added: {_REMOTE}.")
-        added = _add(context, name, replace(draft, run=tuple(run)), start)
+        draft = replace(draft, run=tuple(run))
+        is_remote = run[0].startswith(("https://", "http://"))
+        if is_remote and (len(run) > 1 or any(options.values())):
+            raise InvalidRequest("A server with a URL takes no other option than --header.")
+        if header and not is_remote:
+            raise InvalidRequest("--header is for a server with a URL. Use --secret.")
+        if is_remote:
+            draft = ServerTable(url=run[0], credential=_key_in(header))
+        added = _add(context, name, draft, start, make_outgoing)
     except FileProblems as error:
         report_error(context, error)
         return EXIT.USAGE
@@ -88,7 +98,22 @@ def add_server(
     return EXIT.DONE
 
 
-def _add(context: CommandContext, name: str, draft: ServerTable, start: StartServer) -> HomeServer:
+def _key_in(header: str) -> CredentialRequirement | None:
+    if not header:
+        return None
+    is_usual = header.lower() == "authorization"
+    return CredentialRequirement(
+        kind="api_key", header=header, format="Bearer {key}" if is_usual else "{key}"
+    )
+
+
+def _add(
+    context: CommandContext,
+    name: str,
+    draft: ServerTable,
+    start: StartServer,
+    make_outgoing: MakeOutgoing = None,
+) -> HomeServer:
     """Start a server once without a secret, and install what is proposed of it; errors as of `adding`'s functions."""
     home = Home(context.home)
     if name in home_servers(home):
@@ -98,7 +123,7 @@ def _add(context: CommandContext, name: str, draft: ServerTable, start: StartSer
     table = drafted(name, draft)
     home.prepare()
     table = installed(home.path, table, context.say)
-    tools = listed(name, table, start)
+    tools = list_now(context, name, table, start, make_outgoing)
     whole = proposed(name, table, tools)
     return put_server(home, name, definitions_bytes(tools), manifest_bytes(name, VERSION, whole))
 
@@ -193,18 +218,20 @@ class _Import:
         self._items.append(item)
 
     def _take(self, each: AgentServer) -> None:
-        if reason := each.refusal or (_REMOTE if each.url else ""):
+        if reason := each.refusal:
             self._refuse(each, reason)
             return
-        package_request(each.command)  # raises for what is never started
+        if each.command:
+            package_request(each.command)  # raises for what is never started
         name = re.sub(r"[^a-z0-9]|^[0-9]+", "", each.name.lower())[:_LONGEST_NAME]
         say = self._context.say
         say(f"{escape(each.name)}  ({escape(each.file)})")
-        say(f"    {escape(shlex.join(each.command))}")
+        say(f"    {escape(each.url or shlex.join(each.command))}")
         if each.secrets:
             say(f"    not in its manifest: the values of {escape(', '.join(each.secrets))}")
         known = home_servers(Home(self._context.home)).get(name)
-        if known is None or known.table.run != each.command:
+        there = known and (known.table.run, known.table.url)
+        if known is None or there != (each.command, each.url):
             if not self._agreed(f"Add it as {name}?"):
                 return
             draft = replace(
@@ -214,6 +241,8 @@ class _Import:
                 env={**each.env, **self._draft.env},
                 secrets=tuple(dict.fromkeys((*each.secrets, *self._draft.secrets))),
             )
+            if each.url:
+                draft = ServerTable(url=each.url)
             known = _add(self._context, name, draft, self._start)
             _say_added(self._context, known, draft)
             secret = ", with what is secret in it" if each.secrets else ""

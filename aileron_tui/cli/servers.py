@@ -5,11 +5,11 @@ import json
 import os
 import shlex
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import click
 
@@ -18,6 +18,7 @@ from aileron_core.connectors.manifest import parse_manifest
 from aileron_core.connectors.servers.adding import installed, listed
 from aileron_core.connectors.servers.box import BoxedServers
 from aileron_core.connectors.servers.definitions import (
+    ToolDefinition,
     ToolDifference,
     definitions_bytes,
     differences,
@@ -33,6 +34,7 @@ from aileron_core.connectors.store import (
     ConnectorStore,
     InstalledConnector,
 )
+from aileron_core.credentials.kinds import ApiKey, CheckedCredential
 from aileron_core.errors import FileProblems, InvalidRequest, NotFound, Problem
 from aileron_core.home.layout import Home
 from aileron_core.library.server_actions import server_actions
@@ -41,7 +43,12 @@ from aileron_core.text import escape
 from aileron_mcp.translate import action_tool, listed_bytes
 from aileron_tui.cli.accepted import load_acceptances, remove_file
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, did_you_mean, report_error
-from aileron_tui.cli.vault import has_terminal
+from aileron_tui.cli.vault import ask_unseen, has_terminal
+
+if TYPE_CHECKING:
+    from aileron_core.connectors.http.client import OutgoingClient
+
+MakeOutgoing: TypeAlias = "Callable[[], OutgoingClient] | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +132,40 @@ def boxes(context: CommandContext) -> StartServer:
     )
 
 
+def list_now(
+    context: CommandContext,
+    name: str,
+    table: ServerTable,
+    start: StartServer,
+    make_outgoing: MakeOutgoing,
+) -> tuple[ToolDefinition, ...]:
+    """Return what a server lists; a person is asked for the key of a remote one, which is not kept.
+
+    Raises:
+        CliError: there is nobody to ask.
+        Unavailable: as of `listed` and `list_remote`.
+    """
+    if not table.url:
+        return listed(name, table, start)
+    from aileron_core.connectors.http.client import OutgoingClient
+    from aileron_core.connectors.servers.remote import list_remote
+
+    key = None
+    if (need := table.credential) is not None:
+        if context.json or not has_terminal():
+            raise CliError(EXIT.USAGE, "There is no terminal to ask for the server's key at.")
+        secret = ask_unseen("Its key, to list its tools once (not shown, not kept): ", "key")
+        sent = ApiKey(
+            secret=secret, hosts=frozenset(table.hosts), header=need.header, format=need.format
+        )
+        key = CheckedCredential(credential=sent, check=lambda: None)
+    outgoing = (make_outgoing or OutgoingClient)()
+    try:
+        return list_remote(outgoing, name, table.url, key).tools
+    finally:
+        outgoing.close()
+
+
 def server_body(server: HomeServer) -> dict[str, Any]:
     """Return *server* as `--json` prints it."""
     table, sizes = server.table, _tool_sizes(server.connector)
@@ -137,6 +178,7 @@ def server_body(server: HomeServer) -> dict[str, Any]:
         "program": list(table.program),
         "package": table.package or None,
         "url": table.url or None,
+        "header": table.credential.header if table.credential else None,
         "files": {"read": list(table.files_read), "write": list(table.files_write)},
         "hosts": list(server.connector.hosts),
         "env": dict(table.env),
@@ -176,6 +218,7 @@ def say_server(context: CommandContext, server: HomeServer) -> None:
         ("package", table.package),
         ("program", shlex.join(table.program)),
         ("url", table.url),
+        ("key in", table.credential.header if table.credential else ""),
         ("variables", shlex.join(f"{name}={value}" for name, value in table.env.items())),
         ("secrets", ", ".join(table.secrets)),
         ("reads", ", ".join(table.files_read)),
@@ -266,7 +309,7 @@ def check_server(context: CommandContext, name: str, start: StartServer | None =
 
 def _check_here(context: CommandContext, name: str, start: StartServer | None) -> int:
     server = find_server(Home(context.home), name)
-    problem = (start or boxes(context)).why_not(server.table)
+    problem = "" if server.table.url else (start or boxes(context)).why_not(server.table)
     if server.table.tree:
         verify_tree(context.home, server.table.tree)
     return _say_checked(context, name, problem)
@@ -337,9 +380,10 @@ def say_waits(context: CommandContext, server: HomeServer) -> None:
         )
     elif not server.is_accepted:
         context.say("Agents get nothing of it until you accept it in the console.")
-    if server.table.secrets:
+    if server.table.secrets or server.table.credential:
+        what, them = ("secrets", "them") if server.table.secrets else ("a key", "it")
         context.say(
-            f"It asks for secrets: once it is accepted, `aileron binding setup {server.name}` takes them."
+            f"It asks for {what}: once it is accepted, `aileron binding setup {server.name}` takes {them}."
         )
 
 
@@ -395,12 +439,17 @@ def _put_text(home: Home, server: HomeServer, text: str) -> HomeServer:
     return put_server(home, server.name, definitions_bytes(server.connector.tools), text.encode())
 
 
-def update_server(context: CommandContext, name: str, start: StartServer | None = None) -> int:
+def update_server(
+    context: CommandContext,
+    name: str,
+    start: StartServer | None = None,
+    make_outgoing: MakeOutgoing = None,
+) -> int:
     """List a server again, in the newest version of its package, and offer what differs for acceptance."""
     home = Home(context.home)
     server = find_server(home, name)
     table = installed(context.home, server.table, context.say)
-    tools = listed(name, table, start or boxes(context))
+    tools = list_now(context, name, table, start or boxes(context), make_outgoing)
     found = [*differences(server.connector.tools, tools)]
     body = {
         "name": name,
@@ -469,7 +518,7 @@ def remove_server(context: CommandContext, name: str) -> int:
     collect(home.path, {each.manifest.server.tree for each in others if each.manifest.server})
     context.show({"removed": name, "hashes": hashes})
     context.say(f"removed {name}")
-    if server.table.secrets:
+    if server.table.secrets or server.table.credential:
         context.say(
             "Its account stays in the vault: `aileron binding list` shows it."
         )

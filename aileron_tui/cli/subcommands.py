@@ -166,7 +166,7 @@ _touches = (
 )  # fmt: skip
 server = group(
     "server",
-    "Manage your own MCP servers, each in a box.",
+    "Manage your own MCP servers, each in a box, and remote ones.",
     examples=("aileron server add time -- uvx mcp-server-time", "aileron server list"),
 )
 server.add(
@@ -179,18 +179,23 @@ server.add(
     box and with no secret, to list its tools. Folders that the command names can be written, files read, unless
     you give them with --read or --write.
 
+    A remote server is reached at its https URL alone. Its tools are listed there; where that takes a key, --header
+    names the header, and you are asked for the key once. It is kept only once `binding setup` takes it.
+
     With --from, the servers in an agent's settings are added, or those that NAMES name, each after a yes. Their secrets
     go into the vault. The settings stay as they are.
     """,
-    argument("words", nargs=-1, metavar="NAME -- COMMAND | --from SOURCE [NAMES]"),
+    argument("words", nargs=-1, metavar="NAME -- COMMAND | NAME URL | --from SOURCE [NAMES]"),
     option("--from", "source", default="", metavar="SOURCE", shell_complete=paths, help="claude, codex, opencode, gemini, goose, vscode, or a settings file."),
     *_touches,
+    option("--header", default="", metavar="NAME", help="With a URL: the header that the server wants its key in, such as Authorization."),
     flag("--no-rehearse", "Do not try calls on copies of the files before you decide."),
     flag("--yes", "With --from: do not ask."),
     passphrase_options("With --from: the vault's passphrase"),
     examples=(
         "aileron server add fs -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
         "aileron server add github --secret GITHUB_PERSONAL_ACCESS_TOKEN --host api.github.com:443 -- npx -y @modelcontextprotocol/server-github",
+        "aileron server add linear https://mcp.linear.app/mcp --header Authorization",
         "aileron server add --from claude",
     ),
 )  # fmt: skip

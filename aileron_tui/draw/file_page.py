@@ -73,7 +73,8 @@ def file_blocks(file: NotAcceptedView, *, unfold: bool = False) -> tuple[Block, 
 
 def server_blocks(server: ServerView, hosts: Sequence[str]) -> Iterator[Block]:
     """Yield what an MCP server is started as, what it may touch, and what agents may do with its tools."""
-    yield value("Program", foreign_text(server.program, "strong"))
+    label = "URL" if server.is_remote else "Program"
+    yield value(label, foreign_text(server.program, "strong"))
     yield from _listed("Package", [foreign_text(server.package)] if server.package else ())
     yield from _listed("Writes", [foreign_text(each, "attn") for each in server.files_write])
     yield from _listed("Reads", [foreign_text(each, "strong") for each in server.files_read])
@@ -86,6 +87,7 @@ def server_blocks(server: ServerView, hosts: Sequence[str]) -> Iterator[Block]:
         has_hosts=bool(hosts),
         has_secrets=bool(server.secrets),
         is_rehearsed=server.is_rehearsed,
+        is_remote=server.is_remote,
     ):
         yield value("", _remark(warning))
 

@@ -270,7 +270,7 @@ def denied(reason: str) -> str:
 
 
 def server_remarks(
-    *, runs: bool, has_hosts: bool, has_secrets: bool, is_rehearsed: bool
+    *, runs: bool, has_hosts: bool, has_secrets: bool, is_rehearsed: bool, is_remote: bool
 ) -> Iterator[str]:
     """Yield what a person should know of an MCP server before they accept it."""
     if runs:
@@ -281,4 +281,7 @@ def server_remarks(
         yield "The server itself holds the secrets, and can send them to its hosts."
     if is_rehearsed:
         yield "What it would change is tried first, and shown to you."
-    yield "All sessions share its process: what one leaves in its memory another can see."
+    if is_remote:
+        yield "It runs elsewhere: what it does behind these descriptions can change, and nobody here sees it."
+    shared = "session there" if is_remote else "process"
+    yield f"All sessions share its {shared}: what one leaves in its memory another can see."

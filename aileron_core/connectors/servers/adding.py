@@ -57,6 +57,10 @@ def drafted(name: str, draft: ServerTable) -> ServerTable:
     ]
     if relative:
         raise FileProblems(relative)
+    if draft.url:
+        table = parse_manifest(manifest_bytes(name, VERSION, draft), name).server
+        assert table is not None
+        return table
     request = package_request(draft.run)
     program = draft.run if request else (str(_program(draft.run[0])), *draft.run[1:])
     given = [Path(each) for each in (*draft.files_read, *draft.files_write)]
@@ -100,7 +104,7 @@ def installed(home: Path, table: ServerTable, say: Callable[[str], None]) -> Ser
     Raises:
         Unavailable: it cannot be fetched.
     """
-    request = package_request(table.run)
+    request = package_request(table.run) if table.run else None
     if request is None:
         return table
     there = install_package(home, request, say)

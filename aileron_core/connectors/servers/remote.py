@@ -52,7 +52,7 @@ _MAX_ASKED: Final = 20
 """Of a server's own requests in one answer."""
 _PLAIN: Final = re.compile(r"(?!=\?base64\?)[!-~]([ -~]*[!-~])?")
 _REFUSALS: Final = {
-    401: "it wants a key, or another one",
+    401: "it wants a key (`aileron server add --header` names its header), or another one",
     403: "it does not let this account in",
     404: "it is not at this address, or has ended the session",
     405: "it takes no POST, as a server of the older HTTP+SSE, which Aileron does not speak",

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from aileron_core.clock import SystemClock
+from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import AileronError
 from aileron_tui.cli.output import EXIT, CommandContext, exit_code
@@ -23,6 +25,8 @@ from aileron_tui.cli.servers import (
     update_server,
 )
 from tests.support.mcp_servers import UnboxedServers, notes, program
+from tests.support.remote_mcp import PLACE, URL, scripted_mcp
+from tests.support.tls_service import Reply, Request
 
 PYTHON = os.path.realpath(sys.executable)
 """Outside of this checkout, where an agent could change it."""
@@ -136,7 +140,8 @@ def test_what_is_wrong_with_a_command_is_said_whole_and_nothing_is_started(
     assert "NAME=VALUE" in commands.add("a", "cat", env=("A",), code=2)
     assert "absolute path" in commands.add("a", "no-such-program", code=1)
     assert "container" in commands.add("a", "docker", "run", "x", code=2)
-    assert "remote" in commands.add("a", "https://mcp.example", code=2)
+    assert "https" in commands.add("a", "http://mcp.example", code=2)
+    assert "no other option" in commands.add("a", "https://mcp.example", hosts=("b:1",), code=2)
     (tmp_path / "project" / ".git").mkdir(parents=True)
     planted = tmp_path / "project" / "run"
     planted.write_text("#!/bin/sh\n")
@@ -277,3 +282,35 @@ def test_a_log_is_printed_escaped_and_a_removed_server_is_gone(added: Commands) 
     added.printed(remove_server, "notes")
     assert added.installed() == []
     assert "There is no server notes." in added.printed(show_server, "notes", code=1)
+
+
+def test_a_remote_server_is_added_by_its_url_and_its_key_is_asked_for_once(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key lists the tools, and is neither in the store nor printed; without one nothing is installed."""
+    monkeypatch.setattr("getpass.getpass", lambda _: "canary-of-the-key")
+    monkeypatch.setattr("aileron_tui.cli.servers.has_terminal", lambda: True)
+    monkeypatch.setattr("aileron_tui.cli.vault.has_terminal", lambda: True)
+    with scripted_mcp(tmp_path) as remote:
+        wants = remote.answer
+
+        def answer(request: Request) -> object:
+            has_key = request.headers.get("authorization") == "Bearer canary-of-the-key"
+            return wants(request) if has_key else Reply(status=401)
+
+        remote.service.answer = answer
+
+        def client() -> OutgoingClient:
+            return remote.service.client((), SystemClock())
+
+        refused = commands.add("far", URL, code=EXIT.FAILED, make_outgoing=client)
+        assert "it wants a key" in refused
+        assert commands.installed() == []
+        said = commands.add("far", URL, header="Authorization", make_outgoing=client)
+    assert "`aileron binding setup far` takes it" in said
+    shown = commands.json(show_server, "far")
+    assert (shown["url"], shown["hosts"], shown["header"]) == (URL, [PLACE], "Authorization")
+    edited = commands.json(edit_server, "far", ("get=off",), rehearse=None, **NOTHING)
+    assert edited["header"] == "Authorization"
+    written = [each.read_bytes() for each in (tmp_path / "home").rglob("*") if each.is_file()]
+    assert not any(b"canary-of-the-key" in each for each in (said.encode(), *written))

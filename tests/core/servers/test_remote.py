@@ -310,7 +310,7 @@ REFUSALS: dict[str, tuple[object, str]] = {
     "redirect": (Reply(status=307, headers={"Location": "https://b.example/mcp"}), "b.example:443 is not among"),
     "down": (Reply(status=307, headers={"Location": "http://api.example/mcp"}), "over plain HTTP"),
     "sse": (Reply(status=405), "the older HTTP\\+SSE, which Aileron does not speak"),
-    "key": (Reply(status=401), "it wants a key, or another one"),
+    "key": (Reply(status=401), "it wants a key"),
 }  # fmt: skip
 
 
