@@ -187,12 +187,12 @@ class _Reader:
                 env[name] = value
         command: list[str] = []
         for raw in words:
-            word = self._filled(raw)
-            if name := self._secret_variable(raw):
-                secrets[name] = word
-                command.append(f"${{secret.{name}}}")
-            else:
-                command.append(self._without_secret(word, command, secrets))
+            filled = self._filled(raw)
+            word = self._without_secret(filled, command, secrets)
+            if word == filled and (name := self._secret_variable(raw)):
+                secrets[name] = filled
+                word = f"${{secret.{name}}}"
+            command.append(word)
         return replace(server, command=tuple(command), env=env, secrets=secrets)
 
     def _secret_variable(self, text: str) -> str:
