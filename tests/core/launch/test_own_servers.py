@@ -1,11 +1,13 @@
 """Which MCP servers of an agent's own are taken for Aileron's, and where one stays although it is."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aileron_core.connectors.servers.table import ServerTable
+from aileron_core.launch.agent_servers import agent_servers
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.own_servers import Doubles, doubles
 from aileron_core.launch.plan import OwnServer
@@ -119,6 +121,33 @@ def test_an_argument_that_counts_over_our_setting_leaves_it_on(
     assert not found.off
     assert args[0] in found.sentences[0]
     assert found_by(agent, settings, contained=True).off
+
+
+_KEYED = '"/dir", "--api-key", "s3cret"'
+
+
+@pytest.mark.parametrize(
+    ("agent", "path", "text"),
+    [
+        ("codex", ".codex/config.toml", _TOML),
+        ("claude", ".claude.json", _JSON),
+        ("opencode", ".config/opencode/opencode.json", _LOCAL),
+        ("gemini", ".gemini/settings.json", _JSON),
+        ("goose", ".config/goose/config.yaml", _YAML.replace("/dir", '"/dir"')),
+    ],
+)
+def test_what_was_imported_from_the_agents_settings_is_off_in_them(
+    agent: str, path: str, text: str, tmp_path: Path
+) -> None:
+    """Its key is in the vault, and stands in the command as a name."""
+    text = text.replace('"/dir"', _KEYED)
+    (file := tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    (imported,) = agent_servers(agent, tmp_path, tmp_path / "project", {})
+    assert imported.secrets == {"API_KEY": "s3cret"}
+    own = AGENTS[agent].servers(context(settings={f"~/{path}": text}, contained=True))
+    (off,) = doubles(agent, own, {"a": ServerTable(run=imported.command)}).off
+    assert off.name == "a"
 
 
 def test_a_command_that_is_denied_is_not_for_a_dry_run() -> None:
