@@ -45,20 +45,6 @@ def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
     play.asks_nothing()
 
 
-async def test_a_paste_decides_nothing_with_or_without_brackets(shown: Console) -> None:
-    """Keys that come at once are a paste, and it is said how many were dropped; with brackets it counts as a key."""
-    shown.paste(*(events.Key("space" if c == " " else c, c) for c in "approve it now"))
-    await shown.settled()
-    shown.clock.advance(0.05)
-    await shown.shows("keys arrived at once. Nothing was decided.")
-    assert shown.port.intents == []
-    await shown.rest()
-    shown.paste(events.Paste("a"))
-    await shown.settled()
-    await shown.press_alone("a")
-    assert shown.port.intents == []
-
-
 def test_a_pane_without_focus_decides_nothing(play: Play) -> None:
     """It says so; keys that come while the pane is not in focus were not typed into it."""
     play.focus(False)
