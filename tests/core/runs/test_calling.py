@@ -205,7 +205,7 @@ class Waiting:
     account = ""
     consented_account = None
 
-    async def prepare(self) -> None:
+    async def prepare(self, *, background: bool = False) -> None:
         pass
 
     async def call(self, _op: str, _args: JsonObject, **_options: object) -> OpResult:
