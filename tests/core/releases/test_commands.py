@@ -24,6 +24,7 @@ from aileron_core.releases.suite import SUMS_FILE, archive_of, limit_of, pack, r
 from tests.core.releases.conftest import rewrite
 from tests.fast.releases.test_archive import DAMAGED, REFUSED, packed
 from tests.support.server_harness import aileron, aileron_json
+from tests.support.variants import ALL
 
 OAUTH2 = """[capabilities.credential]
 kind = "oauth2"
@@ -215,14 +216,14 @@ def test_what_is_added_is_printed(folder: Path, archive: Path, home: Path) -> No
 
 
 def test_no_hostile_archive_leaves_a_file(home: Path, tmp_path: Path) -> None:
-    """Each of sixty is refused by a sentence about what is in it."""
+    """Each of sixty is refused by a sentence about what is in it; `make test` takes some of each kind."""
     hostile = {name: (packed(name), said) for name, (_, said) in REFUSED.items()} | DAMAGED
     assert len(hostile) >= 60
     archive, temporary = tmp_path / "a.tar.gz", tmp_path / "temporary"
     temporary.mkdir()
     Home(home).prepare()
     before = {*home.rglob("*")}
-    for name, (data, said) in hostile.items():
+    for name, (data, said) in sorted(hostile.items())[:: 1 if ALL else 5]:
         archive.write_bytes(data)
         words = ("action", "add", "--unsigned", str(archive))
         refused = aileron(*words, home=home, code=1, env={"TMPDIR": str(temporary)}).stderr
