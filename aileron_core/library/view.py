@@ -293,7 +293,10 @@ def _connector_item(
     counts = accepted is not None and accepted.digest == identity.hash
     is_server = counts and connector.manifest.server is not None
     held, refused = library.server_state(server_name(identity.fqn)) if is_server else ("", ())
-    why = why or (held and f"It ended too often: {held}. Press s to have it started again.")
+    why = why or (
+        held
+        and f"It ended three times within a minute; the last time it {held}. Press s to have it started again."
+    )
     return LibraryItemView(
         kind=kind,
         name=name,

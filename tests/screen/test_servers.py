@@ -52,7 +52,7 @@ def test_a_key_has_a_server_that_ended_too_often_started_again() -> None:
         connector="mcp://local/files",
         state="cannot_run",
         is_held=True,
-        reason="It ended too often: it ended. Press s to have it started again.",
+        reason="It ended three times within a minute; the last time it ended. Press s to have it started again.",
         refused_hosts=("evil.example:443",),
         content=CONTENT,
     )

@@ -142,7 +142,8 @@ class ServerCall:
         who = f"The MCP server {self.server}"
         if reply.result is None:
             code = f" (error {reply.code})" if reply.code else ""
-            message = f"{who} gave no result of {self.tool}{code}: {reply.message or 'no reason'}"
+            did = "did not run" if reply.nothing_ran else "gave no result of"
+            message = f"{who} {did} {self.tool}{code}: {reply.message or 'no reason'}"
             self.end(ConnectorRuntimeError(message), is_good_answer=reply.nothing_ran)
             return
         if not is_answer:
@@ -312,8 +313,8 @@ class PinnedTools:
         if tool not in self._differing:
             return None
         return HashMismatch(
-            f"The MCP server {self._name} describes its tool {tool} otherwise than it was "
-            "accepted, or not at all. Nothing was sent. A person can see the difference in the console.",
+            f"The MCP server {self._name} no longer lists {tool} as it was accepted. "
+            "Nothing was sent. A person can see the difference in the console.",
             details={"tool": tool},
         )
 
@@ -604,8 +605,8 @@ class ServerProcesses:
                 raise Unavailable("The console is closing.")
             if (why := self._held.get(name)) is not None:
                 raise Unavailable(
-                    f"The MCP server {name} ended {_MAX_ENDS} times within a minute; the last time, it "
-                    f"{why}. It is not started again until a person does that in the console."
+                    f"The MCP server {name} ended {_MAX_ENDS} times within a minute; the last time it "
+                    f"{why}. A person can have it started again in the console (s on its row)."
                 )
             known = self._current.get((name, key.mode))
             if known is not None and known[0] == key and known[1].takes_calls:
