@@ -12,6 +12,7 @@ import socket
 import ssl
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -169,11 +170,14 @@ class Bench:
 
     def probe(self, mode: Mode, **changes: Any) -> dict[str, Any]:
         """Return what the probe met, and what is known of its hosts."""
+        began = time.monotonic()
         started = self.start(mode, replace(self.table, **changes))
         try:
             assert started.process.stdout
             met: dict[str, Any] = json.loads(started.process.stdout.readline())
-            met["reached"] = [started.hosts_reached(), started.hosts_reached()]
+            met["reached"] = [
+                started.hosts_reached(each) for each in (began, began, time.monotonic())
+            ]
             return met
         finally:
             started.stop()

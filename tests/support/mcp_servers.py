@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,8 +121,8 @@ class Unboxed:
     process: "subprocess.Popen[bytes]"
     reached: tuple[str, ...] = ()
 
-    def hosts_reached(self) -> tuple[str, ...]:
-        return self.reached
+    def hosts_reached(self, since: float) -> tuple[str, ...]:
+        return self.reached if since <= time.monotonic() else ()
 
     def stop(self) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -80,15 +80,15 @@ class HostNetwork:
         """Address of the sandbox -> the names that it was answered for."""
         self._reported: dict[RefusedHost, float] = {}
         self._reports: queue.SimpleQueue[RefusedHost | None] = queue.SimpleQueue()
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop
         self._stopped = asyncio.Event()
         self._slots = asyncio.Semaphore(_MAX_CONNECTIONS)
         self._sockets: SandboxSockets | None = None
         self._thread: threading.Thread | None = None
         self.opened = threading.Event()
         """Set once it answers, or `failure` says why it does not."""
-        self._reached: dict[str, None] = {}
-        self._reached_lock = threading.Lock()
+        self._reached: dict[str, float] = {}
+        """`name:port` -> when bytes last went to it or came from it, on the monotonic clock."""
         self.failure = ""
         """Why there was no network, empty if there was."""
         self.bugs: set[str] = set()
@@ -102,6 +102,7 @@ class HostNetwork:
         Args:
             bwrap: the process that starts the sandbox.
         """
+        self._loop = asyncio.new_event_loop()  # not before: it has descriptors, which `stop` closes
         self._thread = threading.Thread(
             target=self._run, args=(bwrap,), name="network", daemon=True
         )
@@ -116,12 +117,9 @@ class HostNetwork:
             self._thread.join()
             self._reports.put(None)
 
-    def take_reached(self) -> tuple[str, ...]:
-        """Return the `name:port` that bytes went to or came from since this was asked last."""
-        with self._reached_lock:
-            found = tuple(self._reached)
-            self._reached.clear()
-        return found
+    def reached_since(self, since: float) -> tuple[str, ...]:
+        """Return the `name:port` that bytes went to or came from since then, on the monotonic clock."""
+        return tuple(host for host, last in self._reached.copy().items() if last >= since)
 
     def _run(self, bwrap: int) -> None:
         try:
@@ -274,8 +272,7 @@ class HostNetwork:
             raise
         with upstream:
             await self._loop.sock_sendall(upstream, hello)
-            with self._reached_lock:
-                self._reached[f"{name}:{port}"] = None
+            self._reached[f"{name}:{port}"] = time.monotonic()
             try:
                 async with asyncio.TaskGroup() as both:
                     both.create_task(self._copy(client, upstream, f"{name}:{port}"))
@@ -356,8 +353,7 @@ class HostNetwork:
     async def _copy(self, source: socket.socket, target: socket.socket, host: str) -> None:
         """Copy bytes until *source* ends, then end *target*'s input; *host* is reached with each of them."""
         while data := await self._loop.sock_recv(source, _CHUNK):
-            with self._reached_lock:
-                self._reached[host] = None
+            self._reached[host] = time.monotonic()
             await self._loop.sock_sendall(target, data)
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_WR)

@@ -310,8 +310,8 @@ class _Boxed:
             self.process.stdin.write(b"\n")
             self.process.stdin.flush()
 
-    def hosts_reached(self) -> tuple[str, ...]:
-        return self._network.take_reached() if self._network is not None else ()
+    def hosts_reached(self, since: float) -> tuple[str, ...]:
+        return self._network.reached_since(since) if self._network is not None else ()
 
     def stop(self) -> None:
         self.process.kill()

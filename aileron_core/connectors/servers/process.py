@@ -1,9 +1,11 @@
 """The processes of MCP servers: one for all sessions, started at the first call, listed, held after too many ends."""
 
 import logging
+import math
 import os
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -101,14 +103,19 @@ class ServerCall:
     """Called on the server's thread when it has an answer, with whether it is one."""
     hosts: Callable[[], tuple[str, ...]] = tuple
     """Returns what the server was connected to meanwhile."""
-    has_left: bool = False
+    left_at: float = math.inf
+    """On the monotonic clock."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def has_left(self) -> bool:
+        return self.left_at < math.inf
 
     def leave(self) -> bool:
         with self._lock:
             if self.done.done():
                 return False
-            self.has_left = True
+            self.left_at = time.monotonic()
         if self.on_request is not None:
             self.on_request()
         return True
@@ -350,7 +357,7 @@ class ServerProcess:
         self.ready: Future[AileronError | None] = Future()
         """Done once it can be called, with None, or cannot, with why."""
         self.era, self.server = "", ""
-        self._hosts: Callable[[], tuple[str, ...]] = tuple
+        self._hosts: Callable[[float], tuple[str, ...]] = lambda since: ()
         self._lock = threading.Lock()
         self._open: set[ServerCall] = set()
         self._inbox: deque[Callable[[StdioClient], None]] = deque()
@@ -488,7 +495,8 @@ class ServerProcess:
             if call.is_gated or client.is_stale:
                 self._list(client)
             if (refusal := self.pins.refusal(call.tool)) is None:
-                call.hosts, call.on_answered = self._hosts, partial(self._answered, call)
+                call.hosts = lambda: self._hosts(call.left_at)
+                call.on_answered = partial(self._answered, call)
                 client.send("tools/call", {"name": call.tool, "arguments": call.args}, call)
                 return
             call.end(refusal)

@@ -18,8 +18,8 @@ class Started(Protocol):
         """Return the process, with pipes for standard input, output and error."""
         ...
 
-    def hosts_reached(self) -> tuple[str, ...]:
-        """Return the `host:port` that it exchanged bytes with since this was asked last."""
+    def hosts_reached(self, since: float) -> tuple[str, ...]:
+        """Return the `host:port` that it exchanged bytes with since then, on the monotonic clock."""
         ...
 
     def stop(self) -> None:
